@@ -119,6 +119,28 @@ def test_a_margin_that_leaves_no_room_for_the_longest_sequence_warns():
     assert found.budget == 1_000
 
 
+@pytest.mark.parametrize(("each", "fits"), [(100, 100), (5_000, 2)])
+def test_memory_that_goes_with_the_number_of_sequences_is_said(each, fits):
+    """As many fit at every length: a budget for the short ones leaves memory free at the long ones, or has no room."""
+    step, lengths = Memory(lw.Quadratic(per_sequence=each, linear=0.0), 10_000), [10] * 50 + [50] * 50 + [400]
+    message = (
+        rf"^`budget` must be about the same at every length, but is '{fits * 10} at length 10 and {fits * 400} at length"
+        rf" 400'\. Memory goes more with the number of sequences than the cost does: give max_sequences={fits}, or a"
+    )
+    if fits * 10 < 400:
+        with pytest.raises(ValueError, match=message):
+            lw.torch.find_budget(step, shape_alone, lengths)
+    else:
+        with pytest.warns(UserWarning, match=message):
+            lw.torch.find_budget(step, shape_alone, lengths)
+    # What the sentence advises works, without a word.
+    found = lw.torch.find_budget(step, shape_alone, lengths, max_sequences=fits)
+    assert found.batching.cut == lw.Budget(fits * 400, max_sequences=fits)
+    batching = lw.Batching(budget=1, cost=lw.Quadratic(per_sequence=each, linear=0.001))
+    found = lw.torch.find_budget(step, shape_alone, lengths, batching=batching, margin=0.0)
+    assert found.counts.tolist() == [fits] * len(found.counts)
+
+
 def test_the_costliest_batches_of_the_plan_lower_the_budget():
     class Fragmented(Memory):
         """Holds less after it has run out for the last time, as a run does that meets all shapes."""

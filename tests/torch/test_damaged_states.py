@@ -50,8 +50,6 @@ TOO_MANY = "`world_size x micro_batches` must be at most 1048576 batches in a st
         ({"seed": np.arange(3)}, "`seed` must be of plain numbers and words, but is 'ndarray'. Load the state as"),
         ({"lengths": b"9f"}, "`lengths` must be of plain numbers and words, but is 'bytes'."),
         ({"plan": {1, 2}}, "`plan` must be of plain numbers and words, but is 'set'."),
-        ({"version": np.arange(2)}, "`state` must be what BatchSampler.state_dict gives, of version 1, but is {"),
-        ({"version": None}, "`state` must be what BatchSampler.state_dict gives, of version 1, but is {"),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
 )
@@ -93,12 +91,3 @@ def test_of_a_data_set_that_has_grown_the_counts_are_named_and_what_to_do_does(n
     new = made(now)
     new.set_epoch(4)
     assert sorted(number for batch in new for number in batch) == list(range(now))
-
-
-def test_a_state_that_does_not_tell_its_number_of_sequences_is_still_loaded():
-    state = made().state_dict(delivered=60)
-    del state["sequences"]
-    sampler = made()
-    sampler.load_state_dict(state)
-    assert sampler.start == 60
-    assert refusal(made(503), state, lw.PlanMismatchError).startswith("`lengths` must be the checkpoint's, '")

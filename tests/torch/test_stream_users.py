@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 import threading
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 import torch
 from streams import ByEpoch, Stateful, length, names, samples, shards_of, stream_of
 from torch import distributed
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 import lengthwise as lw
+from lengthwise.torch.shards import BEGIN
 from ranks import run_ranks
 
 BUDGET = lw.Batching(budget=400)
@@ -126,9 +128,8 @@ def made(world=None):
         ({"runs": [[1, 2, 10**6], [1, 1, 0]]}, "`runs` must be at most "),
         ({"seed": torch.tensor([0, 0])}, "`seed` must be of plain numbers and words, but is 'Tensor'."),
         ({"batching": {1, 2}}, "`batching` must be of plain numbers and words, but is 'set'."),
-        ({"version": torch.tensor([1, 1])}, "`state` must be what StreamBatches.state_dict gives, of version 1, but"),
         ({"epoch": 2**40}, "`epoch` must be at most 2147483648, but is 1099511627776. Load the state as it was saved."),
-        ({"starts": [{"read": 0, "source": None, "ended": "no"}]}, "`ended` must be True or False, but is 'no'."),
+        ({"starts": [BEGIN | {"ended": "no"}]}, "`ended` must be True or False, but is 'no'."),
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, dict) else "",
 )
@@ -240,3 +241,65 @@ def weigh(sample):
 @pytest.mark.processes
 def test_what_cannot_be_told_to_other_ranks_fails_on_all(tmp_path):
     run_ranks(without_samples, tmp_path)
+
+
+class Inside(IterableDataset):
+    """A data set that loops over a stream."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __iter__(self):
+        yield from self.stream
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_stream_within_the_workers_of_a_loader_is_refused(workers, start):
+    """Each worker would read all of it, and the trainer would get every sequence as often as there are workers."""
+    inside = Inside(stream_of(shards_of([30, 30]), BUDGET))
+    loader = DataLoader(inside, batch_size=None, num_workers=workers, multiprocessing_context=start)
+    message = f"`stream` must be read in no loader's worker, .* but is 'in worker 0 of {workers}'. Loop over it"
+    with pytest.raises(ValueError, match=message):
+        list(loader)
+    # In the process of the loader it is read once.
+    assert names(DataLoader(inside, batch_size=None)) == names(stream_of(shards_of([30, 30]), BUDGET))
+
+
+COPIES = [copy.copy, copy.deepcopy, lambda stream: pickle.loads(pickle.dumps(stream))]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_stream_that_was_begun_is_not_copied(copied):
+    """The copy would begin anew, and its state would tell the position of the one that was copied."""
+    stream = stream_of(shards_of([90]), BUDGET)
+    batches = iter(stream)
+    next(batches)
+    message = (
+        r"^`stream` must be copied or pickled before its first batch, but is 'begun' at window 0 of epoch 0\. Make"
+    )
+    with pytest.raises(ValueError, match=message):
+        copied(stream)
+    next(batches)
+    rest = list(batches)
+    with pytest.raises(ValueError, match="is 'begun' at window"):
+        copied(stream)
+    stream.set_epoch(1)
+    assert rest
+    assert list(copied(stream)) == list(stream)
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("shard", [list, Stateful])
+def test_a_copy_of_a_stream_goes_on_where_its_state_says(copied, shard):
+    stream = stream_of([shard(own) for own in shards_of([90, 30])], BUDGET)
+    batches = iter(stream)
+    taken = [next(batches) for _ in range(12)]
+    resumed = stream_of([shard(own) for own in shards_of([90, 30])], BUDGET)
+    resumed.load_state_dict(stream.state_dict())
+    other = copied(resumed)
+    assert other.state_dict() == stream.state_dict()
+    assert list(other) == list(resumed)
+    fresh = stream_of([shard(own) for own in shards_of([90, 30])], BUDGET)
+    assert [batch for batch, _ in zip(copied(fresh), taken, strict=False)] == taken

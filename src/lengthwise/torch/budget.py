@@ -37,6 +37,7 @@ _LEVELS = 4  # padded lengths to try, from short to the longest
 _EXACT = 32  # up to so many sequences the bisection goes on to the last one; beyond it is exact to one in 32
 _FEW = 16  # sequences of a batch that is made before, to see that it grows with the number
 _SKIPPED = 32  # steps that may train nothing at first
+_UNLIKE = 2  # times the least cost that fits at the longest, from which a budget is said not to suit the memory
 _CHECKED = 4  # batches of a plan that are run, from the costliest
 _TIMES = 20  # the check lowers the budget before it gives up
 
@@ -118,7 +119,9 @@ def find_budget(
             - one sequence of the longest does not fit;
             - the step trains nothing of `model`, or holds on to more memory with every batch;
             - batches are the same whatever count or length is asked for;
-            - the batching is not cut by a budget, or its cost does not grow with the number of sequences.
+            - the batching is not cut by a budget, or its cost does not grow with the number of sequences;
+            - memory goes with the number of sequences, and so few fit that no budget holds for short and long ones. If
+              more fit, that warns.
 
     >>> def step(batch):  # as a GPU that holds 10,000 frames
     ...     if batch.numel() > 10_000:
@@ -149,6 +152,8 @@ def find_budget(
     alone = costs_of(chosen.cost, np.ones_like(counts), padded)
     _check_grows(costs, alone, counts)
     least = float(alone[-1])
+    if full.any():
+        _check_unit(costs[full], counts[full], padded[full], least)
     # Where memory did not end, the number of sequences is the bound.
     free = _leave_free(float(costs[full].min()), share, least) if full.any() else float(costs.max())
     bounded = replace(cut, budget=free, max_sequences=cut.max_sequences if full.all() else most)
@@ -309,6 +314,23 @@ def _check_grows(costs: NDArray[np.float64], alone: NDArray[np.float64], counts:
         if not costs[index] or (counts[index] > 1 and costs[index] <= alone[index]):
             at = f"{counts[index]} sequences"
             raise checks.value_error("cost", rule, float(costs[index]), remedy, at=at)
+
+
+def _check_unit(costs: NDArray[np.float64], counts: NDArray[np.int64], padded: NDArray[np.int64], least: float) -> None:
+    """Warns where a budget of short sequences leaves most memory free for long ones; refuses where none can do both."""
+    worst = int(costs.argmin())
+    # 100 sequences fit, at length 10 and at 400: a budget of 1,000 frames would put 2 of the long ones into a batch.
+    if costs[-1] < _UNLIKE * costs[worst]:
+        return
+    rule = "about the same at every length"
+    value = f"{costs[worst]:.16g} at {_place(padded[worst])} and {costs[-1]:.16g} at {_place(padded[-1])}"
+    remedy = (
+        f"Memory goes more with the number of sequences than the cost does: give max_sequences={counts.min()}, or a cost"
+        " with a part for each, such as Quadratic(per_sequence=100, linear=1)."
+    )
+    if costs[worst] < least:
+        raise checks.value_error("budget", rule, value, remedy)
+    checks.warn(checks.sentence("budget", rule, value, remedy))
 
 
 def _check(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from torch import distributed
 from torch.utils.data import Sampler
 
 from lengthwise import checks
@@ -18,7 +19,7 @@ from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, 
 from lengthwise.planning.plan import Plan
 from lengthwise.torch.consumer import callers
 from lengthwise.torch.guard import check_callers
-from lengthwise.torch.ranks import OwnRank, gather
+from lengthwise.torch.ranks import OwnRank
 
 
 class EvaluationSampler(Sampler[list[int]]):
@@ -37,6 +38,7 @@ class EvaluationSampler(Sampler[list[int]]):
         cost: What a batch costs; padded frames where none is given.
         rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
         world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
+        group: The ranks that share out the batches, in place of the two, such as those of data parallelism.
 
     Attributes:
         reads_callers: True; set it to False for a sampler that does not look at who draws from it, and refuses none.
@@ -65,8 +67,9 @@ class EvaluationSampler(Sampler[list[int]]):
         cost: Cost | None = None,
         rank: int | None = None,
         world_size: int | None = None,
+        group: distributed.ProcessGroup | None = None,
     ) -> None:
-        self._own_rank = OwnRank(rank, world_size, remedy="Give every rank the same lengths, cut and cost.")
+        self._own_rank = OwnRank(rank, world_size, group, remedy="Give every rank the same lengths, cut and cost.")
         self.cut = cut
         self.cost = cost
         with self._own_rank.alike(self._facts):
@@ -129,15 +132,13 @@ class EvaluationSampler(Sampler[list[int]]):
             n outputs; None for a sequence that the plan drops.
 
         Raises:
-            ValueError: `rank` and `world_size` were given, so there is no process group to gather by. Give the
-                outputs of all ranks to `lw.restore_order`.
+            ValueError: `rank` and `world_size` were given, so there is no process group to gather by. Give
+                `group` in their place, or the outputs of all ranks to `lw.restore_order`.
         """
-        if self._own_rank.is_given and self.world_size > 1:
-            remedy = "Gather the outputs of all ranks and give them to lw.restore_order(sampler.plan, outputs)."
+        if self._own_rank.is_alone and self.world_size > 1:
+            remedy = "Give group= in its place, or all outputs to lw.restore_order(sampler.plan, outputs)."
             raise checks.value_error("rank", "torch.distributed's own, to gather outputs", self.rank, remedy)
-        given = list(outputs)
-        # The one rank that was given has all the outputs: there is nobody to gather from.
-        return restore_order(self.plan, [given] if self._own_rank.is_given else gather(given))
+        return restore_order(self.plan, self._own_rank.gather(list(outputs)))
 
     def _make_plan(self) -> Plan:
         return evaluation_plan(self.lengths, self.cut, cost=self.cost, world_size=self.world_size)

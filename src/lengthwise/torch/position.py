@@ -1,6 +1,6 @@
 """Where in an epoch a run stands: the arguments of `make_plan`, and the fingerprint of what it made of them.
 
-    {"version": 1, "seed": 0, "lengths": "9f...", "batching": {"cut": {"choice": "cut.Budget", ...}, ...},
+    {"seed": 0, "lengths": "9f...", "batching": {"cut": {"choice": "cut.Budget", ...}, ...},
      "sequences": 9000, "epoch": 3, "world_size": 6, "micro_batches": 1, "plan": "3a...",
      "runs": [[8, 1, 120], [6, 1, 40]]}
 
@@ -23,8 +23,7 @@ from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.torch.facts import check_alike
 
-VERSION = 1
-KEYS = ("version", "seed", "lengths", "batching", "epoch", "world_size", "micro_batches", "plan", "runs")
+KEYS = ("seed", "lengths", "batching", "sequences", "epoch", "world_size", "micro_batches", "plan", "runs")
 _MAX_CHARACTERS = 999  # of a state, as JSON
 DAMAGED = "Load the state as it was saved."
 
@@ -75,7 +74,7 @@ def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[Earlie
 def write_state(facts: Mapping[str, Any], world: World, runs: tuple[EarlierRun, ...]) -> dict[str, Any]:
     """What `read_state` reads, as fresh dicts and lists; runs that took nothing are left out."""
     known = {name: fact for name, fact in facts.items() if fact is not None}  # without times, states are as ever
-    state = {"version": VERSION, **known, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
+    state = {**known, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
     if len(json.dumps(state)) > _MAX_CHARACTERS:
         state["batching"] = _digest(facts["batching"])
     # Through JSON: what the caller does to the state changes nothing of the sampler's own.
@@ -94,11 +93,8 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
         ValueError: The state is not one that `write_state` gave.
         PlanMismatchError: It is one of another seed, of other lengths or times, or of another batching.
     """
-    # The form first, then what it says: a state of another version may mean something else by the same names.
-    known = isinstance(state, Mapping) and all(name in state for name in KEYS) and isinstance(state["version"], int)
-    if not known or state["version"] != VERSION:
-        rule = f"what BatchSampler.state_dict gives, of version {VERSION}"
-        raise checks.value_error("state", rule, state, DAMAGED)
+    if not isinstance(state, Mapping) or any(name not in state for name in KEYS):
+        raise checks.value_error("state", "what BatchSampler.state_dict gives", state, DAMAGED)
     check_plain(state, ("seed", "lengths", "times", "batching", "plan"))
     epoch = checks.check_whole("epoch", state["epoch"], minimum=0, remedy=DAMAGED)
     _check_count(state, epoch, sequences)
@@ -123,10 +119,8 @@ def check_plain(state: Mapping[str, Any], names: Iterable[str]) -> None:
 
 
 def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:
-    """Refuses a data set that has grown or shrunk since; older states do not hold the count."""
-    if (count := state.get("sequences")) is None:
-        return
-    count = checks.check_whole("sequences", count, minimum=0, remedy=DAMAGED)
+    """Refuses a data set that has grown or shrunk since."""
+    count = checks.check_whole("sequences", state["sequences"], minimum=0, remedy=DAMAGED)
     if count != sequences:
         remedy = (
             f"Finish epoch {epoch} with the lengths of those {count}; or begin epoch {epoch + 1} with all {sequences}: "

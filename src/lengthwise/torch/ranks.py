@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,23 +19,39 @@ Facts = Callable[[], Mapping[str, object]]
 
 
 class OwnRank:
-    """The rank of a sampler: the one that was given, else the one of torch.distributed now.
+    """The rank of a sampler or a stream: the one that was given, else the one of torch.distributed now.
 
     Args:
         rank: Given together with `world_size`, or neither.
         world_size: How many ranks there are.
+        group: The ranks that share out the batches, in place of `rank` and `world_size`.
         remedy: What an error advises where the ranks' plans differ.
     """
 
-    def __init__(self, rank: int | None, world_size: int | None, *, remedy: str) -> None:
+    def __init__(
+        self,
+        rank: int | None,
+        world_size: int | None,
+        group: distributed.ProcessGroup | None,
+        *,
+        remedy: str,
+    ) -> None:
         _check_given(rank, world_size)
+        if group is not None:
+            rank, world_size = _place_within(group, rank)
         self._given = None if rank is None or world_size is None else (rank, world_size)
+        self._group = group
         self._remedy = remedy
         self._compared = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves the group out of pickles and deep copies: it belongs to this process. They communicate with nobody."""
+        return self.__dict__ | {"_group": None}
+
     @property
-    def is_given(self) -> bool:
-        return self._given is not None
+    def is_alone(self) -> bool:
+        """Whether it communicates with nobody: its rank was given without a group, and may be the only process."""
+        return self._given is not None and self._group is None
 
     @property
     def rank(self) -> int:
@@ -44,6 +60,14 @@ class OwnRank:
     @property
     def world_size(self) -> int:
         return self._now()[1]
+
+    def gather(self, value: Any) -> list[Any]:
+        """The `value` of every rank, on every rank: a collective, over the group alone if one was given."""
+        if self.is_alone or (self._group is None and not _is_running()):
+            return [value]
+        values: list[Any] = [None] * self.world_size
+        distributed.all_gather_object(values, value, group=self._group)
+        return values
 
     @contextmanager
     def alike(self, facts: Facts) -> Iterator[None]:
@@ -54,14 +78,13 @@ class OwnRank:
         Raises:
             PlanMismatchError: The ranks' facts differ, or another rank could not make its plan.
         """
-        # A rank that was given communicates with nobody: its process may be the only one.
-        with nullcontext() if self.is_given else _told_of_failure():
+        with self._told_of_failure():
             yield
         self._compare(facts)
 
     def check_started(self, facts: Facts) -> None:
         """Compares, with the first batch, what could not be compared before; refuses ranks without a process group."""
-        if self.is_given:
+        if self.is_alone:
             return
         if _is_running():
             if not self._compared:
@@ -73,13 +96,24 @@ class OwnRank:
             raise checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
 
     def _compare(self, facts: Facts) -> None:
-        """Compares with the other ranks, unless the rank was given: a collective, once torch.distributed runs."""
+        """Compares with the other ranks: a collective, once torch.distributed runs."""
         # Before init_process_group there is nobody to compare with: `check_started` makes up for it.
         self._compared = _is_running()
-        if self._compared and not self.is_given:
-            with _told_of_failure():  # windows are planned when they are asked for, as here
-                own = dict(facts())
-            _check_said(gather(_Said(facts=own)), self._remedy)
+        if self._compared and not self.is_alone:
+            with self._told_of_failure():  # windows are planned when they are asked for, as here
+                rank_facts = dict(facts())
+            _check_said(self.gather(_Said(facts=rank_facts)), self._remedy)
+
+    @contextmanager
+    def _told_of_failure(self) -> Iterator[None]:
+        """Wraps what comes before the ranks compare. If it fails, the other ranks are told, and fail too."""
+        try:
+            yield
+        except Exception as error:
+            # The other ranks are at `gather` by now, or will be: this one must come there too, or they wait for ever.
+            if _is_running():
+                self.gather(_Said(refusal=f"{type(error).__name__}: {error}"))
+            raise
 
     def _now(self) -> tuple[int, int]:
         if self._given is not None:
@@ -93,28 +127,6 @@ class _Said:
 
     facts: Mapping[str, object] = field(default_factory=dict)
     refusal: str = ""
-
-
-@contextmanager
-def _told_of_failure() -> Iterator[None]:
-    """Wraps what comes before the ranks compare. If it fails, the other ranks are told, and fail too."""
-    try:
-        yield
-    except Exception as error:
-        # The other ranks are at `gather` by now, or will be: this one must come there too, or they wait for ever.
-        if _is_running():
-            gather(_Said(refusal=f"{type(error).__name__}: {error}"))
-        raise
-
-
-def gather(value: Any) -> list[Any]:
-    """The `value` of every rank, on every rank: a collective."""
-    # One process has one rank, and needs no collective.
-    values: list[Any] = [value]
-    if _is_running():
-        values = [None] * distributed.get_world_size()
-        distributed.all_gather_object(values, value)
-    return values
 
 
 def _is_running() -> bool:
@@ -132,6 +144,18 @@ def _check_given(rank: int | None, world_size: int | None) -> None:
         check_world(world_size)
         remedy = "Ranks count from 0 to world_size - 1."
         checks.check_whole("rank", rank, minimum=0, maximum=world_size - 1, remedy=remedy)
+
+
+def _place_within(group: distributed.ProcessGroup, rank: int | None) -> tuple[int, int]:
+    """The rank of this process within a group, and how many ranks the group has."""
+    if rank is not None:
+        remedy = "Leave rank and world_size out: the group knows them."
+        raise checks.value_error("group", "given in place of rank and world_size", f"beside rank={rank}", remedy)
+    remedy = "Give that of data parallelism, such as mesh['dp'].get_group()."
+    rule = "a process group of torch.distributed that this process is in"
+    if not isinstance(group, distributed.ProcessGroup):  # of ranks that are no members, new_group gives a number
+        raise checks.type_error("group", rule, group, remedy)
+    return distributed.get_rank(group), distributed.get_world_size(group)
 
 
 def _check_said(said: list[_Said], remedy: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from torch import distributed
 from torch.utils.data import Sampler
 
 from lengthwise import checks
@@ -50,6 +51,7 @@ class BatchSampler(Sampler[list[Any]]):
         seed: Names the run.
         rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
         world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
+        group: The ranks that share out the batches, in place of the two, such as those of data parallelism.
         micro_batches: Batches of each rank in one optimiser step.
         times: [n], or one number for all: how often epochs take each sequence, as in `make_plan`; by default once.
 
@@ -76,7 +78,6 @@ class BatchSampler(Sampler[list[Any]]):
     """
 
     # No attribute `batch_size`: trainers that find one think that every batch has it, and drop those that do not.
-
     reads_callers = True
 
     def __init__(
@@ -87,11 +88,12 @@ class BatchSampler(Sampler[list[Any]]):
         seed: int = 0,
         rank: int | None = None,
         world_size: int | None = None,
+        group: distributed.ProcessGroup | None = None,
         micro_batches: int = 1,
         times: ArrayLike | None = None,
     ) -> None:
         remedy = "Give every rank the same lengths, batching, seed, micro_batches, times and checkpoint."
-        self._own_rank = OwnRank(rank, world_size, remedy=remedy)
+        self._own_rank = OwnRank(rank, world_size, group, remedy=remedy)
         self.batching = batching
         self.seed = seed
         self.micro_batches = micro_batches
@@ -200,8 +202,7 @@ class BatchSampler(Sampler[list[Any]]):
         'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
         """
         rest, taken = self._position()
-        where = {"before": rest.before, "taken": taken}
-        return summarize(rest.plan, self.lengths, self.batching, **where, batch_size=batch_size)
+        return summarize(rest.plan, self.lengths, self.batching, before=rest.before, taken=taken, batch_size=batch_size)
 
     def loss_scales(
         self,

@@ -149,12 +149,11 @@ def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...
     if not isinstance(starts, list | tuple) or len(starts) not in (0, shards):
         raise error
     for start in starts:
-        # Older states do not have where sources begin.
-        if not isinstance(start, Mapping) or start.keys() | {"begin"} != BEGIN.keys():
+        if not isinstance(start, Mapping) or start.keys() != BEGIN.keys():
             raise error
         checks.check_whole("starts", start["read"], minimum=0, remedy=remedy)
         checks.check_flag("ended", start["ended"])
-    return tuple({**BEGIN, **start} for start in starts)
+    return tuple(starts)
 
 
 def numbers_of(rank: int, world_size: int, shards: Sequence[Any]) -> range:

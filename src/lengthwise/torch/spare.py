@@ -13,11 +13,11 @@ import numpy as np
 
 from lengthwise import checks
 from lengthwise.torch.measured import tell
-from lengthwise.torch.ranks import gather
+from lengthwise.torch.ranks import OwnRank
 from lengthwise.torch.window import Deliveries, Window
 
 
-def share_spare(found: Deliveries, window: Window, held: Mapping[int, Any], ranks: int) -> list[Any]:
+def share_spare(found: Deliveries, window: Window, held: Mapping[int, Any], own_rank: OwnRank) -> list[Any]:
     """A sample for ranks that must keep the others company; a collective if some have nothing of a window.
 
     The shortest that this rank has in the plan: one that the plan dropped may be over the budget.
@@ -25,9 +25,9 @@ def share_spare(found: Deliveries, window: Window, held: Mapping[int, Any], rank
     planned = [number for number in found.members[found.plan.sequences].tolist() if number in held]
     shortest = sorted(planned, key=lambda number: int(window.lengths[number].sum()))[:1]
     own = [held[number] for number in shortest]
-    if len(np.unique(found.owners)) in (0, ranks):
+    if len(np.unique(found.owners)) in (0, own_rank.world_size):
         return own
-    told = gather(own if (refusal := _find_refusal(own)) is None else refusal)
+    told = own_rank.gather(own if (refusal := _find_refusal(own)) is None else refusal)
     spare = next((each for each in told if each and not isinstance(each, str)), None)
     if spare is None:
         refusal = next(each for each in told if each)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch.utils.data import default_collate
+from torch import distributed
+from torch.utils.data import default_collate, get_worker_info
 
 from lengthwise import checks
 from lengthwise._random import Key
@@ -24,13 +25,12 @@ from lengthwise.torch.guard import changed
 from lengthwise.torch.measured import ask, check_length, check_measured, check_weighed, name_sample, tell
 from lengthwise.torch.notices import Notices
 from lengthwise.torch.position import DAMAGED, check_plain, split_runs
-from lengthwise.torch.ranks import OwnRank, gather
+from lengthwise.torch.ranks import OwnRank
 from lengthwise.torch.shards import BEGIN, Reader, Shard, Start, list_shards, numbers_of, read_starts
 from lengthwise.torch.sources import Source, check_whole, seeds_of, tell_epoch
 from lengthwise.torch.spare import share_spare
 from lengthwise.torch.window import Window, check_taken, deliver, name_window
 
-_VERSION = 1
 _LAST_EPOCH = 2**31
 
 
@@ -48,6 +48,11 @@ class _Position(NamedTuple):
     def has_ended(self) -> bool:
         """Whether it was noted after the last batch of its epoch, or behind it, where every shard was at its end."""
         return self.ended or (bool(self.starts) and all(start["ended"] for start in self.starts))
+
+    def place(self) -> dict[str, Any]:
+        """What is the same on every rank without being told, as plain numbers and words."""
+        runs = [run.numbers for run in self.runs]
+        return {"epoch": self.epoch, "window": self.window, "runs": runs, "lengths": self.lengths}
 
 
 class _Read(NamedTuple):
@@ -87,6 +92,9 @@ class StreamBatches:
         weight: From a sample to what it counts for in the loss of a batch, for `loss_scale`, such as its tokens; by
             default 1.
         seed: Names the run.
+        rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
+        world_size: How many ranks share out the shards; by default that of torch.distributed, else 1.
+        group: The ranks that share out the shards, in place of the two, such as those of data parallelism.
         micro_batches: Batches of each rank in one optimiser step.
 
     Attributes:
@@ -116,6 +124,9 @@ class StreamBatches:
         collate_fn: Callable[[list[Any]], Any] = default_collate,
         weight: Callable[[Any], float] | None = None,
         seed: int = 0,
+        rank: int | None = None,
+        world_size: int | None = None,
+        group: distributed.ProcessGroup | None = None,
         micro_batches: int = 1,
     ) -> None:
         check_batching(batching)
@@ -140,7 +151,13 @@ class StreamBatches:
         self.seed: int = int(Key(seed=seed).seed)
         self.micro_batches: int = check_world(1, micro_batches).micro_batches
         self._length, self._weight, self._collate = length, weight, collate_fn
-        self._own_rank = OwnRank(None, None, remedy="Give every rank the same shards, batching, seed and buffer.")
+        remedy = "Give every rank the same shards, batching, seed and buffer."
+        self._own_rank = OwnRank(rank, world_size, group, remedy=remedy)
+        if self._own_rank.is_alone and self._own_rank.world_size > 1:
+            rule = f"given in place of rank and world_size by {world_size} ranks, which tell each other the lengths"
+            raise checks.value_error(
+                "group", rule, None, "Give that of data parallelism, such as mesh['dp'].get_group()."
+            )
         self._position = _Position(epoch=0)
         self._resumes = False
         self._taken: int | None = None  # the epoch of the last pass that was more than a look
@@ -181,7 +198,21 @@ class StreamBatches:
     def __bool__(self) -> bool:
         return True  # without asking for the len
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Refuses copies and pickles of a stream that was begun: they would begin anew, behind the state they show."""
+        if self._position.starts and not self._resumes:
+            remedy = "Make another stream, and give it what state_dict() gives."
+            at = f"window {self._position.window} of epoch {self.epoch}"
+            raise checks.value_error("stream", "copied or pickled before its first batch", "begun", remedy, at=at)
+        return self.__dict__
+
     def __iter__(self) -> Iterator[Any]:
+        if (worker := get_worker_info()) is not None:
+            given = f"in worker {worker.id} of {worker.num_workers}"
+            remedy = "Loop over it in the process that trains; give DataLoader(shard, batch_size=None) as shards."
+            raise checks.value_error(
+                "stream", "read in no loader's worker, for each would take all of it", given, remedy
+            )
         position = self._position if self._resumes else _Position(epoch=self._position.epoch)
         again = not self._resumes and self._taken == position.epoch
         # One batch may be a look, but not one behind those of a state.
@@ -240,16 +271,8 @@ class StreamBatches:
     def state_dict(self) -> dict[str, Any]:
         """Where the stream stands: after the batch that was yielded last. The same on every rank."""
         position = self._position
-        return {
-            "version": _VERSION,
-            **self._facts(),
-            "epoch": position.epoch,
-            "window": position.window,
-            "starts": [dict(start) for start in position.starts],
-            "runs": [run.numbers for run in position.runs],
-            "lengths": position.lengths,
-            "ended": position.ended,
-        }
+        starts = [dict(start) for start in position.starts]
+        return {**self._facts(), **position.place(), "starts": starts, "ended": position.ended}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state, of any number of ranks: the next pass yields what was not yielded.
@@ -259,13 +282,8 @@ class StreamBatches:
             PlanMismatchError: It is one of another seed, batching, buffer or number of shards.
         """
         facts = self._facts()
-        keys = {"version", "epoch", "window", "starts", "runs", "lengths", *facts}
-        if isinstance(state, Mapping):
-            state = {"seeds of shards": self._seeds, **state}  # which older states do not have
-        known = isinstance(state, Mapping) and keys <= state.keys() and isinstance(state["version"], int)
-        if not known or state["version"] != _VERSION:
-            rule = f"what StreamBatches.state_dict gives, of version {_VERSION}"
-            raise checks.value_error("state", rule, state, DAMAGED)
+        if not isinstance(state, Mapping) or not {*_Position._fields, *facts} <= state.keys():
+            raise checks.value_error("state", "what StreamBatches.state_dict gives", state, DAMAGED)
         check_plain(state, facts)
         remedy = "Resume with what the checkpoint was made with, or begin a new run."
         check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
@@ -275,7 +293,7 @@ class StreamBatches:
             starts=read_starts(state["starts"], len(self._shards), remedy=DAMAGED),
             runs=read_runs(state["runs"], name="runs", remedy=DAMAGED),
             lengths=str(state["lengths"]),
-            ended=checks.check_flag("ended", state.get("ended", False)),  # which older states do not have
+            ended=checks.check_flag("ended", state["ended"]),
         )
         self._resumes, self._taken, self._unfinished = True, None, False
         tell_epoch(self._shards, self._position.epoch)
@@ -289,23 +307,14 @@ class StreamBatches:
             "batching": json.loads(self.batching.to_json()),
         }
 
-    def _place(self, position: _Position) -> dict[str, Any]:
-        return {
-            "micro_batches": self.micro_batches,
-            "epoch": position.epoch,
-            "window": position.window,
-            "runs": [run.numbers for run in position.runs],
-            "lengths": position.lengths,
-        }
-
     def _meet(self, reader: Reader, position: _Position) -> tuple[list[Any], Window, tuple[Start, ...]]:
         """Reads what is missing of the next window, and tells the other ranks where it began; a collective."""
         try:
             read = self._describe(reader, position)
         except Exception as error:  # the other ranks are waiting: it is told first, and raised after
-            gather(tell(error))
+            self._own_rank.gather(tell(error))
             raise
-        told = gather(read._replace(samples=[]))
+        told = self._own_rank.gather(read._replace(samples=[]))
         for rank, each in enumerate(told):
             if isinstance(each, str):  # the error of that rank
                 rule = "read on every rank"
@@ -314,6 +323,9 @@ class StreamBatches:
         for rank, each in enumerate(told):
             check_alike(told[0].place, each.place, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")
         starts = {number: start for each in told for number, start in each.starts.items()}
+        if sum(len(each.starts) for each in told) != len(self._shards):
+            rule, remedy = "the same until the pass has ended", "Let the loop end before torch.distributed does."
+            raise checks.value_error("world_size", rule, self._own_rank.world_size, remedy)
         in_order = tuple(starts[number] for number in sorted(starts))
         return read.samples, _join(told), in_order
 
@@ -327,7 +339,8 @@ class StreamBatches:
         lengths = check_measured(ask("length", self._length, samples, named), shards, starts)
         weighed = [1.0] * len(samples) if self._weight is None else ask("weight", self._weight, samples, named)
         weights = check_weighed(weighed, named)
-        return _Read(samples, starts, lengths, weights, shards, self._place(position))
+        place = {"micro_batches": self.micro_batches, **position.place()}
+        return _Read(samples, starts, lengths, weights, shards, place)
 
     def _deliver(
         self, samples: list[Any], window: Window, world: World, reader: Reader, position: _Position
@@ -351,7 +364,7 @@ class StreamBatches:
         self.plan = found.plan
         if whole and not runs and not found.plan.steps:
             self._notices.warn_no_step(self.buffer, position.window, position.epoch)
-        spare = share_spare(found, window, held, world.world_size)
+        spare = share_spare(found, window, held, self._own_rank)
         check_taken(taken, found.plan)
         numbers = found.plan.grid[:, :, rank].reshape(-1)
         scales = found.scales[:, :, rank].reshape(-1)

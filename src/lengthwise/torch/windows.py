@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from torch import distributed
 
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.world import World
@@ -39,6 +40,7 @@ class WindowSampler(BatchSampler):
         seed: Names the run.
         rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
         world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
+        group: The ranks that share out the batches, in place of the two, such as those of data parallelism.
         micro_batches: Batches of each rank in one optimiser step.
         counts: A folder in which the steps of each epoch are kept once they are counted. Ranks that see the same folder
             share the counting, without a collective.
@@ -64,13 +66,15 @@ class WindowSampler(BatchSampler):
         seed: int = 0,
         rank: int | None = None,
         world_size: int | None = None,
+        group: distributed.ProcessGroup | None = None,
         micro_batches: int = 1,
         counts: str | os.PathLike[str] | None = None,
     ) -> None:
         self._shape = {"window": window, "block": block, "counts": counts}
         # BatchSampler hands what it is given to `_read`, below.
         given: Any = lengths
-        super().__init__(given, batching, seed=seed, rank=rank, world_size=world_size, micro_batches=micro_batches)
+        world: Any = {"rank": rank, "world_size": world_size, "group": group, "micro_batches": micro_batches}
+        super().__init__(given, batching, seed=seed, **world)
 
     @property
     def windows(self) -> Windows:
