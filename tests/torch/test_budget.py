@@ -124,8 +124,8 @@ def test_memory_that_goes_with_the_number_of_sequences_is_said(each, fits):
     """As many fit at every length: a budget for the short ones leaves memory free at the long ones, or has no room."""
     step, lengths = Memory(lw.Quadratic(per_sequence=each, linear=0.0), 10_000), [10] * 50 + [50] * 50 + [400]
     message = (
-        rf"^`budget` must be about the same at every length, but is '{fits * 10} at length 10 and {fits * 400} at length"
-        rf" 400'\. Memory goes more with the number of sequences than the cost does: give max_sequences={fits}, or a"
+        rf"^`budget` must be about the same at every length, but is '{fits * 10} at length 10 and {fits * 400} at "
+        rf"length 400'\. Memory goes more with the number of sequences than the cost does: give max_sequences={fits}, "
     )
     if fits * 10 < 400:
         with pytest.raises(ValueError, match=message):

@@ -152,13 +152,16 @@ def find_budget(
     alone = costs_of(chosen.cost, np.ones_like(counts), padded)
     _check_grows(costs, alone, counts)
     least = float(alone[-1])
-    if full.any():
-        _check_unit(costs[full], counts[full], padded[full], least)
+    mismatch = _find_mismatch(costs[full], counts[full], padded[full])
+    if mismatch and costs[full].min() < least:
+        raise trials.explain(padded[-1], ValueError(mismatch))
     # Where memory did not end, the number of sequences is the bound.
     free = _leave_free(float(costs[full].min()), share, least) if full.any() else float(costs.max())
     bounded = replace(cut, budget=free, max_sequences=cut.max_sequences if full.all() else most)
     tell_infinite(trials.losses)
     checked = trials.check(own, replace(chosen, cut=bounded), bounded, least, max(share, 0.05))
+    if mismatch:
+        checks.warn(mismatch)
     return FoundBudget(
         budget=checked.budget,
         batching=replace(chosen, cut=checked),
@@ -214,7 +217,7 @@ class _Trials:
         for index in range(len(padded) - 1, -1, -1):
             fits = counts[index] = self._find_count(padded[index], fits, most)
             if not fits:
-                raise self._refusal(padded[index])
+                raise self.explain(padded[index])
         return counts
 
     def check(self, lengths: NDArray[np.int64], batching: Batching, cut: Budget, least: float, share: float) -> Budget:
@@ -233,7 +236,7 @@ class _Trials:
             if any(all(self._fits(*shape) for shape in shapes) for _ in range(2)):
                 return cut
             cut = replace(cut, budget=max(least, cut.budget * (1 - share)))
-        raise self._refusal(lengths.reshape(len(lengths), -1).max(axis=0))
+        raise self.explain(lengths.reshape(len(lengths), -1).max(axis=0))
 
     def _find_count(self, padded: NDArray[np.int64], fits: int, most: int) -> int:
         """The most sequences padded to `padded` [dims] that fit, given that `fits` do."""
@@ -265,10 +268,13 @@ class _Trials:
         """Whether it fits at the first try or, where that ran out of memory by chance, at the second."""
         return self._fits(count, padded) or self._fits(count, padded)
 
-    def _refusal(self, padded: NDArray[np.int64]) -> ValueError:
-        """Why one sequence of `padded` does not fit: if the shortest no longer fits either, the step fills memory."""
+    def explain(self, padded: NDArray[np.int64], error: ValueError | None = None) -> ValueError:
+        """The error of one sequence of `padded` that does not fit, unless another is given.
+
+        If the shortest no longer fits either, the step fills memory.
+        """
         if self._fits_again(1, self._first):
-            return _no_room(padded)
+            return error or _no_room(padded)
         rule, remedy = "a function that lets go of every batch", "Keep numbers, such as loss.item(), and no tensors."
         at = f"{_place(self._first)}, which fitted at first"
         return checks.value_error("step", rule, "out of memory", remedy, at=at)
@@ -316,21 +322,19 @@ def _check_grows(costs: NDArray[np.float64], alone: NDArray[np.float64], counts:
             raise checks.value_error("cost", rule, float(costs[index]), remedy, at=at)
 
 
-def _check_unit(costs: NDArray[np.float64], counts: NDArray[np.int64], padded: NDArray[np.int64], least: float) -> None:
-    """Warns where a budget of short sequences leaves most memory free for long ones; refuses where none can do both."""
-    worst = int(costs.argmin())
+def _find_mismatch(costs: NDArray[np.float64], counts: NDArray[np.int64], padded: NDArray[np.int64]) -> str:
+    """Says that a budget for short sequences leaves most memory free at long ones; an empty text where it does not."""
     # 100 sequences fit, at length 10 and at 400: a budget of 1,000 frames would put 2 of the long ones into a batch.
-    if costs[-1] < _UNLIKE * costs[worst]:
-        return
+    worst = int(costs.argmin()) if len(costs) else 0
+    if not len(costs) or costs[-1] < _UNLIKE * costs[worst]:
+        return ""
     rule = "about the same at every length"
     value = f"{costs[worst]:.16g} at {_place(padded[worst])} and {costs[-1]:.16g} at {_place(padded[-1])}"
     remedy = (
-        f"Memory goes more with the number of sequences than the cost does: give max_sequences={counts.min()}, or a cost"
-        " with a part for each, such as Quadratic(per_sequence=100, linear=1)."
+        f"Memory goes more with the number of sequences than the cost does: give max_sequences={counts.min()}, or a"
+        " cost with a part for each, such as Quadratic(per_sequence=100, linear=1)."
     )
-    if costs[worst] < least:
-        raise checks.value_error("budget", rule, value, remedy)
-    checks.warn(checks.sentence("budget", rule, value, remedy))
+    return checks.sentence("budget", rule, value, remedy)
 
 
 def _check(
