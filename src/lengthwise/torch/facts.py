@@ -30,8 +30,9 @@ def check_alike(
 
 def _difference(name: str, known: object, given: object) -> tuple[str, object, object]:
     """Of two facts that differ, the first part that does: its name, and its value in both."""
-    if isinstance(known, Mapping) and isinstance(given, Mapping) and known.keys() == given.keys():
+    if isinstance(known, Mapping) and isinstance(given, Mapping):
         # Down to the part: "cut.budget", 200.0 and 201.0, and not two batchings of five lines each.
-        key = next(key for key in known if known[key] != given[key])
-        return _difference(f"{name}.{key}", known[key], given[key])
+        for key in known:
+            if key in given and known[key] != given[key]:
+                return _difference(f"{name}.{key}", known[key], given[key])
     return name, known, given
