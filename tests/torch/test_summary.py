@@ -30,9 +30,8 @@ def share(plan, lengths):
     for batch in range(len(plan.costs)):
         items = plan.batch(batch)
         own = items[:, 2] - items[:, 1] if items.ndim == 2 else lengths[items]
-        rows = 1 if plan.row_offsets is None else len(plan.rows(batch))
         data += own.sum()
-        computed += (rows if plan.row_offsets is not None else len(items)) * plan.padded_lengths[batch].sum()
+        computed += plan.row_counts[batch] * plan.padded_lengths[batch].sum()
     return 1 - data / computed
 
 
