@@ -248,7 +248,7 @@ BAD = [
     ("a.jsonl", '{"a": "text"}', {"column": "a.b"}, ["must be one of a, but is 'a.b' at line 1 of {}."]),
     ("a.jsonl", '{"a": 1, "b": 2}', {}, ["`column` must be one of a, b, but is None at line 1 of {}."]),
     ("a.jsonl", "{{}}", {"column": "a"}, ["`source` must be valid JSON, but is '{{{{}}}}' at line 1 of {}."]),
-    ("a.jsonl", "{}", {"column": "a"}, ["`column` must be there, but is 'a' at line 1 of {}."]),
+    ("a.jsonl", "{}", {"column": "a"}, ["`column` must be one of no names, but is 'a' at line 1 of {}."]),
     ("a.jsonl", MIXED % "[]", {}, ["`column` must be one of tracks, type, but is 'duration' at line 1 of {}."]),
     ("a.jsonl", MIXED % "[3]", {}, ["`column` must be one of tracks, type, but is 'duration' at line 1 of {}."]),
     (

@@ -1,6 +1,5 @@
 """Every file format, each from a tiny file, and the splitting of FILE:COLUMN."""
 
-import csv
 import gzip
 import json
 import os
@@ -120,18 +119,15 @@ def test_text_formats(tmp_path, name, text, options, expected, packed):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
 def test_a_cell_may_be_as_long_as_it_likes(tmp_path, name):
-    """The limit of csv, 131,072 characters, is there again afterwards, also after a cell that cannot be read."""
-    before, path, gap = csv.field_size_limit(), tmp_path / name, "," if name == "a.csv" else "\t"
+    path, gap = tmp_path / name, "," if name == "a.csv" else "\t"
     rows = [("n", "text"), ("3", 200_000 * "x"), ("1", "y")]
     path.write_text("".join(f"{gap.join(row)}\n" for row in rows))
     assert read_lengths(path, column="n").tolist() == [3, 1]
-    assert csv.field_size_limit() == before
     with pytest.raises(ValueError, match="`text` must be a number, but is 'xxx"):
         read_lengths(path, column="text")
     path.write_text(f"n{gap}text\n3\n")
     with pytest.raises(ValueError, match="`source` must be 2 columns on every line"):
         read_lengths(path, column="n")
-    assert csv.field_size_limit() == before
 
 
 def test_npy_of_two_dimensions_gives_one_by_its_number(tmp_path):

@@ -1,19 +1,16 @@
 """Files that would hang a reader, hide what they hold or get in each other's way: one sentence, at once."""
 
-import csv
 import json
 import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import soundfile
 
 from lengthwise.lengths import audio_files, read_lengths
-from lengthwise.lengths.tables import read_table
 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 
@@ -160,33 +157,3 @@ def test_the_state_of_a_saved_data_set_may_not_be_nested_without_end(tmp_path, s
     (tmp_path / "state.json").write_text(state)
     with pytest.raises(ValueError, match=r"^`source` must be a saved dataset, but is '.*state\.json'\. Save it again"):
         read_lengths(tmp_path)
-
-
-@pytest.mark.parametrize("splits", ["5", "null", '"train"', "{}"])
-def test_a_dict_of_datasets_without_a_list_of_splits_says_so(tmp_path, splits):
-    (tmp_path / "dataset_dict.json").write_text(f'{{"splits": {splits}}}')
-    with pytest.raises(ValueError, match=r"one of its splits: its dataset_dict\.json lists none\.$"):
-        read_lengths(tmp_path)
-
-
-@needs_pipes
-def test_a_table_read_in_one_thread_leaves_the_cells_of_another_wide(tmp_path):
-    """The first reader ends while the second has yet to meet its wide cell."""
-    before = csv.field_size_limit()
-    rows = 50_000
-    for name in ("first.csv", "second.csv"):
-        os.mkfifo(tmp_path / name)
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(read_table, tmp_path / "first.csv", "n")
-        with open(tmp_path / "first.csv", "w") as first_pipe:
-            first_pipe.write("n,text\n" + "1,x\n" * rows)
-            first_pipe.flush()
-            second = pool.submit(read_table, tmp_path / "second.csv", "n")
-            second_pipe = open(tmp_path / "second.csv", "w")  # noqa: SIM115
-            second_pipe.write("n,text\n" + "1,x\n" * rows)
-            second_pipe.flush()
-        assert len(first.result()[0].values) == rows
-        second_pipe.write(f"2,{200_000 * 'x'}\n")
-        second_pipe.close()
-        assert second.result()[0].values[-1] == 2
-    assert csv.field_size_limit() == before

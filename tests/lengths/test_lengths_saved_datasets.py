@@ -44,8 +44,11 @@ def test_bad_columns_are_refused(folder):
 
 
 def test_a_dict_of_datasets_names_its_splits(folder):
-    (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    refuse(folder, "`source` must be one split, but is '{0}'. Give {0}/SPLIT with one of its splits: train, test.")
+    for split in ("train", "test"):
+        (folder / split).mkdir()
+        (folder / split / "state.json").write_text("{}")
+    (folder / "dataset_dict.json").write_text("{}")
+    refuse(folder, "`source` must be one split, but is '{0}'. Give {0}/SPLIT with one of its splits: test, train.")
 
 
 def test_an_indices_mapping_is_refused(folder):
@@ -55,7 +58,7 @@ def test_an_indices_mapping_is_refused(folder):
 
 def test_damaged_folders_are_refused(folder):
     set_state(folder, _data_files=[{"filename": "gone.arrow"}])
-    refuse(folder, "`source` must be a whole saved dataset, but is '{}/gone.arrow'.", column="n")
+    refuse(folder, "`source` must be an Arrow file, but is '{}/gone.arrow'.", column="n")
     set_state(folder, _data_files=[{}])
     refuse(folder, "Its state.json lists no files.")
     set_state(folder, _data_files=[])

@@ -1,7 +1,7 @@
 """Where lengths come from: arrays, files, folders and examples; their description and fingerprint.
 
 rules, arrays                     what a length may be; lengths in memory
-files                             chooses the reader: arrays, text, tables, manifests, arrow, saved_datasets, audio
+files                             chooses the reader: arrays, text, tables, manifests, arrow, audio
 columns, units, counts, sources   what all readers return, and how that becomes lengths; texts; errors about a file
 mapped                            a file of lengths too many to read
 description, examples             what lengths look like, and some to try things on

@@ -1,4 +1,4 @@
-"""Columns of .parquet and .arrow files: numbers, or lists, which give their lengths.
+"""Columns of .parquet and .arrow files, and of data sets that Hugging Face `datasets` saves as the latter.
 
 Read batch by batch, Arrow from a memory map, so that hundreds of gigabytes of token lists need little memory.
 """
@@ -6,6 +6,7 @@ Read batch by batch, Arrow from a memory map, so that hundreds of gigabytes of t
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,10 +19,11 @@ from lengthwise.checks import sentence
 from lengthwise.lengths.columns import (
     Column,
     Kind,
-    choose_columns,
+    choose_known,
     missing_column,
     nested_lists,
     not_a_number,
+    top_of,
     unit_of,
 )
 from lengthwise.lengths.counts import TextCount, are_sentences, count_items, turn_field
@@ -43,7 +45,7 @@ def read_parquet(path: Path, column: str | None, count: TextCount | None = None)
         ValueError: No such column, a null, text or booleans, or a file that is not Parquet.
     """
     with open_parquet(path) as file:
-        names = select_names(column, file.schema_arrow, path)
+        names = choose_known(column, file.schema_arrow.names, at=str(path))
         # Parquet reads whole columns: of "audio.frames" and "audio.rate", audio is read once.
         tops = dict.fromkeys(top_of(name, file.schema_arrow.names) for name in names)
         return _gather(file.iter_batches(columns=list(tops)), names, path, count)
@@ -55,7 +57,7 @@ def read_arrow(
     """Reads columns of Arrow files, stream or random access, one after the other; see `read_parquet`."""
     # The first file says which columns there are; a later one without them is refused when it is read.
     with open_batches(files[0]) as (schema, _):
-        names = select_names(column, schema, source)
+        names = choose_known(column, schema.names, at=str(source))
 
     def batches() -> Iterator[Any]:
         for path in files:
@@ -63,6 +65,49 @@ def read_arrow(
                 yield from found
 
     return _gather(batches(), names, source, count)
+
+
+def is_saved_dataset(folder: Path) -> bool:
+    """Says whether a folder was written by `save_to_disk`, of a Dataset or of a DatasetDict."""
+    return (folder / "dataset_dict.json").is_file() or (
+        (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file()
+    )
+
+
+def read_saved_dataset(folder: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
+    """Reads columns of a saved Dataset; a list column, as `input_ids`, gives the length of each list.
+
+    Args:
+        folder: Where `state.json` is.
+        column: A name, several separated by commas, or None where there is one only.
+        count: What is counted of texts.
+
+    Raises:
+        ValueError: The folder of a DatasetDict, a dataset with an indices mapping, a file that is absent or
+            damaged, and what `read_parquet` refuses.
+    """
+    if (folder / "dataset_dict.json").is_file():
+        splits = ", ".join(sorted(state.parent.name for state in folder.glob("*/state.json")))
+        raise source_error("one split", folder, f"Give {folder}/SPLIT with one of its splits: {splits}.")
+    state = _load(folder / "state.json")
+    # A dataset that was filtered or shuffled keeps its old files, and says by indices which rows are left.
+    if state.get("_indices_files") or state.get("_indices_data_files"):
+        remedy = "Call `flatten_indices()` and save it again, because its rows are not in the order of its files."
+        raise source_error("a dataset without an indices mapping", folder, remedy)
+    try:
+        shards = [folder / entry["filename"] for entry in state["_data_files"]]
+    except (KeyError, TypeError) as error:
+        raise source_error("a saved dataset", folder, "Its state.json lists no files.") from error
+    # No shards: a dataset without rows.
+    return read_arrow(shards, column, count, source=folder) if shards else []
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # RecursionError: a hundred thousand brackets
+        raise source_error("a saved dataset", path, f"Save it again ({error}).") from error
+    return content if isinstance(content, dict) else {}
 
 
 @contextlib.contextmanager
@@ -102,23 +147,6 @@ def open_batches(path: Path, opener: Callable[..., Any] | None = None) -> Iterat
                 yield reader.schema, iter(reader)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         raise _damage_error(path, "an Arrow file", error) from error
-
-
-def select_names(column: str | None, schema: Any, source: str | os.PathLike[str]) -> list[str]:
-    """Finds which columns of a schema are meant, as `choose_columns`; nested ones are found when they are read."""
-    if column is None or column in schema.names:
-        return choose_columns(column, schema.names, at=str(source))
-    names = [part.strip() for part in column.split(",")]
-    for name in names:
-        choose_columns(top_of(name, schema.names), schema.names, at=str(source))
-    return names
-
-
-def top_of(name: str, names: list[str]) -> str:
-    """Returns the column that holds `name`: itself, or the part before its first dot if it is nested."""
-    head = name.partition(".")[0]
-    # A column may have a dot in its own name, and then it is itself.
-    return name if name in names or head not in names else head
 
 
 def _gather(batches: Iterator[Any], names: list[str], source: Path, count: TextCount | None) -> list[Column]:

@@ -268,10 +268,20 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str) -> list
 
 
 def choose_known(column: str | None, names: Sequence[str], *, at: str) -> list[str]:
-    """As `choose_columns`, but nested ones, which are not among the names, are found when they are read."""
-    if column is not None and "." in column and column not in names:
-        return select_columns(column, names)
-    return choose_columns(column, names, at=at)
+    """As `choose_columns`, but of a nested one, audio.frames, the column that holds it: its field is found later."""
+    if column is None or column in names:
+        return choose_columns(column, names, at=at)
+    wanted = select_columns(column, names)
+    for name in wanted:
+        choose_columns(top_of(name, names), names, at=at)
+    return wanted
+
+
+def top_of(name: str, names: Sequence[str]) -> str:
+    """Returns the column that holds `name`: itself, or the part before its first dot if it is nested."""
+    head = name.partition(".")[0]
+    # A column may have a dot in its own name, and then it is itself.
+    return name if name in names or head not in names else head
 
 
 def select_columns(column: str, names: Container[str]) -> list[str]:
@@ -299,12 +309,10 @@ def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
     """Writes the error for a column that is missing or there twice; it lists the columns, the closest first."""
     if names.count(name) > 1:
         return value_error("column", "there once", name, f"Rename one of the {names.count(name)}.", at=at)
-    # A cutoff of 0 sorts all of them. Whether one of them is likely is asked below, with the usual cutoff.
+    # A cutoff of 0 sorts all of them; the usual one says whether one is likely.
     close = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)
-    if not close:
-        return value_error("column", "there", name, "There are no columns: is this the right file?", at=at)
     likely = difflib.get_close_matches(name, names, n=1)
-    remedy = f"Did you mean {likely[0]!r}?" if likely else "Give one of these."
+    remedy = f"Did you mean {likely[0]!r}?" if likely else "Give one of these, or is this another file?"
     return value_error("column", f"one of {_list_names(close)}", name, remedy, at=at)
 
 

@@ -9,7 +9,6 @@ import csv
 import functools
 import itertools
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,8 @@ def iterate_table(
     Raises:
         ValueError: As `read_table` does, for all but the numbers.
     """
-    with open_text(path, opener) as file, _wide_cells:
+    csv.field_size_limit(_WIDEST)  # of the whole process: cells may hold transcripts of more than 131,072 characters
+    with open_text(path, opener) as file:
         reader = _reader(file, path)
         try:
             header = next(filter(any, ([name.strip() for name in row] for row in reader)), [])
@@ -75,34 +75,6 @@ def iterate_table(
         except csv.Error as error:
             at = f"line {reader.line_num} of {path}"
             raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
-
-
-class _WideCells:
-    """Lets csv read cells of more than 131,072 characters, such as long transcripts.
-
-    The module csv has one maximum for the whole process. The first reader raises it, and the last one puts it back;
-    otherwise a thread would put it back while another one reads.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._readers = 0
-        self._before = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._readers:
-                self._before = csv.field_size_limit(_WIDEST)
-            self._readers += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._readers -= 1
-            if not self._readers:
-                csv.field_size_limit(self._before)
-
-
-_wide_cells = _WideCells()
 
 
 def _reader(file: Any, path: Path) -> Any:
