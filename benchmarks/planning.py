@@ -27,7 +27,7 @@ from lengthwise.cli.strategies import parse_strategies
 
 STRATEGIES = (
     "random,sorted,semi-sorted:0.1,alternated:1000,windowed:4096,bucketed:1024,optimal:16,quantile:16,mxnet:16,"
-    "max-entropy:0.05,max-entropy:0.05,noise=exponential,random-steps"
+    "max-entropy:0.05,random-steps"
 )
 BUDGET = 20_000  # padded frames, for each length of a sequence
 

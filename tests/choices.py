@@ -36,8 +36,6 @@ ORDERS = {
     "entropy_padding": lw.MaxEntropy(padding=0.1),
     "entropy_mixing": lw.MaxEntropy(mixing=0.5),
     "entropy_scale": lw.MaxEntropy(scale=20.0),
-    "entropy_exponential": lw.MaxEntropy(scale=20.0, noise="exponential"),
-    "entropy_truncated": lw.MaxEntropy(scale=20.0, noise="truncated"),
 }
 
 # What suits pairs: edges have a row for each bucket. (20, 90) and (90, 20) hold each what the other does not.

@@ -148,11 +148,3 @@ def test_on_the_command_line(run):
     done = run("plan", "--strategy", "max-entropy:0.1,mixing=0.3")
     assert done.status == 2
     assert "`MaxEntropy` must be given one of padding, mixing, scale, but is ['padding', 'mixing']." in done.err
-
-
-def test_an_order_of_the_users_cannot_have_it_fitted():
-    class Mine(lw.MaxEntropy):
-        pass
-
-    with pytest.raises(ValueError, match=r"`mixing` must be left out where another order calls `fit`, but is 0\.5\. "):
-        lw.make_plan(SPEECH, lw.Batching(cut=FIXED, order=Mine(mixing=0.5)))

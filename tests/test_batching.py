@@ -118,13 +118,11 @@ def test_the_default_order_is_for_pairs_and_for_chunks_too():
 
 
 def test_what_the_short_words_do_not_say_is_written_out():
-    batching = lw.Batching(
-        cut=lw.Budget(90, oversize="drop"), order=lw.MaxEntropy(padding=0.1, noise="truncated"), deal=lw.Mixed()
-    )
+    batching = lw.Batching(cut=lw.Budget(90, oversize="drop"), order=lw.MaxEntropy(padding=0.1), deal=lw.Mixed())
     assert repr(batching) == (
         "Batching(cut=Budget(budget=90.0, oversize='drop', max_sequences=None, "
         "multiple_of=1, count_multiple_of=1), "
-        "order=MaxEntropy(padding=0.1, scale=None, noise='truncated', mixing=None), deal=Mixed(tail='split'))"
+        "padding=0.1, deal=Mixed(tail='split'))"
     )
 
 

@@ -187,22 +187,18 @@ VALUES = {
     ),
     "an order that is not fitted": (
         lambda: lw.MaxEntropy(padding=0.1)(np.array([3.0, 4.0]), Key()),
-        "`MaxEntropy` must be fitted to the lengths first, but is MaxEntropy(padding=0.1, scale=None, "
-        "noise='optimal', mixing=None). Call its `fit`, as make_plan does.",
+        "`MaxEntropy` must be fitted to the lengths first, but is MaxEntropy(padding=0.1, scale=None, mixing=None). "
+        "Plan with it: make_plan fits it.",
     ),
     "buckets that are not fitted": (
         lambda: lw.Bucketed(buckets=2)(np.array([3.0, 4.0]), Key()),
         "`Bucketed` must be fitted to the lengths first, but is Bucketed(size=None, "
         "edges=None, buckets=2, by='...to_edge=False, longer='error'). "
-        "Call its `fit`, as make_plan does.",
+        "Plan with it: make_plan fits it.",
     ),
     "edges that no whole number of the plan holds": (
         lambda: lw.padded_frames([5], [2.0**63]),
         f"`edges` must be whole numbers from 1 to 2**63 - 1, but is 9.223372036854776e+18 at bucket 0. {LONGEST}",
-    ),
-    "noise": (
-        lambda: lw.MaxEntropy(scale=1.0, noise="white"),
-        "`noise` must be one of exponential, truncated, optimal, but is 'white'. Choose one of these words.",
     ),
     "tail": (
         lambda: lw.Balanced(tail="keep"),

@@ -351,33 +351,6 @@ def test_optimal_edges_of_lengths_near_the_largest_number_do_not_overflow():
     assert lw.optimal_edges([1, 2, huge, huge + 1], 2).tolist() == [2, huge + 1]
 
 
-def longest_of_a_million(levels, masses, heights, low, high, size):
-    """The same counted out: of a million sequences with evenly spread noise, those between two quantiles."""
-    level = np.repeat(np.arange(len(levels)), np.rint(masses * 1_000_000).astype(int))
-    spread = [(np.arange(count) + 0.5) / count for count in np.bincount(level)]
-    ordered = level[np.argsort(heights[level] - np.log(np.concatenate(spread)))]
-    between = ordered[round(low * len(ordered)) : round(high * len(ordered))]
-    all_below = (np.cumsum(np.bincount(between, minlength=len(levels))) / len(between)) ** size
-    return levels @ np.diff(all_below, prepend=0.0)
-
-
-@pytest.mark.parametrize("beta", [0.003, 0.02, 0.1])
-def test_longest_of_batches_is_what_a_million_sequences_give(beta):
-    levels = np.array([10.0, 40.0, 90.0, 160.0, 250.0, 400.0])
-    masses = np.array([0.1, 0.25, 0.3, 0.2, 0.1, 0.05])
-    heights = beta * levels
-    lows, highs = np.array([0.0, 0.3, 0.5, 0.9, 0.98]), np.array([0.05, 0.35, 0.6, 0.95, 1.0])
-    sizes = np.array([4.0, 16.0, 8.0, 16.0, 3.0])
-    found = np.empty(5)
-    _kernels.longest_of_batches(levels, masses, heights, lows, highs, sizes, found)
-    again = np.empty(5)
-    _kernels.longest_of_batches.py_func(levels, masses, heights, lows, highs, sizes, again)
-    assert found == pytest.approx(again, rel=1e-12)
-    for batch, (low, high, size) in enumerate(zip(lows, highs, sizes, strict=True)):
-        counted = longest_of_a_million(levels, masses, heights, low, high, size)
-        assert found[batch] == pytest.approx(counted, abs=0.05)
-
-
 def test_the_flows_are_the_same_in_plain_python():
     chance = np.random.default_rng(3)
     for beta in (1e-3, 0.05, 2.0):
@@ -387,28 +360,6 @@ def test_the_flows_are_the_same_in_plain_python():
         _kernels.least_flows(sizes, reached, beta, rises, found[0])
         _kernels.least_flows.py_func(sizes, reached, beta, rises, found[1])
         assert found[0].tolist() == found[1].tolist()
-
-
-def test_batches_are_drawn_the_same_in_plain_python_and_each_sequence_once():
-    chance = np.random.default_rng(4)
-    for count, most_at_first in ((1, 1), (7, 3), (200, 16), (500, 40)):
-        level = np.sort(chance.integers(0, 20, count))
-        values, counts = np.unique(level, return_counts=True)
-        sequences, ends = chance.permutation(count), np.cumsum(counts)
-        most = np.maximum(1, most_at_first - values).astype(np.int64)
-        opened = chance.uniform(0, count / 2, len(values))
-        words = chance.integers(0, 2**64, count + 1, dtype=np.uint64).view(np.int64)
-        found = []
-        for kernel in (_kernels.draw_batches, _kernels.draw_batches.py_func):
-            drawn, used = sequences.copy(), words.copy()
-            with np.errstate(over="ignore"):
-                kernel(drawn, values, ends, opened, most, most, used, np.empty(count + 1, np.int64))
-            found.append(drawn)
-            size_of = np.empty(count, np.int64)
-            size_of[sequences] = level
-            assert used[:-1].tolist() == size_of[drawn].tolist()
-        assert found[0].tolist() == found[1].tolist()
-        assert sorted(found[0]) == list(range(count))
 
 
 def test_parts_are_shuffled_evenly_and_each_by_its_own_words():

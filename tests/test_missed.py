@@ -182,8 +182,7 @@ def test_portions_pad_what_was_asked(ranks, micro_batches):
 
 
 def test_few_sequences_are_planned_for_many_more_ranks():
-    # One batch of 64 is for 1,024 places: the warp is fitted to batches of one sequence, and not of none.
-    order = lw.MaxEntropy(padding=0.05, noise="exponential")
+    order = lw.MaxEntropy(padding=0.05)
     lengths = lw.example_lengths("long-tailed", count=1_000_000)[:64]
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=order), world_size=1_024)
     assert plan.steps == 1

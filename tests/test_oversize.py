@@ -14,7 +14,7 @@ BUDGET = 6_400
 
 ORDERS = {
     "max-entropy": lw.MaxEntropy(padding=0.1),
-    "noise of a scale": lw.MaxEntropy(scale=40.0, noise="truncated"),
+    "noise of a scale": lw.MaxEntropy(scale=40.0),
     "semi-sorted": lw.SemiSorted(0.2),
     "sorted": lw.Sorted(),
     "falling": lw.Sorted(descending=True),

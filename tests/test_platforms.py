@@ -23,7 +23,6 @@ from lengthwise import _exact, _kernels
 from lengthwise._kernels import exact
 from lengthwise._random import Key
 from lengthwise.choices.rate_distortion import group_levels, information_of_flows, least_flows
-from lengthwise.choices.warp import fit_warp
 from lengthwise.planning.joint import mixing_of_batches
 
 AROUND = np.concatenate([np.linspace(-30.0, 30.0, 3_001), np.linspace(-0.4, 0.4, 801), [-800.0, -708.0, 709.0, 800.0]])
@@ -64,15 +63,11 @@ def fits():
     lengths = lw.example_lengths(count=3_000).astype(np.float64)
     levels = group_levels(lengths, 256)
     flows = least_flows(levels, 3e-4)
-    warps = [
-        fit_warp(lengths, 0.1, noise=noise, batch_sizes=lambda sizes: 20_000 / sizes).heights
-        for noise in ("optimal", "truncated", "exponential")
-    ]
     padded = np.maximum.reduceat(np.sort(lengths), np.arange(0, 3_000, 20)).astype(np.int64)
     mixing = mixing_of_batches(lengths.astype(np.int64), padded, np.full(150, 20))
     told = np.array([information_of_flows(levels, flows), mixing, _exact.dot(lengths / 7.0, lengths)])
     at_once = _exact.logs(lengths / 7.0), _exact.exps(lengths / -700.0), _exact.expm1s(lengths / 7_000.0)
-    return digest(lengths, flows, *warps, told, *at_once), digest(*functions())
+    return digest(lengths, flows, told, *at_once), digest(*functions())
 
 
 def functions():

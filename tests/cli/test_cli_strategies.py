@@ -35,7 +35,6 @@ NAMES = (
         ("exponential:6", lw.Bucketed(buckets=6, by="exponential")),
         ("mxnet:6", lw.Bucketed(buckets=6, by="uniform", pad_to_edge=True)),
         ("max-entropy:0.05", lw.MaxEntropy(padding=0.05)),
-        ("max-entropy:0.05,noise=truncated", lw.MaxEntropy(padding=0.05, noise="truncated")),
         ("max-entropy,scale=20", lw.MaxEntropy(scale=20)),
     ],
 )

@@ -24,11 +24,8 @@ from lengthwise._kernels.exact import expm1s as expm1s
 from lengthwise._kernels.exact import exps as exps
 from lengthwise._kernels.exact import logs as logs
 from lengthwise._kernels.laws import least_flows as least_flows
-from lengthwise._kernels.laws import longest_of_batches as longest_of_batches
 from lengthwise._kernels.mixing import count_cells as count_cells
 from lengthwise._kernels.mixing import count_pairs as count_pairs
-from lengthwise._kernels.pool import draw_batches as draw_batches
-from lengthwise._kernels.pool import shorter_in_pool as shorter_in_pool
 from lengthwise._kernels.rows import batch_rows as batch_rows
 from lengthwise._kernels.rows import best_fit as best_fit
 from lengthwise._kernels.rows import fill_rows as fill_rows

@@ -5,47 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lengthwise._compile import kernel
-from lengthwise._kernels.exact import exp, expm1, power
-
-
-@kernel
-def longest_of_batches(levels, masses, heights, lows, highs, sizes, longest):
-    """What batches are padded to, on average, when sequences are sorted by height(length) + a standard exponential.
-
-    Sequences stand at `levels`, rising, in shares `masses`, of warped height `heights` [levels]. Batch b is sizes[b]
-    draws from those whose sort key lies between its quantiles lows[b] and highs[b]. Writes `longest` [batches].
-    """
-    count = levels.size
-    # Loops over numbers: the array methods of NumPy, `cumsum` and the like, take a second to compile.
-    total = np.empty(count)  # share at level j or lower
-    falls = np.empty(count)  # how much less often a key is above a number beyond heights[j] at level j - 1 than at j
-    above = np.empty(count)  # share at level j or lower whose key is above heights[j]
-    begun = np.empty(count)  # share of keys below heights[j]
-    total[0], falls[0], above[0], begun[0] = masses[0], 0.0, masses[0], 0.0
-    for j in range(1, count):
-        total[j] = total[j - 1] + masses[j]
-        falls[j] = exp(heights[j - 1] - heights[j])
-        above[j] = above[j - 1] * falls[j] + masses[j]
-        begun[j] = total[j] - above[j]
-    yes, no = np.bool_(True), np.bool_(False)  # no literals: `_count_below` would be compiled twice
-    for batch in range(sizes.size):
-        low, high = lows[batch], highs[batch]
-        top = max(0, _count_below(begun, high, no) - 1)
-        bottom = max(0, _count_below(begun, low, yes) - 1)
-        # Of those at level `top` or lower whose key is above its height, the share that is above the quantile `high`.
-        # The key of each of them is heights[top] + a standard exponential; at a lower level, fewer come so far.
-        beyond_high = max(total[top] - high, 1e-300) / above[top]
-        beyond_low = max(total[bottom] - low, 1e-300) / above[bottom]
-        longest[batch] = levels[top]
-        for j in range(top - 1, -1, -1):
-            beyond_high *= falls[j + 1]
-            if j < bottom:
-                beyond_low *= falls[j + 1]
-            share = (above[j] * beyond_low if j <= bottom else total[j] - low) - above[j] * beyond_high
-            below = power(min(1.0, max(0.0, share / (high - low))), sizes[batch])  # every draw at level j or lower
-            longest[batch] -= (levels[j + 1] - levels[j]) * below
-            if below < 1e-7:
-                break
+from lengthwise._kernels.exact import expm1
 
 
 @kernel

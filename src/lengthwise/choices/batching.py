@@ -57,7 +57,7 @@ class Batching:
     >>> batching
     Batching(budget=20000.0, padding=0.1)
     >>> batching.order
-    MaxEntropy(padding=0.1, scale=None, noise='optimal', mixing=None)
+    MaxEntropy(padding=0.1, scale=None, mixing=None)
     >>> replace(batching, budget=10_000).cut.budget
     10000.0
     """

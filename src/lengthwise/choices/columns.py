@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_Found = TypeVar("_Found")
-
 _FOLDED = 2**11  # rows
-KEPT = 2**14  # numbers: to compare more of them, and to keep them, may cost more than it saves
 
 
 def longest_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -44,32 +40,6 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """
     rising = np.sort(values)
     return np.concatenate([rising[:1], rising[1:][rising[1:] != rising[:-1]]])
-
-
-def keep_last(function: Callable[[NDArray[Any]], _Found]) -> Callable[[NDArray[Any]], _Found]:
-    """Returns the `function` of an array, called once for equal arrays in a row. Its result is to be read only.
-
-    Of more than `KEPT` numbers nothing is kept, and it is called every time.
-
-    >>> asked = []
-    >>> double = keep_last(lambda numbers: asked.append(numbers.tolist()) or 2 * numbers)
-    >>> [double(np.array(numbers)).tolist() for numbers in ([1, 2], [1, 2], [3])]
-    [[2, 4], [2, 4], [6]]
-    >>> asked
-    [[1, 2], [3]]
-    """
-    kept: tuple[NDArray[Any], _Found] | None = None
-
-    def ask(numbers: NDArray[Any]) -> _Found:
-        nonlocal kept
-        if len(numbers) > KEPT:
-            return function(numbers)
-        last = kept  # another thread may ask meanwhile
-        if last is None or last[0].dtype != numbers.dtype or not np.array_equal(last[0], numbers):
-            kept = last = numbers.copy(), function(numbers)
-        return last[1]
-
-    return ask
 
 
 def small_whole(sizes: NDArray[Any], most: int) -> NDArray[np.int64] | None:

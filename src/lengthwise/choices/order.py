@@ -22,8 +22,6 @@ from lengthwise.choices.buckets import EDGES, find_bucket
 from lengthwise.choices.columns import small_whole
 from lengthwise.choices.edges import check_edges, check_held
 from lengthwise.choices.parts import shuffle_parts, sort_by_size, sort_parts
-from lengthwise.choices.pool import Pool, fit_pool
-from lengthwise.choices.warp import NOISES, BatchSizes, Curve, fit_warp, scale_warp
 
 # Noise wider than this share of the longest has 2**32 values there: hardly any two sums of length and noise are equal.
 _NO_TIES = 2.0**-20
@@ -49,11 +47,10 @@ class Order(Protocol):
 
     An order that must know all sequences before it sorts them, to find its edges or its noise, also has
 
-        def fit(self, sizes, batch_sizes, *, portions) -> Order
+        def fit(self, sizes) -> Order
 
     `fit` is called once for a plan, and gives the order that then sorts each portion. Its `sizes` are those of all
-    sequences but the oversize ones. `batch_sizes` maps padded lengths [k] to how many sequences fill such batches, [k].
-    `portions` is how many equal parts the sequences are dealt into before they are sorted.
+    sequences but the oversize ones.
     """
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
@@ -241,9 +238,8 @@ class Bucketed:
         boundaries = np.cumsum(counts[counts > 0])[:-1]
         return Ordered(sequences, boundaries, np.repeat(edges, counts, axis=0) if self.pad_to_edge else None)
 
-    def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Bucketed:
-        """The same buckets with their edges found on `sizes` [n] or [n, dims], so that all portions share them."""
-        del batch_sizes, portions
+    def fit(self, sizes: NDArray[np.float64]) -> Bucketed:
+        """Finds the edges of the buckets on `sizes` [n] or [n, dims], so that all portions share them."""
         if self.size is not None:
             return self
         if self.edges is not None:
@@ -255,27 +251,21 @@ class Bucketed:
 
 @dataclass(frozen=True, slots=True)
 class MaxEntropy:
-    """As random as a given padding allows: draws each batch at random from a pool of sequences of like length.
+    """Sorts by length plus exponential noise: as random as a given padding allows, or nearly.
 
-    Sequences enter the pool by length. The limit of mixing decides how many wait there at each length: see
-    docs/theory.md, and the module `lengthwise.choices.pool`. At equal padding and as many batches no batching can mix
-    much more.
+    x' = x + E, and E is exponential with the mean `scale`. So the chance that a sequence is padded further falls
+    exponentially. That is nearly the law that tells least of the lengths at a given padding (docs/theory.md).
 
     Args:
-        padding: The share of computed frames that may be padding, such as 0.05. The pool is fitted to it on the
-            histogram of lengths, for the batch sizes of the cut; if a trial draft pads another share, it is corrected
-            until trials pad this one. Sorted batches pad least and random ones most; no
-            padding outside of these two is reached. A miss of more than 0.02 warns once, and says why. The default
-            order does not warn: nobody asked for its padding.
-        mixing: In place of `padding`: the least padding at which plans mix so much, 0..1. Trial drafts mix it on
-            average, as `measure(plan, lengths).mixing` says; one epoch mixes a little more or less by chance. If random
-            batches mix less, or sorted ones more, they are taken, and a miss of more than 0.02 warns once. Few
-            sequences fill few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So the same
-            request pads less for few sequences: do not compare it between sets of different sizes.
-        scale: In place of `padding`: sort by a function of the length plus noise, without a pool. The mean of the
-            noise, in the unit of the lengths; the module `lengthwise.choices.warp` has the function.
-        noise: "optimal". Two other kinds sort by length and noise for a `padding` too: "exponential" (length + an
-            exponential of mean `scale`) and "truncated" (the same, cut off at the longest length).
+        padding: The share of computed frames that may be padding, such as 0.05. The scale is sought on trial plans
+            until they pad so much. Sorted batches pad least and random ones most; no padding outside of these two is
+            reached. A miss of more than 0.02 warns once, and says why. The default order does not warn: nobody asked
+            for its padding.
+        mixing: In place of `padding`: the least padding at which plans mix so much, 0..1. Trial plans mix it on
+            average, as `measure(plan, lengths).mixing` says; one epoch mixes a little more or less by chance. Random
+            batches mix most and sorted ones least; a miss of more than 0.02 warns once. Few sequences fill few bins (1,000 fill 11, 100,000 fill 101), and
+            few bins show more mixing. So do not compare it between sets of different sizes.
+        scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
 
     With two lengths for each sequence, sequences stand in a line in which neighbours are alike in both, and noise is
     added to the place in that line (`lengthwise.choices.bands`). `padding` is that of both lengths together.
@@ -284,7 +274,6 @@ class MaxEntropy:
     padding: float | None = None
     _: KW_ONLY
     scale: float | None = None
-    noise: str = "optimal"
     mixing: float | None = None
 
     def __post_init__(self) -> None:
@@ -301,27 +290,11 @@ class MaxEntropy:
         if self.scale is not None:
             remedy = "Give the mean of the noise, in the unit of the lengths."
             checks.keep(self, scale=checks.check_number("scale", self.scale, above=True, remedy=remedy))
-        checks.check_choice("noise", self.noise, NOISES)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         if self.scale is None:
             raise _unfitted(self)
-        return WarpedSort(scale_warp(sizes.astype(np.float64), self.scale, noise=self.noise))(sizes, key)
-
-    def fit(self, sizes: NDArray[np.float64], batch_sizes: BatchSizes, *, portions: int) -> Order:
-        """The order that spends `padding` on `sizes` [n]; with `scale` there is nothing to fit.
-
-        With `mixing` only `make_plan` can fit it, which drafts trials, each by the fit to another padding.
-        """
-        if self.mixing is not None:
-            remedy = "Give a padding, or plan with the MaxEntropy itself."
-            raise checks.value_error("mixing", "left out where another order calls `fit`", self.mixing, remedy)
-        if self.padding is None:
-            return self
-        share = 1.0 / portions  # of the sequences: a rank that sorts an eighth of them has fewer to choose from
-        if self.noise == "optimal":
-            return _Drawn(fit_pool(sizes, self.padding, batch_sizes=batch_sizes, share=share))
-        return WarpedSort(fit_warp(sizes, self.padding, noise=self.noise, batch_sizes=batch_sizes, share=share))
+        return _sort_with_noise(sizes, self.scale, key)
 
 
 def finds_noise(order: object) -> TypeGuard[MaxEntropy]:
@@ -330,33 +303,25 @@ def finds_noise(order: object) -> TypeGuard[MaxEntropy]:
 
 
 @dataclass(frozen=True, slots=True)
-class WarpedSort:
-    """Sorts by warp(length) + standard exponential noise: what `MaxEntropy` becomes where it draws from no pool."""
+class NoisyLine:
+    """Sorts places in a line by place plus exponential noise, whose mean is a share of the line."""
 
-    warp: Curve  # of lengths; or of places in a line
-    places: int = 0  # how many that line had; the warp is stretched to a line of fewer or more. 0 for lengths
-
-    def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        moved = key.exponential(len(sizes))
-        warp = self.warp.stretch(int(sizes.max(initial=1)) / self.places) if self.places else self.warp
-        moved += warp(sizes)
-        moved -= moved.min(initial=0.0)
-        return Ordered(_random.argsort(moved))
-
-
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """Batch after batch, each drawn at random from a pool of similar lengths."""
-
-    pool: Pool
+    share: float
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        return Ordered(self.pool.draw(sizes, key))
+        return _sort_with_noise(sizes, self.share * float(sizes.max(initial=1)), key)
+
+
+def _sort_with_noise(sizes: NDArray[np.float64], scale: float, key: Key) -> Ordered:
+    moved = key.exponential(len(sizes))
+    moved *= scale
+    moved += sizes
+    return Ordered(_random.argsort(moved))
 
 
 def _unfitted(order: Order) -> ValueError:
     """The error for an order that is asked to sort before it was fitted."""
-    remedy = "Call its `fit`, as make_plan does."
+    remedy = "Plan with it: make_plan fits it."
     return checks.value_error(type(order).__name__, "fitted to the lengths first", order, remedy)
 
 

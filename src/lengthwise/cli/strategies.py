@@ -246,7 +246,7 @@ def _value(word: str) -> Any:
             return kind(word)
         except ValueError:
             continue
-    # Any other word stays a word: noise=truncated, rule=paper.
+    # Any other word stays a word: rule=paper.
     return {"true": True, "false": False}.get(word.lower(), word)
 
 

@@ -15,27 +15,24 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.choices.bands import count_bands, line_up
+from lengthwise.choices.bands import count_bands
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.boxes import sort_rows
 from lengthwise.choices.buckets import EDGES, optimal_edges, padded_frames
 from lengthwise.choices.chains import nest, optimal_chain
-from lengthwise.choices.columns import keep_last, longest_of
 from lengthwise.choices.cut import Cut, FixedSize, OversizeError
 from lengthwise.choices.deal import Balanced, Deal, RandomSteps, Stratified
 from lengthwise.choices.multiples import length_multiple, round_up
-from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Sorted, WarpedSort, finds_noise
-from lengthwise.choices.warp import fit_warp
+from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise
 from lengthwise.choices.world import World
-from lengthwise.planning.custom import check_batch_sizes, is_custom
+from lengthwise.planning.custom import is_custom
 from lengthwise.planning.draft import sizes_of
-from lengthwise.planning.noise import Fit, fit_to_mixing, fit_to_padding
+from lengthwise.planning.noise import Fit, fit_noise
 from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.recent import Recent, Same
 from lengthwise.planning.trial import Data, Trial, estimate_batches
 
-_MOST_MIXED = 200_000  # sequences of a trial that measures mixing: they fill all the bins
-_FINEST_IN_LINE = 1e-3  # what is padded along a line of bands; below, noise is finer than the levels of a warp
+_MOST_TRIED = 200_000  # sequences of a trial: they fill all the bins of mixing
 _MAY_WAIT = 0.05  # of the time of ranks, where batches of different costs share a step that was to be random
 
 _Found = TypeVar("_Found")
@@ -121,7 +118,7 @@ def fit_order(
         bands: As `choose_bands` says.
         places: Batches that each portion has in a step: filling the last step changes what is padded.
     """
-    if getattr(batching.order, "fit", None) is None or not kinds.ordered.any():
+    if not (finds_noise(batching.order) or hasattr(batching.order, "fit")) or not kinds.ordered.any():
         return Fit(batching.order)
 
     if type(batching.deal) is Balanced:  # what may be waited for moves batches to other steps, and changes none
@@ -148,19 +145,17 @@ def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands
         return _fit_noise(data, kinds, batching, order, portions, bands, places)
     if isinstance(order, Bucketed) and (order.buckets or 1) > 1 and giants.any() and kinds.fitted.any():
         within, longest = data.items[kinds.fitted], data.items[giants].max(axis=0)
-        return Fit(_fit_below(longest, within, batching, order, portions))
-    return Fit(_fit_to_lengths(data.items[kinds.ordered], batching, portions))
+        return Fit(_fit_below(longest, within, batching, order))
+    return Fit(_fit_to_lengths(data.items[kinds.ordered], batching))
 
 
-def _fit_below(
-    longest: NDArray[np.int64], items: NDArray[np.int64], batching: Batching, order: Bucketed, portions: int
-) -> Order:
+def _fit_below(longest: NDArray[np.int64], items: NDArray[np.int64], batching: Batching, order: Bucketed) -> Order:
     """Buckets fitted to `items`, the last of them kept for what is over the budget by itself, up to `longest` [dims].
 
     Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
     """
     fewer = replace(order, buckets=(order.buckets or 1) - 1)
-    fitted = _fit_to_lengths(items, replace(batching, order=fewer), portions)
+    fitted = _fit_to_lengths(items, replace(batching, order=fewer))
     rows = np.array(getattr(fitted, "edges", None) or ()).reshape(-1, items.shape[1])
     edges = sort_rows(np.concatenate([rows, longest[None]]))
     return Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge)
@@ -180,22 +175,19 @@ def _fit_noise(
         drafted=portions,
         places=places,
         alone=int(kinds.alone.sum()) // windows,
-        most=_MOST_MIXED if order.padding is None else 2**62,
+        most=_MOST_TRIED,
     )
+    share = order.padding if order.padding is not None else (order.mixing or 0.0)
+    odds = max(1e-3, share / (1.0 - min(share, 0.99)))
+    if bands:
+        return fit_noise(order, NoisyLine, odds / 10.0, trial)
+    # A batch of sequences that pad by 1 frame for each 9 of data is padded by 100 frames where the mean length is 900.
+    mean = float(within.items.sum()) / len(within.items)
+    return fit_noise(order, lambda scale: MaxEntropy(scale=scale), odds * mean, trial)
 
-    def fit_to(padding: float) -> Order:
-        to_padding = replace(batching, order=replace(order, padding=padding, mixing=None))
-        return _fit_to_lengths(within.items, to_padding, portions * windows, bands, filled=trial.filled)
 
-    if order.padding is not None:
-        return fit_to_padding(fit_to, trial, order.padding)
-    return fit_to_mixing(fit_to, trial, order.mixing or 0.0)
-
-
-def _fit_to_lengths(
-    items: NDArray[np.int64], batching: Batching, portions: int, bands: tuple[int, ...] = (), *, filled: float = 1.0
-) -> Order:
-    """The order, fitted to `items` without a trial, where it has something to fit; batches are `filled` as far."""
+def _fit_to_lengths(items: NDArray[np.int64], batching: Batching) -> Order:
+    """The order, fitted to `items` where it has something to fit."""
     fit = getattr(batching.order, "fit", None)
     if fit is None or not len(items):
         return batching.order
@@ -204,42 +196,7 @@ def _fit_to_lengths(
         items = round_up(items, length_multiple(batching.cut)).astype(np.int64, copy=False)
         if items.shape[1] > 1 and batching.order.pad_to_edge and isinstance(batching.deal, RandomSteps):
             return _fit_chain(items, batching.order)
-    if bands and isinstance(batching.order, MaxEntropy):
-        return _fit_in_line(items, batching, batching.order, portions, bands)
-    longest = longest_of(items)
-    shares = items.sum(axis=0) / items.sum()  # of each dimension in the size of a sequence
-
-    def batch_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-        lengths = np.ceil(np.outer(sizes, shares)).astype(np.int64)
-        found = batching.cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
-        checked = check_batch_sizes(found, len(lengths)) if is_custom(batching.cut) else found
-        return np.maximum(1.0, np.rint(filled * checked))  # of few sequences on many ranks, a batch holds one still
-
-    if is_custom(batching.order):
-        return fit(sizes_of(items, batching.order), batch_sizes, portions=portions)
-    # The fit asks for the sizes at all lengths, and then every draft by a pool asks for the same.
-    asked_once = keep_last(batch_sizes)
-    return fit(sizes_of(items, batching.order), asked_once, portions=portions)
-
-
-def _fit_in_line(
-    items: NDArray[np.int64], batching: Batching, order: MaxEntropy, portions: int, bands: tuple[int, ...]
-) -> WarpedSort:
-    """The order along a line of `bands`, in which sequences of several lengths stand."""
-    # A place in the line is no length. How many sequences fill a batch there is not known. So noise is added to the
-    # place, and no batches are drawn. One batch size, the mean, stands for all, and trials correct the noise.
-    # A batch of a single sequence would pad nothing, so it is 2 at least.
-    size = max(2.0, round(len(items) / portions / estimate_batches(items, batching, portions)))
-    line, asked = line_up(items, bands), max(order.padding or 0.0, 1e-9)
-    warp = fit_warp(
-        line.astype(np.float64),
-        max(asked, _FINEST_IN_LINE),
-        noise=order.noise if asked >= _FINEST_IN_LINE else "exponential",
-        batch_sizes=lambda places: np.full(len(places), size),
-        share=1.0 / portions,
-    )
-    # Half the noise pads half as much along the line, where that is little.
-    return WarpedSort(warp.steepen(max(1.0, _FINEST_IN_LINE / asked)), int(line.max()))
+    return fit(sizes_of(items, batching.order))
 
 
 def _fit_chain(items: NDArray[np.int64], order: Bucketed) -> Order:

@@ -25,7 +25,8 @@ from lengthwise.planning.joint import mixing_of_batches
 from lengthwise.planning.level import level
 from lengthwise.planning.tail import count_wanted, split_largest
 
-_MANY = 400  # batches, of which the histogram of lengths says within a hundredth what they pad
+_MANY = 400  # batches: of fewer, chance moves what they pad by a hundredth
+_ENOUGH = 1_600  # batches of all trials
 _MANY_STEPS = 100  # of more steps, filling the last one changes less than a hundredth of the batches
 _MOST_TRIALS = 16
 _STEPS_TRIED = 24  # more of them pad the same
@@ -78,7 +79,6 @@ class Trial:
         items: Those that are drafted, of each window.
         few: Whether they make so few batches that chance moves what they pad.
         trials: How many drafts are made by each order: of windows, one of each at least.
-        filled: How full batches are on average, once they are as many as fill the last step.
     """
 
     batching: Batching
@@ -90,7 +90,6 @@ class Trial:
     items: list[NDArray[np.int64]]
     few: bool
     trials: int
-    filled: float
 
     def __init__(
         self,
@@ -109,16 +108,13 @@ class Trial:
         parts, windows = data.parts(), len(data.windows)
         batches = estimate_batches(data.items, batching, portions * len(parts))
         self.places = places if batches < _MANY_STEPS * places and places * drafted > 1 else 0
-        # 14 batches in steps of 4 become 16 smaller ones.
-        fills = self.places and batching.deal.tail == "split"
-        self.filled = batches / (-(-batches // places) * places) if fills else 1.0
         # Windows are drafted together as one set of sequences is: as many of each as of one.
         self.items = [_draw(part, min(most, _enough(len(part), portions, drafted, slots, batches))) for part in parts]
         # What chance does to one set of sequences is no fault of the order. It would be one in every window.
         self.few = batches * drafted < _MANY and not windows
         most_trials = _MOST_TRIALS if prices_of(batching.cost, data.items.shape[1]) is not None else 1
-        # 100 batches are drafted four times: 400 batches then say what they pad.
-        self.trials = max(windows, int(np.clip(_MANY / (batches * drafted), 1, most_trials)))
+        # 100 batches are drafted 16 times: 1,600 batches then say what they pad.
+        self.trials = max(windows, int(np.clip(_ENOUGH / (batches * drafted), 1, most_trials)))
 
     def padding_of(self, order: Order, *, against: float | None = None) -> float:
         """The share of the computed frames that is padding, by an order that is fitted.
