@@ -66,24 +66,24 @@ speech exponential:6 0 2deb091f9983ccf9 66533a2c43e04892 1e5bb8a66c640b6e 39e3de
 speech exponential:6 1 f33a6341f29b9c74 2c69a7ca7589bc86 b9a116203af4e2c7 9da5db5f0465621d
 speech mxnet:6 0 ea20d7bc4ed0a3fa 068924715a473b7f 89b0db01ec1d6729 e9b74d7fe7b450c3
 speech mxnet:6 1 a2549b9abd8522a4 448df037ac8700d0 b771da55a685d1ea e53f81833519888e
-speech max-entropy:0.05 0 3906721aa4a900c7 f4a8d437efa352ed 416ce6acd0a77db2 6d04cc1a08801584
-speech max-entropy:0.05 1 0fb1b915fdf25d30 03370f6b80d355a8 54af677fad7d6b5b 807f0c3741c09e2e
-speech budget 0 9be8895316e7007e 88802a6c8e991c7a eb4dae0a8933db4c b0899a00455de60b
-speech budget 1 1ce3e3396442d232 bbbc6cd15079f4fe 589b93a7fb91db91 2028ea8ad80592a2
+speech max-entropy:0.05 0 b283e6df22e02c54 cba1ccb157b77086 b72b0692cfd50a45 b2c9635558f417a0
+speech max-entropy:0.05 1 197a1f57023ab594 58337ae460629ca9 7d89c7db80bb8fa4 00eba9f3d98add0e
+speech budget 0 fe221be34db637c3 53aa80442f1a5cc7 2acf5e2d5dbb9404 4333fdc11c463e69
+speech budget 1 e79a983602579d69 0d95d7c97a35ca00 ea620552bd35ec2f 707f29b560190fd5
 speech dynamic 0 021cba8a5685f261 7bdc4e7a07af8577 fb7f4c925732fcd9 6968ac5847f15595
 speech dynamic 1 78e8fa0c00ce1ad6 d0a9418d4f87be04 055ffd5310c36423 02b752886f4c190c
 speech portions 0 63e370013679cc80 5a5630d25533c229 c36632a77a88d5ff ccbe5ec4cff4d9a4
 speech portions 1 aebf41fd2fce76d1 a2bc8c2c0473ed97 6984486dbca842f7 dcd242c4172489c7
 speech chunks 0 ddc20db86ba63ed0 32c47c9874adb6a6 01d92bf44e61cee1 1d36f3e20d529505
 speech chunks 1 a3de2b16e8c592f0 93fdf46f2d710122 b5d24399d1c9078b fe298e603bef9b2b
-speech default 0 0082e1edda2b6d91 e57d748f6b4c459a 1082a7ada0128202 ea7ca21d8859c9ab
-speech default 1 d0e3168eb728ece5 7b4975d16db2b144 884ce6a0d6e4ade3 2d352479ee14bf73
+speech default 0 76b1762a58329f1e 9af1b11fbd28e678 acb056249d78f301 3fb48c3a5941a241
+speech default 1 75d1cd8042e10527 7e982a68a8b01ad2 0f7ea578cdf5be2a 974a2d3ddd86f9c0
 speech random-steps 0 8dfc2f82dede243b de0ff7c15d164510 28922a37354a2e5f 4645c724c75a5ffe
 speech random-steps 1 99978507c1b379b1 96dcb3d53a7c6541 31f228672455bd4b 250624d74a0dde96
 speech steps-of-eight 0 5b6105be01ed06f6 af699727288045c3 7b3dc8c1586753c0 6fa79c92041eaa19
 speech steps-of-eight 1 6402ad605bfacbdd ec5b8b05e5ee9867 8d0a0f2c1e9110c7 3aa797cf9542828d
-speech stratified 0 84646605cb78a3d9 9bfade338155b703 7daa6b5f8ea17bf4 6bd6ef74275bba1c
-speech stratified 1 108d7908bc44f224 b167d1e96a42111d 9f16b770f5262b08 41c555431820f301
+speech stratified 0 e0002fd165117eec 49411bbba432f9a6 0b1cf1123f9fec58 2bd66c380af66004
+speech stratified 1 d9ddc21e63c4ca5c 05b5afb1340e42fa 1f208747070fe563 b7ac453ac2dffa56
 speech rows 0 528f1c1350f998d5 87597f475bb6660a ca60e58bc127d47f 138afbfb089b7de4
 speech rows 1 e83ca0f5274fa8e8 1ba5a0fb582cabfb 129df415fd354974 0cc91c42a069ed17
 speech rows-best-fit 0 508989d4378c100c 566312f0f04a7d84 3e0cd1c0c98e0399 2b1d883c2ea8e632
@@ -116,24 +116,24 @@ long-tailed exponential:6 0 23bde5d454322d31 486c20b4f6a944c4 d0c806d49e931882 c
 long-tailed exponential:6 1 764c9a9598bcc7a1 dc55dfdea4f8b7c9 4f6acd7342b8dffe 42567b87facc5c88
 long-tailed mxnet:6 0 d4060a6b534b3629 bd8bfacf433e10f0 9ee6d5baecf6ad5f 517a7c453ee4c4ec
 long-tailed mxnet:6 1 8432bdbf41e44c77 0f493ecc6b2d1dc8 b4a2e2eb264ec03f 5fe5df505ee424fc
-long-tailed max-entropy:0.05 0 9df779336f6666db d41bcd49cb993154 14c39013c092fba6 7273077040d38e8d
-long-tailed max-entropy:0.05 1 7881b3612ec07d5e efb13935f6ac60ba 1e4626750932a237 2aa1314946ffe53a
-long-tailed budget 0 9f5a1b40bd5dc8bd 449e0112b5b0b2ed c61b6de4c17e51fd d6a83277005c17ed
-long-tailed budget 1 43abe4269d32b507 90cb0bc227a1b8e1 864fda01d40cfd2f adbfb289698ddd22
+long-tailed max-entropy:0.05 0 1d05148e6e382403 bab2d47635199e19 fa38f6aaa897e3d2 6c3d9ea3c16644fd
+long-tailed max-entropy:0.05 1 cf11c6c377b3573e 6d02434c440c8a35 3026bb41a013ea10 a1e2346457d99484
+long-tailed budget 0 abe0c598248fd3d9 6c8ce750e932af99 5870e4b6df5a536f e8efce0a6f375a3a
+long-tailed budget 1 b483f1a19ea372c9 7a188cfab6919982 5604ea8c2804f21a 5f0a9358e5368977
 long-tailed dynamic 0 4eb96e1da7bdaedb efbf5e7d9dd49c37 517b39d0e78775af d3ef8db1a96427f7
 long-tailed dynamic 1 8b6d18cab17d7183 133576f7e5689004 636f11674bb472cd f6661019ed71ac13
 long-tailed portions 0 73d87b4d41e9e728 e6301028ba2c8747 299cbfd60ce7ed88 0789c494429c82dd
 long-tailed portions 1 3499de43a50e5962 499781b3729fb257 b891ba5a5e86a8de b6e7371b5bd51787
 long-tailed chunks 0 163955b944d5a856 c8393f22ec494aca c3459894bef25cbc 6fd313774c363373
 long-tailed chunks 1 3138a35fe1476b91 5740b6d64411d0d6 2c51c18e4b042e8d 097eae8b22150146
-long-tailed default 0 94f16f05cceb210b 3024ccfd05047aeb 9ca6c72279d6e31b e0c77555234da46c
-long-tailed default 1 36074d13912ab305 3cf5af120f14b232 7ffecfdc2cb610ef 6d1e7de0e182e079
+long-tailed default 0 f2b4d7cf48997b52 515f437145de004c 6f13c07554496ea9 0978eb8f066f8fa0
+long-tailed default 1 96df42ed73830c8b bfb6837773d4cb21 9760b500f33686c8 2899fa05c1d97ccf
 long-tailed random-steps 0 be96e7f8476fcaca 8636337d75f106b7 8f19b988eb7875ad 290617a88923f300
 long-tailed random-steps 1 18e02a06cb89d2d2 f80d9a2786fa7081 a94f319f57873246 58ec73f9005a03c9
 long-tailed steps-of-eight 0 c717047023b62957 b3d64f38decac560 21317124f53b883c 83a3559c99db476a
 long-tailed steps-of-eight 1 6ce3f83d96c4e317 3d653805768d2773 1c0a5f668036d1e4 ae8ed14550ad11df
-long-tailed stratified 0 c5cbc744ccd30f06 1322efeee8289d17 bfe96138f6910a14 6ca8e21036da4459
-long-tailed stratified 1 8fc66e98992716c7 7cd996675b6c63ca cb64568d77329fa7 1e4e8fd3e74616a1
+long-tailed stratified 0 8da97d9e114edf57 22e3cbdf260b62e9 2066a2a21974820c 3ab3b00336e71004
+long-tailed stratified 1 1cca91bca98b77a4 3c555f6955d94bb5 c90125e75d62edcc 5fb13ab14687d5cb
 long-tailed rows 0 ca89f85d897373e1 c7566718fc5ee66a bdba49cd022d2e34 66b45b47a056c928
 long-tailed rows 1 3a8d9fbec7002f02 c6574efe3cc06341 d1e3f6bf765eed89 d246e3b59c0104be
 long-tailed rows-best-fit 0 2602e6c49a8fd201 d5c9121d5480009c b62fd5cafbb883bb aa5d138ce81915ef
@@ -172,9 +172,9 @@ def test_the_table_holds_every_strategy():
 
 # What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.
 LATER = """
-default 9f9d7698d7397a30 0e2f29f0e3fc77d0 232cebc8aeb350fc
-budget baf9113d13fd745b 2d63ddbe98f29da2 b423fc0ace40b7a1
-stratified 4dae604a98808585 8fbf5fdd47b3e148 83ad8144c158d898
+default 98f6014375ee5d5c d73d5451223b9840 0f17afd98f2bae48
+budget 204571e68b1009da cc6545bac829099c 7ef2eebb1e15c4d9
+stratified 4b8506a6d069e9d4 90ae1a34a6bfa232 78a9eaf02ebaa0c5
 portions c1fb11d28a7fc593 f334b5c1680fe9b5 f046bf14effaa72c
 random-steps dd267aa055814bfc 624fe83aa13db234 3426164d3702f1bb
 dynamic 6bfd1bab51b12c55 9058bcc3a0868d47 b55148b49fa38266
@@ -199,9 +199,9 @@ def test_what_is_left_and_what_is_planned_window_by_window_is_what_it_was(row):
 
 # Epochs that take sequences more or less often than once, and what other ranks left of one.
 OF_COPIES = """
-default 98945a59486ebc70 18dd95c5122f766a 85614eba89b5dc72
-budget b48620447b3d31c1 2bb6f3faddb6c25b 52a9f48136717126
-stratified eb24b669c22343da d939852ede4b49ae 22d4e79242321cec
+default 273c25b0c936012a d9f28c317e560ce9 72aa57ddf847ac46
+budget 776c217557e576b3 65789b7a3ced8564 1e253907450a4097
+stratified 06510178f4eb96e8 5ca5ad77deb29f33 7c2587a58a353479
 portions cac1c389fc6ec48c 6e46b57f498614f2 fb4952312bf52d86
 random-steps edb8e86b2c23c49b 16eccdc0b3116cbe 273da431a29ca3da
 optimal:6 954421f7863f06b6 9ffcd4d53bf1498f 384e40620f0aabb5

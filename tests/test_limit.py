@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.choices.rate_distortion import (
+from lengthwise.measures.rate_distortion import (
     Levels,
     group_levels,
     information_of_flows,

@@ -43,16 +43,6 @@ def exps(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     return _apply(_kernels.exps, values)
 
 
-def expm1s(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """The power of e to each of `values`, less 1: [n]."""
-    return _apply(_kernels.expm1s, values)
-
-
-def add_logs(parts: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """log(e^parts[0] + ... + e^parts[i]) for each i: [n]."""
-    return _apply(_kernels.add_logs, parts)
-
-
 def _apply(kernel: Any, values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     out = np.empty(len(values))
     kernel(values, out)

@@ -19,8 +19,6 @@ from lengthwise._kernels.draws import exponential as exponential
 from lengthwise._kernels.draws import negative_log as negative_log
 from lengthwise._kernels.draws import shuffle_parts as shuffle_parts
 from lengthwise._kernels.draws import threefry as threefry
-from lengthwise._kernels.exact import add_logs as add_logs
-from lengthwise._kernels.exact import expm1s as expm1s
 from lengthwise._kernels.exact import exps as exps
 from lengthwise._kernels.exact import logs as logs
 from lengthwise._kernels.laws import least_flows as least_flows

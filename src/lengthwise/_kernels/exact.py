@@ -106,29 +106,6 @@ def series_of_exp(rest):
 
 
 @kernel
-def expm1(value):
-    """The power of e to a number, less 1: without the difference of two near numbers where that is near 0."""
-    return series_of_exp(value) if abs(value) <= 0.35 else exp(value) - 1.0
-
-
-@kernel
-def power(base, exponent):
-    """A number from 0 on to a power above 0. Powers of whole numbers, which are by far the most, need no logarithm."""
-    whole = math.floor(exponent)
-    found = 1.0
-    if whole < exponent:
-        found = exp((exponent - whole) * log(base)) if base > 0.0 else 0.0
-    # Of 13 = 1 + 4 + 8: base^1 base^4 base^8.
-    times = int(whole)
-    while times > 0:
-        if times & 1:
-            found *= base
-        base *= base
-        times >>= 1
-    return found
-
-
-@kernel
 def logs(values, out):
     """Writes the logarithm of each of `values` [n], as `log` does; `out` may be the same array."""
     for index in range(values.size):
@@ -140,19 +117,3 @@ def exps(values, out):
     """Writes the power of e to each of `values` [n]; `out` may be the same array."""
     for index in range(values.size):
         out[index] = exp(values[index])
-
-
-@kernel
-def expm1s(values, out):
-    """Writes the power of e to each of `values` [n], less 1; `out` may be the same array."""
-    for index in range(values.size):
-        out[index] = expm1(values[index])
-
-
-@kernel
-def add_logs(parts, sums):
-    """Writes log(e^parts[0] + ... + e^parts[i]) for each i, both [n]."""
-    sums[0] = parts[0]
-    for index in range(1, parts.size):
-        high, low = max(sums[index - 1], parts[index]), min(sums[index - 1], parts[index])
-        sums[index] = high + log(1.0 + exp(low - high))

@@ -1,24 +1,12 @@
-"""What the laws of length and padded length come to."""
+"""The flows of the law of length and padded length that tells least."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from lengthwise._compile import kernel
-from lengthwise._kernels.exact import expm1
-
-
-@kernel
-def _count_below(rising, value, or_equal):
-    """How many of `rising` are below `value`, or equal to it where `or_equal`: `searchsorted`, left and right."""
-    low, high = 0, rising.size
-    while low < high:
-        middle = (low + high) // 2
-        if rising[middle] < value or (or_equal and rising[middle] == value):
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @kernel
@@ -38,7 +26,7 @@ def least_flows(sizes, reached, beta, rises, flows):
         start = level
         while True:
             risen = reached[level + 1] - reached[start]
-            rise = rises[level] if start == level else expm1(beta * (sizes[level + 1] - sizes[start]))
+            rise = rises[level] if start == level else math.expm1(beta * (sizes[level + 1] - sizes[start]))
             flow = risen / rise
             flow = min(flow, reached[start])
             if count == 0 or reached[start] - flow >= reached[starts[count - 1]] - opened[count - 1]:

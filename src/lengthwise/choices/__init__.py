@@ -3,7 +3,6 @@
 chunk       sequences taken apart, before all else
 order       in which order sequences are cut
             buckets, edges, boxes, chains     buckets, of one length and of several
-            pool, warp, rate_distortion       max-entropy batches, and the law that they follow
             bands, parts                      several lengths in a line; parts of an order, each sorted by itself
 cut         which neighbours share a batch, and what that costs: cost, multiples
             greedy                            batches filled in order

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lengthwise import checks
-from lengthwise.choices.rate_distortion import group_levels, least_information
 from lengthwise.lengths import as_lengths
+from lengthwise.measures.rate_distortion import group_levels, least_information
 
 _LEVELS = 65_536  # lengths told apart where nobody says how many
 
@@ -39,7 +39,7 @@ def mixing_limit(lengths: ArrayLike, padding: float, *, bins: int | None = None)
 
     References:
         Cover and Thomas 2006, "Elements of information theory", chapter 10; the solution is our own, see
-        `lengthwise.choices.rate_distortion`.
+        `lengthwise.measures.rate_distortion`.
     """
     checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, such as 0.05.")
     remedy = "Give as many bins as mixing was estimated in, such as 128."

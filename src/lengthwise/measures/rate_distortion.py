@@ -30,8 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _exact, _kernels
-from lengthwise.choices.columns import distinct
+from lengthwise import _kernels
 
 _HALVINGS = 60  # of the range of beta: beyond the 53 bits to which a float is exact
 
@@ -64,7 +63,7 @@ def spread_out(values: NDArray[np.float64], masses: NDArray[np.float64], most: i
     reached = np.cumsum(masses) / np.sum(masses)
     by_mass = np.searchsorted(reached, np.arange(1, most // 2) / (most // 2))
     by_width = np.searchsorted(values, np.linspace(values[0], values[-1], most // 2 + 1)[1:-1])
-    return distinct(np.concatenate([[0], by_mass, by_width]))
+    return np.unique(np.concatenate([[0], by_mass, by_width]))
 
 
 def least_flows(levels: Levels, beta: float) -> NDArray[np.float64]:
@@ -74,14 +73,15 @@ def least_flows(levels: Levels, beta: float) -> NDArray[np.float64]:
     array([0.5])
     """
     flows = np.empty(len(levels.sizes) - 1)
-    rises = _exact.expm1s(beta * np.diff(levels.sizes))
+    with np.errstate(over="ignore"):  # all close before a length that is far beyond
+        rises = np.expm1(beta * np.diff(levels.sizes))
     _kernels.least_flows(levels.sizes, np.cumsum(levels.masses), beta, rises, flows)
     return flows
 
 
 def padding_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
     """E[T - X], in the unit of the lengths."""
-    return _exact.dot(np.diff(levels.sizes), flows)
+    return float(np.diff(levels.sizes) @ flows)
 
 
 def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
@@ -89,8 +89,8 @@ def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
     masses = levels.masses
     opened = flows + masses[1:]
     # phi(F) - phi(F + p) = -p log(F + p) - F log(1 + p / F): no difference of two large numbers.
-    longer = _exact.logs(1.0 + np.divide(masses[1:], flows, out=np.zeros_like(flows), where=flows > 1e-300))
-    return -masses[0] * _exact.log(masses[0]) - _exact.dot(masses[1:], _exact.logs(opened)) - _exact.dot(flows, longer)
+    longer = np.log(1.0 + np.divide(masses[1:], flows, out=np.zeros_like(flows), where=flows > 1e-300))
+    return float(-masses[0] * np.log(masses[0]) - masses[1:] @ np.log(opened) - flows @ longer)
 
 
 def least_information(levels: Levels, target: float) -> float:
