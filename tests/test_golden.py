@@ -90,8 +90,8 @@ speech rows-best-fit 0 508989d4378c100c 566312f0f04a7d84 3e0cd1c0c98e0399 2b1d88
 speech rows-best-fit 1 903251c32b8bf762 c1a14a5611716afa bb195f1477b911db 9eedf4c86f249415
 speech steps-of-rows 0 2091c76664943f7f 88d9101c99089e1b f4d3bd9bfb050a13 f415e78602381f24
 speech steps-of-rows 1 93f944770a34da10 6e8c2734e7a05694 9c11f27320011873 f24aa022a62c407d
-speech multiples 0 63f5bc2a8b3a8dd2 cd084f5c4a1f7b96 c55c5a36bf4faf08 70fe1d0f165c1d1d
-speech multiples 1 58a82e6e8c3ea0e1 cb3b5e451a8d3c07 dcf8efb08e57c94c f6586583ea313271
+speech multiples 0 3c83230d4d12af45 6fa4f7196b0a1674 561dc821683d85fb f94574ff648a62b1
+speech multiples 1 ac185a73bc63a85b 46459ce9f5a88d9c 024ae9810019903e 0e94f4c6ab118cb5
 speech steps-of-multiples 0 f15628e78e5fb6ef 4ab0c1fde7b07a1f 1c9a4a8d17566b28 3e6e217fb8f7f419
 speech steps-of-multiples 1 7d22a1c354d10b9e c60af2753104620b cfdf5f168624d078 d9fe03f83ee13980
 long-tailed random 0 2c9d7c76f930c0eb 15ad041731939dc1 2fb7a3bee9475408 8d3e531e03085fbe
@@ -140,8 +140,8 @@ long-tailed rows-best-fit 0 2602e6c49a8fd201 d5c9121d5480009c b62fd5cafbb883bb a
 long-tailed rows-best-fit 1 5f48b6fa2515dce8 3c1058b3d2b48616 a341ba2a416a9110 dfab11fc6bd5c6d6
 long-tailed steps-of-rows 0 6642b160dd257bfb 7251f3a2299cf622 fb14256359773228 9d29606602bd7184
 long-tailed steps-of-rows 1 921be6d6e85b2d38 f3389299b1df1428 81362178600cc58d cd96df8e3a81ed2d
-long-tailed multiples 0 f4dabc764849789b e7ee22a89b99cb62 d9fb9658e8b7644b adca3a86f4d60331
-long-tailed multiples 1 4a98fbe753e0c344 0b1ed9bb1d1bf6a4 2956b477ac1585bc 88c509038cd8d17d
+long-tailed multiples 0 bbbab64ee0cae09e bfdcd040fbca19df 00bcd2c4dba80f6d fae82cbe5109508e
+long-tailed multiples 1 d4b659b1f8b6cdc5 d2ca98aaa10c31d6 db1d2f9d2aa89c30 e9c18fe289323630
 long-tailed steps-of-multiples 0 c82803744703f9ab 8be52bf6b6f021cb ed07e07a81c4ae3d 3df594874d3af1bc
 long-tailed steps-of-multiples 1 869343359fcca0a7 96f7c04c13eae2b3 fd255de6ccc7afb1 5df10c6e35763fe8
 """
@@ -180,7 +180,7 @@ random-steps dd267aa055814bfc 624fe83aa13db234 3426164d3702f1bb
 dynamic 6bfd1bab51b12c55 9058bcc3a0868d47 b55148b49fa38266
 optimal:6 a9ae09d40fa85d30 f5c79856a65a0c26 74d4aa36868b769e
 rows 87f5401dd4c48a2f 59b83928ec8cf4a0 9acc479d1e014678
-multiples 7a922e0b7d3f1653 95584863c8b592c6 1dd7333516646974
+multiples 0ad8478813b5f711 4aa0bb1ed7efc0e8 b92eba5db58d6ca1
 """
 
 
@@ -207,7 +207,7 @@ random-steps edb8e86b2c23c49b 16eccdc0b3116cbe 273da431a29ca3da
 optimal:6 954421f7863f06b6 9ffcd4d53bf1498f 384e40620f0aabb5
 rows f23d345d82e45593 431db25912abf804 10930022173d9ba0
 chunks f29b80b5ef3a3654 c5e427328143a3d4 4530dd5e8f695e57
-multiples b0da9e269eb36a8f 7a3e477c2ebe99be e7aedb35ba999e07
+multiples 37739d16f83c7896 bad091679ee70165 f5233accedb3f246
 """
 
 
