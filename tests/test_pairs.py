@@ -272,7 +272,7 @@ GOLDEN = {
     "uniform": "0b447fa112db66d3 38fad4bf8032f6f8",
     "edges": "036cffb0796162e0 59f753da1902bd16",
     "sorted": "2dc512bab2d9d5a2 46e8a8526be8d41a",
-    "max-entropy": "a8cff05e19b08bb7 4a4ef1cb8974925e",
+    "max-entropy": "23aa57528c08325e 64baea1ebd2c175e",
     "random steps": "60282fe5fa24ef5c 1e3245413e952762",
 }
 
