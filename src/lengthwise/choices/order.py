@@ -263,8 +263,9 @@ class MaxEntropy:
             for its padding.
         mixing: In place of `padding`: the least padding at which plans mix so much, 0..1. Trial plans mix it on
             average, as `measure(plan, lengths).mixing` says; one epoch mixes a little more or less by chance. Random
-            batches mix most and sorted ones least; a miss of more than 0.02 warns once. Few sequences fill few bins (1,000 fill 11, 100,000 fill 101), and
-            few bins show more mixing. So do not compare it between sets of different sizes.
+            batches mix most and sorted ones least; a miss of more than 0.02 warns once. Few sequences fill few bins
+            (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So do not compare it between sets of
+            different sizes.
         scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
 
     With two lengths for each sequence, sequences stand in a line in which neighbours are alike in both, and noise is
