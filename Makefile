@@ -44,7 +44,7 @@ docs: $(VENV)/.docs
 	@echo "The site begins at out/site/index.html. Its search needs a server: $(BIN)/python -m http.server -d out/site"
 
 # The lowest versions that pyproject.toml allows, of all that planning, reading, drawing and fitting need; PyTorch as pinned.
-OF_THE_CORE := tests/lengths tests/engines tests/plot tests/torch tests/test_promises.py tests/test_golden.py \
+OF_THE_CORE := tests/lengths tests/engines tests/report tests/torch tests/test_promises.py tests/test_golden.py \
 	tests/test_plan.py tests/test_plan_file.py tests/test_same_plan.py tests/test_rest.py tests/test_kernels.py \
 	tests/test_random.py tests/test_buckets.py tests/test_metrics.py tests/test_limit.py tests/test_loss.py \
 	tests/test_errors.py
@@ -53,7 +53,7 @@ lowest:
 	$(PYTHON) -m venv --clear out/lowest
 	out/lowest/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		hypothesis pytest pytest-xdist torch uv
-	VIRTUAL_ENV=out/lowest out/lowest/bin/uv pip install --quiet --resolution lowest-direct --editable ".[plot,io,advice]"
+	VIRTUAL_ENV=out/lowest out/lowest/bin/uv pip install --quiet --resolution lowest-direct --editable ".[report,io,advice]"
 	out/lowest/bin/python -m pytest -p no:cacheprovider -W default::DeprecationWarning $(OF_THE_CORE)
 
 # What is handed out: built, installed alone, and used once.

@@ -9,20 +9,23 @@ pictures whose names begin so are drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import theory
 from record import DATA, parser
 from tables import PAPERS, QUALITY, ROOT, TASKS, results
 
 import lengthwise as lw
-from lengthwise import plot
+from lengthwise.report import style
+from lengthwise.report.style import alt
 from lengthwise_recipes.doetsch2017 import page as doetsch2017
 from lengthwise_recipes.ge2021 import figures as ge2021
 from lengthwise_recipes.khomenko2016 import page as khomenko2016
+from lengthwise_recipes.pictures import sweep
 from lengthwise_recipes.quality import figure as quality
 from lengthwise_recipes.quality.page import figure_name as quality_name
 from lengthwise_recipes.study import figure as study
@@ -30,8 +33,10 @@ from lengthwise_recipes.study import figure as study
 DOCS = ROOT / "docs"
 LJSPEECH = DATA / "ljspeech" / "ljspeech_lengths.csv"
 STUDIES = {"handwriting": "study-handwriting-latin-greek", "handwriting-parallel": "study-handwriting-parallel"}
-RANKS, EPOCHS = 8, 12  # of docs/padding.png: a step is eight batches, and as many epochs fill the bins of mixing
+RANKS = 8  # of docs/padding.png
 MOST_PADDING = 0.3  # of docs/trade-off.png: nobody who has a choice pads more
+OURS, LIMIT = "max-entropy", "the limit"
+DASHES = [[1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [1, 0], [5, 4]]  # semi-sorted, bucketed, ..., and the limit
 
 Draw = Callable[[], None]
 
@@ -74,29 +79,64 @@ def latest(what: str) -> Mapping[str, Any]:
 
 
 def draw_padding() -> None:
-    """Steps of LJSpeech on eight ranks: what they pad, how long ranks wait, and how alike their lengths are."""
+    """Batches of LJSpeech on eight ranks: what they pad, and how long ranks wait."""
     if not LJSPEECH.exists():
         print(f"docs/padding.png is left as it is: there is no {LJSPEECH}.")
         return
-    clips, cut, sorts = lw.read_lengths(LJSPEECH, column="frames_12p5ms"), lw.FixedSize(16), lw.MaxEntropy(padding=0.05)
+    clips, cut = lw.read_lengths(LJSPEECH, column="frames_12p5ms"), lw.FixedSize(16)
     batchings = {
-        "random": lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.Mixed()),
-        "max-entropy, balanced steps": lw.Batching(cut=cut, order=sorts, deal=lw.Balanced()),
-        "max-entropy, mixed steps": lw.Batching(cut=cut, order=sorts, deal=lw.Mixed()),
-        "random-steps": lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps()),
+        "random batches": lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.Mixed()),
+        "random steps": lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps()),
+        "max-entropy": lw.Batching(cut=cut, order=lw.MaxEntropy(padding=0.05), deal=lw.Balanced()),
     }
-    plans = {
-        name: [lw.make_plan(clips, batching, epoch=epoch, world_size=RANKS) for epoch in range(EPOCHS)]
-        for name, batching in batchings.items()
-    }
-    plot.save(plot.step_padding(clips, plans, unit="frames of 12.5 ms"), DOCS / "padding.png")
+    plans = {}
+    for name, batching in batchings.items():
+        plan = lw.make_plan(clips, batching, world_size=RANKS)
+        waiting = lw.measure(plan, clips).straggler_waste
+        plans[f"{name}, ranks wait {100 * waiting:.0f} %"] = plan
+    chart = lw.report.batches(plans, clips, unit="frames", title="LJSpeech in batches of 16, on 8 ranks")
+    lw.report.save_chart(chart, DOCS / "padding.png")
 
 
 def draw_trade_off() -> None:
-    """What the strategies of the papers and max-entropy batching mix at up to 30 % padding."""
+    """What the strategies of the papers and max-entropy batching mix at up to 30 % padding, and the limit."""
     lengths = lw.example_lengths("long-tailed")
-    rows = plot.sweep(lengths, lw.FixedSize(16), epochs=16)
-    plot.save(plot.trade_off(rows, lengths=lengths, max_padding=MOST_PADDING), DOCS / "trade-off.png")
+    swept = sweep(lengths, lw.FixedSize(16), points=24, epochs=16)
+    rows = [
+        {"strategy": row["strategy"].partition(":")[0], **{name: row[name] for name in ("padding_share", "mixing")}}
+        for row in swept[2:]
+    ]
+    shares = (MOST_PADDING * np.linspace(0.0, 1.0, 16) ** 1.5).tolist()
+    rows += [
+        {"strategy": LIMIT, "padding_share": share, "mixing": lw.mixing_limit(lengths, share, bins=128)}
+        for share in shares
+    ]
+    lw.report.save_chart(
+        trade_off([row for row in rows if row["padding_share"] <= MOST_PADDING]), DOCS / "trade-off.png"
+    )
+
+
+def trade_off(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """A curve for each strategy, named at its end; ours in the colour of what is recommended."""
+    names = list(dict.fromkeys(row["strategy"] for row in rows))
+    colours = ["recommended" if name == OURS else "ink" if name == LIMIT else "soft" for name in names]
+    color = alt.Color("strategy:N", scale=alt.Scale(domain=names, range=list(map(style.colour, colours))), legend=None)
+    dash = alt.StrokeDash("strategy:N", scale=alt.Scale(domain=names, range=DASHES), legend=None)
+    x = alt.X(
+        "padding_share:Q", title="padding, as a share of what is computed", axis=alt.Axis(format=".0%", tickCount=4)
+    )
+    x = x.scale(domain=[0.0, 1.32 * MOST_PADDING], nice=False)
+    y = alt.Y("mixing:Q", scale=alt.Scale(domain=[0.0, 0.5]))
+    ends = {row["strategy"]: dict(row) for row in sorted(rows, key=lambda row: row["padding_share"])}
+    ends[LIMIT]["mixing"] += 0.025  # its name stands above that of ours
+    lines = alt.Chart(style.table(rows)).mark_line(strokeWidth=2).encode(x, y, color=color, strokeDash=dash)
+    labels = (
+        alt.Chart(style.table(list(ends.values())))
+        .mark_text(align="left", dx=5)
+        .encode(x, y, color=color, text="strategy:N")
+    )
+    text = "Mixing against padding, a curve for each strategy, and the limit of all batching."
+    return style.furnish((lines + labels).properties(height=260), "Mixing against padding", text)
 
 
 if __name__ == "__main__":

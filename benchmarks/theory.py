@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from record import parser
 
 import lengthwise as lw
-from lengthwise import plot
 from lengthwise.cli.strategies import parse_strategies
-from lengthwise.plot import style
-from lengthwise.plot.labels import SIZE
-from lengthwise.plot.style import Axes, Figure
+from lengthwise_recipes.pictures import style
+from lengthwise_recipes.pictures.labels import SIZE
+from lengthwise_recipes.pictures.style import Axes, Figure
 
 DOCS = Path(__file__).parents[1] / "docs"
 STRATEGIES = "sorted,semi-sorted:0.02,max-entropy:0.1,random"
@@ -51,8 +50,8 @@ def draw() -> None:
     lengths = lw.example_lengths("long-tailed")
     batchings = parse_strategies(STRATEGIES, cut=CUT)
     padded = {label: pooled(lengths, batching) for label, batching in batchings.items()}
-    plot.save(joint(padded), DOCS / "theory-joint.png")
-    plot.save(noise({label: padded[label] for label in list(padded)[1:3]}), DOCS / "theory-noise.png")
+    style.save(joint(padded), DOCS / "theory-joint.png")
+    style.save(noise({label: padded[label] for label in list(padded)[1:3]}), DOCS / "theory-noise.png")
 
 
 def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Pooled:

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 ROOMS = (
     *("checks", "_names", "files", "_compile", "_kernels", "_exact", "_random"),
     *("lengths", "engines", "choices", "planning", "measures", "advice", "__init__"),
-    *("plot", "report", "_samples", "torch", "jax", "cli", "__main__"),
+    *("report", "_samples", "torch", "jax", "cli", "__main__"),
 )
 
 # So it is within the rooms that have an order of their own; `__init__` stands below what it imports.
@@ -75,7 +75,8 @@ FILES = sorted(SOURCE.rglob("*.py"))
 EXTRAS = (
     "torch",
     "jax",
-    "matplotlib",
+    "altair",
+    "vl_convert",
     "pyarrow",
     "pandas",
     "fsspec",
@@ -132,7 +133,7 @@ def test_imports_run_down_the_list_within_a_room(path):
 @pytest.mark.parametrize(
     ("package", "rooms"),
     [
-        *(("numba", {"_compile"}), ("matplotlib", {"plot"}), ("jinja2", {"report"})),
+        *(("numba", {"_compile"}), ("altair", {"report"}), ("vl_convert", {"report"}), ("jinja2", {"report"})),
         *(("torch", {"torch"}), ("jax", {"jax"})),
         *((package, {"engines"}) for package in ("datasets", "dask", "ray", "fsspec")),
     ],

@@ -98,11 +98,9 @@ def test_a_folder_that_is_not_there_is_named(tmp_path, path):
         a_plan().save(tmp_path / path)
 
 
-def save_figure(path):
-    pytest.importorskip("matplotlib")
-    from lengthwise.plot import save
-
-    save(None, path)
+def save_chart(path):
+    pytest.importorskip("altair")
+    lw.report.save_chart(lw.report.histogram([1, 2]), path)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +110,8 @@ def save_figure(path):
         lambda path: lw.make_plan([1, 2], lw.Batching(budget=9)).save(path),
         lw.Plan.load,
         lw.StepCost.load,
-        lambda path: lw.report.save(path, [1, 2], {"random": lw.make_plan([1, 2], lw.Batching(budget=9))}),
-        save_figure,
+        lambda path: lw.report.save_page({"random": lw.make_plan([1, 2], lw.Batching(budget=9))}, [1, 2], path),
+        save_chart,
     ],
 )
 def test_what_names_no_file_is_refused_in_a_sentence(use):

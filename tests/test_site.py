@@ -27,7 +27,6 @@ PUBLIC = (
     "lengthwise.checks",
     "lengthwise.files",
     "lengthwise.jax",
-    "lengthwise.plot",
     "lengthwise.report",
     "lengthwise.torch",
 )

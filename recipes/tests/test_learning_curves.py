@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from lengthwise.plot.style import Look, look
 from lengthwise_recipes.pictures.learning import OTHERS, curve, learning_curves, learning_panels
+from lengthwise_recipes.pictures.style import Look, look
 
 pytestmark = pytest.mark.slow
 

@@ -24,7 +24,6 @@ ROOMS = (
 PUBLIC = (
     "checks",
     "files",
-    "plot",
     "report",
     "torch",
     "jax",
@@ -55,7 +54,13 @@ def test_recipes_import_public_names_alone(path):
 
 
 def test_what_is_public_is_told_apart():
-    public = ("lengthwise", "lengthwise.Plan", "lengthwise.checks.sentence", "lengthwise.plot", "lengthwise.cli.show")
+    public = (
+        "lengthwise",
+        "lengthwise.Plan",
+        "lengthwise.checks.sentence",
+        "lengthwise.report.style",
+        "lengthwise.cli.show",
+    )
     assert all(map(is_public, public))
     for name in ("lengthwise._random", "lengthwise.torch._x", "lengthwise.choices.cut.Budget", "lengthwise.cli.main"):
         assert not is_public(name)

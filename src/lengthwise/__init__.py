@@ -58,7 +58,6 @@ from lengthwise.planning.windows import Window, Windows
 
 if TYPE_CHECKING:
     from lengthwise import jax as jax
-    from lengthwise import plot as plot
     from lengthwise import report as report
     from lengthwise import torch as torch
     from lengthwise.advice.answer import Advice
@@ -72,7 +71,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_DOORS = ("jax", "plot", "report", "torch")
+_DOORS = ("jax", "report", "torch")
 _LATE = {  # what few programs use, imported on first use: a quarter of the time that all of it takes
     "advice.answer": ("Advice",),
     "advice.row": ("AdviceRow",),
@@ -161,7 +160,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported on first use: `lw.torch`, `lw.jax`, `lw.plot` and `lw.report`, and a few functions and classes.
+    """What is imported on first use: `lw.torch`, `lw.jax` and `lw.report`, and a few functions and classes.
 
     Raises:
         AttributeError: There is no such name, or what it stands on is not installed; `hasattr` is then False.

@@ -188,7 +188,7 @@ def test_a_page_shows_what_is_recommended(run, tmp_path):
     exec(found["code"].partition("\nsampler")[0].partition("DataLoader")[2], {"lw": lw}, names)
     plan = lw.make_plan(names["lengths"], names["batching"], seed=5, world_size=2)
     assert plan.fingerprint() in page.said("code")
-    assert "What was tried" in page.said("h3")
+    assert "What was tried" in page.said("h2")
     assert "random batches (Lightning, Trainer)" in page.text
     assert "batches of 16 sequences; 2 ranks" in page.said("p")
 

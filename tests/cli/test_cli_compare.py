@@ -118,7 +118,7 @@ def test_json_in_a_file_leaves_the_table(run, tmp_path):
     assert [row["strategy"] for row in document["rows"]] == ["random"]
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<svg"), (".pdf", b"%PDF")])
 def test_plot_with_json_on_standard_output(run, tmp_path, suffix, magic):
     path = tmp_path / f"epoch{suffix}"
     words = ("--strategies", "random,sorted", "--subset", 100, "--plot", path, "--json", "-")

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+import lengthwise as lw
 from lengthwise.cli.show import PICTURES
 
 # The words of a command, and what its complaint must hold.
@@ -162,8 +163,7 @@ def test_a_full_disk(run, option):
 
 @pytest.mark.parametrize("suffix", PICTURES)
 def test_the_pictures_that_are_promised_can_be_drawn(tmp_path, suffix):
-    from lengthwise.plot import save, style
-
-    path = tmp_path / f"empty{suffix.upper()}"
-    save(style.blank_figure(height=1.0), path)
+    pytest.importorskip("altair")
+    path = tmp_path / f"lengths{suffix.upper()}"
+    lw.report.save_chart(lw.report.histogram([1, 2]), path)
     assert path.stat().st_size > 0

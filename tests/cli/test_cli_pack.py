@@ -99,7 +99,7 @@ def test_inspect_of_rows_ends_with_a_comparison_of_packings(run, lengths):
 
 
 def test_a_picture_of_rows_draws_how_full_they_are(run, lengths, tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("altair")
     assert run("compare", lengths, *PACKED, "--plot", tmp_path / "rows.png").status == 0
     assert (tmp_path / "rows.png").stat().st_size > 10_000
 

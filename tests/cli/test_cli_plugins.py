@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-HEAVY = ("torch", "jax", "matplotlib", "pyarrow", "soundfile", "lengthwise_recipes", "tokens")
+HEAVY = ("torch", "jax", "altair", "pyarrow", "soundfile", "lengthwise_recipes", "tokens")
 
 # A command that counts the words it is given, one that cannot be loaded, and one of a name that is taken.
 TOKENS = """

@@ -94,11 +94,11 @@ def test_a_terminal_without_unicode_gets_plain_bars(four):
     assert "#" * 48 in done.stdout
 
 
-def test_a_plot_without_matplotlib_is_refused_before_the_work(tmp_path):
+def test_a_plot_without_altair_is_refused_before_the_work(tmp_path):
     script = f"""
     import sys
 
-    sys.modules["matplotlib"] = None
+    sys.modules["altair"] = None
     from lengthwise.cli import main
 
     sys.exit(main(["compare", "--json", "-", "--plot", {str(tmp_path / "plot.png")!r}]))
@@ -106,7 +106,7 @@ def test_a_plot_without_matplotlib_is_refused_before_the_work(tmp_path):
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert 'pip install "lengthwise[plot]"' in done.stderr
+    assert 'pip install "lengthwise[report]"' in done.stderr
     assert done.stderr.count("\n") == 1
 
 

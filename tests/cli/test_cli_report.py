@@ -168,7 +168,7 @@ def test_a_report_without_jinja2_is_refused_before_the_work(tmp_path):
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert 'A report needs jinja2. Install it with: pip install "lengthwise[report]"' in done.stderr
+    assert 'Charts need Altair and vl-convert. Install them with: pip install "lengthwise[report]"' in done.stderr
 
 
 def test_json_is_what_it_is_without_a_report(run, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategies
-from lengthwise.report import save
+from lengthwise.report import save_page
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -21,7 +21,7 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--enable-logging=stderr"),
 )
-WIDTHS = (320, 360, 640, 1200)
+WIDTHS = (320, 400, 640, 1400)
 PHONES = WIDTHS[:3]
 # Each width is that of a frame, for a window of a browser without a screen is at least 500 wide.
 PROBE = """
@@ -30,18 +30,19 @@ onload = () => {
   const found = [...document.querySelectorAll("iframe")].map(frame => {
     const page = frame.contentDocument, root = page.documentElement, own = page.defaultView;
     const scrolls = ".scroll, pre, .hidden, details";
-    for (const tip of page.querySelectorAll(".tip")) tip.style.display = "block";  // as under a finger
-    const over = [...page.querySelectorAll("main *")].filter(
-      each => {
-        const box = each.getBoundingClientRect();
-        const tip = each.matches(".tip");
-        return (box.right > root.clientWidth + 1 || tip && box.left < 0) && !each.closest(scrolls);
-      }
-    );
+    const over = [...page.querySelectorAll("main *")].filter(each => {
+      const box = each.getBoundingClientRect();
+      return (box.right > root.clientWidth + 1 || box.left < -1) && !each.closest(scrolls) && box.width > 0;
+    });
+    const marks = [...page.querySelectorAll('[aria-label$="part: padding"]')];
     return {
       wide: own.innerWidth, scroll: root.scrollWidth, over: over.map(each => each.outerHTML.slice(0, 80)),
       paper: own.getComputedStyle(page.body).backgroundColor, copy: page.querySelectorAll(".code button").length,
-      heads: page.querySelectorAll("h2").length,
+      heads: page.querySelectorAll("h2").length, charts: page.querySelectorAll("figure").length,
+      padding: [...new Set(marks.map(each => own.getComputedStyle(each).fill))],
+      fold: [...page.querySelectorAll("figure svg")].filter(
+        each => each.getBoundingClientRect().bottom <= 900
+      ).length,
       sideways: [...page.querySelectorAll(".scroll")].filter(
         each => each.scrollWidth > each.clientWidth && !each.closest("details")
       ).map(each => each.getAttribute("aria-label")),
@@ -61,7 +62,7 @@ def report(tmp_path_factory):
     plans = {label: lw.make_plan(lengths, batching, world_size=4) for label, batching in batchings.items()}
     plans["long" * 20] = plans["sorted"]
     path = tmp_path_factory.mktemp("report") / "report.html"
-    save(path, lengths, plans, title="a-folder/" * 20)
+    save_page(plans, lengths, path, title="a-folder/" * 20)
     return path
 
 
@@ -99,11 +100,24 @@ def test_what_a_page_may_not_do_would_be_seen(report, tmp_path):
     assert any("Content Security Policy" in line for line in said)
 
 
-@pytest.mark.parametrize(("scheme", "paper"), [(1, "rgb(255, 255, 255)"), (0, "rgb(20, 24, 28)")])
-def test_nothing_runs_over_the_edge_in_light_and_in_dark(report, tmp_path, scheme, paper):
+@pytest.mark.parametrize(
+    ("scheme", "paper", "padding"),
+    [(1, "rgb(255, 255, 255)", "rgb(209, 122, 0)"), (0, "rgb(20, 24, 28)", "rgb(240, 163, 42)")],
+)
+def test_nothing_runs_over_the_edge_in_light_and_in_dark(report, tmp_path, scheme, paper, padding):
     found = probed(report, tmp_path, f"--blink-settings=preferredColorScheme={scheme}")
     assert [each["wide"] for each in found] == list(WIDTHS)
     for each in found:
         assert (each["over"], each["scroll"] <= each["wide"]) == ([], True)
-        assert (each["paper"], each["copy"], each["heads"]) == (paper, 1, 9)
+        assert (each["paper"], each["padding"], each["copy"]) == (paper, [padding], 1)
+        assert (each["heads"], each["charts"]) == (3, 6)
         assert each["sideways"] == [] or each["wide"] not in PHONES
+
+
+def test_three_charts_stand_above_the_fold(tmp_path):
+    lengths = lw.example_lengths(count=1_000)
+    batchings = parse_strategies("random,sorted,semi-sorted:0.1,max-entropy:0.1", cut=lw.Budget(20_000))
+    plans = {label: lw.make_plan(lengths, batching, world_size=4) for label, batching in batchings.items()}
+    path = tmp_path / "report.html"
+    save_page(plans, lengths, path, title="train.csv")
+    assert probed(path, tmp_path)[-1]["fold"] == 3

@@ -1,414 +1,257 @@
-"""Charts of a report: the numbers below each are those of its plan, and what is drawn is as high as they say."""
+"""Charts: what they draw is what the library measures, in colours of one table, and every kind of file is written."""
 
-import math
+import json
 import re
 
 import numpy as np
 import pytest
 
+pytest.importorskip("altair")
+
 import lengthwise as lw
+from lengthwise import report
 from lengthwise.cli.strategies import parse_strategies
-from lengthwise.report import headline, marks, words
-from lengthwise.report.along import draw_along
-from lengthwise.report.contents import Contents
-from lengthwise.report.costs import draw_costs
-from lengthwise.report.curves import draw_curves
-from lengthwise.report.epochs import read
-from lengthwise.report.front import draw_front, draw_seconds
-from lengthwise.report.histogram import draw_lengths, edges_of
-from lengthwise.report.labels import LETTER, Box, place_labels
-from lengthwise.report.padding import draw_padding
-from lengthwise.report.reports import write_page
-from lengthwise.report.sequences import draw_sequences
-from lengthwise.report.steps import draw_steps
-from lengthwise.report.tables import facts, measures
+from lengthwise.report import style
 
-LENGTHS = lw.example_lengths(count=160)
-PAIRS = np.stack([LENGTHS, 1 + LENGTHS[::-1] // 3], axis=1)
-CHUNKED = lw.Batching(cut=lw.FixedSize(4), order=lw.Shuffled(), chunks=lw.Chunks(300))
-FOUR = {"world_size": 2, "micro_batches": 2}
+LENGTHS = lw.example_lengths(count=600)
+CUT = lw.FixedSize(8)
+TEXTS = "random,sorted,semi-sorted:0.1,max-entropy:0.1"
 
 
-def planned(lengths, text="random,sorted", *, cut=None, **world):
-    batchings = parse_strategies(text, cut=cut or lw.FixedSize(4))
+def planned(text=TEXTS, lengths=LENGTHS, *, cut=CUT, **world):
+    batchings = parse_strategies(text, cut=cut)
     return {label: lw.make_plan(lengths, batching, **world) for label, batching in batchings.items()}
 
 
-GIANT = np.append(LENGTHS, [20 * LENGTHS.max()])
-
-EPOCHS = {
-    "one": (LENGTHS, planned(LENGTHS)),
-    "four batches a step": (LENGTHS, planned(LENGTHS, **FOUR)),
-    "a giant": (GIANT, planned(GIANT)),
-    "pairs": (PAIRS, planned(PAIRS, **FOUR)),
-    "chunks": (LENGTHS, {"random": lw.make_plan(LENGTHS[:40], CHUNKED, **FOUR)}),
+PLANS = planned()
+MEASURES = {label: lw.measure(plan, LENGTHS) for label, plan in PLANS.items()}
+CHARTS = {
+    "histogram": lambda: report.histogram(LENGTHS, edges=lw.optimal_edges(LENGTHS, 4)),
+    "histogram of two lengths": lambda: report.histogram(np.stack([LENGTHS, LENGTHS[::-1]], axis=1)),
+    "padding": lambda: report.padding(MEASURES, best="max-entropy:0.1"),
+    "trade-off": lambda: report.trade_off(MEASURES, lengths=LENGTHS, best="max-entropy:0.1"),
+    "advice": lambda: report.advice(lw.advise(LENGTHS, CUT)),
+    "batches": lambda: report.batches(PLANS, LENGTHS),
+    "waiting": lambda: report.waiting(planned(world_size=4)),
+    "memory": lambda: report.memory(planned(cut=lw.Budget(20_000))),
+    "shapes": lambda: report.shapes(LENGTHS, lw.Budget(20_000), most=8),
 }
-EPOCHS["chunks"] = (LENGTHS[:40], EPOCHS["chunks"][1])
 
 
-def taken(plan, lengths):
-    """The batches of an epoch as they are taken: (lengths of its sequences, padded length, cost) of each."""
-    whole = lengths if lengths.ndim == 1 else lengths.sum(axis=1)
-    items = whole if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]
-    numbers = plan.grid.reshape(-1).tolist()
-    members = [plan.sequences[plan.offsets[number] : plan.offsets[number + 1]] for number in numbers]
-    padded = plan.padded_lengths.sum(axis=1)
-    return [(items[own], int(padded[number]), plan.costs[number]) for own, number in zip(members, numbers, strict=True)]
+@pytest.fixture(scope="module", params=CHARTS)
+def chart(request):
+    return CHARTS[request.param]()
 
 
-def places(path, letter="M"):
-    return [tuple(map(float, each)) for each in re.findall(rf"{letter}([\d.]+),([\d.]+)", path)]
+def test_every_colour_is_of_the_one_table(chart):
+    text = json.dumps(chart.to_dict())
+    used = set(re.findall(r'"(#[0-9a-fA-F]{3,8})"', text))
+    assert used <= {paper for paper, _ in style.COLOURS.values()}
+    assert len({paper for paper, _ in style.COLOURS.values()}) == len(style.COLOURS)
 
 
-of_epochs = pytest.mark.parametrize(("lengths", "plans"), EPOCHS.values(), ids=EPOCHS)
+def test_a_chart_tells_what_it_shows_to_those_who_do_not_see_it(chart):
+    assert len(chart.to_dict()["description"]) > 40
 
 
-@of_epochs
-def test_lengths_along_the_epoch(lengths, plans):
-    charts = draw_along(read(plans, lengths), unit="frames")
-    epochs = [taken(plan, lengths) for plan in plans.values()]
-    ordered = [np.concatenate([own for own, _, _ in batches]) for batches in epochs]
-    top = min(max(each.max() for each in ordered), 1.25 * max(np.quantile(each, 0.99) for each in ordered))
-    for chart, batches, own in zip(charts, epochs, ordered, strict=True):
-        padded = np.repeat([longest for _, longest, _ in batches], [len(each) for each, _, _ in batches])
-        at = (np.arange(len(own)) + 0.5) / len(own)
-        rows = []
-        for tenth in range(10):
-            held = (at >= tenth / 10) & (at < (tenth + 1) / 10)
-            told = own[held].min(), own[held].mean(), own[held].max(), padded[held].mean()
-            name = f"{10 * tenth} to {10 * tenth + 10} %"
-            rows.append((name, f"{told[0]:,}", f"{told[1]:,.1f}", f"{told[2]:,}", f"{told[3]:,.1f}"))
-        assert chart.table.rows == rows
-        inside = own <= top
-        expected = np.stack([1000 * at[inside], 1000 - 1000 * own[inside] / top], axis=1)
-        assert np.array(places(chart.paths[0][1])) == pytest.approx(expected, abs=1)
-        line = np.array(places(chart.paths[1][1]))
-        held = (at * min(90, len(own))).astype(int)
-        means = np.array([padded[held == part].mean() for part in np.unique(held)])
-        assert line[:, 1] == pytest.approx(1000 - 1000 * np.minimum(means, top) / top, abs=1)
-        over = f"; {(~inside).sum():,} of them longer than the axis." if not inside.all() else "s."
-        assert chart.caption.endswith(over)
-
-
-@of_epochs
-def test_costs_of_the_costliest_batch_of_each_step(lengths, plans):
-    for chart, plan in zip(draw_costs(read(plans, lengths)), plans.values(), strict=True):
-        costs = np.array([cost for _, _, cost in taken(plan, lengths)]).reshape(plan.steps, -1).max(axis=1)
-        assert chart.table.rows == [(str(step), *[words.number(cost)] * 2) for step, cost in enumerate(costs)]
-        top = 1.04 * max(plan.costs.max() for plan in plans.values())
-        heights = [float(mark.attributes["height"]) for mark in chart.marks]
-        assert heights == pytest.approx(chart.height * costs / top, abs=0.1)
-
-
-def test_costs_of_many_steps_are_told_from_the_cheapest_to_the_costliest():
-    lengths = lw.example_lengths(count=1_003)
-    plans = planned(lengths, "random", cut=lw.FixedSize(2))
-    (chart,) = draw_costs(read(plans, lengths))
-    costs = [cost for _, _, cost in taken(plans["random"], lengths)]
-    assert len(costs) == 502
-    rows = []
-    for column in range(100):
-        start, end = column * 502 // 100, (column + 1) * 502 // 100
-        own = costs[start:end]
-        rows.append((f"{start:,} to {end - 1:,}", words.number(min(own)), words.number(max(own))))
-    assert chart.table.rows == rows
-
-
-@of_epochs
-def test_padding_of_each_batch(lengths, plans):
-    shares = dict.fromkeys(plans, 0.25)
-    charts = draw_padding(read(plans, lengths), shares, unit="frames")
-    top = max(len(own) * longest for plan in plans.values() for own, longest, _ in taken(plan, lengths))
-    for chart, plan in zip(charts, plans.values(), strict=True):
-        rows, bars = [], []
-        for own, longest, _ in taken(plan, lengths):
-            data, whole = int(own.sum()), len(own) * longest
-            rows.append((str(len(own)), f"{data:,}", f"{whole - data:,}", words.percent(1 - data / whole)))
-            height = chart.height / top
-            bars += [(chart.height - whole * height, (whole - data) * height)]
-            bars += [(chart.height - data * height, data * height)]
-        assert chart.table.rows == rows  # few batches: all are drawn
-        drawn = [(float(mark.attributes["y"]), float(mark.attributes["height"])) for mark in chart.marks]
-        assert np.array(drawn) == pytest.approx(np.array(bars), abs=0.1)
-
-
-def test_steps_and_the_waiting_of_their_ranks():
-    plans = planned(LENGTHS, **FOUR)
-    charts = draw_steps(read(plans, LENGTHS), {"random": 0.1, "sorted": 0.2})
-    for chart, (label, plan), waits in zip(charts, plans.items(), ("10.0 %", "20.0 %"), strict=True):
-        assert chart.title == f"{label}: ranks wait {waits} of the time"
-        costs = np.array([cost for _, _, cost in taken(plan, LENGTHS)]).reshape(plan.steps, 2, 2).sum(axis=1)
-        rows, titles = [], []
-        for step in range(3, 7):  # 4 of 10, from the middle
-            mean, most = costs[step].mean(), costs[step].max()
-            rows.append((str(step), words.number(mean), words.number(most), words.percent(1 - mean / most)))
-            for rank, cost in enumerate(costs[step]):
-                waiting = words.percent(1 - cost / most)
-                titles.append(f"step {step}, rank {rank}: cost {words.number(cost)}, waiting {waiting}")
-        assert chart.table.rows == rows
-        assert list(dict.fromkeys(mark.title for mark in chart.marks)) == titles
-
-
-@of_epochs
-def test_batches_sequence_by_sequence(lengths, plans):
-    lengths = np.concatenate([lengths] * 6)  # more than are drawn, so that the middle differs from the begin
-    batchings = {label: lw.Batching.from_json(plan.batching) for label, plan in plans.items()}
-    plans = {label: lw.make_plan(lengths, batching) for label, batching in batchings.items()}
-    charts = draw_sequences(read(plans, lengths), lengths, unit="frames")
-    for chart, plan in zip(charts, plans.values(), strict=True):
-        batches = [(str(len(own)), f"{own.mean():,.1f}", f"{longest:,}") for own, longest, _ in taken(plan, lengths)]
-        shown = len(chart.table.rows)
-        (at,) = (at for at in range(len(batches)) if batches[at : at + shown] == chart.table.rows)
-        assert at <= len(batches) // 2 < at + shown
-        # The last bar is as high as its sequence, from below.
-        tops = [longest for _, longest, _ in taken(plan, lengths)[at : at + shown]]
-        heights = [float(height) for height in re.findall(r"V([\d.]+)H", dict(chart.paths)["pad"])]
-        assert np.argmin(heights) == np.argmax(
-            [top for top, before in zip(tops, [0, *tops], strict=False) if top != before]
-        )
-
-
-def test_points_of_the_trade_off():
-    for world, field in (({}, "mixing"), (FOUR, "step_mixing")):
-        plans = planned(LENGTHS, "random,sorted,semi-sorted:0.2", **world)
-        rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
-        (chart,) = draw_front(LENGTHS, read(plans, LENGTHS), rows, best="sorted")
-        assert [row[0] for row in chart.table.rows] == ["random", "semi-sorted:0.2", "sorted"]
-        end = 1.06 * max(row["padding_share"] for row in rows.values())
-        for (label, padding, mixing), point in zip(chart.table.rows, chart.points, strict=True):
-            row = rows[label]
-            assert (padding, mixing) == (words.percent(row["padding_share"]), f"{row[field]:.3f}")
-            assert point.x == pytest.approx(100 * row["padding_share"] / end, abs=0.01)
-            assert point.y == pytest.approx(chart.height * (1 - row[field]), abs=0.01)
-        assert chart.text.split(". ")[1].startswith(f"{max(rows, key=lambda label: rows[label][field])} mixes most")
-        assert dict(chart.keys) == {"A": "random", "B": "semi-sorted:0.2", "C": "sorted"}
-    (chart,) = draw_seconds({"random": 4.0, "sorted": 2.0}, rows, best="sorted")
-    mixing = [f"{rows[label]['mixing']:.3f}" for label in ("random", "sorted")]
-    assert chart.table.rows == [("random", "4", mixing[0]), ("sorted", "2", mixing[1])]
-
-
-def test_letters_of_many_points_are_different():
-    rows = {f"strategy {number}": {"mixing": number / 60} for number in range(60)}
-    (chart,) = draw_seconds(dict(zip(rows, range(1, 61), strict=True)), rows, best="strategy 9")
-    assert len(dict(chart.keys)) == 60
-
-
-def test_the_limit_of_chunks_is_that_of_their_lengths():
-    plans = {label: lw.make_plan(LENGTHS, CHUNKED, epoch=epoch) for epoch, label in enumerate("ab")}
-    rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
-    (chart,) = draw_front(LENGTHS, read(plans, LENGTHS), rows, best="b")
-    spans = plans["a"].spans
-    share = 1.06 * max(row["padding_share"] for row in rows.values())
-    most = lw.mixing_limit(spans[:, 2] - spans[:, 1], share, bins=rows["a"]["mixing_bins"])
-    assert places(dict(chart.paths)["limit"] + " ", letter="[M ]")[-1][1] == pytest.approx(1000 - 1000 * most, abs=0.1)
-
-
-@pytest.mark.parametrize("long", [9, 50_000])
-def test_bars_hold_the_lengths_that_they_name(long):
-    lengths = np.append(LENGTHS, long * LENGTHS.max())
-    edges = np.array([LENGTHS.min() + 1, *range(600, 6_000, 300), lengths.max()])
-    (chart,) = draw_lengths(lengths, unit="frames", edges=("mine", edges))
-    for span, count in chart.table.rows:
-        low, _, high = span.replace(",", "").partition(" to ")
-        assert f"{((lengths >= int(low)) & (lengths <= int(high or low))).sum():,}" == count
-    assert sum(int(count) for _, count in chart.table.rows) == len(lengths)
-    most = max(chart.table.rows, key=lambda row: int(row[1]))
-    assert chart.text.endswith(f"Most, {most[1]}, have {most[0]}.")
-    # An edge lies behind the bars of the lengths that it holds.
-    drawn = [float(mark.attributes["x1"].removesuffix("%")) for mark in chart.marks if mark.tag == "line"]
-    bars = {mark.title.split(" ")[0]: mark for mark in chart.marks if mark.tag == "rect"}
-    first = chart.table.rows[0][0].split(" ")[0]
-    assert len(drawn) == len(edges)
-    assert drawn == sorted(drawn)
-    assert drawn[0] > float(bars[first].attributes["x"].removesuffix("%")) == 0.0
-    assert drawn[-1] <= 100.0
-    assert chart.caption.endswith(f" and {len(edges) - 12} more).")
-
-
-def test_edges_are_those_of_the_last_strategy_that_has_some():
-    plans = planned(LENGTHS, "optimal:3,uniform:4,random")
-    label, edges = edges_of(plans, LENGTHS)
-    assert (label, edges.tolist()) == ("uniform:4", lw.uniform_edges(LENGTHS, 4).tolist())
-    (chart,) = draw_lengths(LENGTHS, unit="frames", edges=(label, edges))
-    drawn = [float(mark.attributes["x1"].removesuffix("%")) for mark in chart.marks if mark.tag == "line"]
-    bars = [mark for mark in chart.marks if mark.tag == "rect"]
-    low, wide = LENGTHS.min(), (int(chart.table.rows[1][0].split(" ")[0]) - LENGTHS.min())
-    whole = wide * len(bars)
-    assert drawn == pytest.approx(100 * (edges + 1 - low) / whole, abs=0.01)
-
-
-def test_curves_by_hand():
-    nan = float("nan")
-    runs = {
-        "a": [[(0.0, 4.0), (2.0, 2.0)], [(0.0, 3.0), (4.0, 1.0)]],
-        "b": [[(0.0, 2.0), (1.0, nan)]],
-        "c": [[(2.0, 0.5)]],
-    }
-    first, second, third = draw_curves(runs, x_label="seconds", y_label="loss")
-    assert [kind for kind, _ in first.paths] == ["line own", "line own"]
-    assert [kind for kind, _ in second.paths] == ["line pale", "line pale", "line own single"]
-    assert first.caption == "At the end 1.000 to 2.000, of 2 runs."
-    assert second.caption == "It did not end in a finite value."
-    assert third.caption == "At the end 0.500."
-    # 4 seconds are the end of the axis, and 1.05 x 4 its top.
-    assert first.paths[0][1] == f"M0,{1000 - 4000 / 4.2:.0f} 500,{1000 - 2000 / 4.2:.0f}"
-    assert second.paths[-1][1] == f"M0,{1000 - 2000 / 4.2:.0f}h0"  # a dot: a line to nowhere is not seen
-    assert first.table.rows == [("0", "4"), ("2", "2"), ("0", "3"), ("4", "1")]
-
-
-def test_the_headline_says_where_nothing_differs():
-    rows = {"random": {"padding_share": 0.4, "fill": 0.6}, "mine": {"padding_share": 0.4, "fill": 0.6}}
-    told = headline.write_headline(rows, packed=False)
-    assert told == "Random batches compute 1.67 frames for each frame of data, as mine does."
-    assert headline.write_headline(rows, packed=True) == "Rows of random are 60.00 % data, as those of mine are."
-
-
-def test_the_numbers_that_matter():
-    rows = {
-        "random": {"padding_share": 0.5, "mixing": 0.8, "step_mixing": 0.9, "pair_mixing": 0.7, "steps": 1_200},
-        "mine": {"padding_share": 0.1, "mixing": 0.3, "step_mixing": 0.6, "pair_mixing": 0.2, "steps": 1_200},
-    }
-    rows = {label: {**row, "batches": 7, "straggler_waste": 0.25} for label, row in rows.items()}
-    padding, same = ("50.0 %", "10.0 %"), ("", "1,200")
-
-    def told(**asked):
-        asked = {"slots": 1, "ranks": 1, "packed": False, "seconds": {}, **asked}
-        return {tile.name: (tile.before, tile.after) for tile in headline.tiles(rows, **asked)}
-
-    assert told() == {"padding": padding, "mixing": ("0.80", "0.30"), "steps": same}
-    steps = {"padding": padding, "step mixing": ("0.90", "0.60"), "steps": same}
-    assert told(slots=4) == steps
-    assert told(slots=4, ranks=2) == steps | {"waiting": ("", "25.0 %")}
-    assert told(packed=True)["pair mixing"] == ("0.70", "0.20")
-    for packed, meaning in ((False, "ranks"), (True, "ranks, by the cost of the plan")):
-        (waiting,) = (
-            tile for tile in headline.tiles(rows, slots=4, ranks=2, packed=packed, seconds={}) if tile.name == "waiting"
-        )
-        assert waiting.meaning == f"of the time of all {meaning}"
-    assert told(seconds={"random": 4.0, "mine": 2.5})["seconds"] == ("4", "2.5")
-    assert "seconds" not in told(seconds={"mine": 2.5, "other": 1.0})
-
-
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("steps", [False, True])
-def test_every_column_of_the_table_of_measures(packed, steps):
-    cut = lw.Rows(8_192, rows=2) if packed else lw.Budget(4_000)
-    plans = planned(LENGTHS, "random,sorted", cut=cut, **(FOUR if steps else {}))
-    rows = {label: lw.measure(plan, LENGTHS).as_dict() | {"seconds": 0.25} for label, plan in plans.items()}
-    assert not {"dropped", "over the budget"} & set(measures(rows, steps=steps, packed=packed).heads)
-    rows["sorted"] |= {"dropped": 3, "over_max_cost": 4}  # of one of them is enough for a column
-    table = measures(rows, steps=steps, packed=packed)
-    for label, *cells in table.rows:
-        found, row = dict(zip(table.heads[1:], cells, strict=True)), rows[label]
-        fields = {
-            **{"batches": f"{row['batches']:,}", "planned in ms": "250", "rows": f"{row['rows']:,}"},
-            **{"padding": words.percent(row["padding_share"])},
-            **{"computed / useful": words.computed(row["padding_share"])},
-            **{"fill": f"{100 * row['fill']:.2f} %", "pair mixing": f"{row['pair_mixing']:.3f}"},
-            **{"mixing": f"{row['mixing']:.3f}", "step mixing": f"{row['step_mixing']:.3f}"},
-            **{"cost spread": words.percent(row["cost_spread"]), "largest cost": f"{row['largest_cost']:,.0f}"},
-            **{"steps vary": f"{row['step_length_variance']:.3g}", "waiting": words.percent(row["straggler_waste"])},
-            **{"dropped": f"{row['dropped']:,}", "over the budget": f"{row['over_max_cost']:,}"},
-        }
-        low, high = row["smallest_batch"], row["largest_batch"]
-        assert found.pop("batch size") in {f"{low}-{high}", f"{low}" if low == high else ""}
-        assert found == {head: fields[head] for head in found}
-    expected = {"batches", "batch size", "planned in ms", "dropped", "over the budget"}
-    assert expected | ({"step mixing"} if steps and not packed else set()) <= set(table.heads)
-
-
-def test_facts_of_the_lengths():
-    rows = {name: cells for name, *cells in facts(PAIRS).rows}
-    for dim, column in enumerate(PAIRS.T):
-        told = {name: cells[dim] for name, cells in rows.items()}
-        assert (told["shortest"], told["longest"]) == (f"{column.min():,}", f"{column.max():,}")
-        assert (told["total"], told["mean"]) == (f"{column.sum():,}", f"{column.mean():,.1f}")
-        for share in (5, 50, 95):
-            most = int(told[f"{share} % are at most"].replace(",", ""))
-            assert (column <= most).mean() >= share / 100 > (column < most).mean()
+def test_a_notebook_shows_a_chart(chart):
+    assert "lengthwise" not in type(chart).__module__  # Altair's own, which notebooks know
+    assert any("vegalite" in kind or kind == "text/html" for kind in chart._repr_mimebundle_())
 
 
 @pytest.mark.parametrize(
-    ("lengths", "written"),
-    [([37], ["37"]), ([64, 64], ["64"]), ([301, 340], ["301", "340"]), ([10**9], ["1,000,000,000"])],
+    ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<svg"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")]
 )
-def test_an_axis_of_lengths_says_where_it_begins_and_ends_where_no_round_length_is_on_it(lengths, written):
-    (chart,) = draw_lengths(np.array(lengths), unit="frames", edges=None)
-    assert [tick.text for tick in chart.x_ticks] == written
+def test_every_kind_of_file_is_written_whole(tmp_path, suffix, start):
+    path = tmp_path / f"lengths{suffix}"
+    report.save_chart(report.histogram(LENGTHS), path)
+    assert path.read_bytes().startswith(start)
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]  # no draft is left
 
 
-def test_the_scale_of_an_axis():
-    assert marks.upward(4.0, 100)(1.0) == 75.0
+@pytest.mark.parametrize("name", ["plan.jpeg", "plan", "plan.png.gz"])
+def test_another_suffix_is_refused(tmp_path, name):
+    with pytest.raises(
+        ValueError, match=r"^`path` must be a file of one of the kinds \.png, \.svg, \.pdf, but is '.*plan"
+    ):
+        report.save_chart(report.histogram(LENGTHS), tmp_path / name)
 
 
-def test_a_label_stands_beside_its_own_point_and_not_on_what_is_taken():
-    # 40 pixels to the left of the first point and a little below lies another: below the first is beside the other.
-    points = [(100.0, 100.0), (58.0, 115.0), (157.0, 103.0)]
-    first, *_ = place_labels(points, ["max-entropy:0.1", "", ""], width=400, height=200)
-    assert first is not None
-    assert first.far
-    assert math.dist((first.x, first.y), points[0]) < math.dist((first.x, first.y), points[1])
-    beside, _ = place_labels([(100.0, 100.0), (300.0, 100.0)], ["a", "b"], width=400, height=200)
-    taken = [Box(105, 90, 130, 110)]
-    moved, same = place_labels([(100.0, 100.0), (300.0, 100.0)], ["a", "b"], width=400, height=200, taken=taken)
-    assert [each and each.anchor for each in (beside, moved, same)] == ["start", "end", "start"]
+def test_a_histogram_counts_each_sequence_once():
+    rows = style.rows_of(report.histogram([2, 3, 3, 7, 7, 7]))
+    assert [(row["from"], row["sequences"]) for row in rows if row["sequences"]] == [(2, 1), (3, 2), (7, 3)]
 
 
-def test_what_is_put_forward_has_a_label_also_in_a_crowd():
-    # Strategies that hardly pad lie in the corner, where the labels of those to the right of them take the room.
-    lengths = lw.example_lengths("long-tailed")
-    text = "random,sorted,semi-sorted:0.02,bucketed:64,optimal:8,max-entropy:0.02,max-entropy:0.05,max-entropy:0.1"
-    plans = planned(lengths, f"{text},alternated:58", cut=lw.FixedSize(16))
-    rows = {label: lw.measure(plan, lengths).as_dict() for label, plan in plans.items()}
-    epochs = read(plans, lengths)
-    for best in plans:
-        (chart,) = draw_front(lengths, epochs, rows, best=best)
-        for kind in ("vast", "wide"):
-            written = [mark.text for mark in chart.marks if mark.tag == "text" and kind in mark.attributes["class"]]
-            assert any(best in text or text.endswith("more") for text in written), (best, kind)
+def test_a_giant_among_small_ones_asks_for_a_logarithmic_axis():
+    lengths = np.array([*range(10, 60), 50_000])
+    chart = report.histogram(lengths)
+    counts = [row["sequences"] for row in style.rows_of(chart)]
+    assert (sum(counts), counts[-1], len(counts) <= 40) == (51, 1, True)
+    assert '"type": "log"' in json.dumps(chart.to_dict())
 
 
-def test_the_label_of_the_first_point_finds_its_place_before_all_others():
-    # The text of the right one has no place but on the left, where that of the left one would stand.
-    points, texts = [(8.0, 10.0), (60.0, 10.0)], ["abcd", "abcdef"]
-    assert [each is None for each in place_labels(points, texts, width=62, height=12)] == [True, False]
-    assert [each is None for each in place_labels(points, texts, width=62, height=12, first=0)] == [False, True]
+def test_edges_say_what_they_pad():
+    edges = lw.optimal_edges(LENGTHS, 4)
+    share = 100 * (1 - LENGTHS.sum() / lw.padded_frames(LENGTHS, edges))
+    assert f"4 buckets, padded to the edge {share:.1f} % is padding" in json.dumps(
+        report.histogram(LENGTHS, edges=edges).to_dict()
+    )
 
 
-def test_the_name_of_the_limit_is_never_written_over():
-    lengths = np.repeat([100, 900], 400)
-    text = "random,sorted,optimal:8,max-entropy:0.05,max-entropy:0.1,max-entropy:0.15,max-entropy:0.2"
-    plans = planned(lengths, text, cut=lw.FixedSize(16))
-    rows = {label: lw.measure(plan, lengths).as_dict() for label, plan in plans.items()}
-    (chart,) = draw_front(lengths, read(plans, lengths), rows, best="max-entropy:0.1")
-    (name,) = [mark for mark in chart.marks if mark.text == "the limit"]
-    for kind, width in (("vast", 870), ("wide", 560), ("narrow", 290)):
-        others = [mark for mark in chart.marks if mark.tag == "text" and kind in mark.attributes["class"].split()]
-        assert others
-        assert not any(written(name, width).meets(written(other, width)) for other in others)
+def test_the_padding_of_each_strategy_is_what_measure_says():
+    rows = style.rows_of(report.padding(MEASURES))
+    for label, measures in MEASURES.items():
+        parts = {row["part"]: row["frames"] for row in rows if row["strategy"] == label}
+        assert parts["data"] == 1
+        assert parts["padding"] / (1 + parts["padding"]) == pytest.approx(measures.padding_share)
 
 
-def written(mark, width):
-    """Where the words of a mark stand, in pixels."""
-    given = mark.attributes
-    at, base = float(given["x"].rstrip("%")) / 100 * width + float(given["dx"]), float(given["y"])
-    wide = LETTER * len(mark.text)
-    left = {"start": at, "end": at - wide, "middle": at - wide / 2}[given["text-anchor"]]
-    return Box(left, base - 11, left + wide, base + 3)
+def test_a_trade_off_draws_each_strategy_and_recommends_one():
+    rows = style.rows_of(report.trade_off(MEASURES, best="sorted"))
+    assert {row["strategy"]: (row["padding"], row["mixing"]) for row in rows} == {
+        label: (measures.padding_share, measures.mixing) for label, measures in MEASURES.items()
+    }
+    assert [row["strategy"] for row in rows if row["kind"] == "recommended"] == ["sorted"]
+    assert [row["letter"] for row in rows] == ["A", "B", "C", "D"]
 
 
-def test_one_bar_is_neither_first_nor_last_and_sequences_are_counted_in_whole_numbers():
-    plans = planned([3, 5, 9], "random", cut=lw.FixedSize(4))
-    epochs = read(plans, np.array([3, 5, 9]))
-    charts = [*draw_padding(epochs, {"random": 0.4}, unit="frames"), *draw_costs(epochs)]
-    assert [chart.x_ticks for chart in charts] == [[], []]
-    assert charts[0].caption == "Its only batch."
-    (histogram,) = draw_lengths(np.array([3, 5, 9]), unit="frames", edges=None)
-    assert [tick.text for tick in histogram.y_ticks] == ["0", "1"]
+def test_steps_of_several_batches_show_step_mixing_and_no_limit():
+    plans = planned(world_size=2, micro_batches=2)
+    measures = {label: lw.measure(plan, LENGTHS) for label, plan in plans.items()}
+    chart = report.trade_off(measures, lengths=LENGTHS)
+    assert [row["step mixing"] for row in style.rows_of(chart)] == [row.step_mixing for row in measures.values()]
+    assert "limit" not in json.dumps(chart.to_dict())
 
 
-def test_the_axis_of_several_lengths_says_that_it_is_of_their_sum():
-    plans = planned(PAIRS)
-    rows = {label: lw.measure(plan, PAIRS).as_dict() for label, plan in plans.items()}
-    page = write_page(Contents(lengths=PAIRS, plans=plans, rows=rows))
-    assert "length (frames, the sum of 2 lengths)" in page
+def test_the_limit_is_that_of_the_lengths():
+    chart = report.trade_off(MEASURES, lengths=LENGTHS).to_dict()
+    (limit,) = (rows for rows in chart["datasets"].values() if rows[0].keys() == {"padding", "mixing"})
+    for row in limit[1:]:
+        assert row["mixing"] == pytest.approx(
+            lw.mixing_limit(LENGTHS, row["padding"], bins=MEASURES["random"].mixing_bins)
+        )
+
+
+def test_points_upon_each_other_share_a_label():
+    equal = np.full(64, 7)
+    measures = {label: lw.measure(plan, equal) for label, plan in planned("random,sorted", equal).items()}
+    chart = report.trade_off(measures, best="sorted").to_dict()
+    letters = [row["letter"] for rows in chart["datasets"].values() for row in rows]
+    assert "B A" in letters  # the recommended one first
+
+
+def test_of_many_candidates_all_are_drawn_and_some_are_named():
+    advice = lw.advise(LENGTHS, CUT, world_size=2)
+    chart = report.advice(advice)
+    rows = style.rows_of(chart)
+    assert [(row["price"], row["step mixing"]) for row in rows] == [
+        (row.price, row.mixing) for row in advice.candidates
+    ]
+    assert [row["strategy"] for row in rows if row["kind"] == "recommended"] == [advice.best.label]
+    named = {row["strategy"] for row in rows if row["letter"]}
+    assert {row.label for row in advice.shipped} <= named
+    assert len(named) < len(rows)
+    assert "frames computed for each frame of data, of the slowest rank" in json.dumps(chart.to_dict())
+
+
+def test_batches_are_drawn_as_they_are_delivered():
+    plan = lw.make_plan([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder()))
+    rows = style.rows_of(report.batches(plan, [5, 9, 2, 4]))[:-1]  # a step needs a place more
+    assert [(row["batch"], row["padded to"]) for row in rows] == [(1, 4), (1, 4), (2, 9), (2, 9)]
+    assert sorted(row["length"] for row in rows) == [2, 4, 5, 9]
+
+
+@pytest.mark.parametrize(
+    ("choices", "item"),
+    [({}, "sequence"), ({"chunks": lw.Chunks(100)}, "chunk"), ({"cut": lw.Rows(8_192, rows=2)}, "row")],
+)
+def test_whatever_a_batch_holds_is_named(choices, item):
+    plan = lw.make_plan(LENGTHS, lw.Batching(**{"cut": CUT, "order": lw.Shuffled(), **choices}))
+    assert f"A thin bar is a {item}." in json.dumps(report.batches(plan, LENGTHS).to_dict())
+
+
+def test_ranks_wait_for_the_costliest_of_their_step():
+    plan = planned("random", world_size=4, micro_batches=2)["random"]
+    chart = report.waiting(plan)
+    rows = [row for row in style.rows_of(chart) if row["rank"] != ""]
+    for step in {row["step"] for row in rows}:
+        totals = plan.costs[plan.grid[step]].sum(axis=0)
+        for part, costs in (("computing", totals), ("waiting", totals.max() - totals)):
+            drawn = [row["cost"] for row in rows if (row["step"], row["part"]) == (step, part)]
+            assert drawn == pytest.approx(costs)
+    waste = 100 * lw.measure(plan, LENGTHS).straggler_waste
+    assert f"ranks wait {waste:.1f} % of the time" in json.dumps(chart.to_dict())
+
+
+def test_of_many_ranks_the_costliest_and_the_cheapest_are_drawn():
+    plan = planned("random", lw.example_lengths(count=9_000), world_size=64)["random"]
+    rows = [row for row in style.rows_of(report.waiting(plan)) if row["part"] == "computing" and row["rank"] != ""]
+    first = [row for row in rows if row["step"] == rows[0]["step"]]
+    costs = plan.costs[plan.grid[rows[0]["step"]]].sum(axis=0)
+    assert len(first) == 16
+    assert {int(costs.argmin()), int(costs.argmax())} <= {row["rank"] for row in first}
+
+
+def test_the_memory_of_each_step_stands_beside_the_budget():
+    plan = planned("random", cut=lw.Budget(20_000))["random"]
+    chart = report.memory({"random": plan})
+    assert [row["cost"] for row in style.rows_of(chart)] == plan.costs[plan.grid].max(axis=(1, 2)).tolist()
+    most = plan.costs.max()
+    assert f"random: {most:,.0f} at most, {most / 200:.1f} % of the budget" in json.dumps(chart.to_dict())
+    assert "budget" not in json.dumps(report.memory(PLANS["random"]).to_dict())
+
+
+def test_many_steps_are_drawn_as_a_hundred():
+    lengths = lw.example_lengths(count=3_000)
+    plan = planned("random", lengths)["random"]
+    rows = style.rows_of(report.memory(plan))
+    assert (len(rows), rows[0]["step"], rows[-1]["end"]) == (100, 0, plan.steps)
+    assert max(row["cost"] for row in rows) == plan.costs.max()
+
+
+def test_the_padding_of_shapes_is_what_their_costs_say():
+    cut = lw.Budget(20_000)
+    rows = style.rows_of(report.shapes(LENGTHS, cut, most=6))
+    assert [row["padding"] for row in rows] == pytest.approx(1 - LENGTHS.sum() / lw.shape_costs(LENGTHS, 6, cut))
+
+
+@pytest.mark.parametrize("lengths", [[], [7], [3, 3], [1, 10**9]])
+def test_few_sequences_can_be_drawn(lengths):
+    lengths = np.array(lengths, np.int64)
+    plan = planned("random", lengths, cut=lw.FixedSize(1), world_size=2)["random"]
+    for chart in (report.batches(plan, lengths), report.waiting(plan), report.memory(plan)):
+        assert style.inline_svg(chart, "x").startswith("<svg")
+    if len(lengths):
+        assert style.inline_svg(report.histogram(lengths), "x").startswith("<svg")
+        assert style.inline_svg(report.padding({"random": lw.measure(plan, lengths)}), "x").startswith("<svg")
+
+
+def test_what_is_no_plan_and_no_measures_is_refused():
+    with pytest.raises(ValueError, match="`plans` must be at least one plan by its label"):
+        report.memory({})
+    with pytest.raises(TypeError, match="`plans` must be a Plan for each label, but is 3"):
+        report.waiting({"random": 3})
+    with pytest.raises(ValueError, match="`measures` must be measures by the label of the strategy"):
+        report.padding({})
+    with pytest.raises(ValueError, match="`lengths` must be at least one sequence"):
+        report.histogram([])
+
+
+def contrast(one, two):
+    """The contrast of two colours, WCAG 2.1."""
+
+    def luminance(colour):
+        parts = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted((luminance(one), luminance(two)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("dark", [0, 1])
+def test_text_and_marks_can_be_told_from_the_paper(dark):
+    colours = {name: pair[dark] for name, pair in style.COLOURS.items()}
+    for paper in ("paper", "card"):
+        assert min(contrast(colours[name], colours[paper]) for name in ("ink", "soft", "recommended")) >= 4.5
+    assert min(contrast(colours[name], colours["paper"]) for name in ("data", "padding")) >= 3.0

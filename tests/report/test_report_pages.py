@@ -1,23 +1,23 @@
-"""Reports: what the page says, that it holds all that it shows, and what it refuses."""
+"""Pages: what they say, that they hold all that they show, and what they refuse."""
 
+import base64
+import hashlib
 import re
 
 import numpy as np
 import pytest
 
+pytest.importorskip("altair")
+pytest.importorskip("jinja2")
+
 import lengthwise as lw
 from choices import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 from html_pages import Page
 from lengthwise.cli.strategies import parse_strategies, parse_strategy
-from lengthwise.report.contents import Code, Contents, Section
-from lengthwise.report.epochs import read
-from lengthwise.report.headline import Tile
-from lengthwise.report.marks import Chart, Mark, Point, Table, Tick
-from lengthwise.report.padding import sample_batches
-from lengthwise.report.pages import Page as RenderedPage
-from lengthwise.report.pages import render
-from lengthwise.report.reports import save, write_page
-from lengthwise.report.settings import write_code
+from lengthwise.report import save_page
+from lengthwise.report.code import write_code
+from lengthwise.report.page import Contents, write_page
+from lengthwise.report.tables import Table
 from lengthwise.report.words import percent
 
 LENGTHS = lw.example_lengths(count=600)
@@ -30,7 +30,7 @@ def planned(lengths, text=STRATEGIES, *, cut=None, **options):
 
 
 def written(tmp_path, lengths, plans, **options):
-    save(tmp_path / "report.html", lengths, plans, **options)
+    save_page(plans, lengths, tmp_path / "report.html", **options)
     return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
 
 
@@ -45,6 +45,9 @@ def test_the_answer_comes_first_with_its_numbers(page):
     answer = f"Random batches compute {first:.2f} frames for each frame of data; max-entropy:0.1 computes {last:.2f}."
     assert (page.said("h1"), page.said("title").startswith(answer)) == (answer, True)
     assert "train.csv" in page.said("p")
+    assert page.text.index(plans["max-entropy:0.1"].fingerprint()) < page.text.index(
+        "<figure>"
+    )  # the code comes second
 
 
 def test_the_numbers_of_the_table_are_those_of_measure(page):
@@ -59,10 +62,20 @@ def test_the_numbers_of_the_table_are_those_of_measure(page):
         assert table[label]["batches"] == f"{found.batches:,}"
 
 
-def test_every_section_is_there_and_linked(page):
-    names = [each["id"] for each in page.of("section")]
-    assert names == ["lengths", "padding", "trade-off", "ranks", "batches", "epoch", "memory", "measures", "settings"]
-    assert [each["href"] for each in page.of("a")] == [f"#{name}" for name in names]
+def titles(page):
+    """The titles of the charts, in their order."""
+    return re.findall(r"aria-label=\"Title text '([^']*)'", page.text)
+
+
+def test_every_chart_is_there(page):
+    assert [title for title in titles(page) if ":" not in title] == [
+        "Padding, as a share of what is computed",
+        "How random steps are, for what they pad",
+        "Batches, sequence by sequence",
+        "Ranks that wait",
+        "Memory, step by step",
+        "600 sequences of 51 to 3,363 frames",
+    ]
 
 
 def test_a_page_loads_nothing(page):
@@ -74,16 +87,32 @@ def test_a_page_loads_nothing(page):
     assert [tag for tag, _ in page.elements if tag in ("img", "iframe", "object", "embed", "form", "base")] == []
 
 
+def test_the_script_is_the_one_that_the_page_allows(page):
+    (script,) = re.findall("<script>(.*?)</script>", page.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page.text
+
+
 def test_what_is_seen_can_be_heard(page):
     plots = [each for each in page.of("svg") if each.get("role") == "img"]
-    assert len(plots) == page.text.count('<figure class="chart">') == page.text.count("<summary>Data of this chart")
+    assert len(plots) == page.text.count("<figure>") == page.text.count("<summary>Data of this chart") == 6
     assert all(len(each["aria-label"]) > 40 for each in plots)
-    points = [each for each in page.of("li") if "aria-label" in each]
-    assert [each["aria-label"].split(": ")[0] for each in points] == list(planned(LENGTHS))
-    assert {each["tabindex"] for each in points} == {"0"}
     tables = [each["aria-label"] for each in page.of("div") if each.get("role") == "region"]
     assert len(set(tables)) == len(tables) == len(plots) + 2  # of each chart, the lengths and all measures
     assert [each["lang"] for each in page.of("html")] == ["en"]
+    assert "<title>strategy: random; part: padding" in page.text or "part: padding</title>" in page.text  # a tooltip
+
+
+def test_parts_of_a_drawing_have_names_of_their_own(page):
+    names = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(set(names)) == len(names)
+    assert set(re.findall(r"url\(#([^)]*)\)", page.text)) <= set(names)
+
+
+def test_marks_have_the_colours_of_the_readers_theme(page):
+    drawings = "".join(re.findall(r"<svg.*?</svg>", page.text, re.DOTALL))
+    assert re.findall(r'"#[0-9a-f]{3,8}"', drawings) == []
+    assert {"var(--data)", "var(--padding)", "var(--recommended)"} <= set(re.findall(r"var\(--\w+\)", drawings))
 
 
 @pytest.mark.parametrize(
@@ -93,10 +122,9 @@ def test_whatever_users_give_is_escaped(tmp_path, evil):
     plans = planned(LENGTHS, "random,sorted")
     harmless = written(tmp_path, LENGTHS, {"a": plans["random"], "b": plans["sorted"]}, title="t", unit="u")
     found = written(tmp_path, LENGTHS, {evil: plans["random"], f"{evil}2": plans["sorted"]}, title=evil, unit=evil)
-    # Long labels ask for leaders; all else stays.
-    leaders = {"path", "svg", "text"}
-    assert [tag for tag, _ in found.elements if tag not in leaders] == [
-        tag for tag, _ in harmless.elements if tag not in leaders
+    drawn = {"path", "g", "text", "tspan", "title", "line"}  # a long name takes the place of a tick
+    assert [tag for tag, _ in found.elements if tag not in drawn] == [
+        tag for tag, _ in harmless.elements if tag not in drawn
     ]
     assert not [name for _, attributes in found.elements for name in attributes if name.startswith("on")]
     assert evil in found.said("p")
@@ -104,56 +132,35 @@ def test_whatever_users_give_is_escaped(tmp_path, evil):
 
 
 def test_every_text_of_a_page_is_escaped():
-    def written(text):
-        chart = Chart(
-            **{"title": text, "text": text, "x_label": text, "y_label": text, "caption": text},
-            table=Table((text, text), [(text, text)]),
-            x_ticks=[Tick(0, text)],
-            y_ticks=[Tick(0, text)],
-            marks=[Mark("text", {"class": text}, text, text, (Mark("text", {}, text, text),))],
-            paths=[(text, text)],
-            points=[Point(0, 0, text, text)],
-            keys=[(text, text)],
-        )
-        sections = [
-            Section(name, text, [chart], Table((text,) * 4, [(text,) * 4]), [(text, text)], text, text, item=text)
-            for name in ("epoch", "memory")
-        ]
-        tiles = [Tile(text, text, f"{text} after", text)]
-        return render(RenderedPage(text, text, (text, f"{text} after"), tiles, sections, Code(text, text), text))
-
-    harmless, found = (Page(written(text)) for text in ("a", "<img onerror='b'>\"c & {{ d }}"))
-    assert [tag for tag, _ in found.elements] == [tag for tag, _ in harmless.elements]
-    # What is before is of the first label, for those who do not see where it stands.
-    assert re.search(r'"hidden">a: </span>a</span>.*"hidden">a after: </span>a after<', harmless.text)
-
-
-def test_code_and_command_are_escaped_too():
     plans = planned(LENGTHS, "random")
     rows = {"random": lw.measure(plans["random"], LENGTHS).as_dict()}
     evil = "</code></pre><script>alert(1)</script>"
-    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, command=evil, loading=evil)))
+    texts = dict.fromkeys(("command", "loading", "title", "answer", "lead"), evil)
+    tables = [Table((evil,) * 5, [(evil,) * 5], evil, meanings=[(evil, evil)], note=evil)]
+    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, tables=tables, **texts)))
     assert len(found.of("script")) == 1
     assert found.said("code").count(evil) == 2
 
 
-def test_nothing_is_left_unsaid_of_long_epochs(tmp_path):
+def test_long_epochs_make_no_large_page(tmp_path):
     many = lw.example_lengths(count=300_000)
-    found = written(tmp_path, many, planned(many, "random,max-entropy:0.1"))
-    assert len(found.text) < 200_000
-    captions = found.said("p")
-    assert "60 of its 37,500 batches" in captions
-    assert "480 of 300,000 sequences" in captions or "of 300,000 sequences" in captions
+    assert len(written(tmp_path, many, planned(many, "random,max-entropy:0.1")).text) < 300_000
+
+
+def test_many_ranks_and_micro_batches_make_no_large_page(tmp_path):
+    lengths = lw.example_lengths(count=40_000)
+    plans = planned(lengths, "random,sorted", cut=lw.FixedSize(4), world_size=64, micro_batches=32)
+    assert len(written(tmp_path, lengths, plans).text) < 300_000
 
 
 @pytest.mark.parametrize("lengths", [[7], [3, 3], [5, 1, 9], [1, 10**9]])
 @pytest.mark.parametrize("world_size", [1, 3])
-def test_few_sequences_have_a_report(tmp_path, lengths, world_size):
+def test_few_sequences_have_a_page(tmp_path, lengths, world_size):
     plans = planned(np.array(lengths), "random,sorted", cut=lw.FixedSize(1), world_size=world_size)
     assert written(tmp_path, lengths, plans).said("h1").startswith("Random batches compute 1.00 frames")
 
 
-def test_an_empty_epoch_has_a_report(tmp_path):
+def test_an_empty_epoch_has_a_page(tmp_path):
     plan = lw.make_plan([], lw.Batching(cut=lw.FixedSize(2), order=lw.Shuffled()))
     assert "sequences" in written(tmp_path, [], {"random": plan}).said("th")
 
@@ -161,7 +168,8 @@ def test_an_empty_epoch_has_a_report(tmp_path):
 def test_two_lengths_have_a_histogram_each(tmp_path):
     pairs = np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
     found = written(tmp_path, pairs, planned(pairs, "random,max-entropy:0.1"), unit="tokens")
-    assert "Length 1 in tokensLength 2 in tokens" in found.said("h3")
+    assert "length 1 (tokens)" in found.text
+    assert "length 2 (tokens)" in found.text
 
 
 def test_packed_rows_are_told_by_their_fill(tmp_path):
@@ -170,30 +178,72 @@ def test_packed_rows_are_told_by_their_fill(tmp_path):
     fill = 100 * lw.measure(plans["pool:256"], LENGTHS).fill
     assert f"Rows of random are {fill:.2f} % data, as those of pool:256 are." in found.said("h1")
     assert found.table("strategy")["pool:256"]["fill"] == f"{fill:.2f} %"
-    assert "trade-off" not in [each["id"] for each in found.of("section")]
+    assert "Batches, row by row" in titles(found)
+    assert not any("How random" in title for title in titles(found))
 
 
 def test_chunks_are_told_as_they_are_padded(tmp_path):
     batching = lw.Batching(cut=lw.FixedSize(8), order=lw.Shuffled(), chunks=lw.Chunks(50))
     plan = lw.make_plan(LENGTHS, batching)
     share = 1 / (1 - lw.measure(plan, LENGTHS).padding_share)
-    assert f"compute {share:.2f} frames" in written(tmp_path, LENGTHS, {"random": plan}).said("h1")
+    found = written(tmp_path, LENGTHS, {"random": plan})
+    assert f"compute {share:.2f} frames" in found.said("h1")
+    assert "Batches, chunk by chunk" in titles(found)
 
 
-def test_edges_are_drawn_where_a_strategy_has_some(tmp_path):
-    edges = lw.optimal_edges(LENGTHS, 4)
-    found = written(tmp_path, LENGTHS, planned(LENGTHS))
-    assert f"the edges of optimal:4 ({', '.join(f'{edge:,}' for edge in edges)})." in found.said("p")
-    assert sum(each.get("class") == "edge" for each in found.of("line")) == 4
-    assert "the edges of" not in written(tmp_path, LENGTHS, planned(LENGTHS, "random,sorted")).said("p")
+def test_edges_are_drawn_where_the_best_strategy_has_some(tmp_path):
+    assert "4 buckets, padded to the edge" in written(tmp_path, LENGTHS, planned(LENGTHS, "random,optimal:4")).text
+    assert "padded to the edge" not in written(tmp_path, LENGTHS, planned(LENGTHS, "random,sorted")).text
 
 
-def test_several_epochs_are_measured_together(tmp_path):
+def test_several_epochs_are_measured_together_and_the_first_is_drawn(tmp_path):
     batching = parse_strategy("random", cut=lw.FixedSize(8))
     plans = [lw.make_plan(LENGTHS, batching, epoch=epoch) for epoch in range(5)]
-    table = written(tmp_path, LENGTHS, {"random": plans}).table("strategy")
-    assert table["random"]["mixing"] == f"{lw.measure(plans, LENGTHS).mixing:.3f}"
-    assert table["random"]["batches"] == "75"  # 600 / 8, of one epoch
+    found = written(tmp_path, LENGTHS, {"random": plans})
+    assert found.table("strategy")["random"]["mixing"] == f"{lw.measure(plans, LENGTHS).mixing:.3f}"
+    assert found.table("strategy")["random"]["batches"] == "75"  # 600 / 8, of one epoch
+    assert plans[0].fingerprint() in found.said("code")
+
+
+def test_the_best_is_put_forward_wherever_it_stands():
+    plans = planned(LENGTHS, "random,sorted,semi-sorted:0.3", world_size=2)
+    rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
+    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, best="sorted")))
+    computed = {label: 1 / (1 - row["padding_share"]) for label, row in rows.items()}
+    told = f" {computed['random']:.2f} frames for each frame of data; sorted computes {computed['sorted']:.2f}."
+    assert found.said("h1").endswith(told)
+    assert plans["sorted"].fingerprint() in found.said("code")
+    assert list(found.table("strategy")) == list(plans)  # in the order that was given
+    for label in ("random", "sorted"):
+        assert f"{label}: ranks wait {percent(rows[label]['straggler_waste'])} of the time" in titles(found)
+    assert "semi-sorted:0.3: ranks wait" not in found.text
+
+
+def test_where_the_first_is_best_it_alone_is_put_forward():
+    equal = np.full(64, 9)
+    plans = planned(equal, "random,sorted")
+    rows = {label: lw.measure(plan, equal).as_dict() for label, plan in plans.items()}
+    found = Page(write_page(Contents(lengths=equal, plans=plans, rows=rows, best="random")))
+    told = "Random batches compute 1.00 frames for each frame of data; no strategy computes clearly less."
+    assert found.said("h1") == told
+    assert "lw.Shuffled()" in found.said("code")
+
+
+def test_of_packed_rows_the_first_may_be_best():
+    plans = planned(LENGTHS, "pool:16,pool:1", cut=lw.Rows(8_192, rows=2))
+    rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
+    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, best="pool:16")))
+    assert found.said("h1") == f"Rows of pool:16 are {100 * rows['pool:16']['fill']:.2f} % data."
+
+
+def test_micro_batches_alone_make_steps_too(tmp_path):
+    table = written(tmp_path, LENGTHS, planned(LENGTHS, "random,sorted", micro_batches=4)).table("strategy")
+    assert {"step mixing", "steps vary"} <= set(table["sorted"])
+
+
+def test_a_file_whose_name_is_no_utf8_is_named(tmp_path):
+    found = written(tmp_path, LENGTHS, planned(LENGTHS, "random"), title="train-\udcff.csv")  # as of a byte 0xff
+    assert "train-?.csv" in found.said("p")
 
 
 ALL = {
@@ -242,41 +292,36 @@ def test_settings_of_your_own_are_named_in_a_remark():
 @pytest.mark.parametrize("plans", [{}, None, [1]])
 def test_no_plan_is_refused(tmp_path, plans):
     with pytest.raises(ValueError, match="`plans` must be at least one plan by its label"):
-        save(tmp_path / "x.html", LENGTHS, plans)
+        save_page(plans, LENGTHS, tmp_path / "x.html")
 
 
 @pytest.mark.parametrize("plan", [3, "random", [], [1], [[0, 1]], None])
 def test_what_is_no_plan_is_refused(tmp_path, plan):
     with pytest.raises((TypeError, ValueError), match="`plans` must be "):
-        save(tmp_path / "x.html", LENGTHS, {"random": plan})
+        save_page({"random": plan}, LENGTHS, tmp_path / "x.html")
     assert not (tmp_path / "x.html").exists()
 
 
-def test_many_ranks_and_micro_batches_make_no_large_page(tmp_path):
-    lengths = lw.example_lengths(count=40_000)
-    plans = planned(lengths, "random,sorted", cut=lw.FixedSize(4), world_size=64, micro_batches=32)
-    found = written(tmp_path, lengths, plans)
-    assert len(found.text) < 200_000
-    assert "16 of 64 ranks" in found.said("p")
-    assert "A rank takes 32 batches in a step." in found.said("p")
+@pytest.mark.parametrize("name", ["title", "unit"])
+def test_a_name_that_is_no_text_is_refused(tmp_path, name):
+    with pytest.raises(TypeError, match=f"`{name}` must be text, but is None"):
+        save_page(planned(LENGTHS, "random"), LENGTHS, tmp_path / "x.html", **{name: None})
 
 
-def test_the_budget_is_drawn_where_there_is_one(tmp_path):
-    found = written(tmp_path, LENGTHS, planned(LENGTHS, "random", cut=lw.Budget(20_000)))
-    assert sum(each.get("class") == "budget" for each in found.of("line")) == 1
-    most = lw.measure(planned(LENGTHS, "random", cut=lw.Budget(20_000))["random"], LENGTHS).largest_cost
-    assert f"random: at most {most:,.0f}, {100 * most / 20_000:.1f} % of the budget" in found.said("h3")
-    assert "budget" not in written(tmp_path, LENGTHS, planned(LENGTHS, "random")).said("h3")
+def test_labels_that_are_written_alike_are_refused(tmp_path):
+    plan = planned(LENGTHS, "random")["random"]
+    with pytest.raises(ValueError, match="`plans` must be under labels that differ as text"):
+        save_page({1: plan, "1": plan}, LENGTHS, tmp_path / "x.html")
 
 
 def test_other_lengths_are_refused_and_the_old_page_stays(tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old")
     with pytest.raises(ValueError, match="`lengths` must be those of the plan"):
-        save(path, LENGTHS[1:], planned(LENGTHS, "random"))
+        save_page(planned(LENGTHS, "random"), LENGTHS[1:], path)
     assert path.read_text() == "old"
     with pytest.raises(FileNotFoundError, match="Make the folder"):
-        save(tmp_path / "none" / "x.html", LENGTHS, planned(LENGTHS, "random"))
+        save_page(planned(LENGTHS, "random"), LENGTHS, tmp_path / "none" / "x.html")
 
 
 def test_the_same_plans_give_the_same_page(tmp_path):
@@ -284,96 +329,11 @@ def test_the_same_plans_give_the_same_page(tmp_path):
     assert one == two
 
 
-def contrast(one, two):
-    """The contrast of two colours, WCAG 2.1."""
-
-    def luminance(colour):
-        parts = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
-        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-        return float(linear @ [0.2126, 0.7152, 0.0722])
-
-    low, high = sorted((luminance(one), luminance(two)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_contrast_is_told_right():
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
-
-
-def test_text_and_marks_can_be_told_from_the_paper(page):
-    themes = re.findall(r":root \{(.*?)\}", page.text, re.DOTALL)
-    assert len(themes) == 3  # light, dark, print
-    for theme in themes:
-        colours = dict(re.findall(r"--(\w+): (#\w{6})", theme))
-        for paper in ("paper", "card"):
-            assert min(contrast(colours[name], colours[paper]) for name in ("ink", "soft", "link")) >= 4.5
-        assert min(contrast(colours[name], colours["paper"]) for name in ("data", "pad", "wait", "mark")) >= 3.0
-
-
-def test_a_page_needs_jinja2_and_says_so(monkeypatch):
-    import importlib
-    import sys
-
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    monkeypatch.delitem(sys.modules, "lengthwise.report.pages")
-    with pytest.raises(
-        ImportError, match=re.escape('A report needs jinja2. Install it with: pip install "lengthwise[report]"')
-    ):
-        importlib.import_module("lengthwise.report.pages")
-    assert callable(render)
-
-
-def test_a_chart_of_steps_says_step_mixing_and_promises_no_limit_of_means(tmp_path):
-    plans = planned(LENGTHS, "random,sorted", world_size=2, micro_batches=2)
-    text = written(tmp_path, LENGTHS, plans).text
-    assert '<p class="axis">step mixing</p>' in text
-    assert '<th scope="col">step mixing</th>' in text
-    assert "A step is the 4 batches of one update" in text
-    assert "no batching passes" not in text
-    assert "a point may lie above it" in text
-
-
-def test_the_edges_are_told_apart_from_the_value_in_the_label(tmp_path):
-    text = written(tmp_path, LENGTHS, planned(LENGTHS, "random,optimal:4")).text
-    assert re.search(r"the edges of optimal:4 \([\d, ]+\)\.", text)
-
-
-@pytest.mark.parametrize(("world", "micro_batches"), [(1, 1), (2, 1), (8, 1), (8, 4), (128, 1)])
-def test_batches_are_drawn_from_steps_all_along_the_epoch(world, micro_batches):
-    lengths = lw.example_lengths(count=3000)
-    plans = planned(lengths, "random", world_size=world, micro_batches=micro_batches)
-    (epoch,) = read(plans, lengths)
-    numbers = sample_batches(epoch)
-    steps = [int(np.argwhere(epoch.plan.grid == number)[0][0]) for number in numbers]
-    assert len(set(numbers.tolist())) == len(numbers) <= 60
-    assert steps == sorted(steps)
-    assert len(set(steps)) >= min(12, epoch.plan.steps)
-    ranks = {int(np.argwhere(epoch.plan.grid == number)[0][2]) for number in numbers}
-    assert len(ranks) >= min(world, 8)
-
-
-def test_every_batch_of_a_short_epoch_is_drawn():
-    lengths = lw.example_lengths(count=400)
-    (epoch,) = read(planned(lengths, "random", world_size=4), lengths)
-    assert sample_batches(epoch).tolist() == epoch.plan.grid.reshape(-1).tolist()
-
-
-def test_points_upon_each_other_share_a_label(tmp_path):
-    lengths = np.full(64, 7)
-    text = written(tmp_path, lengths, planned(lengths, "random,sorted,semi-sorted:0.1")).text
-    assert text.count(">semi-sorted:0.1, random, 1 more<") == 2  # placed for a screen, and for a page
-    assert ">A B C<" in text
-
-
-def test_no_line_of_the_headline_breaks_within_a_name(page):
-    assert '<span class="whole">max-entropy:0.1</span> computes' in page.text
-
-
-def test_a_giant_among_small_ones_asks_for_a_logarithmic_axis(tmp_path):
-    lengths = np.array([*range(10, 60), 50_000])
-    page = written(tmp_path, lengths, planned(lengths, "random"))
-    assert "The axis is logarithmic" in page.said("p")
-    counts = [int(row[1].replace(",", "")) for row in page.tables[0][1:]]
-    assert (sum(counts), counts[-1], len(counts) <= 40) == (51, 1, True)
-    assert max(counts[:-1]) < 20
+def test_on_a_phone_each_cell_of_a_wide_table_has_its_head(page):
+    tables = re.findall(r'<table class="many">.*?</table>', page.text, re.DOTALL)
+    assert tables
+    for table in tables:
+        heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table)
+        told = re.findall(r'<td data-head="(.*?)"', table)
+        assert set(told) <= set(heads)
+        assert len(told) == table.count("<td")

@@ -15,6 +15,7 @@ from lengthwise.advice.search import answer
 from lengthwise.cli import cuts, show, source
 from lengthwise.cli.strategies import parse_share
 from lengthwise.measures.pooled import join_measures
+from lengthwise.report.tables import Table
 
 _SHOWN = 6  # rows of the front, and what the sentence names; --json has all
 # Columns that a narrow terminal leaves out, in this order.
@@ -41,7 +42,7 @@ def add(subparsers: Any) -> None:
     group.add_argument("--cost", metavar="PATH", help=text)
     text = "how much more than the cheapest may be spent for mixing (5%%; 15%% for far more mixing)"
     group.add_argument("--within", metavar="SHARE", help=text)
-    show.add(parser, plot="the rows between padding and mixing, and the limit", html="what is recommended, and why")
+    show.add(parser, plot="the rows between price and mixing", html="what is recommended, and why")
     parser.set_defaults(run=run)
 
 
@@ -65,9 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
     show.write_json(document, arguments.json)
     if arguments.plot is not None:
-        from lengthwise import plot
-
-        plot.save(plot.front(advice, lengths=question.sample), arguments.plot)
+        lw.report.save_chart(lw.report.advice(advice), arguments.plot)
     _write_page(arguments, advice, question, title=f"{name}: {_made(question)}")
     if not show.fills_output(arguments):
         _print(advice, question, show.sentence_of(lengths, name))
@@ -79,7 +78,6 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, question: Ques
     """Writes the report: random batches beside the recommended ones, and all that was tried."""
     if arguments.html is None:
         return
-    from lengthwise.report.advised import advice_section
     from lengthwise.report.headline import write_headline
 
     random = next(row for row in advice.candidates if row.label == "random")
@@ -89,11 +87,23 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, question: Ques
         label: lw.make_plan(question.lengths, row.batching, seed=question.seed, **world) for label, row in shown.items()
     }
     rows = {label: _measure(plan, question, shown[label].measures) for label, plan in plans.items()}
-    section = advice_section(advice, write_cut=_row_cut if _cuts_differ(advice) else None)
-    told: dict[str, Any] = {"title": title, "loading": source.write_code(arguments), "outcomes": [section]}
+    told: dict[str, Any] = {"title": title, "loading": source.write_code(arguments), "lead": advice.sentence}
+    told |= {"charts": [lw.report.advice(advice)], "tables": [_table(advice, question)]}
     if advice.best is random:
-        told["answer"] = f"{write_headline(rows, packed=False).removesuffix('.')}: keep them."
+        told["answer"] = f"{write_headline(rows, 'random', packed=False).removesuffix('.')}: keep them."
     show.write_html(arguments.html, question.lengths, plans, rows, **told)
+
+
+def _table(advice: lw.Advice, question: Question) -> Table:
+    """The rows of the terminal's table, for the page."""
+    columns = _columns(advice, question)
+    rows = [
+        (f"{row.label}{' (recommended)' * (row is advice.best)}", *(write(row) for write in list(columns.values())[1:]))
+        for row in _shown(advice)
+    ]
+    heads = tuple(head.replace("\n", " ") for head in columns)
+    legend = [tuple(text.split(": ", 1)) for head, text in _legend(question).items() if head in columns]
+    return Table(heads, rows, "What was tried", words=2, meanings=legend)
 
 
 def _measure(plan: lw.Plan, question: Question, pooled: lw.Measures) -> dict[str, Any]:

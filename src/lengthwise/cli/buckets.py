@@ -51,9 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     document = {"edges": edges.tolist(), "padded": padded, "padding_share": share}
     show.write_json(document, arguments.json)
     if arguments.plot is not None:
-        from lengthwise import plot
-
-        plot.save(plot.bucket_histogram(lengths, edges), arguments.plot)
+        lw.report.save_chart(lw.report.histogram(lengths, edges=edges), arguments.plot)
     if arguments.json != "-":
         title = f"{show.sentence_of(lengths, name)}\n{_bucket_count(edges)} with {by} edges"
         to_edges = "its edge" if lengths.ndim == 1 else "the edges of its bucket"
@@ -75,10 +73,7 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
     document = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}
     show.write_json({**document, "padding_by_shapes": shares}, arguments.json)
     if arguments.plot is not None:
-        from lengthwise import plot
-
-        figure = plot.shape_curve(lengths, cut, shapes=arguments.buckets)
-        plot.save(figure, arguments.plot)
+        lw.report.save_chart(lw.report.shapes(lengths, cut, most=arguments.buckets), arguments.plot)
     if arguments.json != "-":
         title = f"{show.sentence_of(lengths, name)}\n{len(shapes):,} shapes of {cuts.describe_cut(cut)}"
         padding = f"{show.percent(shares[-1], 2)} of them padding"

@@ -48,7 +48,11 @@ def add(subparsers: Any) -> None:
         "batches that each rank takes in one step (%(default)s); with several a step, steps have columns of their own"
     )
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
-    show.add(parser, plot="length along the epoch for every strategy", html="all, and the best beside the first")
+    show.add(
+        parser,
+        plot="mixing against padding for every strategy, or the padding of packed rows",
+        html="all, and the best beside the first",
+    )
     parser.set_defaults(run=run)
 
 
@@ -73,13 +77,17 @@ def run(arguments: argparse.Namespace) -> int:
             plans[label], row = _plan_one(lengths, batching, world, seed=arguments.seed, epoch=arguments.epoch)
             rows.append({"strategy": label, **row})
     show.write_json({"lengths": show.summary(lengths), "rows": rows}, arguments.json)
-    if arguments.plot is not None:
-        from lengthwise import plot
-
-        plot.save(plot.epoch_lengths(lengths, plans), arguments.plot)
     made = f"{cuts.describe_cut(cut)}{cuts.describe_world(world)}"
     measured = {row["strategy"]: row for row in rows}
-    told = {"title": f"{name}: {made}", "loading": source.write_code(arguments), "best": _best(plans, rows, packed)}
+    best = _best(plans, rows, packed)
+    if arguments.plot is not None:
+        chart = (
+            lw.report.padding(measured, best=best)
+            if packed
+            else lw.report.trade_off(measured, lengths=lengths, best=best)
+        )
+        lw.report.save_chart(chart, arguments.plot)
+    told = {"title": f"{name}: {made}", "loading": source.write_code(arguments), "best": best}
     show.write_html(arguments.html, lengths, plans, measured, **told)
     if not show.fills_output(arguments):
         title = f"{show.sentence_of(lengths, name)}\n{made}"

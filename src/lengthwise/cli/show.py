@@ -50,9 +50,9 @@ def check(arguments: argparse.Namespace) -> None:
     if all(getattr(arguments, name, None) == "-" for name in _TEXTS):
         raise value_error("html", "a file beside --json -", "-", "Standard output holds one of the two.")
     if getattr(arguments, "html", None) is not None:
-        from lengthwise.report import save as _save  # which says so where jinja2 is not installed
+        from lengthwise.report import save_page  # which says so if what it needs is not installed
 
-        del _save
+        del save_page
     path = getattr(arguments, "plot", None)
     if path is None:
         return
@@ -60,9 +60,9 @@ def check(arguments: argparse.Namespace) -> None:
         raise value_error(
             "plot", f"a file of one of the kinds {', '.join(PICTURES)}", path, "Name it plot.png, for example."
         )
-    from lengthwise.plot import save  # which says so where matplotlib is not installed
+    from lengthwise.report import save_chart  # which says so if Altair is not installed
 
-    del save
+    del save_chart
 
 
 def _check_path(name: str, path: str) -> None:
@@ -86,12 +86,11 @@ def write_html(
 ) -> None:
     """Writes a report to `path`, or to standard output if that is "-"; does nothing if it is None.
 
-    What it is made of, and `more`, is said in `lengthwise.report.contents`.
+    `more` is said at `lengthwise.report.page.Contents`.
     """
     if path is None:
         return
-    from lengthwise.report.contents import Contents
-    from lengthwise.report.reports import write_page
+    from lengthwise.report.page import Contents, write_page
 
     text = write_page(Contents(lengths=lengths, plans=plans, rows=rows, command=command(), **more))
     if path == "-":

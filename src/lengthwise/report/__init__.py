@@ -1,13 +1,18 @@
-"""Reports: one self-contained page of HTML about plans; jinja2, here and nowhere else, and only when one is written.
+"""Reports: each chart once, for pages of HTML, notebooks and files.
 
-A page loads nothing: its charts are drawn in SVG by its template, from the marks that the chart functions give.
+A chart is an `altair.Chart`: a notebook shows it, `save_chart` writes it as .svg, .png or .pdf, and `save_page` puts it
+into one self-contained page.
 
-    save                        writes the report of some plans
-
-    contents, reports, pages    what is told, gathered by section, put into the template
-    headline, tables, settings  the answer first; the measures; the code
-    marks, labels, words        what charts are made of; `epochs` is what they read
-    all others                  a chart each
+    histogram      the lengths, and the edges of buckets
+    padding        what each strategy computes: data and padding
+    trade_off      mixing against padding, strategy by strategy
+    advice         mixing against the price of everything that `lw.advise` tried
+    batches        batches sequence by sequence, with their padding
+    waiting        what each rank computes in a step, and how long it waits
+    memory         the costliest batch of each step, and the budget
+    shapes         padding by the number of padded shapes
+    save_chart     writes one chart
+    save_page      writes one page about plans
 """
 
 from __future__ import annotations
@@ -16,17 +21,33 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lengthwise.report.reports import save as save
+    from lengthwise.report.batch_charts import batches as batches
+    from lengthwise.report.batch_charts import memory as memory
+    from lengthwise.report.batch_charts import waiting as waiting
+    from lengthwise.report.length_charts import histogram as histogram
+    from lengthwise.report.length_charts import shapes as shapes
+    from lengthwise.report.page import save_page as save_page
+    from lengthwise.report.strategy_charts import advice as advice
+    from lengthwise.report.strategy_charts import padding as padding
+    from lengthwise.report.strategy_charts import trade_off as trade_off
+    from lengthwise.report.style import save_chart as save_chart
 
-_ROOMS = {"save": "reports"}
+_FILES = {
+    "batch_charts": ("batches", "memory", "waiting"),
+    "length_charts": ("histogram", "shapes"),
+    "page": ("save_page",),
+    "strategy_charts": ("advice", "padding", "trade_off"),
+    "style": ("save_chart",),
+}
+_DOORS = {name: file for file, names in _FILES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    # jinja2 need not be installed where no report is written.
-    if name in _ROOMS:
-        return getattr(importlib.import_module(f"lengthwise.report.{_ROOMS[name]}"), name)
+    # Altair takes a third of a second to load: only those who draw wait for it.
+    if name in _DOORS:
+        return getattr(importlib.import_module(f"lengthwise.report.{_DOORS[name]}"), name)
     raise AttributeError(f"module 'lengthwise.report' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*_ROOMS, *(name for name in globals() if name.startswith("__"))])
+    return sorted([*_DOORS, *(name for name in globals() if name.startswith("__"))])

@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 
 
 class Tile(NamedTuple):
-    """One number of the first strategy and of the last, and what it is."""
+    """One number of the first strategy and of the best, and what it is."""
 
     name: str
     before: str
@@ -19,40 +19,40 @@ class Tile(NamedTuple):
     meaning: str
 
 
-def write_headline(rows: Mapping[str, Row], *, packed: bool, unit: str = "frames") -> str:
-    """The sentence that the report begins with.
+def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: str = "frames") -> str:
+    """The sentence that the page begins with.
 
     >>> rows = {"random": {"padding_share": 0.655}, "max-entropy:0.1": {"padding_share": 0.099}}
-    >>> write_headline(rows, packed=False)
+    >>> write_headline(rows, "max-entropy:0.1", packed=False)
     'Random batches compute 2.90 frames for each frame of data; max-entropy:0.1 computes 1.11.'
+    >>> write_headline(rows, "random", packed=False)
+    'Random batches compute 2.90 frames for each frame of data; no strategy computes clearly less.'
     """
     if not rows:
         return "The lengths, without a plan."
-    first, last = next(iter(rows)), list(rows)[-1]
-    one = unit.removesuffix("s")
+    first = next(iter(rows))
     if packed:
-        fills = [f"{100 * rows[label]['fill']:.2f} %" for label in (first, last)]
+        fills = [f"{100 * rows[label]['fill']:.2f} %" for label in (first, best)]
         told = f"Rows of {first} are {fills[0]} data"
-        if first == last:
+        if first == best:
             return f"{told}."
-        return f"{told}, as those of {last} are." if fills[0] == fills[1] else f"{told}; those of {last} {fills[1]}."
-    told = words.capitalise(words.name_of(first)) if first == "random" else first
-    computed = [words.computed(rows[label]["padding_share"]) for label in (first, last)]
-    told += f" compute{words.number_of_verb(first)} {computed[0]} {unit}"
-    told += f" for each {one} of data"
-    if first == last:
-        return f"{told}."
-    return f"{told}, as {last} does." if computed[0] == computed[1] else f"{told}; {last} computes {computed[1]}."
+        return f"{told}, as those of {best} are." if fills[0] == fills[1] else f"{told}; those of {best} {fills[1]}."
+    subject = "Random batches compute" if first == "random" else f"{first} computes"
+    computed = [words.computed(rows[label]["padding_share"]) for label in (first, best)]
+    told = f"{subject} {computed[0]} {unit} for each {unit.removesuffix('s')} of data"
+    if first == best:
+        return f"{told}." if len(rows) == 1 else f"{told}; no strategy computes clearly less."
+    return f"{told}, as {best} does." if computed[0] == computed[1] else f"{told}; {best} computes {computed[1]}."
 
 
-def tiles(rows: Mapping[str, Row], *, slots: int, ranks: int, packed: bool, seconds: Mapping[str, float]) -> list[Tile]:
-    """The numbers that matter, of the first strategy and of the last; of one alone, `before` is empty."""
+def tiles(rows: Mapping[str, Row], best: str, *, slots: int, packed: bool, seconds: Mapping[str, float]) -> list[Tile]:
+    """The numbers that matter, of the first strategy and of the best; of one alone, `before` is empty."""
     if not rows:
         return []
-    first, last = next(iter(rows)), list(rows)[-1]
+    first = next(iter(rows))
 
     def tile(name: str, write: Callable[[str], str], meaning: str) -> Tile:
-        before, after = write(first), write(last)
+        before, after = write(first), write(best)
         return Tile(name, "" if before == after else before, after, meaning)
 
     def share(field: str) -> Callable[[str], str]:
@@ -61,18 +61,18 @@ def tiles(rows: Mapping[str, Row], *, slots: int, ranks: int, packed: bool, seco
     def number(field: str) -> Callable[[str], str]:
         return lambda label: f"{rows[label][field]:.2f}"
 
-    found = [tile("padding", share("padding_share"), "of all that is computed")]
+    shown = [tile("padding", share("padding_share"), "of all that is computed")]
     if packed:
-        found.append(tile("pair mixing", number("pair_mixing"), "1: sequences of a row tell nothing of each other"))
+        shown.append(tile("pair mixing", number("pair_mixing"), "1: sequences of a row tell nothing of each other"))
     elif slots > 1:
-        found.append(tile("step mixing", number("step_mixing"), "1: a step tells nothing of the lengths in it"))
+        shown.append(tile("step mixing", number("step_mixing"), "1: a step tells nothing of the lengths in it"))
     else:
-        found.append(tile("mixing", number("mixing"), "1: a batch tells nothing of the lengths in it"))
-    if ranks > 1:
+        shown.append(tile("mixing", number("mixing"), "1: a batch tells nothing of the lengths in it"))
+    if slots > 1:
         # Full rows have equally many frames, so the waiting depends on how the cost counts attention.
         counted = ", by the cost of the plan" if packed else ""
-        found.append(tile("waiting", share("straggler_waste"), f"of the time of all ranks{counted}"))
-    if len(seconds) > 1 and first in seconds and last in seconds:
-        found.append(tile("seconds", lambda label: f"{seconds[label]:.3g}", "of an epoch, measured"))
-    found.append(tile("steps", lambda label: f"{rows[label]['steps']:,}", "of an epoch"))
-    return found
+        shown.append(tile("waiting", share("straggler_waste"), f"of the time of all ranks{counted}"))
+    if len(seconds) > 1 and first in seconds and best in seconds:
+        shown.append(tile("seconds", lambda label: f"{seconds[label]:.3g}", "of an epoch, measured"))
+    shown.append(tile("steps", lambda label: f"{rows[label]['steps']:,}", "of an epoch"))
+    return shown

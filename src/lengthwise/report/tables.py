@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from lengthwise.lengths import describe
 from lengthwise.report import words
-from lengthwise.report.marks import Table
 
 Row = Mapping[str, Any]
 
@@ -47,6 +46,20 @@ _OF_ROWS = ("rows", "fill", "pair mixing", "cost spread")
 _NOT_OF_ROWS = ("padding", "computed / useful", "mixing", "step mixing", "largest cost")
 
 
+class Table(NamedTuple):
+    """Rows of text below heads; the first `words` columns are words, the others numbers.
+
+    `meanings` explain words in the heads; the `note` stands below.
+    """
+
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    title: str = ""
+    words: int = 1
+    meanings: Sequence[tuple[str, str]] = ()
+    note: str = ""
+
+
 def measures(rows: Mapping[str, Row], *, steps: bool, packed: bool) -> Table:
     """One row for each strategy; `steps` says whether a step has several batches, `packed` whether rows are packed."""
     columns = choose_columns(steps=steps, packed=packed)
@@ -56,7 +69,8 @@ def measures(rows: Mapping[str, Row], *, steps: bool, packed: bool) -> Table:
     if not all("seconds" in row for row in rows.values()):
         del columns["planned in ms"]
     cells = [(label, *(write(row) for write in columns.values())) for label, row in rows.items()]
-    return Table(("strategy", *columns), cells)
+    note = "" if packed else _bins_note(rows)
+    return Table(("strategy", *columns), cells, "All measures", meanings=meanings(list(columns)), note=note)
 
 
 def choose_columns(*, steps: bool, packed: bool) -> dict[str, Callable[[Row], str]]:
@@ -70,7 +84,7 @@ def meanings(heads: Sequence[str]) -> list[tuple[str, str]]:
     return [(head, _MEANINGS[head]) for head in heads if head in _MEANINGS]
 
 
-def bins_note(rows: Mapping[str, Row]) -> str:
+def _bins_note(rows: Mapping[str, Row]) -> str:
     """How mixing was estimated."""
     row = next(iter(rows.values()))
     epochs = row.get("mixing_epochs", 1)
@@ -95,7 +109,7 @@ def facts(lengths: NDArray[Any]) -> Table:
             ("total", *_write(found["total"])),
         ]
     rows.append(("fingerprint", found["fingerprint"], *[""] * (len(names) - 1)))
-    return Table(("", *names), rows)
+    return Table(("", *names), rows, "The lengths")
 
 
 def _write(values: Any) -> list[str]:

@@ -22,18 +22,6 @@ def count(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
-def short(value: float) -> str:
-    """A number for the axis of a chart: at most five characters wherever that tells enough.
-
-    >>> [short(value) for value in (0, 0.25, 250, 1_500, 20_000, 2_500_000, 4e9)]
-    ['0', '0.25', '250', '1.5k', '20k', '2.5M', '4G']
-    """
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return f"{value / size:.6g}{letter}"
-    return f"{value:.6g}"
-
-
 def number(value: float) -> str:
     """A number in full.
 
@@ -54,16 +42,10 @@ def computed(padding_share: float) -> str:
     return f"{1 / (1 - padding_share):.2f}" if padding_share < 1 else "endless"
 
 
-def name_of(label: str) -> str:
-    """A label as the subject of a sentence: "Random batches" of "random", and the label itself of others."""
-    return "random batches" if label == "random" else label
+def shorten(label: str, most: int = 30) -> str:
+    """A label of at most so many letters.
 
-
-def capitalise(text: str) -> str:
-    """The first letter large, and the others as they are."""
-    return text[:1].upper() + text[1:]
-
-
-def number_of_verb(label: str) -> str:
-    """The ending of a verb whose subject is `name_of(label)`: batches compute, a label computes."""
-    return "" if label == "random" else "s"
+    >>> shorten("max-entropy:0.1"), len(shorten("a" * 40))
+    ('max-entropy:0.1', 30)
+    """
+    return label if len(label) <= most else f"{label[: most - 1]}…"

@@ -52,10 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     }
     show.write_json(document, arguments.json)
     if arguments.plot is not None:
-        from lengthwise import plot
+        from lengthwise_recipes.pictures import knob_curves, save
 
         cut = lw.FixedSize(table1.BATCH_SIZE)
-        plot.save(plot.knob_curves(next(iter(samples.values())), cut, selected=PAPER_KNOBS), arguments.plot)
+        save(knob_curves(next(iter(samples.values())), cut, selected=PAPER_KNOBS), arguments.plot)
     if arguments.json != "-":
         note = _verdict(rows) if comparable else f"{_GENERATED if generated else _OTHERS} {_WANTED}"
         notes = [note, _describe_draw(samples, len(lengths))]

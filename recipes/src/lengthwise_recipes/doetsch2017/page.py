@@ -81,20 +81,19 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 
 def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures into a folder."""
-    from lengthwise import plot
-    from lengthwise_recipes.pictures import learning_panels, shade_looks
+    from lengthwise_recipes.pictures import learning_panels, order_dots, save, shade_looks
 
     lengths, rows = np.array(document["lengths"]), document["study"]["rows"]
     plans = {label: lw.make_plan(lengths, batching) for label, batching in figure_batchings(lengths).items()}
     looks = shade_looks(map(chunk_label, PAPER_CHUNKS), CHUNKS)
     label = "validation loss (nats per frame)"
     drawn = {
-        "order": plot.epoch_lengths(lengths, plans),
+        "order": order_dots(lengths, plans),
         "loss": learning_panels(rows, loss_label=label, looks=looks),
         "loss-epochs": learning_panels(rows, against="epoch", loss_label=label, looks=looks),
     }
     for name, figure in drawn.items():
-        plot.save(figure, folder / figure_name(name))
+        save(figure, folder / figure_name(name))
 
 
 def figure_name(name: str) -> str:

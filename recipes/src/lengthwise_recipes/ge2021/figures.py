@@ -38,24 +38,25 @@ SHOWN = {
 
 def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures of the paper into a folder, and one of what is compared at like padding."""
-    from lengthwise import plot
-    from lengthwise_recipes.pictures import learning_curves
+    from lengthwise_recipes.pictures import knob_curves, learning_curves, save
 
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
     samples, fixed = np.array(document["samples"]), lw.FixedSize(SAMPLES_BATCH)
     dynamic = lw.DynamicSize(SAMPLES_BATCH, rule="paper")
     drawn = {
-        "batches": plot.batch_padding(samples, _plans(samples, fixed), title=f"Batches of {SAMPLES_BATCH} sequences"),
-        "dynamic": plot.batch_padding(samples, _plans(samples, dynamic), title="Batches of dynamic size"),
-        "knobs": plot.knob_curves(
-            lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_knob_values(document)
-        ),
+        "knobs": knob_curves(lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_knob_values(document)),
     }
     for (name, labels), title in zip(SHOWN.items(), (NAMES, NAMES_ALIKE), strict=True):
         rows, looks = _curves(document["study"]["rows"], labels), _looks(labels)
         drawn[name] = learning_curves(rows, loss_label="validation loss", title=title, looks=looks)
     for name, figure in drawn.items():
-        plot.save(figure, folder / figure_name(name))
+        save(figure, folder / figure_name(name))
+    for name, cut, title in (
+        ("batches", fixed, f"Batches of {SAMPLES_BATCH} sequences"),
+        ("dynamic", dynamic, "Batches of dynamic size"),
+    ):
+        chart = lw.report.batches(_plans(samples, cut), samples, title=title)
+        lw.report.save_chart(chart, folder / figure_name(name))
 
 
 def figure_name(name: str) -> str:

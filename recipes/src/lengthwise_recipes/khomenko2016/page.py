@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import lengthwise as lw
 from lengthwise_recipes.claims import RULE
 from lengthwise_recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, claims_of, label, name_alone
 from lengthwise_recipes.pages import claims_table, machine_note, percent, reasons, spread, table, verdicts, within
@@ -55,23 +56,22 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 
 def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures of the paper into a folder."""
-    from lengthwise import plot
-    from lengthwise.plot import style
-    from lengthwise_recipes.pictures import learning_curves, shade_looks, speed_up_curves
+    from lengthwise_recipes.pictures import learning_curves, save, shade_looks, speed_up_curves, style
 
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
     shades = shade_looks([label(buckets) for buckets in BUCKETS], style.look("optimal").colour)
     alone = [row for row in document["study"]["rows"] if row["processes"] == 1]
     bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
     drawn = {
-        "lengths": plot.bucket_histogram(lengths, document["edges"]["6"], unit="points"),
         "speed-up": speed_up_curves(series(document), bounds),
         "buckets": learning_curves(alone, looks=shades),
     }
     if several(document):
         drawn["processes"] = _draw_processes(document["study"]["rows"])
     for name, figure in drawn.items():
-        plot.save(figure, folder / figure_name(name))
+        save(figure, folder / figure_name(name))
+    histogram = lw.report.histogram(lengths, edges=document["edges"]["6"], unit="points")
+    lw.report.save_chart(histogram, folder / figure_name("lengths"))
 
 
 def _draw_processes(rows: Sequence[Mapping[str, Any]]) -> Any:

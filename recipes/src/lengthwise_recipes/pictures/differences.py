@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lengthwise.checks import value_error
-from lengthwise.plot import style
-from lengthwise.plot.style import Axes, Figure
+from lengthwise_recipes.pictures import style
+from lengthwise_recipes.pictures.style import Axes, Figure
 
 ROW_HEIGHT = 0.24  # inches
 

@@ -14,8 +14,17 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullF
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_choice, value_error
-from lengthwise.plot.labels import SIZE, end_labels, label_ends
-from lengthwise.plot.style import Figure, Look, blank_figure, in_house_style, look, readable, set_title, shades
+from lengthwise_recipes.pictures.labels import SIZE, end_labels, label_ends
+from lengthwise_recipes.pictures.style import (
+    Figure,
+    Look,
+    blank_figure,
+    in_house_style,
+    look,
+    readable,
+    set_title,
+    shades,
+)
 
 PANELS = MappingProxyType({"elapsed_seconds": "training time (s)", "epoch": "epochs"})
 DASHES = ("-", "--", ":", "-.")

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
-from lengthwise.plot import style
-from lengthwise.plot.labels import end_labels, label_ends
-from lengthwise.plot.style import Axes, Figure
+from lengthwise_recipes.pictures import style
+from lengthwise_recipes.pictures.labels import end_labels, label_ends
+from lengthwise_recipes.pictures.style import Axes, Figure
 
 PROCESSES = "#7A4FB5"  # the colour of which numbers of processes are shades
 RULE = "of series that all have the same numbers of buckets, at least one"

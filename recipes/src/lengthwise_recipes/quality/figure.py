@@ -11,8 +11,7 @@ PANELS = {"test_last": "after as many epochs", "test_equal_seconds": "after as m
 
 def write_figure(document: Mapping[str, Any], path: Path) -> None:
     """Draws the figure of a document of `quality.study`, as read back from JSON."""
-    from lengthwise import plot
-    from lengthwise_recipes.pictures import Difference, loss_differences
+    from lengthwise_recipes.pictures import Difference, loss_differences, save
 
     groups: dict[str, dict[str, list[Difference]]] = {}
     for each in document["strategies"]:
@@ -25,7 +24,7 @@ def write_figure(document: Mapping[str, Any], path: Path) -> None:
         f"{document['task'].capitalize()}: means of {document['settings']['seeds']} seeds with 95 % intervals of "
         "paired differences, filled where 0 lies outside"
     )
-    plot.save(loss_differences(groups, list(PANELS.values()), unit=unit, title=title), path)
+    save(loss_differences(groups, list(PANELS.values()), unit=unit, title=title), path)
 
 
 def group_of(strategy: Mapping[str, Any]) -> str:

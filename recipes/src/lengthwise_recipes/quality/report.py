@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
-from lengthwise.report.contents import Section
-from lengthwise.report.curves import draw_curves
-from lengthwise.report.marks import Table
+from lengthwise.report.tables import Table
 from lengthwise_recipes.quality.answers import answers
 from lengthwise_recipes.quality.page import SPARE, seconds_note, strategy_cells, strategy_heads
+from lengthwise_recipes.study.charts import loss_curves
 
 FIRST = 1  # the first epoch that is trained
 
@@ -37,7 +36,7 @@ def outcomes(document: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         document: What `study_quality` gave, as read back from JSON.
     """
-    curves = draw_curves(
+    curves = loss_curves(
         {each["label"]: [_mean_run(document, each)] for each in _shown(document)},
         x_label="seconds of training",
         y_label="test loss",
@@ -45,20 +44,21 @@ def outcomes(document: Mapping[str, Any]) -> dict[str, Any]:
     heads = strategy_heads(document)
     kept = [at for at, head in enumerate(heads) if head not in SPARE]
     cells = [tuple(row[at] for at in kept) for row in strategy_cells(document)]
-    table = Table(tuple(heads[at] for at in kept), cells)
     note = (
         f"{document['sequences']:,} sequences to learn from: {document['data']['name']}. Curves are means over "
         f"{document['settings']['seeds']} seeds; grey: random batches. Loss in {document['loss']['unit']}; intervals "
         f"of 95 % over the seeds. {seconds_note(document)} --json writes the losses on validation data too. What "
         "follows is of the first epoch."
     )
+    table = Table(tuple(heads[at] for at in kept), cells, "What was learned", note=note)
     ours = [each["label"] for each in _shown(document) if each["order"] == document["ours"]]
     return {
         "title": document["data"]["name"],
         "answer": answers([document])[0],
         "best": ours[0] if ours else "",
         "seconds": {each["label"]: each["seconds_per_epoch"] for each in _shown(document)},
-        "outcomes": (Section("learned", "What was learned", curves, table, note=note, narrow=True),),
+        "charts": [curves],
+        "tables": [table],
     }
 
 

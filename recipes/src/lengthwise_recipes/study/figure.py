@@ -9,13 +9,12 @@ from typing import Any
 
 def write_figure(document: Mapping[str, Any], path: Path) -> None:
     """Draws the figure of a study, of its document or of that as read back from JSON."""
-    from lengthwise import plot
-    from lengthwise_recipes.pictures import TOGETHER, learning_curves, learning_panels
+    from lengthwise_recipes.pictures import TOGETHER, learning_curves, learning_panels, save
 
     title = title_of(document["data"], document["machine"])
     few = len({row["strategy"] for row in document["rows"]}) <= TOGETHER
     draw = learning_curves if few else learning_panels
-    plot.save(draw(document["rows"], title=title), path)
+    save(draw(document["rows"], title=title), path)
 
 
 def title_of(data: Mapping[str, object], machine: Mapping[str, object]) -> str:

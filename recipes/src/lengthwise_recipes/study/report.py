@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.report.contents import Section
-from lengthwise.report.curves import draw_curves
-from lengthwise.report.marks import Table
+from lengthwise.report.tables import Table
+from lengthwise_recipes.study.charts import loss_curves
 from lengthwise_recipes.study.results import Study
 from lengthwise_recipes.study.setups import Setup
 
@@ -43,20 +42,21 @@ def outcomes(study: Study, heads: Sequence[str], rows: Sequence[tuple[str, ...]]
         heads: Of the table that the command prints.
         rows: Of the same.
     """
-    table = Table(tuple(map(_in_a_line, heads)), [tuple(map(_in_a_line, row)) for row in rows])
-    curves = draw_curves(_curves(study), x_label="seconds of training", y_label="validation loss")
-    dashed = "Grey: the first strategy. " if len(study.summaries) > 1 else ""
+    curves = loss_curves(_curves(study), x_label="seconds of training", y_label="validation loss")
     doubt = doubt_losses(len({row.seed for row in study.rows}))
     note = (
-        f"{study.data['train_samples']:,} samples to learn from: {study.data['name']}. {dashed}"
+        f"{study.data['train_samples']:,} samples to learn from: {study.data['name']}. "
         "The table has means over all epochs and seeds; what follows is of the first epoch. Validation loss is in "
         f"nats per symbol, after the last epoch. CER: the character error rate. {doubt}"
     ).rstrip()
+    cells = [tuple(map(_in_a_line, row)) for row in rows]
+    table = Table(tuple(map(_in_a_line, heads)), cells, "What was learned", note=note)
     return {
         "title": str(study.data["name"]),
         "answer": _answer(study),
         "seconds": {each.strategy: each.seconds_per_epoch for each in study.summaries},
-        "outcomes": (Section("learned", "What was learned", curves, table, note=note, narrow=True),),
+        "charts": [curves],
+        "tables": [table],
     }
 
 

@@ -11,8 +11,8 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.text import Text
 
-from lengthwise.plot import style
-from lengthwise.plot.labels import EndLabel, label_ends, spread_out
+from lengthwise_recipes.pictures import style
+from lengthwise_recipes.pictures.labels import EndLabel, label_ends, spread_out
 
 NUMBERS = st.lists(st.floats(-10.0, 10.0), min_size=0, max_size=9)
 

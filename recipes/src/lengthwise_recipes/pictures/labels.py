@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.plot import style
-from lengthwise.plot.style import Axes, Figure, Line2D, Text
+from lengthwise_recipes.pictures import style
+from lengthwise_recipes.pictures.style import Axes, Figure, Line2D, Text
 
 SIZE = 8.5  # points
 _LINE = 1.25  # of a label's height: from one label to the next

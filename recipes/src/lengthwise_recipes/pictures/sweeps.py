@@ -7,20 +7,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+import lengthwise as lw
 from lengthwise import checks
-from lengthwise.choices.cost import Cost
-from lengthwise.choices.cut import Cut
 from lengthwise.cli.strategies import parse_strategy
-from lengthwise.lengths import as_lengths
-from lengthwise.measures.metrics import measure
-from lengthwise.planning import make_plan
-from lengthwise.planning.joint import mixing_bins
 
 Row = dict[str, Any]
 
-_ENOUGH, _MOST_EPOCHS = 80_000, 64  # sequences to estimate mixing from, which allows 90 bins
 _HALF_NOISE = 0.2  # of the range of lengths: about half of the way from sorted to random
 
 
@@ -80,46 +74,30 @@ KNOBS: Mapping[str, Knob] = MappingProxyType(
 
 
 def sweep(
-    lengths: ArrayLike,
-    cut: Cut,
+    lengths: NDArray[np.int64],
+    cut: lw.FixedSize,
     *,
     strategies: tuple[str, ...] = tuple(KNOBS),
     points: int = 12,
-    epochs: int | None = None,
-    cost: Cost | None = None,
+    epochs: int = 1,
 ) -> list[Row]:
     """Measures random and sorted batching, and every strategy at `points` values of its knob, from sorted to random.
 
-    Mixing is estimated on all epochs together. In the few bins that one epoch fills, little mixing looks like more, and
-    may seem to pass the limit.
-
     Args:
-        lengths: [n] or [n, dims].
+        lengths: [n], at least one.
         cut: Of every strategy.
         strategies: Of semi-sorted, bucketed, alternated, optimal and max-entropy.
         points: Values of each knob; where a knob is a whole number there may be fewer.
-        epochs: Epochs 0, 1, ... of seed 0 to measure each on; None takes as many as bring 80,000 sequences together, at
-            most 64.
-        cost: What a batch costs.
+        epochs: Epochs 0, 1, ... of seed 0 to measure each on.
 
     Returns:
-        Rows as `lengthwise compare --json` has them: "strategy", the label; "knob", the value or None; and the fields
-        of `lw.Measures`, means over the epochs; mixing is of all epochs together.
-
-    Raises:
-        ValueError: No length, or a strategy without a knob.
+        The fields of `lw.Measures` of all epochs together, with "strategy", the label; and "knob", the value or None.
     """
-    array = as_lengths(lengths)
-    if not len(array):
-        raise checks.value_error("lengths", "at least one sequence", len(array), "Give the lengths to batch.")
     for name in strategies:
         checks.check_choice("strategies", name, tuple(KNOBS))
-    checks.check_whole("points", points, minimum=2, remedy="Give how many values of each knob to try.")
-    epochs = min(_MOST_EPOCHS, -(-_ENOUGH // len(array))) if epochs is None else epochs
-    epochs = checks.check_whole("epochs", epochs, minimum=1, remedy="Give how many epochs to measure.")
 
     def row(label: str, knob: float | None = None) -> Row:
-        return measure_strategy(array, label, cut, epochs=epochs, cost=cost) | {"knob": knob}
+        return measure_strategy(lengths, label, cut, epochs=epochs) | {"knob": knob}
 
     # First, for they say between which paddings the knobs move.
     random, by_length = row("random"), row("sorted")
@@ -128,14 +106,8 @@ def sweep(
     ]
 
 
-def measure_strategy(lengths: ArrayLike, label: str, cut: Cut, *, epochs: int = 1, cost: Cost | None = None) -> Row:
+def measure_strategy(lengths: NDArray[np.int64], label: str, cut: lw.FixedSize, *, epochs: int = 1) -> Row:
     """The row of one strategy, without "knob"."""
-    batching = parse_strategy(label, cut=cut, cost=cost)
-    plans = [make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
-    each = [measure(plan, lengths).as_dict() for plan in plans]
-    # Padding is a mean over epochs. Mixing is not: an estimate from few is biased, and so is the mean of such.
-    means = {name: float(np.mean([measures[name] for measures in each])) for name in each[0]}
-    bins = mixing_bins(sum(len(plan.sequences) for plan in plans))
-    pooled = measure(plans, lengths, bins=bins)
-    mixing = {name: getattr(pooled, name) for name in ("mixing", "step_mixing", "mixing_bins")}
-    return {"strategy": label, **means, **mixing}
+    batching = parse_strategy(label, cut=cut)
+    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
+    return {"strategy": label, **lw.measure(plans, lengths).as_dict()}

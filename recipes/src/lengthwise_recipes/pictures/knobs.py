@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import NDArray
 
+import lengthwise as lw
 from lengthwise.checks import check_choice
-from lengthwise.choices.cost import Cost
-from lengthwise.choices.cut import Cut
-from lengthwise.plot import style
-from lengthwise.plot.labels import SIZE
-from lengthwise.plot.style import Axes, Figure, FuncFormatter
-from lengthwise.plot.sweeps import KNOBS, Knob, measure_strategy, sweep
+from lengthwise_recipes.pictures import style
+from lengthwise_recipes.pictures.labels import SIZE
+from lengthwise_recipes.pictures.style import Axes, Figure, FuncFormatter
+from lengthwise_recipes.pictures.sweeps import KNOBS, Knob, measure_strategy, sweep
 
 SHOWN = ("semi-sorted", "bucketed", "alternated", "max-entropy")  # the paper's three, and ours
 MEASURES = {"zero_padding_rate": "zero padding rate", "average_batch_length": "average batch length ({unit})"}
@@ -21,12 +21,11 @@ MEASURES = {"zero_padding_rate": "zero padding rate", "average_batch_length": "a
 
 @style.in_house_style
 def knob_curves(
-    lengths: ArrayLike,
-    cut: Cut,
+    lengths: NDArray[np.int64],
+    cut: lw.FixedSize,
     *,
     selected: Mapping[str, float] = MappingProxyType({}),
     points: int = 16,
-    cost: Cost | None = None,
     unit: str = "frames",
 ) -> Figure:
     """Draws ZPR (above) and ABL (below) against the knobs of the strategies of the paper and of max-entropy.
@@ -34,11 +33,10 @@ def knob_curves(
     Lines across the panels mark the values of random and of sorted batches.
 
     Args:
-        lengths: [n] or [n, dims].
+        lengths: [n].
         cut: Of every strategy.
         selected: The value to mark of a knob: {"semi-sorted": 0.1, "bucketed": 1024}, for example.
         points: Values of each knob to plan one epoch with.
-        cost: What a batch costs.
         unit: Of the lengths.
 
     Raises:
@@ -50,14 +48,14 @@ def knob_curves(
     for name in selected:
         check_choice("selected", name, SHOWN)
     # One epoch will do: neither ZPR nor the batch length is an estimate from few.
-    rows = sweep(lengths, cut, strategies=SHOWN, points=points, epochs=1, cost=cost)
+    rows = sweep(lengths, cut, strategies=SHOWN, points=points)
     figure = style.blank_figure(height=4.8)
     panels = figure.subplots(2, len(SHOWN), sharex="col", sharey="row")
     for name, column in zip(SHOWN, panels.T, strict=True):
         own = [row for row in rows if style.strategy_name(row["strategy"]) == name]
         if name in selected:
             label = f"{name}:{selected[name]}"
-            own.append(measure_strategy(lengths, label, cut, cost=cost) | {"knob": selected[name]})
+            own.append(measure_strategy(lengths, label, cut) | {"knob": selected[name]})
         _scale(column, KNOBS[name])
         for axes, field in zip(column, MEASURES, strict=True):
             # With the marked value among them, so that its dot lies on the line.

@@ -30,7 +30,7 @@ try:
     from matplotlib.ticker import PercentFormatter as PercentFormatter
 except ImportError as _error:
     raise ImportError(
-        'Drawing needs matplotlib. Install it with: pip install "lengthwise[plot]"', name="matplotlib"
+        "Drawing needs matplotlib. Install it with: pip install matplotlib", name="matplotlib"
     ) from _error
 
 WIDTH = 8.0  # inches: 1200 pixels wide at the dots per inch of `save`

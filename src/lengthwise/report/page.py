@@ -1,0 +1,232 @@
+"""One self-contained page of HTML about plans: what is put forward and its code, charts, and tables.
+
+The page loads nothing and runs one script, the copy button: it can be mailed, printed, and read without a network.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import lengthwise as lw
+from lengthwise import checks, files
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.buckets import EDGES
+from lengthwise.choices.order import Bucketed
+from lengthwise.lengths import as_lengths
+from lengthwise.measures.epochs import check_plan
+from lengthwise.measures.metrics import measure
+from lengthwise.measures.pooled import join_measures
+from lengthwise.planning.plan import Plan
+from lengthwise.report import batch_charts, headline, length_charts, strategy_charts, tables
+from lengthwise.report.code import write_code
+from lengthwise.report.style import COLOURS, inline_svg, jinja2, rows_of
+from lengthwise.report.tables import Table
+
+_PLANS = 'Give {"random": plan}, for example.'
+
+
+class Figure(NamedTuple):
+    """A chart as it stands on the page: drawn, what it says, and its rows."""
+
+    svg: str
+    text: str
+    table: Table
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contents:
+    """All that a page shows. Charts and tables are made of it, each where its data are there.
+
+    Attributes:
+        lengths: [n] or [n, dims], checked.
+        plans: By label; the first is what the others are compared with, the best is put forward.
+        rows: The measures of each plan, as `Measures.as_dict` has them; also "seconds" of planning, "mixing_epochs".
+        title: What the lengths are: a file, for example.
+        unit: Of the lengths.
+        command: The command that wrote the page.
+        loading: Lines of Python that read the lengths.
+        seconds: Of an epoch, measured, by label.
+        answer: A sentence in place of the headline.
+        lead: A sentence below the headline.
+        best: The label of the plan to put forward, the last by default; of the first, that nothing is to be gained.
+        charts: More charts, before the others: of training runs, for example.
+        tables: More tables, before the others.
+    """
+
+    lengths: NDArray[np.int64]
+    plans: Mapping[str, Plan]
+    rows: Mapping[str, Mapping[str, Any]]
+    title: str = ""
+    unit: str = "frames"
+    command: str = ""
+    loading: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    answer: str = ""
+    lead: str = ""
+    best: str = ""
+    charts: Sequence[Any] = ()
+    tables: Sequence[Table] = ()
+
+
+def save_page(
+    plans: Mapping[str, Plan | Sequence[Plan]],
+    lengths: ArrayLike,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "",
+    unit: str = "frames",
+) -> None:
+    """Writes one page of HTML that shows what plans are worth: charts, measures, and the settings as code.
+
+    The first plan is what the others are compared with, such as random batches; the last is put forward. Charts of
+    batches show a sample of the epoch. The numbers are those of `measure`, of all that there is.
+
+    Args:
+        plans: By the label to write: {"random": plan, "max-entropy:0.1": plan}. The first of several epochs is drawn,
+            and mixing and waiting are measured over all: pool some, for one shows less mixing than there is.
+        lengths: What the plans were made for, [n] or [n, dims].
+        path: Where to write it, whole or not at all: "report.html", for example.
+        title: What the lengths are: the name of the data set, for example.
+        unit: Of the lengths.
+
+    Raises:
+        ImportError: Altair, vl-convert or jinja2 is not installed.
+        FileNotFoundError: There is no folder to write it in.
+        ValueError: No plan, one that was made for other lengths, or two labels that are written alike.
+        TypeError: Something else than plans, or a title or a unit that is no text.
+    """
+    files.check_path("path", path)
+    if not isinstance(plans, Mapping) or not plans:
+        raise checks.value_error("plans", "at least one plan by its label", plans, _PLANS)
+    for name, text in (("title", title), ("unit", unit)):
+        if not isinstance(text, str):
+            raise checks.type_error(name, "text", text, 'Give "train.csv" or "frames", for example.')
+    array = as_lengths(lengths)
+    epochs = {str(label): _list_epochs(value) for label, value in plans.items()}
+    if len(epochs) < len(plans):
+        raise checks.value_error("plans", "under labels that differ as text", list(plans), "Rename one.")
+    rows = {label: _measure(some, array) for label, some in epochs.items()}
+    firsts = {label: some[0] for label, some in epochs.items()}
+    files.write(path, write_page(Contents(lengths=array, plans=firsts, rows=rows, title=title, unit=unit)))
+
+
+def _list_epochs(value: Any) -> list[Plan]:
+    """One plan or several as a list of at least one."""
+    if isinstance(value, Plan):
+        return [value]
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        raise checks.type_error("plans", "a Plan for each label, or several", value, _PLANS)
+    for plan in value:
+        check_plan("plans", plan)
+    return list(value)
+
+
+def _measure(epochs: Sequence[Plan], lengths: NDArray[np.int64]) -> dict[str, Any]:
+    first = measure(epochs[:1], lengths)
+    return join_measures(first, measure(epochs, lengths) if len(epochs) > 1 else first)
+
+
+def write_page(contents: Contents) -> str:
+    """The page as HTML."""
+    best = contents.best or next(reversed(list(contents.plans)), "")
+    contents = replace(contents, best=best)
+    plans = list(contents.plans.values())
+    packed = any(plan.row_offsets is not None for plan in plans)
+    slots = max((plan.world_size * plan.micro_batches for plan in plans), default=1)
+    script = _read("page.js").strip()
+    text = _template().render(
+        contents=contents,
+        answer=contents.answer or headline.write_headline(contents.rows, best, packed=packed, unit=contents.unit),
+        first=next(iter(contents.rows), ""),
+        tiles=headline.tiles(contents.rows, best, slots=slots, packed=packed, seconds=contents.seconds),
+        code=write_code(contents.plans[best], loading=contents.loading) if plans else "",
+        figures=[_figure(chart, f"chart{number}") for number, chart in enumerate(_charts(contents, packed=packed))],
+        tables=_tables(contents, slots=slots, packed=packed),
+        style=_read("page.css"),
+        themes=[{name: pair[dark] for name, pair in COLOURS.items()} for dark in (0, 1)],
+        script=script,
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        versions=f"Lengthwise {lw.__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
+    )
+    # The name of a file may hold bytes that are no UTF-8; each stands there as a question mark.
+    return text.encode("utf-8", "replace").decode()
+
+
+def _charts(contents: Contents, *, packed: bool) -> list[Any]:
+    """All charts that have something to show, the most telling first."""
+    lengths, unit, rows, best = contents.lengths, contents.unit, contents.rows, contents.best
+    charts = list(contents.charts)
+    ends = list(dict.fromkeys([*list(contents.plans)[:1], best]))
+    some = {label: contents.plans[label] for label in ends if label and contents.plans[label].steps}
+    if some:
+        charts.append(strategy_charts.padding(rows, best=best, unit=unit))
+        if len(rows) > 1 and not packed and not contents.charts:
+            charts.append(strategy_charts.trade_off(rows, lengths=lengths, best=best))
+        shares = {label: rows[label]["padding_share"] for label in some}
+        waste = {label: rows[label]["straggler_waste"] for label in some}
+        charts.append(batch_charts.batches(some, lengths, unit=unit, shares=shares))
+        if max(plan.world_size for plan in some.values()) > 1:
+            charts.append(batch_charts.waiting(some, shares=waste))
+        charts.append(batch_charts.memory(some))
+    if len(lengths):
+        charts.append(length_charts.histogram(lengths, edges=_edges(contents), unit=unit))
+    return charts
+
+
+def _figure(chart: Any, name: str) -> Figure:
+    rows = rows_of(chart)
+    heads = tuple(rows[0]) if rows else ()
+    cells = [
+        tuple(f"{value:,.4g}" if isinstance(value, float) else str(value) for value in row.values()) for row in rows
+    ]
+    text = str(chart.to_dict()["description"])
+    return Figure(inline_svg(chart, name), text, Table(heads, cells, "Data of this chart"))
+
+
+def _edges(contents: Contents) -> NDArray[np.int64] | None:
+    """The edges of the best strategy, where it has some."""
+    if contents.lengths.ndim != 1 or not contents.plans:
+        return None
+    try:
+        order = Batching.from_json(contents.plans[contents.best].batching).order
+    except ValueError:  # an order of the user's own
+        return None
+    if not isinstance(order, Bucketed):
+        return None
+    if order.edges is not None:
+        return np.array(order.edges, np.int64)
+    return None if order.buckets is None else EDGES[order.by](contents.lengths, order.buckets)
+
+
+def _tables(contents: Contents, *, slots: int, packed: bool) -> list[Table]:
+    measured = [tables.measures(contents.rows, steps=slots > 1, packed=packed)] if contents.rows else []
+    return [*contents.tables, *measured, tables.facts(contents.lengths)]
+
+
+@cache
+def _template() -> jinja2.Template:
+    # All that users give is escaped: a file may be named "<script>".
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_read),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html")
+
+
+def _read(name: str) -> str:
+    return (resources.files("lengthwise.report") / "template" / name).read_text(encoding="utf-8")

@@ -1,0 +1,169 @@
+"""One look for all charts: the table of colours, the sizes, and how a chart is written."""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lengthwise import files
+from lengthwise.checks import value_error
+
+try:
+    import altair as alt
+    import jinja2 as jinja2  # for pages; Altair needs it too
+    import vl_convert  # noqa: F401  # Altair writes charts by it
+except ImportError as _error:
+    sentence = 'Charts need Altair and vl-convert. Install them with: pip install "lengthwise[report]"'
+    raise ImportError(sentence, name=_error.name) from _error
+
+Chart = alt.TopLevelMixin  # of any kind: one view, layers, or several below each other
+Row = dict[str, Any]
+
+# On paper, and on a dark screen. Data, padding and what is recommended can be told apart by colour-blind readers.
+COLOURS = {
+    "paper": ("#ffffff", "#14181c"),
+    "card": ("#f4f6f8", "#1d2329"),
+    "ink": ("#1b2127", "#eceff1"),
+    "soft": ("#57616b", "#a7b1ba"),
+    "line": ("#dde2e7", "#343c44"),
+    "data": ("#0072b2", "#56b4e9"),
+    "padding": ("#d17a00", "#f0a32a"),
+    "recommended": ("#007a5a", "#3fd0a0"),
+    "waiting": ("#aab3bb", "#66717b"),
+}
+PICTURES = (".png", ".svg", ".pdf")
+WIDTH = 440  # pixels of a chart with its axes: a phone's width, and a third of a screen's
+HEIGHT = 250
+_SMALL, _LARGE = 13, 15  # pixels of letters
+
+
+def colour(name: str) -> str:
+    """The colour of a thing on paper."""
+    return COLOURS["data" if name == "computing" else name][0]
+
+
+def parts(*names: str) -> alt.Color:
+    """The colours of the parts of a chart, with a legend: data and padding, for example."""
+    scale = alt.Scale(domain=list(names), range=[colour(name) for name in names])
+    return alt.Color("part:N", scale=scale, title=None)
+
+
+def table(rows: Sequence[Row]) -> alt.InlineData:
+    """The rows of a chart."""
+    return alt.InlineData(values=list(rows))
+
+
+def furnish(chart: Any, title: str, text: str, *, notes: Sequence[str] = (), view: bool = True) -> Any:
+    """Gives a chart its title, its text for those who do not see it, and the look of all charts.
+
+    Args:
+        chart: Without a look.
+        title: Above it.
+        text: What it shows, for screen readers.
+        notes: Lines below the title.
+        view: Whether the chart is a single view, which is fitted into the width.
+    """
+    if view:
+        chart = chart.properties(width=WIDTH, autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
+    heading = alt.TitleParams(title, subtitle=list(notes))
+    return chart.properties(title=heading, description=text).configure(**_look())
+
+
+def _look() -> dict[str, Any]:
+    ink, soft, line = colour("ink"), colour("soft"), colour("line")
+    words = {"labelFontSize": _SMALL, "titleFontSize": _SMALL, "labelColor": soft, "titleColor": soft}
+    return {
+        "background": colour("paper"),
+        "font": "Liberation Sans, Arial, Helvetica, sans-serif",
+        "padding": 4,
+        "view": alt.ViewConfig(stroke=None),
+        "axis": alt.AxisConfig(
+            **words, titleFontWeight="normal", gridColor=line, domainColor=line, tickColor=line, labelLimit=190
+        ),
+        "title": alt.TitleConfig(
+            anchor="start",
+            frame="bounds",
+            color=ink,
+            fontSize=_LARGE,
+            fontWeight="bold",
+            subtitleColor=soft,
+            subtitleFontSize=_SMALL,
+            offset=10,
+        ),
+        "legend": alt.LegendConfig(
+            **words, orient="top", symbolType="square", symbolStrokeWidth=0, symbolSize=150, columnPadding=18
+        ),
+        "text": alt.MarkConfig(color=ink, fontSize=_SMALL),
+        "rule": alt.MarkConfig(color=ink),
+    }
+
+
+def save_chart(chart: Chart, path: str | os.PathLike[str]) -> None:
+    """Writes a chart to a .png, .svg or .pdf file, whole or not at all.
+
+    Args:
+        chart: Of this module, or any other of Altair.
+        path: Where to write it; its end says which kind of file it is.
+
+    Raises:
+        ValueError: The name ends otherwise.
+        FileNotFoundError: There is no folder to write it in.
+
+    >>> import lengthwise as lw, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "lengths.svg")
+    >>> lw.report.save_chart(lw.report.histogram([3, 5, 5, 9]), path)
+    """
+    files.check_path("path", path)
+    kind = Path(path).suffix.lower()
+    if kind not in PICTURES:
+        remedy = "Name it chart.png, for example."
+        raise value_error("path", f"a file of one of the kinds {', '.join(PICTURES)}", str(path), remedy)
+    if kind == ".svg":
+        files.write(path, _write_svg(chart))
+        return
+    content = io.BytesIO()
+    chart.save(content, format=kind[1:], scale_factor=2 if kind == ".png" else 1)
+    files.write(path, content.getvalue())
+
+
+def inline_svg(chart: Chart, name: str) -> str:
+    """The chart for a page: as wide as its column, in the colours of the reader's theme, its marks with tooltips.
+
+    Args:
+        chart: To be written.
+        name: Of no other chart of the page, so that parts can be told apart.
+    """
+    svg = _write_svg(chart, f"{name}-")
+    for variable, (paper, _) in COLOURS.items():
+        svg = svg.replace(f'"{paper}"', f'"var(--{variable})"')
+    svg = re.sub(r"(\.\d{2})\d+", r"\1", svg)
+    # Vega says what a mark shows to screen readers; here it is said to those who point at it.
+    svg = re.sub(r'<(path|line)([^>]* aria-label="([^"]*)"[^>]*)/>', r"<\1\2><title>\3</title></\1>", svg)
+    text = html.escape(str(chart.to_dict()["description"]))
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    head = f'<svg role="img" aria-label="{text}" viewBox="0 0 {size[1]} {size[2]}">' if size else "<svg>"
+    return head + svg.partition(">")[2]
+
+
+def rows_of(chart: Chart) -> list[Row]:
+    """The rows that a chart draws; of a chart with a line beside them, those that come first."""
+    datasets: Mapping[str, list[Row]] = chart.to_dict().get("datasets", {})
+    rows = [row for values in datasets.values() for row in values]
+    return [row for row in rows if row.keys() == rows[0].keys()]
+
+
+def _write_svg(chart: Chart, start: str = "") -> str:
+    content = io.StringIO()
+    chart.save(content, format="svg")
+    # vl-convert numbers parts from the start of the process; here from the start of the chart.
+    names: dict[str, str] = {}
+    return re.sub(
+        r'( id="|url\(#)(\w+)',
+        lambda match: match[1] + names.setdefault(match[2], f"{start}part{len(names)}"),
+        content.getvalue(),
+    )
