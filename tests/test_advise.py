@@ -14,9 +14,8 @@ from hypothesis import given, settings
 import length_sets
 import lengthwise as lw
 from lengthwise.advice import question as questions
+from lengthwise.advice.answer import choose, epoch_price
 from lengthwise.advice.contenders import _edges_of_equal_total, of_equal_memory, on_sample, ours, shipped, sort_alone
-from lengthwise.advice.row import epoch_price
-from lengthwise.advice.rule import choose
 from lengthwise.advice.search import _most_mixed, epochs_to_plan
 from lengthwise.advice.snippet import write_batching
 from lengthwise.choices.world import World

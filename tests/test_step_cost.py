@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.advice.fit import fit_quadratic
-from lengthwise.advice.step_timing import ran_out
-from lengthwise.advice.trial_shapes import trial_lengths, trial_shapes
+from lengthwise.advice.step_cost import fit_quadratic
+from lengthwise.advice.step_timing import ran_out, trial_lengths, trial_shapes
 
 pytest.importorskip("scipy")
 

@@ -39,7 +39,6 @@ from lengthwise.choices.order import (
 from lengthwise.choices.rows import Rows
 from lengthwise.choices.world import World
 from lengthwise.lengths import (
-    Description,
     as_lengths,
     audio_files,
     describe,
@@ -61,10 +60,9 @@ if TYPE_CHECKING:
     from lengthwise import report as report
     from lengthwise import torch as torch
     from lengthwise.advice.answer import Advice
-    from lengthwise.advice.row import AdviceRow
     from lengthwise.advice.search import advise
     from lengthwise.advice.step_cost import StepCost
-    from lengthwise.advice.step_timing import Meter, measure_step
+    from lengthwise.advice.step_timing import measure_step
     from lengthwise.engines import write_lengths
     from lengthwise.measures.limit import mixing_limit
     from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
@@ -74,10 +72,9 @@ __version__ = "0.1.0"
 _DOORS = ("jax", "report", "torch")
 _LATE = {  # what few programs use, imported on first use: a quarter of the time that all of it takes
     "advice.answer": ("Advice",),
-    "advice.row": ("AdviceRow",),
     "advice.search": ("advise",),
     "advice.step_cost": ("StepCost",),
-    "advice.step_timing": ("Meter", "measure_step"),
+    "advice.step_timing": ("measure_step",),
     "engines": ("write_lengths",),
     "measures.limit": ("mixing_limit",),
     "planning.few_shapes": ("optimal_shapes", "shape_costs"),
@@ -86,7 +83,6 @@ _HOMES = {name: module for module, names in _LATE.items() for name in names}
 
 __all__ = [
     "Advice",
-    "AdviceRow",
     "AlternatedSort",
     "Arrangement",
     "Balanced",
@@ -99,7 +95,6 @@ __all__ = [
     "Cut",
     "Cuts",
     "Deal",
-    "Description",
     "DynamicSize",
     "FixedSize",
     "InOrder",
@@ -107,7 +102,6 @@ __all__ = [
     "Key",
     "MaxEntropy",
     "Measures",
-    "Meter",
     "Mixed",
     "Order",
     "Ordered",

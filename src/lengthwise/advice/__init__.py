@@ -1,5 +1,5 @@
 """What a step costs, and what to train with on this machine.
 
-search            `advise`: question, contenders, row, rule; answer, sentences and snippet write what it found
-step_timing       `measure_step`: trial_shapes, step_checks; step_cost and fit are what comes of it, show prints it
+search            `advise`: question, contenders; answer, sentences and snippet are what it found
+step_timing       `measure_step`: step_checks; step_cost is what comes of it
 """

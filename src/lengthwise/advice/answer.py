@@ -1,11 +1,110 @@
-"""Advice: what `advise` returns."""
+"""Answer: what `advise` returns, a row for each batching that was tried; and the rule by which one is put forward.
+
+The rule takes nearly the least price, and of these the most mixing:
+
+price        1.09   1.14   1.24   4.91   of which 1.09 is the least; 5 % more is 1.14, and 15 % more is 1.25
+mixing       0.05   0.09   1.00   1.00
+taken                      *             for it mixes far more than 0.09
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from lengthwise.advice.row import AdviceRow
+import numpy as np
+
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import Cost, costs_of
+from lengthwise.measures.metrics import Measures
+from lengthwise.planning.plan import Plan
+
+WITHIN = 0.05  # of the least price
+FURTHER = 0.15  # of the least price, where that buys a leap
+LEAP = 0.5  # of mixing: so much more than all within WITHIN
+NOTHING = 0.01  # of the least price: random batches that cost no more than this above it have nothing to gain
+
+
+def affordable(prices: Sequence[float], within: float) -> list[int]:
+    """The places of the prices that are at most `within` above the least.
+
+    >>> affordable([1.02, 1.0, 1.2], 0.05)
+    [0, 1]
+    """
+    most = min(prices) * (1 + within)
+    return [place for place, price in enumerate(prices) if price <= most]
+
+
+def choose(prices: Sequence[float], mixing: Sequence[float], *, random: int | None = None) -> int:
+    """The place of the one to put forward: as `lw.advise` chooses.
+
+    Args:
+        prices: Of at least one batching.
+        mixing: Of the same. Of those that mix alike, the least price counts.
+        random: The place of random batches, which stay where nothing costs clearly less.
+
+    >>> choose([2.9, 1.01, 1.05, 1.11], [0.84, 0.01, 0.06, 0.13], random=0)
+    2
+    >>> choose([2.9, 1.01, 1.05, 1.11], [0.84, 0.01, 0.06, 0.71], random=0)
+    3
+    >>> choose([1.02, 1.01], [0.9, 0.9])
+    1
+    """
+    if random is not None and prices[random] <= min(prices) * (1 + NOTHING):
+        return random
+    near, far = (
+        max(affordable(prices, within), key=lambda place: (mixing[place], -prices[place]))
+        for within in (WITHIN, FURTHER)
+    )
+    return far if mixing[far] >= mixing[near] + LEAP else near
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdviceRow:
+    """One batching that `advise` tried, and what it is worth.
+
+    Attributes:
+        label: The strategy, as `lengthwise compare` writes it. What tells it from others of that name follows:
+            "deal=balanced" for sorted batches whose steps hold like ones, "cut=budget" beside a fixed size.
+        batching: To train with.
+        ships_in: Whose default or option it models, such as "Lightning, Trainer"; "" where nobody ships it.
+        measures: Of some epochs together.
+        price: Without a cost, the frames that the slowest rank of each step computes, for one useful frame of a rank's
+            share: 1 without padding and waiting. With a cost, what an epoch costs, in its unit.
+        of_random: The price, as a share of that of random batches.
+        on_front: No other row costs less and mixes as much.
+    """
+
+    label: str
+    batching: Batching
+    ships_in: str
+    measures: Measures
+    price: float
+    of_random: float
+    on_front: bool
+
+    @property
+    def mixing(self) -> float:
+        """The mixing of steps, which the gradient sees; that of batches where a step is one."""
+        return self.measures.step_mixing
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row by name, JSON-ready."""
+        own = {name: getattr(self, name) for name in ("price", "of_random", "on_front", "ships_in")}
+        return {"strategy": self.label, "batching": self.batching.to_json(), **own, **asdict(self.measures)}
+
+
+def epoch_price(plan: Plan, cost: Cost) -> float:
+    """What an epoch costs: the sum over its steps of the costliest rank."""
+    prices = costs_of(cost, plan.batch_sizes, plan.padded_lengths)
+    # Ranks of [3, 1] and [2, 4] in two steps: the epoch takes 3 + 4, for each step waits for its slowest rank.
+    return float(prices[plan.grid].sum(axis=1).max(axis=1, initial=0.0).sum())
+
+
+def relative(value: float, reference: float) -> float:
+    """`value` over `reference`; 1 where both are 0, as of no sequences."""
+    return value / reference if reference else 1.0 if not value else np.inf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.advice.answer import FURTHER, WITHIN
 from lengthwise.advice.contenders import SizedCut, batch_size
-from lengthwise.advice.rule import FURTHER, WITHIN
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize

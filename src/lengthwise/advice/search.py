@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lengthwise.advice.answer import Advice
+from lengthwise.advice.answer import LEAP, Advice, AdviceRow, affordable, epoch_price, relative
 from lengthwise.advice.contenders import (
     OTHER_CUT,
     Contender,
@@ -23,8 +23,6 @@ from lengthwise.advice.contenders import (
     sort_alone,
 )
 from lengthwise.advice.question import Question, read_question
-from lengthwise.advice.row import AdviceRow, epoch_price, relative
-from lengthwise.advice.rule import LEAP, affordable
 from lengthwise.advice.sentences import is_least, write_sentence
 from lengthwise.advice.snippet import write_loop
 from lengthwise.advice.step_cost import StepCost

@@ -6,10 +6,9 @@ import math
 import re
 from collections.abc import Sequence
 
+from lengthwise.advice.answer import LEAP, NOTHING, WITHIN, AdviceRow, relative
 from lengthwise.advice.contenders import OTHER_CUT
 from lengthwise.advice.question import Question
-from lengthwise.advice.row import AdviceRow, relative
-from lengthwise.advice.rule import LEAP, NOTHING, WITHIN
 from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -17,8 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks, files
-from lengthwise.advice.fit import fit_quadratic
-from lengthwise.advice.show import show_fit, show_table
 from lengthwise.choices.cost import Quadratic
 from lengthwise.measures.epochs import check_plan
 from lengthwise.planning.plan import Plan
@@ -229,3 +228,116 @@ def _check_measured(name: str, measured: ArrayLike, points: int) -> NDArray[np.f
         wrong = float(numbers[~(np.isfinite(numbers) & (numbers > 0))][0])
         raise checks.value_error(name, "finite and above 0", wrong, "Leave the point out.")
     return numbers
+
+
+def fit_quadratic(
+    counts: NDArray[np.int64], padded_lengths: NDArray[np.int64], measured: NDArray[np.float64]
+) -> tuple[Quadratic, float]:
+    """The quadratic that predicts `measured` [points] best, and its mean relative error on points it was not fitted to.
+
+    Least squares of predicted / measured - 1, so that a step of a millisecond counts as much as one of a second.
+    Coefficients are at least 0, so that no step gets cheaper as it grows.
+    """
+    check_shapes(counts, padded_lengths)
+    # On a busy machine, weights of 1 / sqrt(measured), absolute errors, their L1 norm and Huber's predicted epochs
+    # better in some runs of benchmarks/step_cost.py and worse in others.
+    shares = columns(counts, padded_lengths) / measured[:, None]
+    fitted = _solve(shares)
+    # Each point is predicted by the fit to all others.
+    others = [_solve(np.delete(shares, point, axis=0)) for point in range(len(shares))]
+    errors = [abs(float(row @ other) - 1.0) for row, other in zip(shares, others, strict=True)]
+    return _as_quadratic(fitted, padded_lengths.shape[1]), float(np.mean(errors))
+
+
+def check_shapes(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> None:
+    """Refuses shapes that leave a coefficient open: to tell L from L^2 takes three lengths, for one."""
+    shapes = np.unique(np.column_stack([counts, padded_lengths]), axis=0)
+    least = [2] + [3] * padded_lengths.shape[1]
+    told = all(len(np.unique(column)) >= few for column, few in zip(shapes.T, least, strict=True))
+    if not told or np.linalg.matrix_rank(_scale(columns(counts, padded_lengths))[0]) < 2 + 3 * padded_lengths.shape[1]:
+        rule = "of two counts and three lengths at least, in all pairs"
+        raise checks.value_error("shapes", rule, shapes.tolist(), "Measure more shapes.")
+
+
+def columns(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What each coefficient is multiplied with, in the order of `Quadratic.prices`: [points, 2 + 3 dims]."""
+    sizes, longest = counts.astype(np.float64)[:, None], padded_lengths.astype(np.float64)
+    return np.hstack([np.ones_like(sizes), sizes, sizes * longest, sizes * longest**2, longest])
+
+
+def _solve(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Coefficients of at least 0 for which `shares @ coefficients` comes nearest to 1."""
+    nnls = import_solver()
+    scaled, sizes = _scale(shares)
+    found = nnls(scaled, np.ones(len(shares)))[0]
+    # What adds a part in 10^9 at most is what rounding left of 0.
+    return np.where(found * scaled.max(axis=0) > 1e-9, found, 0.0) / sizes
+
+
+def import_solver() -> Any:
+    """Least squares of coefficients that are at least 0, by SciPy.
+
+    Raises:
+        ImportError: SciPy is not installed.
+    """
+    try:
+        from scipy.optimize import nnls
+    except ModuleNotFoundError as error:
+        raise ImportError('a fit needs SciPy: pip install "lengthwise[advice]"') from error
+    return nnls
+
+
+def _scale(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All columns of one size, and what they were divided by: L^2 and 1 differ by many powers of ten."""
+    sizes = np.linalg.norm(table, axis=0)
+    return table / sizes, sizes
+
+
+def _as_quadratic(coefficients: NDArray[np.float64], dims: int) -> Quadratic:
+    per_batch, per_sequence = coefficients[:2].tolist()
+    linear, quadratic, per_length = (tuple(each.tolist()) for each in coefficients[2:].reshape(3, dims))
+    if dims == 1:
+        linear, quadratic, per_length = linear[0], quadratic[0], per_length[0]
+    return Quadratic(
+        per_batch=per_batch, per_sequence=per_sequence, linear=linear, quadratic=quadratic, per_length=per_length
+    )
+
+
+def show_fit(cost: Quadratic) -> str:
+    """The cost as a formula of n sequences padded to L, without the parts that are 0.
+
+    >>> show_fit(Quadratic(per_batch=0.01, linear=2e-5, quadratic=0.0))
+    '0.01 + 2e-05 n L'
+    >>> show_fit(Quadratic(linear=(1.0, 8.0), per_length=0.5))
+    '0.5 L1 + 0.5 L2 + 1 n L1 + 8 n L2'
+    """
+    dims = max(len(each) if isinstance(each, tuple) else 1 for each in (cost.linear, cost.quadratic, cost.per_length))
+    per_batch, per_sequence, *each = cost.prices(dims).tolist()
+    names = [f"L{dim + 1}" for dim in range(dims)] if dims > 1 else ["L"]
+    linear, quadratic, per_length = np.array(each).reshape(3, dims).tolist()
+    parts = [(per_batch, ""), *zip(per_length, names, strict=True), (per_sequence, "n")]
+    parts += [(value, f"n {name}") for value, name in zip(linear, names, strict=True)]
+    parts += [(value, f"n {name}^2") for value, name in zip(quadratic, names, strict=True)]
+    return " + ".join(f"{value:.3g} {what}".strip() for value, what in parts if value) or "0"
+
+
+def show_table(heads: Sequence[str], columns: Sequence[NDArray[Any]]) -> list[str]:
+    r"""The lines of a table: whole numbers as they are, lengths as "812 x 90", shares in the column "fit" as percents.
+
+    >>> print(*show_table(["sequences", "fit"], [np.array([1, 16]), np.array([0.02, -0.1])]), sep="\n")
+    sequences     fit
+            1   +2.0%
+           16  -10.0%
+    """
+    cells = [[_write(head, value) for value in column] for head, column in zip(heads, columns, strict=True)]
+    widths = [max(len(head), *map(len, own)) for head, own in zip(heads, cells, strict=True)]
+    rows = [heads, *zip(*cells, strict=True)]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+
+def _write(head: str, value: Any) -> str:
+    if head == "fit":
+        return f"{value:+.1%}"
+    if isinstance(value, np.ndarray):
+        return " x ".join(f"{each:,}" for each in value.tolist())
+    return f"{value:,}" if isinstance(value, np.integer) else f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import lengthwise as lw
+from lengthwise.advice.answer import AdviceRow
 from lengthwise.advice.contenders import OTHER_CUT
 from lengthwise.advice.question import Question, read_question
 from lengthwise.advice.search import answer
@@ -131,7 +132,7 @@ def _print(advice: lw.Advice, question: Question, title: str) -> None:
     show.say(f"\n{advice.sentence}\n")
 
 
-def _shown(advice: lw.Advice) -> list[lw.AdviceRow]:
+def _shown(advice: lw.Advice) -> list[AdviceRow]:
     """What the sentence names, what trainers ship, and some of the front, by rising price."""
     front, named = advice.front, [row for row in (advice.best, advice.more_mixed) if row is not None]
     # Of 21 rows on the front: 0, 5, 10, 15 and 20.
@@ -140,10 +141,10 @@ def _shown(advice: lw.Advice) -> list[lw.AdviceRow]:
     return [row for row in advice.candidates if id(row) in kept]
 
 
-def _columns(advice: lw.Advice, question: Question) -> dict[str, Callable[[lw.AdviceRow], str]]:
+def _columns(advice: lw.Advice, question: Question) -> dict[str, Callable[[AdviceRow], str]]:
     """Each column by its head, as a row is written in it."""
     price = {"frames": "computed\n/ useful", "seconds": "seconds\nan epoch", "cost": "cost of\nan epoch"}[advice.unit]
-    columns: dict[str, Callable[[lw.AdviceRow], str]] = {
+    columns: dict[str, Callable[[AdviceRow], str]] = {
         "strategy": lambda row: f"{'*' if row is advice.best else ' '} {row.label.removesuffix(OTHER_CUT)}",
         "ships in": lambda row: row.ships_in,
     }
@@ -163,7 +164,7 @@ def _cuts_differ(advice: lw.Advice) -> bool:
     return len({row.batching.cut for row in advice.candidates}) > 1
 
 
-def _row_cut(row: lw.AdviceRow) -> str:
+def _row_cut(row: AdviceRow) -> str:
     cut: Any = row.batching.cut
     return f"{cut.budget:,.0f} frames" if isinstance(cut, lw.Budget) else f"{cut.batch_size:,}"
 

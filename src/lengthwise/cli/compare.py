@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.advice import rule
-from lengthwise.advice.row import epoch_price
+from lengthwise.advice.answer import choose, epoch_price
 from lengthwise.choices.world import check_world
 from lengthwise.cli import cuts, show, source
 from lengthwise.cli.strategies import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy, parse_strategies
@@ -105,7 +104,7 @@ def _best(plans: dict[str, lw.Plan], rows: list[dict[str, Any]], packed: bool) -
         prices = [epoch_price(plan, lw.Padded()) for plan in plans.values()]
         mixing = [row["step_mixing"] for row in rows]
     random = labels.index("random") if "random" in labels and not packed else None
-    return labels[rule.choose(prices, mixing, random=random)]
+    return labels[choose(prices, mixing, random=random)]
 
 
 def _plan_one(

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from lengthwise import checks
-from lengthwise.advice.show import show_table
 from lengthwise.advice.step_checks import (
     MakeBatch,
     Step,
@@ -22,8 +21,8 @@ from lengthwise.advice.step_checks import (
     check_functions,
     tell_infinite,
 )
-from lengthwise.advice.step_timing import make_once, ran_out, try_once
-from lengthwise.advice.trial_shapes import trial_lengths
+from lengthwise.advice.step_cost import show_table
+from lengthwise.advice.step_timing import make_once, ran_out, trial_lengths, try_once
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cost import cost_of_one, costs_of
 from lengthwise.choices.cut import Budget
