@@ -396,8 +396,8 @@ def test_total_steps_are_those_that_are_taken():
     ("name", "changed"),
     [
         ("lengths", {"lengths": LENGTHS + 1}),
-        ("batching.cut", {"batching": lw.Batching(cut=lw.Budget(20_000), order=BATCHING.order)}),
-        ("batching.order", {"batching": lw.Batching(cut=BATCHING.cut)}),
+        ("batching.cut.choice", {"batching": lw.Batching(cut=lw.Budget(20_000), order=BATCHING.order)}),
+        ("batching.order.choice", {"batching": lw.Batching(cut=BATCHING.cut)}),
         ("batching.deal.choice", {"batching": lw.Batching(cut=BATCHING.cut, order=BATCHING.order, deal=lw.Mixed())}),
         ("seed", {"seed": 5}),
     ],
