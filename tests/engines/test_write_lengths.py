@@ -368,6 +368,25 @@ def test_durations_and_samples_become_frames_as_the_readers_make_them(tmp_path, 
         assert lw.write_lengths(path, out, batch_size=1, **options).lengths.tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("duration_ms", {}, "`frame_shift` must be given, because duration_ms is in milliseconds"),
+        (
+            "duration[ms]",
+            {"frame_shift": 0.01},
+            "`frame_shift` must be in milliseconds, as duration[ms] is, but is 0.01",
+        ),
+        ("n_samples", {"frame_shift": 0.01}, "`frame_shift` must be in samples, as n_samples is, but is 0.01"),
+        ("n_tokens", {"frame_shift": 0.01}, "`frame_shift` must be given for seconds only, but is 0.01"),
+    ],
+)
+def test_a_shift_in_another_unit_than_the_name_says_is_refused(tmp_path, out, name, options, told):
+    path = one_file(tmp_path / "a.parquet", **{name: [1500, 48]})
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
+        lw.write_lengths(path, out, column=name, **options)
+
+
 def test_what_is_seconds_does_not_change_from_file_to_file(tmp_path, out):
     one_file(tmp_path / "data" / "0.parquet", audio=[1.5, 2.5], tokens=[[3], [4]])
     one_file(tmp_path / "data" / "1.parquet", audio=[1, 2], tokens=[[3], [4]])
@@ -409,12 +428,13 @@ def test_bad_rows_are_named_with_their_files(tmp_path, out):
         (0.0, {"frame_shift": 0.01}, "n must be finite and above 0, but is 0.0"),
         (float("inf"), {"frame_shift": 0.01}, "n must be finite and above 0, but is inf"),
         (80.5, {"frame_shift": 0.01, "sample_rate": 16_000}, "n must be a whole number of samples, but is 80.5"),
+        (48_000, {"frame_shift": 0.01}, "n must be at most 7200 seconds in whole numbers, but is 48000: samples need"),
         ([], {}, "n must be at least 1, but is 0"),
         ("", {"count": "words"}, "n must be at least 1, but is 0"),
     ],
 )
 def test_reasons_of_bad_rows(tmp_path, out, value, options, reason):
-    good = {float: 160.0, list: [1], str: "word"}[type(value)]
+    good = {float: 160.0, int: 160, list: [1], str: "word"}[type(value)]
     path = one_file(tmp_path / "a.parquet", n=[good, value, None, good])
     written = lw.write_lengths(path, out, column="n", bad="one", **options)
     assert [row for row, _ in written.bad_rows] == [1, 2]

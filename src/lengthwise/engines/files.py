@@ -91,24 +91,24 @@ def _open_store(name: str) -> tuple[Any, str]:
 
 
 def _list_files(store: Any, path: str, name: str) -> list[str]:
-    """The files that a name stands for, sorted by the parts of their paths as one text."""
+    """Returns the files that a name stands for, sorted by their paths as texts."""
     # What is there first: a name may have brackets in it, and an address of the web a question mark.
     if name and store.isfile(path):
         return [path]
     parts = PurePosixPath(path).parts
     if name and store.isdir(path):
-        root, pattern, paths = path, (), [each for each in store.find(path) if _NAME.search(each)]
+        root, pattern, paths = path, (), [file for file in store.find(path) if _NAME.search(file)]
     else:
         # The part before the first * is no pattern: a _folder may be named there.
         fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
         root, pattern = str(PurePosixPath(*parts[:fixed])), parts[fixed:]
         facts = store.glob(path, detail=True) if pattern else {}
-        paths = [each for each, fact in facts.items() if fact["type"] == "file"]
+        paths = [file for file, fact in facts.items() if fact["type"] == "file"]
         if not paths:
             remedy = "Check the path; a pattern, as tokens/*.parquet, must match files."
             raise FileNotFoundError(source_sentence("a file or folder that is there", name, remedy))
     hidden = tuple({".", "_"} - {part[0] for part in pattern})
-    below = {PurePosixPath(each).relative_to(root): each for each in paths}
+    below = {PurePosixPath(file).relative_to(root): file for file in paths}
     shown = [key for key in below if not any(part.startswith(hidden) for part in key.parts)]
     return [below[key] for key in sorted(shown, key=str)]
 
@@ -147,7 +147,8 @@ def blocks(files: Files, rule: Rule, size: int) -> Iterator[Block]:
 
 
 def _opened(files: Files, name: str) -> tuple[Path, Any]:
-    """The path of a file, and what opens it; an Arrow file on a disk is mapped, so that other columns are not read."""
+    """Returns the path of a file, and the function that opens it; None maps the file into memory."""
+    # Columns that are not asked for are then not read.
     if files.kind == "arrow" and "file" in files.store.protocol:
         return Path(name), None
     return Path(name), lambda _, mode: files.store.open(name, mode)
@@ -178,7 +179,8 @@ def _table_blocks(path: Path, opener: Any, rule: Rule, size: int) -> Iterator[Bl
             yield rule.measure_cells(cells, read, place)
         elif cells[0]:
             pyarrow = load_pyarrow()
-            yield rule.measure(pyarrow.RecordBatch.from_arrays([pyarrow.array(each) for each in cells], names), place)
+            arrays = [pyarrow.array(texts) for texts in cells]
+            yield rule.measure(pyarrow.RecordBatch.from_arrays(arrays, names), place)
 
 
 def _record_blocks(path: Path, opener: Any, rule: Rule, size: int) -> Iterator[Block]:

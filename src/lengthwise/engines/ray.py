@@ -30,7 +30,7 @@ def blocks(dataset: Any, rule: Rule, size: int) -> Iterator[Block]:
         functools.partial(_measure, rule=rule, size=size), batch_format="pyarrow", batch_size=size, zero_copy_batch=True
     )
     options = measured.context.execution_options
-    before = options.preserve_order
+    keeps_order = options.preserve_order
     options.preserve_order = True  # by default blocks come as they are done, in another order in every run
     try:
         for table in measured.iter_batches(batch_format="pyarrow", batch_size=None):
@@ -40,7 +40,7 @@ def blocks(dataset: Any, rule: Rule, size: int) -> Iterator[Block]:
                     raise answer
                 yield from answer
     finally:
-        options.preserve_order = before
+        options.preserve_order = keeps_order
 
 
 def _measure(table: Any, rule: Rule, size: int) -> Any:

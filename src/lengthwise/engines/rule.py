@@ -1,4 +1,4 @@
-"""How rows become lengths: the same rule under every engine, also where it travels to other processes.
+"""The rule by which rows become lengths: the same under every engine, also in other processes.
 
 A row that has no length, a null, for example, stops nothing. It has the length 1 and a reason:
 
@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
 from lengthwise.lengths.arrow import column_of_array, decode_array, take_field, top_of
-from lengthwise.lengths.columns import (
-    SECONDS_NAMES,
-    Column,
-    check_counted,
-    last_part,
-    missing_column,
-    shifts_in_samples,
-    shifts_in_seconds,
-    unit_of,
-)
+from lengthwise.lengths.columns import MOST_SECONDS, Column, check_counted, missing_column
 from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.rules import Place, broken_rule, check_dims, exact_bits, is_length, round_frames
+from lengthwise.lengths.units import (
+    SECONDS_NAMES,
+    last_part,
+    refuse_times,
+    shifts_in_samples,
+    shifts_in_seconds,
+    takes_shift,
+    unit_of,
+)
 
 Measure = Callable[[Any], Any]
 
@@ -52,7 +52,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What the length of a row is.
+    """The rule by which a row has its length.
 
     Attributes:
         names: The columns that are measured; () where `length` answers.
@@ -141,13 +141,15 @@ class Rule:
         A type is most often the same in every batch. A column that has fractions may have none in the first batch.
         """
         if self.frame_shift is None:
+            for column in columns:
+                refuse_times(column.name, column.unit)
             return [None] * len(columns)
         names = [column.name for column in columns]
         if self.sample_rate is not None:
             return shifts_in_samples(names, [column.unit for column in columns], self.frame_shift, self.sample_rate)
+        alone = len(columns) == 1
         timed = [
-            column.unit != "counts"
-            and (len(columns) == 1 or last_part(column.name) in SECONDS_NAMES or column.values.dtype.kind == "f")
+            takes_shift(column.name, column.unit, alone=alone, fractions=column.values.dtype.kind == "f")
             for column in columns
         ]
         return shifts_in_seconds(names, timed, self.frame_shift)
@@ -156,17 +158,20 @@ class Rule:
         """Returns lengths where the numbers are lengths or durations, and a reason for every other number."""
         values, numbers = column.values, column.values
         good = np.ones(len(values), dtype=np.bool_)
-        whole = self.sample_rate is not None  # samples, in whatever type they are
+        sampled = self.sample_rate is not None
         if shift is not None:
-            good = np.isfinite(values) & (values > 0) & (np.equal(values, np.rint(values)) if whole else True)
+            good = np.isfinite(values) & (values > 0) & (np.equal(values, np.rint(values)) if sampled else True)
             numbers = np.ones(len(values))
             numbers[good] = round_frames(values[good], shift)
+            # As `read_lengths` does, but by the type alone: of a batch of whole seconds nothing says what is whole.
+            if shift < 1 and column.unit == "unknown" and last_part(column.name) not in SECONDS_NAMES:
+                good &= (values <= MOST_SECONDS) | (values.dtype.kind == "f")
         good &= is_length(numbers)
         lengths = np.ones(len(values), dtype=np.int64)
         lengths[good] = numbers[good]
         bits = exact_bits(values)
         return lengths, {
-            row: f"{column.name} must be {_broken_rule(values[row].item(), bits, shift is not None, whole)}"
+            row: f"{column.name} must be {_broken_rule(values[row].item(), bits, shift is not None, sampled)}"
             for row in np.flatnonzero(~good).tolist()
         }
 
@@ -174,18 +179,20 @@ class Rule:
 def _column(
     name: str, rows: Sequence[int], read: Callable[..., Column], place: Place | None
 ) -> tuple[Sequence[int], Column]:
-    """The rows that have values, and what `read` makes of these."""
-    if not rows:  # of no type that is known
+    """Returns the rows that have values, and the column that `read` makes of their cells."""
+    if not rows:  # no value tells their type
         return rows, Column(name=name, values=np.zeros(0), place=str, unit=unit_of(name))
     # Of cells [5, None, 0] row 1 of the values is row 2 of the batch.
     return rows, read(place=lambda at: f"row {rows[at]} of a batch" if place is None else place(rows[at]))
 
 
-def _broken_rule(value: float, bits: int, timed: bool, whole: bool) -> str:
+def _broken_rule(value: float, bits: int, timed: bool, sampled: bool) -> str:
     if timed and not (math.isfinite(value) and value > 0):
         return f"finite and above 0, but is {value}"
-    if timed and whole and value != round(value):
+    if timed and sampled and value != round(value):
         return f"a whole number of samples, but is {value}"
+    if timed and isinstance(value, int) and value > MOST_SECONDS:
+        return f"at most {MOST_SECONDS} seconds in whole numbers, but is {value}: samples need `sample_rate`"
     rule = broken_rule(value, bits=bits)
     return f"{rule}, but is {value}" + ": seconds need `frame_shift`" * (rule == "a whole number")
 

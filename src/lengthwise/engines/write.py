@@ -19,10 +19,11 @@ from lengthwise.checks import check_choice, check_flag, check_number, check_whol
 from lengthwise.engines import files as engine_of_files
 from lengthwise.engines.rule import Block, Measure, Rule
 from lengthwise.files import check_folder, check_regular, draft, refusals
-from lengthwise.lengths.columns import check_sample_shift, choose_known
+from lengthwise.lengths.columns import choose_known
 from lengthwise.lengths.counts import check_count
 from lengthwise.lengths.mapped import map_file
 from lengthwise.lengths.rules import check_dims
+from lengthwise.lengths.units import check_sample_shift
 
 ENGINES = ("dask", "datasets", "pyarrow", "ray")  # packages whose data sets have a module of their name here
 _SHOWN = 3  # bad rows in an error
@@ -57,7 +58,7 @@ class LengthsFile:
         return os.fspath(self.path)
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Returns the number of rows."""
         return len(self.lengths)
 
     @cached_property
@@ -89,9 +90,9 @@ def write_lengths(
     Args:
         source: One of these:
 
-            - a folder of files, a file, a pattern as "tokens/*.parquet", or a list of them: Parquet, Arrow, CSV, TSV
-              or JSON lines, also by a URL that fsspec knows, as "s3://bucket/tokens". Files of a folder or a pattern
-              are sorted by path; those of a list keep its order;
+            - a folder of files, a file, a pattern as "tokens/*.parquet", or a list of them, also by a URL that fsspec
+              knows, as "s3://bucket/tokens". They are Parquet, Arrow, CSV, TSV or JSON lines. Files of a folder or a
+              pattern are sorted by path; those of a list keep its order;
             - a `pyarrow.dataset.Dataset`, in the order of its fragments;
             - a Hugging Face `datasets.Dataset`;
             - a Ray `ray.data.Dataset`, in the order of its blocks, measured on its cluster;
@@ -130,19 +131,9 @@ def write_lengths(
     check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, such as 4096.")
     if column is not None and not isinstance(column, str):
         raise type_error("column", "text", column, 'Write a name, or several columns as "source,target".')
-    if length is not None and not callable(length):
-        remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
-        raise type_error("length", "a function", length, remedy)
-    options = {"column": column, "frame_shift": frame_shift, "sample_rate": sample_rate, "count": count}
-    for name, value in options.items():
-        if length is not None and value is not None:
-            raise value_error(name, "left out beside `length`", value, "The function gives the lengths.")
-    if frame_shift is not None:
-        frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
-    if sample_rate is not None:
-        remedy = "Give samples in a second, such as 16_000."
-        sample_rate = check_number("sample_rate", sample_rate, remedy=remedy, above=True)
-        check_sample_shift(frame_shift)
+    if length is not None:
+        _check_function(length, column=column, frame_shift=frame_shift, sample_rate=sample_rate, count=count)
+    frame_shift, sample_rate = _check_units(frame_shift, sample_rate)
     counted = check_count(count, tokenizer)
     engine, rows = _open(source)
     columns = engine.column_names(rows)
@@ -153,8 +144,12 @@ def write_lengths(
         blocks = _count_rows(engine.blocks(rows, rule, batch_size), progress)
         shape, longest, bad_rows = _spool(blocks, rule, spool, max_bad)
         if bad_rows and bad == "error":
-            told = f"rows that have a length each, but {len(bad_rows)} of {shape[0]} have none: {_show(bad_rows)}"
-            raise ValueError(f'`source` must be {told}. Repair them, or give bad="one", which counts each as 1.')
+            rule_of_rows = (
+                f"rows that have a length each, but {len(bad_rows)} of {shape[0]} have none: {_show(bad_rows)}"
+            )
+            raise ValueError(
+                f'`source` must be {rule_of_rows}. Repair them, or give bad="one", which counts each as 1.'
+            )
         if not shape[0]:
             raise value_error("source", "of at least one row", 0, "Is it the right data set?")
         _copy(spool, target, shape, longest)
@@ -175,6 +170,25 @@ def _check_path(path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         raise value_error("path", "a file, and no folder", os.fspath(path), "Name a file in it, or remove it.")
     return target
+
+
+def _check_function(length: object, **options: object) -> None:
+    if not callable(length):
+        remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
+        raise type_error("length", "a function", length, remedy)
+    for name, value in options.items():
+        if value is not None:
+            raise value_error(name, "left out beside `length`", value, "The function gives the lengths.")
+
+
+def _check_units(frame_shift: float | None, sample_rate: float | None) -> tuple[float | None, float | None]:
+    if frame_shift is not None:
+        frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
+    if sample_rate is not None:
+        remedy = "Give samples in a second, such as 16_000."
+        sample_rate = check_number("sample_rate", sample_rate, remedy=remedy, above=True)
+        check_sample_shift(frame_shift)
+    return frame_shift, sample_rate
 
 
 def _open(source: Any) -> tuple[Any, Any]:
@@ -208,21 +222,20 @@ def _spool(blocks: Iterable[Block], rule: Rule, spool: Any, max_bad: int) -> tup
         kinds = _join_kinds(kinds or block.kinds, block.kinds, rule.names, count)
         bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
-            told = f"at least the number of bad rows, but is {max_bad}: {_show(bad_rows)}"
-            raise ValueError(f"`max_bad` must be {told}. Is it the right column? Else give a larger number.")
+            limit = f"at least the number of bad rows, but is {max_bad}: {_show(bad_rows)}"
+            raise ValueError(f"`max_bad` must be {limit}. Is it the right column? Else give a larger number.")
         spool.write(block.lengths.tobytes())
         count, longest = count + len(block.lengths), max(longest, int(block.lengths.max(initial=1)))
     return (count, *(first.lengths.shape[1:] if first is not None else ())), longest, bad_rows
 
 
-def _join_kinds(kinds: tuple[str, ...], others: tuple[str, ...], names: tuple[str, ...], row: int) -> tuple[str, ...]:
+def _join_kinds(kinds: tuple[str, ...], new: tuple[str, ...], names: tuple[str, ...], row: int) -> tuple[str, ...]:
     """Refuses a column that holds numbers in one part and lists, texts or seconds from some row on."""
-    for name, kind, other in zip(names, kinds, others, strict=False):
-        if kind and other and kind != other:
-            raise value_error(
-                name, f"{kind}, as in the rows before", other, "Write it anew, as one type.", at=f"row {row}"
-            )
-    return tuple(kind or other for kind, other in zip(kinds, others, strict=False))
+    for name, kind, new_kind in zip(names, kinds, new, strict=False):
+        if kind and new_kind and kind != new_kind:
+            rule, remedy = f"{kind}, as in the rows before", "Write it anew, as one type."
+            raise value_error(name, rule, new_kind, remedy, at=f"row {row}")
+    return tuple(kind or new_kind for kind, new_kind in zip(kinds, new, strict=False))
 
 
 def _show(bad_rows: list[BadRow]) -> str:

@@ -44,7 +44,7 @@ from lengthwise.lengths.units import (
 Kind = Literal["numbers", "lists", "texts"]
 
 _MOST_NAMES = 20  # that an error lists
-_MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
+MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
 _DROP_LINE = "Put a number there or drop the line."
 DROP_SEQUENCE = "Put a number there or drop the sequence."
 
@@ -120,9 +120,9 @@ def _check_unit(column: Column, frame_shift: float) -> None:
         remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
         raise value_error("frame_shift", f"at most the longest duration, {values.max():g}", frame_shift, remedy)
     unsure = column.unit == "unknown" and last_part(column.name) not in SECONDS_NAMES and not has_fractions(values)
-    if frame_shift < 1 and unsure and values.max() > _MOST_SECONDS:
-        at = int(np.argmax(values > _MOST_SECONDS))
-        rule = f"at most {_MOST_SECONDS} seconds in whole numbers, with `frame_shift` in seconds"
+    if frame_shift < 1 and unsure and values.max() > MOST_SECONDS:
+        at = int(np.argmax(values > MOST_SECONDS))
+        rule = f"at most {MOST_SECONDS} seconds in whole numbers, with `frame_shift` in seconds"
         remedy = (
             "If these are samples, give the shift in samples too, as 160 for 0.01 s at 16 kHz (on the command line: "
             "--frame-shift 160); if they are seconds, divide them by the shift first."
