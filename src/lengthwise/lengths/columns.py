@@ -37,9 +37,6 @@ from lengthwise.lengths.units import (
     takes_shift,
     unit_of,
 )
-from lengthwise.lengths.units import (
-    check_sample_shift as check_sample_shift,
-)
 
 Kind = Literal["numbers", "lists", "texts"]
 
