@@ -106,10 +106,7 @@ def test_chunks(run, four):
     [
         ("--chunk 100", {"chunks": lw.Chunks(100)}),
         ("--chunk 100 --chunk-step 40", {"chunks": lw.Chunks(100, step=40)}),
-        ("--waiting 5%", {"deal": lw.Balanced(waiting=0.05)}),
-        ("--strategy random-steps --deal balanced --waiting 5%", {"deal": lw.Balanced(waiting=0.05)}),
         ("--strategy random,waiting=5% --tail drop", {"deal": lw.Balanced(waiting=0.05, tail="drop")}),
-        ("--waiting 0.05 --deal balanced --tail drop", {"deal": lw.Balanced(waiting=0.05, tail="drop")}),
     ],
 )
 def test_options_make_the_batching_that_they_name(run, words, choices):
@@ -120,12 +117,6 @@ def test_options_make_the_batching_that_they_name(run, words, choices):
     )
     facts = run(*asked, *words.split(), "--json", "-").json["plan"]
     assert facts == {"fingerprint": plan.fingerprint(), "seed": 2, "epoch": 5, "world_size": 3}
-
-
-def test_waiting_is_for_the_balanced_deal(run):
-    done = run("plan", "--deal", "mixed", "--waiting", "5%")
-    assert (done.status, done.out) == (2, "")
-    assert "`waiting` must be left out beside --deal mixed, but is '5%'." in done.err
 
 
 @pytest.mark.parametrize(("count", "more"), [(20, ""), (21, " ...")])

@@ -13,7 +13,7 @@ import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.choices.deal import TAILS
 from lengthwise.cli import cuts, show, source
-from lengthwise.cli.strategies import DEFAULT_STRATEGY, parse_share, parse_strategy
+from lengthwise.cli.strategies import DEFAULT_STRATEGY, parse_strategy
 from lengthwise.report import words
 from lengthwise.report.tables import choose_columns, meanings
 
@@ -41,8 +41,6 @@ def add(subparsers: Any) -> None:
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
     text = f"which batches share a step: {', '.join(DEALS)} or portions (what the strategy names)"
     group.add_argument("--deal", choices=[*DEALS, "portions"], metavar="DEAL", help=text)
-    text = "make steps as mixed as this share of waiting allows, such as 5%%; with the balanced deal"
-    group.add_argument("--waiting", metavar="SHARE", help=text)
     text = "what becomes of a last step that is not full (split, or what the strategy names)"
     group.add_argument("--tail", choices=TAILS, help=text)
     group.add_argument("--chunk", type=int, metavar="FRAMES", help="cut sequences into chunks of this length first")
@@ -123,33 +121,18 @@ def _batching(arguments: argparse.Namespace) -> lw.Batching:
 def _deal(arguments: argparse.Namespace, named: Any) -> Any:
     """The deal that was asked for, or that of the strategy, which may set the tail too."""
     tail = arguments.tail or named.tail
-    _check_waiting(arguments, named)
-    if arguments.waiting is not None:
-        if arguments.deal not in (None, "balanced"):
-            rule = f"left out beside --deal {arguments.deal}"
-            raise value_error("waiting", rule, arguments.waiting, "Leave out one of the two.")
-        return lw.Balanced(tail=tail, waiting=parse_share(arguments.waiting, name="waiting"))
     if arguments.deal is None:
         # The strategy's own deal, mxnet's with drop=true say, and only another tail.
         return replace(named, tail=tail)
+    if getattr(named, "waiting", None) is not None:
+        rule = "left out beside a strategy with waiting"
+        raise value_error("deal", rule, arguments.deal, "Leave out one of the two.")
     if arguments.deal != "portions":
         return DEALS[arguments.deal](tail=tail)
     # Portions have no tail to choose: a rank with fewer batches splits its largest.
     if tail != "split":
         raise value_error("tail", "split with --deal portions", tail, "Leave it out, and drop=true of a strategy.")
     return lw.Portions()
-
-
-def _check_waiting(arguments: argparse.Namespace, named: Any) -> None:
-    """Refuses what would replace the deal or the waiting of the strategy without a word."""
-    if getattr(named, "waiting", None) is not None:
-        for option in ("waiting", "deal"):
-            if (value := getattr(arguments, option)) is not None:
-                remedy = "Leave out one of the two."
-                raise value_error(option, "left out beside a strategy with waiting", value, remedy)
-    if arguments.waiting is not None and arguments.deal is None and isinstance(named, lw.RandomSteps):
-        remedy = "They share out their cost evenly already."
-        raise value_error("waiting", "left out beside random steps", arguments.waiting, remedy)
 
 
 def _document(plan: lw.Plan, measures: lw.Measures, count: int) -> dict[str, Any]:
