@@ -2,8 +2,7 @@
 
     python benchmarks/shapes.py
 
-Shapes: what an epoch computes when each batch is padded to its shape, rows that stay empty included. Of one length, and
-of two: pairs that go together, and the same with targets dealt anew, which have nothing to do with their sources.
+Shapes: what an epoch computes when each batch is padded to its shape, rows that stay empty included.
 
 Multiples: how long ranks wait where every batch of a random step holds a multiple of a count.
 """
@@ -15,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from edges import of_sums
 from numpy.typing import ArrayLike, NDArray
 from record import parser, write
 from steps import data
@@ -25,7 +23,7 @@ import lengthwise as lw
 from lengthwise.planning.few_shapes import cost_of_edges
 
 SHAPES = (1, 2, 4, 8, 16, 32)
-BUDGETS = {"long-tailed": 20_000, "LJSpeech": 12_800, "Multi30k en-de": 4_096}  # padded frames
+BUDGETS = {"long-tailed": 20_000, "LJSpeech": 12_800}  # padded frames
 COUNTS = (1, 2, 4, 8)  # multiples of counts
 TIMES = (1, 4)  # budgets of the multiples, as multiples of the budget
 RANKS = 8
@@ -36,21 +34,13 @@ Edges = Callable[[NDArray[np.int64], int], ArrayLike]
 def main() -> None:
     """Measures, and writes the result."""
     parser(__doc__).parse_args()
-    found: dict[str, list[dict[str, Any]]] = {"shapes": [], "pairs": [], "multiples": []}
-    for name, lengths in tqdm(data().items(), disable=None):
-        budget = BUDGETS[name]
-        if lengths.ndim == 1:
-            for multiple in (1, 8):
-                cut = lw.Budget(budget, multiple_of=multiple, count_multiple_of=multiple)
-                found["shapes"] += [
-                    {"data": name, "multiple": multiple, **row} for row in shape_rows(lengths, cut, ways())
-                ]
-            found["multiples"] += [{"data": name, **row} for row in multiple_rows(lengths, budget)]
-        else:
-            unrelated = np.column_stack([lengths[:, 0], np.random.default_rng(0).permutation(lengths[:, 1])])
-            for label, pairs in {name: lengths, f"{name}, targets dealt anew": unrelated}.items():
-                rows = shape_rows(pairs, lw.Budget(budget), ways_of_pairs())
-                found["pairs"] += [{"data": label, **row} for row in rows]
+    found: dict[str, list[dict[str, Any]]] = {"shapes": [], "multiples": []}
+    for name in tqdm(BUDGETS, disable=None):
+        lengths, budget = data()[name], BUDGETS[name]
+        for multiple in (1, 8):
+            cut = lw.Budget(budget, multiple_of=multiple, count_multiple_of=multiple)
+            found["shapes"] += [{"data": name, "multiple": multiple, **row} for row in shape_rows(lengths, cut, ways())]
+        found["multiples"] += [{"data": name, **row} for row in multiple_rows(lengths, budget)]
     facts = {"budgets": BUDGETS, "shape_counts": SHAPES, "ranks": RANKS, "epochs": EPOCHS}
     print(write("shapes", {**facts, **found}))
 
@@ -63,11 +53,6 @@ def ways() -> dict[str, Edges]:
         "equal widths": lw.uniform_edges,
         "powers of two": powers_of_two,
     }
-
-
-def ways_of_pairs() -> dict[str, Edges]:
-    """The same of two lengths; buckets of the sum are padded to their longest of each."""
-    return {"optimal_edges": lw.optimal_edges, "the sum": of_sums}
 
 
 def powers_of_two(lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:

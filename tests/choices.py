@@ -38,12 +38,13 @@ ORDERS = {
     "entropy_scale": lw.MaxEntropy(scale=20.0),
 }
 
-# What suits pairs: edges have a row for each bucket. (20, 90) and (90, 20) hold each what the other does not.
-OF_PAIRS = {name: order for name, order in ORDERS.items() if getattr(order, "edges", None) is None} | {
+# What suits pairs: edges have a row for each bucket, and are given by hand. (20, 90) and (90, 20) hold each what the
+# other does not; buckets that are padded to hold the one before, so that they go with every deal.
+OF_PAIRS = {name: order for name, order in ORDERS.items() if not (hasattr(order, "edges") and order.size is None)} | {
     "edges_drop": lw.Bucketed(edges=((20, 90), (90, 20), (400, 400)), longer="drop"),
-    "edges_drop_fixed": lw.Bucketed(edges=((20, 90), (90, 20), (400, 400)), longer="drop", pad_to_edge=True),
-    "edges_fixed": lw.Bucketed(edges=((20, 90), (90, 20), (900, 900), (6_000, 6_000)), pad_to_edge=True),
-    "uniform_fixed": lw.Bucketed(buckets=6, by="uniform", pad_to_edge=True),
+    "edges": lw.Bucketed(edges=((20, 90), (90, 20), (900, 900), (6_000, 6_000))),
+    "edges_drop_fixed": lw.Bucketed(edges=((20, 40), (90, 90), (400, 400)), longer="drop", pad_to_edge=True),
+    "edges_fixed": lw.Bucketed(edges=((20, 90), (90, 90), (900, 900), (6_000, 6_000)), pad_to_edge=True),
 }
 
 
@@ -113,7 +114,7 @@ CHUNKS = {"whole": None, "chunks": lw.Chunks(40), "overlapping": lw.Chunks(50, s
 def needs_one_length(order, chunks, cut=""):
     """Whether a choice of these tables is for [n] lengths only, or with some deals: `OF_PAIRS` has those for pairs."""
     of_one = chunks is not None or cut.startswith("rows")
-    return of_one or getattr(order, "pad_to_edge", False) or getattr(order, "edges", None) is not None
+    return of_one or any(getattr(order, name, None) is not None for name in ("edges", "buckets"))
 
 
 def suit_order(order, cut):

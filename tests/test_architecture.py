@@ -29,10 +29,7 @@ WITHIN = {
             "parts",
             "cost",
             "chunk",
-            "boxes",
-            "chains",
             "buckets",
-            "edges",
             "bands",
         ),
         *(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
-from lengthwise.choices.buckets import find_bucket
+from lengthwise.choices.buckets import EDGES, find_bucket, sort_rows
 from lengthwise.cli.strategies import parse_strategies
 from test_promises import budgets, keeps_its_promises
 from test_rest import loses_nothing
@@ -23,7 +23,7 @@ from test_same_plan import steps_of
 
 CASES_PER_PAIR = 5
 FIXED = [name for name, order in choices.OF_PAIRS.items() if getattr(order, "pad_to_edge", False)]
-IN_EDGES = ["edges_drop", *FIXED, "optimal", "uniform"]
+IN_EDGES = ["edges", "edges_drop", *FIXED]
 BUDGET = 2_500
 
 
@@ -100,7 +100,7 @@ def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_
 @given(length_sets.pairs.filter(len), st.sampled_from(IN_EDGES), st.integers(1, 4))
 def test_a_batch_is_of_one_bucket_and_padded_to_its_edges(lengths, name, world_size):
     order = choices.OF_PAIRS[name]
-    edges = np.array(order.edges or lw.choices.buckets.EDGES[order.by](lengths, order.buckets))
+    edges = np.array(order.edges)
     plan = lw.make_plan(lengths, lw.Batching(order=order, cut=lw.FixedSize(4)), world_size=world_size)
     for number, padded in enumerate(plan.padded_lengths.tolist()):
         members = lengths[plan.batch(number)]
@@ -109,7 +109,7 @@ def test_a_batch_is_of_one_bucket_and_padded_to_its_edges(lengths, name, world_s
 
 
 @pytest.mark.parametrize("deal", choices.DEALS)
-@pytest.mark.parametrize("order", ["shuffled", "optimal", "optimal_fixed", "edges_drop_fixed", "entropy_padding"])
+@pytest.mark.parametrize("order", ["shuffled", "edges", "edges_fixed", "edges_drop_fixed", "entropy_padding"])
 def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
     chance, chosen = random.Random(f"{order} {deal}"), choices.OF_PAIRS[order]
     for _ in range(6):
@@ -129,7 +129,7 @@ def test_every_epoch_and_every_seed_has_its_own_steps(order):
 
 
 @pytest.mark.parametrize("deal", [deal for deal in choices.DEALS if not deal.startswith(("portions", "waiting"))])
-@pytest.mark.parametrize("order", ["shuffled", "sorted", "optimal", "optimal_fixed", "edges_fixed"])
+@pytest.mark.parametrize("order", ["shuffled", "sorted", "edges", "edges_fixed"])
 def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(order, deal):
     cut = lw.FixedSize(7) if deal == "RandomSteps_by_count" else lw.Budget(BUDGET)
     chosen = choices.OF_PAIRS[order]
@@ -143,7 +143,7 @@ def test_the_same_plan_in_a_fresh_process():
     script = (
         "from lengthwise.cli.strategies import parse_strategy\n"
         "import numpy as np, lengthwise as lw; lengths = np.array(eval(input()))\n"
-        "for name in ('optimal:3', 'optimal:3,pad-to-edge=true', 'mxnet:4', 'random-steps', 'max-entropy:0.3'):\n"
+        "for name in ('sorted', 'bucketed:9', 'random-steps', 'max-entropy:0.3'):\n"
         "    batching = parse_strategy(name, cut=lw.Budget(2_000))\n"
         "    print(lw.make_plan(lengths, batching, seed=5, epoch=3, world_size=2).fingerprint())"
     )
@@ -157,7 +157,7 @@ def test_the_same_plan_in_a_fresh_process():
         )
         assert done.stderr == ""
         printed.append(done.stdout.split())
-    assert len(printed[0]) == 5
+    assert len(printed[0]) == 4
     assert printed[0] == printed[1]
 
 
@@ -200,26 +200,62 @@ def test_shapes_worked_by_hand():
 
 def test_a_sequence_counts_as_its_bucket_does_under_a_budget():
     """(9, 1) and (1, 9) cost 10 each, and 18 in the one bucket that holds both."""
-    lengths, order = [[9, 1], [1, 9], [1, 1]], lw.Bucketed(buckets=1, pad_to_edge=True)
+    lengths, order = [[9, 1], [1, 9], [1, 1]], lw.Bucketed(edges=((9, 9),), pad_to_edge=True)
     with pytest.raises(lw.OversizeError, match=r"`budget` must be at least the cost of the costliest sequence, 18"):
         lw.make_plan(lengths, lw.Batching(order=order, cut=lw.Budget(12)))
     plan = lw.make_plan(lengths, lw.Batching(order=order, cut=lw.Budget(12, oversize="alone")))
     assert plan.costs.tolist() == [18.0] * 3
     assert plan.over_max_cost().tolist() == [0, 1, 2]
-    apart = replace(order, buckets=2)
+    apart = replace(order, edges=((9, 1), (1, 9)))
     assert lw.make_plan(lengths, lw.Batching(order=apart, cut=lw.Budget(20))).costs.max() <= 20
 
 
-def test_what_is_over_the_budget_has_the_last_bucket_for_itself():
-    lengths = [[3, 4], [4, 3], [3, 3], [9, 9], [90, 80], [70, 95]]
-    batching = lw.Batching(order=lw.Bucketed(buckets=3, pad_to_edge=True), cut=lw.Budget(40, oversize="alone"))
-    plan = lw.make_plan(lengths, batching)
-    assert {tuple(row) for row in plan.padded_lengths.tolist()} == {(4, 4), (9, 9), (90, 95)}
-    assert [plan.batch_sizes[number] for number in plan.over_max_cost()] == [1, 1]
+@pytest.mark.parametrize("by", EDGES)
+def test_edges_of_several_lengths_are_given_by_hand(by):
+    sentence = (
+        r"^`buckets` must be left out for several lengths a sequence, but is 3\. "
+        r"Give edges by hand, such as Bucketed\(edges=\(\(20, 30\), \(60, 50\)\)\)\.$"
+    )
+    for cut, deal in ((lw.Budget(BUDGET), lw.RandomSteps()), (lw.Budget(200, oversize="alone"), lw.Balanced())):
+        batching = lw.Batching(order=lw.Bucketed(buckets=3, by=by, pad_to_edge=True), cut=cut, deal=deal)
+        with pytest.raises(ValueError, match=sentence):
+            lw.make_plan(PAIRS, batching)
+    with pytest.raises(
+        ValueError, match=r"^`lengths` must be of shape \[n\], but is \(300, 2\)\. Take one, .* by hand"
+    ):
+        EDGES[by](PAIRS, 3)
+    assert EDGES[by](PAIRS[:, :1], 3).tolist() == EDGES[by](PAIRS[:, 0], 3).tolist()
+
+
+def test_steps_that_mix_buckets_are_padded_to_buckets_within_each_other():
+    """A batch of the buckets (9, 4) and (5, 9) would be padded to (9, 9), which is no bucket."""
+    order, cut = lw.Bucketed(edges=((9, 4), (5, 9), (12, 12)), pad_to_edge=True), lw.Budget(100)
+    with pytest.raises(
+        ValueError, match=r"^`edges` must be such that each bucket holds the one before it, beside Rand"
+    ):
+        lw.Batching(order=order, cut=cut, deal=lw.RandomSteps())
+    for batching in (
+        lw.Batching(order=order, cut=cut, deal=lw.Balanced()),
+        lw.Batching(order=replace(order, pad_to_edge=False), cut=cut, deal=lw.RandomSteps()),
+        lw.Batching(order=replace(order, edges=((9, 4), (9, 9), (12, 12))), cut=cut, deal=lw.RandomSteps()),
+    ):
+        plan = lw.make_plan([[9, 1], [1, 9], [9, 4], [5, 5], [12, 2]] * 8, batching, world_size=2)
+        padded = {tuple(row) for row in plan.padded_lengths.tolist()}
+        assert padded <= set(batching.order.edges) or not batching.order.pad_to_edge
+
+
+@settings(max_examples=50, derandomize=True)
+@given(length_sets.pairs, st.data())
+def test_a_sequence_is_in_the_bucket_that_holds_it_with_the_fewest_frames(lengths, data):
+    row = st.lists(st.sampled_from([1, 9, 40, 300, 5_000]), min_size=2, max_size=2)
+    edges = sort_rows(np.array(data.draw(st.lists(row, min_size=1, max_size=5))))
+    for sizes, bucket in zip(lengths.tolist(), find_bucket(lengths, edges).tolist(), strict=True):
+        holding = [b for b, row in enumerate(edges.tolist()) if all(s <= e for s, e in zip(sizes, row, strict=True))]
+        assert bucket == min(holding, key=lambda b: (sum(edges[b]), edges[b].tolist()), default=len(edges))
 
 
 def test_edges_of_pairs_go_through_json_and_a_plan_file(tmp_path):
-    order = lw.Bucketed(edges=np.array([[400, 400], [90, 20], [20, 90]]), pad_to_edge=True, longer="drop")
+    order = lw.Bucketed(edges=np.array([[400, 400], [90, 90], [20, 40]]), pad_to_edge=True, longer="drop")
     batching = lw.Batching(order=order, cut=lw.Budget(BUDGET))
     assert order == choices.OF_PAIRS["edges_drop_fixed"]
     assert hash(order) == hash(choices.OF_PAIRS["edges_drop_fixed"])
@@ -258,18 +294,12 @@ SENTENCES = np.stack(
     [np.arange(300) * 7_919 % 83 + 4, np.arange(300) * 7_919 % 83 * (np.arange(300) % 5 + 7) // 9 + 3], 1
 )
 NAMED = {
-    "optimal": lw.Batching(order=lw.Bucketed(buckets=7), cut=lw.Budget(900)),
-    "optimal fixed": lw.Batching(order=lw.Bucketed(buckets=7, pad_to_edge=True), cut=lw.FixedSize(8)),
-    "uniform": lw.Batching(order=lw.Bucketed(buckets=6, by="uniform"), cut=lw.FixedSize(8)),
     "edges": lw.Batching(order=lw.Bucketed(edges=((40, 90), (90, 40), (99, 120))), cut=lw.Budget(900)),
     "sorted": lw.Batching(order=lw.Sorted(), cut=lw.Budget(900), cost=lw.Padded(dims="largest")),
     "max-entropy": lw.Batching(budget=900, padding=0.2, deal=lw.Balanced()),
     "random steps": lw.Batching(cut=lw.Budget(900), order=lw.Shuffled(), deal=lw.RandomSteps()),
 }
 GOLDEN = {
-    "optimal": "debf874e34f8bacf 7dac130e8a1d8304",
-    "optimal fixed": "de19c1263d5758c3 f07904df800f24d0",
-    "uniform": "0b447fa112db66d3 38fad4bf8032f6f8",
     "edges": "036cffb0796162e0 59f753da1902bd16",
     "sorted": "2dc512bab2d9d5a2 46e8a8526be8d41a",
     "max-entropy": "23aa57528c08325e 64baea1ebd2c175e",
@@ -283,7 +313,7 @@ def test_plans_of_pairs_stay_as_they_are(name):
     assert " ".join(plan.fingerprint() for plan in plans) == GOLDEN[name]
 
 
-@pytest.mark.parametrize("name", ["sorted", "max-entropy:0.1", "random-steps", "mxnet:16", "bucketed:1024"])
+@pytest.mark.parametrize("name", ["sorted", "max-entropy:0.1", "random-steps", "bucketed:1024"])
 def test_planning_pairs_takes_no_more_memory_than_the_page_on_windows_says(name):
     lengths = lw.example_lengths("long-tailed", count=400_000)
     pairs, batching = np.stack([lengths, lengths[::-1]], axis=1), parse_strategies(name, cut=lw.Budget(40_000))[name]

@@ -113,45 +113,12 @@ def edges(document: dict[str, Any]) -> tuple[str, ...]:
         f"in {last['seconds']:.2f} seconds."
     )
     note = "Where a cell is empty, the recurrence was not tried."
-    pairs = edges_of_pairs(document) if document["pairs"] else ()
-    return answer, table(heads, rows), note, *pairs
-
-
-def edges_of_pairs(document: dict[str, Any]) -> tuple[str, ...]:
-    """What buckets of two lengths pad, and how near the search comes to the optimum of small sets."""
-    rows = [
-        (
-            row["data"],
-            str(row["buckets"]),
-            *(percent(row[kind]) for kind in ("search", "grid", "sum")),
-            f"{row['seconds']:.2f}",
-        )
-        for row in document["pairs"]
-    ]
-    heads = ("pairs of lengths", "buckets", "`optimal_edges`", "a grid", "by the sum", "search, s")
-    small = document["small"]
-    sets, optimal, most = (
-        sum(row["sets"] for row in small),
-        sum(row["optimal"] for row in small),
-        max(row["most"] for row in small),
-    )
-    row = next(row for row in document["pairs"] if row["buckets"] == 8)
-    answer = (
-        f"Of two lengths, {row['buckets']} buckets pad {percent(row['search'])} on {row['data']}. A grid of as many "
-        f"cells pads {percent(row['grid'])}, and buckets of the sum of both lengths {percent(row['sum'])}."
-    )
-    note = (
-        "Each sequence is padded to both edges of its bucket. *A grid*: optimal edges of each length, the best product "
-        "of no more cells. *By the sum*: optimal buckets of the sum of both lengths. The search is no proven optimum. "
-        f"On {sets:,} random sets small enough to try all edges, of two and three lengths, it found the optimum of "
-        f"{optimal:,}, and took at most {percent(most)} more frames than it."
-    )
     return answer, table(heads, rows), note
 
 
 def shapes(document: dict[str, Any]) -> tuple[str, ...]:
     """What few shapes pad, by how they are chosen; what multiples of counts cost."""
-    one, two = document["shapes"], document["pairs"]
+    one = document["shapes"]
     counts = document["shape_counts"]
     names = ("lengths", "padded lengths", f"{counts[0]} shape", *map(str, counts[1:]))
     padded = [
@@ -160,7 +127,7 @@ def shapes(document: dict[str, Any]) -> tuple[str, ...]:
             f"`{row['way']}`" if "_" in row["way"] else row["way"],
             *map(percent, row["padding"]),
         )
-        for row in (*one, *two)
+        for row in one
     ]
     last = {row["way"]: row["padding"][-1] for row in one if row["data"] == "long-tailed" and row["multiple"] == 1}
     answer = (
@@ -171,8 +138,7 @@ def shapes(document: dict[str, Any]) -> tuple[str, ...]:
     note = (
         "The share of computed frames without data, where each batch is padded to its shape, by the number of shapes. "
         f"Rows that stay empty in the last batch of a shape count. Budgets: {budgets}. *Multiples of 8*: padded "
-        "lengths and rows. *Powers of two*: the longest ones needed, so many at most. Of two lengths, `optimal_shapes` "
-        "is the cheapest chain, and *the sum* has optimal buckets of the sum of both."
+        "lengths and rows. *Powers of two*: the longest ones needed, so many at most."
     )
     return answer, table(names, padded), note, *multiples(document)
 

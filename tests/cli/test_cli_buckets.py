@@ -87,40 +87,18 @@ def pairs(tmp_path):
     return path
 
 
-def test_pairs_by_hand(run, pairs):
-    # (1, 1) three times, and (9, 9) for both of the others: 6 + 36 frames, of which 28 are data.
-    found = run("buckets", pairs, "--buckets", 2, "--json", "-").json
-    assert found == {"edges": [[1, 1], [9, 9]], "padded": 42, "padding_share": pytest.approx(14 / 42)}
-    lines = run("buckets", pairs, "--buckets", 2).out.splitlines()
-    assert ["9", "x", "9", "2", "38.89", "%"] in [line.split() for line in lines]  # 14 of 36 frames
-    note = "42 frames when every sequence is padded to the edges of its bucket, 33.33 % of them padding."
-    assert any(line.startswith(note) for line in lines)
-
-
-@pytest.mark.parametrize("edges", EDGES)
-def test_every_kind_of_edges_of_pairs(run, pairs, edges):
-    found = run("buckets", pairs, "--buckets", 4, "--edges", edges, "--json", "-").json
-    lengths = lw.read_lengths(pairs)
-    assert found["edges"] == EDGES[edges](lengths, 4).tolist()
-    assert found["padded"] == lw.padded_frames(lengths, found["edges"])
-
-
-def test_a_plot_is_of_one_length(run, pairs, tmp_path):
-    done = run("buckets", pairs, "--buckets", 2, "--plot", tmp_path / "buckets.png")
+@pytest.mark.parametrize("more", [(), ("--edges", "uniform"), ("--budget", 36)])
+def test_edges_and_shapes_are_of_one_length(run, pairs, more):
+    done = run("buckets", pairs, "--buckets", 2, *more)
     assert done.status == 2
-    assert "`plot` must be left out for several lengths, but is" in done.err
-    assert run("buckets", f"{pairs}:0", "--buckets", 2, "--plot", tmp_path / "buckets.png").status == 0
+    assert "`lengths` must be of shape [n], but is (5, 2). Take one, such as lengths[:, 0] (FILE:0)" in done.err
+    assert run("buckets", f"{pairs}:0", "--buckets", 2, *more).status == 0
 
 
-def test_plans_and_comparisons_of_pairs_in_buckets(run, pairs):
-    plan = run("plan", pairs, "--batch-size", 2, "--strategy", "optimal:2,pad-to-edge=true", "--json", "-").json
-    assert {tuple(batch["padded_length"]) for batch in plan["costliest"]} == {(1, 1), (9, 9)}
-    assert plan["measures"]["padding_share"] == pytest.approx(14 / 42)
-    rows = run("compare", pairs, "--strategies", "optimal:2,pad-to-edge=true,mxnet:4,uniform:4", "--json", "-").json
-    assert rows["rows"][0]["padding_share"] == pytest.approx(14 / 42)
-    mixed = ("--batch-size", 2, "--deal", "random-steps", "--json", "-")
-    steps = run("plan", pairs, "--strategy", "optimal:2,pad-to-edge=true", *mixed).json
-    assert {tuple(batch["padded_length"]) for batch in steps["costliest"]} <= {(1, 1), (9, 9)}
+def test_plans_of_pairs_have_no_optimal_edges(run, pairs):
+    done = run("plan", pairs, "--batch-size", 2, "--strategy", "optimal:2")
+    assert done.status == 2
+    assert "`buckets` must be left out for several lengths a sequence, but is 2. Give edges by hand" in done.err
 
 
 def test_shapes_by_hand(run, tmp_path):
@@ -141,22 +119,6 @@ def test_shapes_by_hand(run, tmp_path):
         "28 frames when every batch is padded to its shape, 14.29 % of them padding.",
         "Padding by fewer shapes: 1: 66.7 %.",
     ]
-
-
-def test_shapes_of_pairs_are_those_of_the_library(run, pairs, tmp_path):
-    given = ("--buckets", 2, "--budget", 36, "--plot", tmp_path / "curve.png")
-    found = run("buckets", pairs, *given, "--json", "-").json
-    lengths = lw.read_lengths(pairs)
-    cut = lw.Budget(36)
-    assert found["shapes"] == lw.optimal_shapes(lengths, 2, cut).tolist()
-    assert found["computed"] == lw.shape_costs(lengths, 2, cut)[-1]
-    assert found["padding_share"] == pytest.approx(1.0 - lengths.sum() / found["computed"])
-    (rows, first, second), *_ = found["shapes"]
-    lines = [line.split() for line in run("buckets", pairs, *given).out.splitlines()]
-    assert any(line[:4] == [str(rows), str(first), "x", str(second)] for line in lines)
-    out, names = run("buckets", pairs, *given).out, {}
-    exec(out[out.index("import lengthwise as lw") :].replace("\n    ", "\n"), names)
-    assert lw.batch_shapes(lengths, names["batching"]).tolist() == found["shapes"]
 
 
 def test_any_option_of_batches_asks_for_shapes(run, pairs):

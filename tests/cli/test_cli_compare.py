@@ -127,9 +127,12 @@ def test_plot_with_json_on_standard_output(run, tmp_path, suffix, magic):
 
 
 def test_pairs_of_lengths(run, pairs):
-    found = run("compare", pairs, "--strategies", "random,optimal:2", "--json", "-").json
+    found = run("compare", pairs, "--strategies", "random,sorted", "--json", "-").json
     assert (found["lengths"]["min"], found["lengths"]["max"]) == ([3, 2], [9, 6])
     assert [row["sequences"] for row in found["rows"]] == [40, 40]
+    compared = [row["strategy"] for row in run("compare", pairs, "--json", "-").json["rows"]]
+    assert "sorted" in compared
+    assert not any(name.startswith("optimal") for name in compared)
 
 
 def test_help_lists_every_strategy_and_arrangement(run, monkeypatch):

@@ -5,13 +5,8 @@ Every kernel is plain Python too (`kernel.py_func`), and the tests hold the two 
 
 from __future__ import annotations
 
-from lengthwise._kernels.boxes import find_boxes as find_boxes
-from lengthwise._kernels.boxes import hold_cells as hold_cells
-from lengthwise._kernels.boxes import move_boxes as move_boxes
-from lengthwise._kernels.boxes import place_box as place_box
 from lengthwise._kernels.buckets import bucket_ends as bucket_ends
 from lengthwise._kernels.buckets import price_buckets as price_buckets
-from lengthwise._kernels.cuts import add_box as add_box
 from lengthwise._kernels.cuts import cut_filled as cut_filled
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
 from lengthwise._kernels.cuts import greedy_cut_of_one as greedy_cut_of_one

@@ -143,19 +143,6 @@ def _price_with(lengths, index, prices, longest):
 
 
 @kernel
-def add_box(prices, within, end, best):
-    """The best ways to cover one box more: best[end, k] is the least of best[within[i], k - 1] + prices[i] over i.
-
-    `prices` [m] says what the sequences cost that box `end` holds and box within[i] does not. `best`
-    [boxes + 1, most + 1] is known for all boxes `within`.
-    """
-    for number in range(within.size):
-        # As many boxes before this one as there are up to the one it goes on from.
-        for count in range(1, min(best.shape[1], within[number] + 2)):
-            best[end, count] = min(best[end, count], best[within[number], count - 1] + prices[number])
-
-
-@kernel
 def count_rows(count, multiple):
     """The rows of a batch of `count` sequences that is filled up to a multiple, unless it holds less than one.
 

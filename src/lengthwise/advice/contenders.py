@@ -68,12 +68,12 @@ def between(cut: Cut, padding: float) -> Contender:
     return Contender(f"max-entropy:{padding:g}", Batching(cut=cut, padding=padding))
 
 
-def of_papers(cut: SizedCut, sizes: NDArray[np.int64]) -> list[Contender]:
+def of_papers(cut: SizedCut, sizes: NDArray[np.int64], *, dims: int) -> list[Contender]:
     """The strategies of the three papers, at some values of their knobs: [n] `sizes`."""
     count, held = len(sizes), batch_size(cut, sizes)
     orders = {
         **{f"semi-sorted:{noise}": SemiSorted(noise) for noise in _NOISES},
-        **{f"optimal:{buckets}": Bucketed(buckets=buckets) for buckets in _BUCKETS},
+        **{f"optimal:{buckets}": Bucketed(buckets=buckets) for buckets in _BUCKETS if dims == 1},
         **{f"bucketed:{size}": Bucketed(size=size) for size in (-(-count // buckets) for buckets in _BUCKETS)},
         **{f"alternated:{bins}": AlternatedSort(bins) for bins in (-(-count // (held * n)) for n in _BATCHES_A_BIN)},
     }

@@ -141,7 +141,7 @@ def _measure_all(question: Question, watch: Watch) -> list[AdviceRow]:
     # Between the paddings of these, the knobs have something to turn.
     paddings = [row.measures.padding_share for row in known]
     ends = {"least": min(paddings), "most": max(paddings)}
-    rest = [*ours(cut, world, **ends), *of_papers(cut, sizes)]
+    rest = [*ours(cut, world, **ends), *of_papers(cut, sizes, dims=question.dims)]
     budget = of_equal_memory(cut, question.lengths)
     # One batch a step pads and mixes the same by either cut, so that only a cost could tell them apart.
     if budget is not None and (world.slots > 1 or question.cost is not None):

@@ -2,7 +2,7 @@
 
 chunk       sequences taken apart, before all else
 order       in which order sequences are cut
-            buckets, edges, boxes, chains     buckets, of one length and of several
+            buckets                           edges of buckets: found of one length, given of several
             bands, parts                      several lengths in a line; parts of an order, each sorted by itself
 cut         which neighbours share a batch, and what that costs: cost, multiples
             greedy                            batches filled in order

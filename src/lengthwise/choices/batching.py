@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from lengthwise import _names, checks
 from lengthwise.choices import tags
 from lengthwise.choices.arrange import Arrangement, ShuffledSteps
@@ -15,7 +17,7 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, check_priced, is_priced
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize
 from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
-from lengthwise.choices.order import MaxEntropy, Order, Shuffled, finds_noise
+from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, finds_noise
 from lengthwise.choices.rows import Rows, row_capacity
 
 DEFAULT_ORDER = MaxEntropy(padding=0.1)  # told by `is`: a user who gives an equal one has asked for that padding
@@ -92,6 +94,7 @@ class Batching:
             deal.check_cut(self.cut)
             if not isinstance(self.cut, Rows):
                 check_priced(self.cost)
+            _check_chain(order)
 
     @property
     def budget(self) -> float | None:
@@ -162,6 +165,19 @@ def default_deal(cut: object, order: object, cost: Cost) -> Deal:
     if not (by_budget and finds_noise(order)):
         return Balanced()
     return RandomSteps() if is_priced(cost) else Stratified()
+
+
+def _check_chain(order: Order) -> None:
+    """Refuses padding to edges of several lengths where batches mix buckets, unless each bucket holds the one before.
+
+    A batch of the buckets (9, 4) and (5, 9) would be padded to (9, 9), which is no bucket.
+    """
+    if not isinstance(order, Bucketed) or not order.pad_to_edge or order.edges is None:
+        return
+    rows = np.array(order.edges)
+    if rows.ndim == 2 and (np.diff(rows, axis=0) < 0).any():
+        rule = "such that each bucket holds the one before it, beside RandomSteps"
+        raise checks.value_error("edges", rule, order.edges, "Widen them, or take another deal, such as Balanced().")
 
 
 def _choose_order(order: Order, padding: float | None, *, packed: bool) -> Order:

@@ -3,20 +3,23 @@
 Bucket b holds the lengths in (edges[b - 1], edges[b]]. Edges are whole numbers, rise strictly, and the last is the
 longest length. There are fewer edges than buckets asked for where there are too few distinct lengths.
 
-Of sequences of several lengths, [n, dims], a bucket has an edge for each: edges are [buckets, dims], in the order that
-the module `boxes` says.
+Buckets of several lengths have an edge for each, [buckets, dims], and are given by hand. Rows rise by their sum, and
+rows of one sum by their edges from the first on. A sequence is in the first bucket that holds it, which is the one that
+pads it least. In the rows (9, 4), (5, 9) and (9, 9), the sequence (5, 4) is in the first, (5, 8) in the second, and
+(6, 8) in the third.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _exact, _kernels, checks
-from lengthwise.choices.boxes import cross_edges, find_boxes, optimal_rows, sort_rows
 from lengthwise.choices.columns import distinct
 from lengthwise.lengths import as_lengths
 
@@ -24,32 +27,24 @@ _EDGES_RULE, _EDGES_REMEDY = "whole numbers from 1 to 2**63 - 1", "Give the long
 
 
 def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
-    """Edges that pad least: for one length a sequence, the exact optimum of Khomenko's objective.
+    """Edges that pad least: the exact optimum of Khomenko's objective.
 
     Minimises the sum over buckets of count x longest, which is the padded frames when each bucket is padded to its
     edge. Batches padded only to their own longest pad less, and their optimum may differ a little.
 
-    With several lengths, a sequence is padded to all edges of the first bucket that holds it, and the padded frames
-    are summed over the lengths. There the edges are found by search. They pad no more than a grid of optimal edges of
-    each length, which is grown edge by edge. They are sure to be the optimum only for one bucket, or for as many as
-    there are distinct sequences. On 1,260 random sets small enough to try all edges, the search found the optimum for
-    97 in 100, and took at most 3 % more frames (see docs/results.md).
-
     Args:
-        lengths: [n] or [n, dims], at least 1 each.
+        lengths: [n], at least 1 each.
         buckets: How many at most; Q in the paper.
 
     Returns:
-        [min(buckets, distinct lengths)] edges, rising; or [k, dims], k at most `buckets`, rising by their sum.
+        [min(buckets, distinct lengths)] edges, rising.
 
     Raises:
-        ValueError: `buckets` below 1, no lengths, or 2**62 frames in all when padded to the longest.
+        ValueError: `buckets` below 1, no lengths, several lengths a sequence, or 2**62 frames in all when padded to
+            the longest.
 
     >>> optimal_edges([1, 2, 9, 10], 2)
     array([ 2, 10])
-    >>> optimal_edges([[1, 2], [2, 1], [9, 4], [10, 3]], 2)
-    array([[ 2,  2],
-           [10,  4]])
 
     References:
         Khomenko et al. 2016, section III.A. The paper's recurrence, dp[i][k] = min over j < i of dp[j][k-1] + i x
@@ -57,14 +52,8 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
         which the cheapest division has Q buckets: Aggarwal, Schieber, Tokuyama 1994, "Finding a minimum-weight k-link
         path in graphs with the concave Monge property and applications". Each price takes time and memory linear in
         the distinct lengths, whatever Q, because j enters only as a line in i.
-        Several lengths are ours: each length is rounded up to at most 64 optimal edges of its own. Buckets begin as
-        the best cuts of one box, and seven times at random. One after another is then placed anew where it saves most,
-        until none saves any more; the best of the eight is taken. More than 16 buckets begin fewer times, and those of
-        more than 128 are the first cuts, or the grid.
     """
     buckets, array = _check_buckets(buckets), _some_lengths(lengths)
-    if array.ndim == 2:
-        return optimal_rows(array, buckets, optimal_edges)
     values, counts = _histogram(array)
     if buckets >= len(values):
         return values
@@ -85,14 +74,10 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
 def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges of equal width between the shortest and the longest length.
 
-    Of [n, dims], each length is divided by itself, and the products in which a sequence is are the buckets.
-
     >>> uniform_edges([10, 20, 50], 4)
     array([20, 30, 40, 50])
     """
     array = _some_lengths(lengths)
-    if array.ndim == 2:
-        return cross_edges(array, _check_buckets(buckets), uniform_edges)
     low, high = _ends_of(array)
     most = high - low + 1  # buckets, where every whole length is an edge
     return _whole(low, high, lambda steps: low + (high - low) * steps, min(_check_buckets(buckets), most))
@@ -101,14 +86,10 @@ def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
 def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges whose widths grow by a constant factor, from the shortest to the longest length.
 
-    Of [n, dims], each length is divided by itself, and the products in which a sequence is are the buckets.
-
     >>> exponential_edges([10, 20, 160], 4)
     array([ 20,  40,  80, 160])
     """
     array = _some_lengths(lengths)
-    if array.ndim == 2:
-        return cross_edges(array, _check_buckets(buckets), exponential_edges)
     low, high = _ends_of(array)
     growth = _exact.log(high / low)
     most = math.ceil(high * growth) + 1  # buckets, where the widest is less than a frame
@@ -118,15 +99,10 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
 def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Edges that leave about equally many sequences in each bucket; equal lengths stay together.
 
-    Of [n, dims], each length is divided by itself, and the products in which a sequence is are the buckets. These
-    are then not of equal counts.
-
     >>> quantile_edges([1, 2, 3, 4, 5, 90], 3)
     array([ 2,  4, 90])
     """
     array = _some_lengths(lengths)
-    if array.ndim == 2:
-        return cross_edges(array, _check_buckets(buckets), quantile_edges)
     values, counts = _histogram(array)
     reached = np.cumsum(counts)  # of the lengths [1, 1, 2, 5]: values [1, 2, 5], reached [2, 3, 4]
     buckets = min(_check_buckets(buckets), int(reached[-1]))
@@ -147,9 +123,8 @@ def padded_frames(lengths: ArrayLike, edges: ArrayLike) -> int:
     """Frames computed when every sequence is padded to the edge of its bucket: Khomenko's objective.
 
     Args:
-        lengths: [n] or [n, dims], at least 1 each.
-        edges: [buckets] whole numbers, rising; the last no shorter than the longest length. Or [buckets, dims] in any
-            order; each sequence counts in the bucket that holds it with the fewest frames.
+        lengths: [n], at least 1 each.
+        edges: [buckets] whole numbers, rising; the last no shorter than the longest length.
 
     Raises:
         ValueError: No lengths, `edges` not as above, or 2**62 frames or more in all.
@@ -157,13 +132,9 @@ def padded_frames(lengths: ArrayLike, edges: ArrayLike) -> int:
 
     >>> padded_frames([1, 2, 9, 10], [2, 10])
     24
-    >>> padded_frames([[1, 2], [2, 1], [9, 4]], [[2, 2], [9, 4]])
-    21
     """
     array = _some_lengths(lengths)
-    edges = _whole_edges(edges, array.ndim)
-    if array.ndim == 2:
-        return _frames_in_boxes(array, edges)
+    edges = _whole_edges(edges)
     values, counts = _histogram(array)
     if np.any(np.diff(edges) <= 0) or edges.max(initial=0) < values[-1]:
         rule = f"rising, the last at least the longest length, {values[-1]}"
@@ -174,36 +145,103 @@ def padded_frames(lengths: ArrayLike, edges: ArrayLike) -> int:
 
 
 def find_bucket(lengths: NDArray[np.int64] | NDArray[np.float64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bucket of each of `lengths` [n] or [n, dims], by edges in their order; as many as there are if none holds it.
+    """The bucket of each of `lengths` [n] or [n, dims], by edges in their order; `len(edges)` if none holds it.
 
     >>> find_bucket(np.array([9, 10, 11, 21]), np.array([10, 20]))
     array([0, 0, 1, 2])
+    >>> find_bucket(np.array([[5, 4], [5, 8], [6, 8], [1, 10]]), np.array([[9, 4], [5, 9], [9, 9]]))
+    array([0, 1, 2, 3])
     """
-    return find_boxes(lengths, edges) if edges.ndim == 2 else np.searchsorted(edges, lengths)
+    if edges.ndim == 1:
+        return np.searchsorted(edges, lengths)
+    buckets = np.full(len(lengths), len(edges))
+    for bucket in range(len(edges) - 1, -1, -1):
+        buckets[(lengths <= edges[bucket]).all(axis=1)] = bucket
+    return buckets
 
 
-def _frames_in_boxes(lengths: NDArray[np.int64], edges: NDArray[np.int64]) -> int:
-    if edges.shape[1:] != lengths.shape[1:]:
-        rule = f"of shape [buckets, {lengths.shape[1]}], as sequences have so many lengths"
-        raise checks.value_error("edges", rule, edges.shape, _EDGES_REMEDY)
-    _check_countable("edges", sum(map(int, edges.max(axis=0, initial=0))), len(lengths))
-    edges = sort_rows(edges)
-    bucket = find_bucket(lengths, edges)
-    if (bucket == len(edges)).any():
-        at = int(np.argmax(bucket == len(edges)))
-        rule = f"such that a bucket holds {tuple(lengths[at].tolist())}"
-        raise checks.value_error("edges", rule, edges.tolist(), "Add longer ones.", at=f"sequence {at}")
-    return int(edges.sum(axis=1)[bucket].sum())
+def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows in the order of this file, each once.
+
+    >>> sort_rows(np.array([[9, 9], [5, 9], [9, 4], [5, 9]])).tolist()
+    [[9, 4], [5, 9], [9, 9]]
+    """
+    rows = np.unique(edges, axis=0)  # by their edges from the first on
+    return rows[np.argsort(rows.sum(axis=1), kind="stable")]
+
+
+def one_length(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Lengths [n] or [n, 1] as [n]; several lengths a sequence are refused, for which edges are given by hand."""
+    if lengths.ndim == 1 or lengths.shape[1] == 1:
+        return lengths.reshape(len(lengths))
+    remedy = (
+        "Take one, such as lengths[:, 0] (FILE:0); for all, give edges by hand: Bucketed(edges=((20, 30), (60, 50)))."
+    )
+    raise checks.value_error("lengths", "of shape [n]", lengths.shape, remedy)
+
+
+def check_held(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool) -> None:
+    """Refuses edges of another number of lengths; and, unless they are to `drop`, sequences that no bucket holds."""
+    array, dims = np.array(edges, np.int64), sizes.shape[1] if sizes.ndim == 2 else 1
+    if array.shape[1:] != sizes.shape[1:]:
+        rule, remedy = "whole numbers, as sequences have one length", "Write (100, 200), for example."
+        if dims > 1:
+            rule = f"rows of {dims} edges, one for each length"
+            remedy = f"Write ({(100,) * dims}, {(200,) * dims}), for example."
+        raise checks.value_error("edges", rule, edges, remedy)
+    beyond = find_bucket(sizes, array) == len(array)
+    if drop or not beyond.any():
+        return
+    remedy = "Add a longer edge, or choose longer='drop'."
+    if dims == 1:
+        raise checks.value_error("edges", f"no shorter than the longest sequence, {sizes.max():.16g}", edges, remedy)
+    # The index is among the sequences that the order is fitted to: their lengths say more.
+    longest = sizes[beyond][sizes[beyond].sum(axis=1).argmax()].astype(np.int64)
+    raise checks.value_error("edges", f"such that a bucket holds {tuple(longest.tolist())}", edges, remedy)
+
+
+def check_edges(edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Edges as whole numbers, rising; rows of them in the order of this file."""
+    remedy = "Give the longest length of each bucket, rising, in the unit of the lengths: (100, 200, 400), for example."
+    plain = _as_plain(edges)
+    if not isinstance(plain, Iterable):
+        raise checks.type_error("edges", "whole numbers", edges, remedy)
+    given = [_as_plain(edge) for edge in plain]
+    if given and all(isinstance(row, Iterable) and not isinstance(row, str) for row in given):
+        return _check_rows([tuple(map(_as_plain, row)) for row in given])
+    whole = tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in given)
+    if not whole or any(low >= high for low, high in pairwise(whole)):
+        raise checks.value_error("edges", "rising and not empty", whole, remedy)
+    return whole
+
+
+def _as_plain(value: Any) -> Any:
+    """An array or a tensor as lists and numbers: what a tensor holds are tensors, which are no numbers."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _check_rows(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    remedy = "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), for example."
+    for row in rows:
+        if not row or len(row) != len(rows[0]):
+            raise checks.value_error("edges", "rows of one width", row, remedy)
+    whole = [tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in row) for row in rows]
+    rising = sorted(whole, key=lambda row: (sum(row), row))
+    for low, high in pairwise([(), *rising]):
+        if low == high or sum(high) >= 2**63:
+            rule = "different from each other" if low == high else "below 2**63 in sum"
+            raise checks.value_error("edges", rule, high, remedy)
+    return tuple(rising) if len(rising[0]) > 1 else tuple(row[0] for row in rising)
 
 
 def _some_lengths(lengths: ArrayLike) -> NDArray[np.int64]:
-    """At least one sequence: [n], or [n, dims] of several lengths each."""
-    array = as_lengths(lengths)
+    """At least one sequence, of one length each: [n]."""
+    array = one_length(as_lengths(lengths))
     if not len(array):
         raise checks.value_error(
             "lengths", "of at least one sequence", array.shape, "Give the lengths of one sequence at least."
         )
-    _check_countable("lengths", sum(map(int, np.atleast_1d(array.max(axis=0)))), len(array))
+    _check_countable("lengths", int(array.max()), len(array))
     return array
 
 
@@ -228,21 +266,20 @@ def _check_buckets(buckets: int) -> int:
     return checks.check_whole("buckets", buckets, minimum=1, remedy="Give the number of buckets, such as 6.")
 
 
-def _whole_edges(edges: ArrayLike, dims: int) -> NDArray[np.int64]:
-    rule = "of shape [buckets]" if dims == 1 else "of shape [buckets, dims]"
+def _whole_edges(edges: ArrayLike) -> NDArray[np.int64]:
     try:
         array = np.asarray(edges)
     except ValueError as error:  # rows of different widths
-        raise checks.value_error("edges", rule, edges, _EDGES_REMEDY) from error
-    if array.ndim != dims:
-        raise checks.value_error("edges", rule, array.shape, _EDGES_REMEDY)
+        raise checks.value_error("edges", "of shape [buckets]", edges, _EDGES_REMEDY) from error
+    if array.ndim != 1:
+        raise checks.value_error("edges", "of shape [buckets]", array.shape, _EDGES_REMEDY)
     if array.dtype.kind not in "iuf":
         raise checks.type_error("edges", _EDGES_RULE, array.tolist(), _EDGES_REMEDY)
     if array.dtype.kind == "f":
         array = array.astype(np.float64)  # half precision cannot be held against 2**63
     good = (array >= 1) & (array < 2**63) & (np.floor(array) == array)  # NaN compares as False
     if not good.all():
-        at = int(np.argmin(good.reshape(len(array), -1).all(axis=1)))
+        at = int(np.argmin(good))
         raise checks.value_error("edges", _EDGES_RULE, array[at].tolist(), _EDGES_REMEDY, at=f"bucket {at}")
     return array.astype(np.int64)
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from lengthwise import _random, checks
 from lengthwise._random import Key
-from lengthwise.choices.buckets import EDGES, find_bucket
+from lengthwise.choices.buckets import EDGES, check_edges, check_held, find_bucket
 from lengthwise.choices.columns import small_whole
-from lengthwise.choices.edges import check_edges, check_held
 from lengthwise.choices.parts import shuffle_parts, sort_by_size, sort_parts
 
 # Noise wider than this share of the longest has 2**32 values there: hardly any two sums of length and noise are equal.
@@ -171,15 +170,15 @@ class Windowed:
 class Bucketed:
     """Sequences of similar length share a bucket, in random order; no batch crosses buckets.
 
-    Give one of `size`, `edges` and `buckets`. With two lengths a sequence, a bucket has an edge for each, and `size`
-    goes by their sum.
+    Give one of `size`, `edges` and `buckets`. With two lengths a sequence, `size` goes by their sum; a bucket has an
+    edge for each, and `edges` are given.
 
     Args:
         size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). A remainder makes the bucket of the
             shortest smaller. The paper does not say which; this choice gives the padding that it prints.
         edges: The longest length of each bucket, rising. With several lengths a row for each bucket, as ((20, 30),
             (60, 50)), in any order: of the buckets that are long enough for a sequence, it is in the one of the least
-            sum of edges.
+            sum of edges. If `RandomSteps`, which mixes buckets, pads to them, each must hold the one before.
         buckets: At most this many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A; see
             `optimal_edges`), "uniform" widths, "quantile", or "exponential".
         pad_to_edge: Pad every batch to the edge of its bucket, so that a run has one padded length for each bucket. A
@@ -239,12 +238,18 @@ class Bucketed:
         return Ordered(sequences, boundaries, np.repeat(edges, counts, axis=0) if self.pad_to_edge else None)
 
     def fit(self, sizes: NDArray[np.float64]) -> Bucketed:
-        """Finds the edges of the buckets on `sizes` [n] or [n, dims], so that all portions share them."""
+        """Finds the edges of the buckets on `sizes` [n], so that all portions share them.
+
+        Edges that were given are held against `sizes` [n] or [n, dims].
+        """
         if self.size is not None:
             return self
         if self.edges is not None:
             check_held(sizes, self.edges, drop=self.longer == "drop")
             return self
+        if sizes.ndim == 2:
+            remedy = "Give edges by hand, such as Bucketed(edges=((20, 30), (60, 50)))."
+            raise checks.value_error("buckets", "left out for several lengths a sequence", self.buckets, remedy)
         found = EDGES[self.by](np.ceil(sizes).astype(np.int64), self.buckets or 1)
         return Bucketed(edges=tuple(found.tolist()), pad_to_edge=self.pad_to_edge)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.advice.snippet import write_batching
 from lengthwise.checks import value_error
-from lengthwise.choices.buckets import EDGES, find_bucket
+from lengthwise.choices.buckets import EDGES, find_bucket, one_length
 from lengthwise.cli import cuts, show, source
 from lengthwise.planning.few_shapes import sequences_of, useful_frames
 
@@ -38,12 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the buckets."""
     show.check(arguments)
     lengths, name = source.read(arguments)
+    lengths = one_length(lengths)
     if cuts.is_given(arguments):
         return _run_shapes(arguments, lengths, name)
-    if arguments.plot is not None and lengths.ndim == 2:
-        raise value_error(
-            "plot", "left out for several lengths", arguments.plot, "Draw one of them: FILE:0, for example."
-        )
     by = arguments.edges or "optimal"
     edges = EDGES[by](lengths, arguments.buckets)
     padded = lw.padded_frames(lengths, edges)
@@ -54,9 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
         lw.report.save_chart(lw.report.histogram(lengths, edges=edges), arguments.plot)
     if arguments.json != "-":
         title = f"{show.sentence_of(lengths, name)}\n{_bucket_count(edges)} with {by} edges"
-        to_edges = "its edge" if lengths.ndim == 1 else "the edges of its bucket"
         padding = f"{show.percent(share, 2)} of them padding"
-        note = f"{padded:,} frames when every sequence is padded to {to_edges}, {padding}."
+        note = f"{padded:,} frames when every sequence is padded to its edge, {padding}."
         show.table(("up to", "sequences", "padding"), _rows(lengths, edges), title=title, notes=(note,))
     return 0
 
@@ -94,8 +89,7 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
 
 def _write_code(arguments: argparse.Namespace, shapes: NDArray[np.int64], cut: lw.Cut) -> str:
     """The lines of Python that make such batches."""
-    edges = shapes[:, 1:].tolist() if shapes.shape[1] > 2 else shapes[:, 1].tolist()
-    order = lw.Bucketed(edges=edges, pad_to_edge=True)
+    order = lw.Bucketed(edges=tuple(shapes[:, 1].tolist()), pad_to_edge=True)
     lines = ["import lengthwise as lw", source.write_code(arguments)]
     lines.append(f"batching = {write_batching(lw.Batching(cut=cut, order=order))}")
     return textwrap.indent("\n".join(lines), "    ")
@@ -104,16 +98,12 @@ def _write_code(arguments: argparse.Namespace, shapes: NDArray[np.int64], cut: l
 def _shape_rows(shapes: NDArray[np.int64], counts: NDArray[np.int64], used: NDArray[np.int64]) -> list[tuple[str, ...]]:
     """Returns a row for each shape: how many sequences it holds, in how many batches, and what these pad."""
     batches = -(-counts // shapes[:, 0])
-    computed = batches * shapes[:, 0] * shapes[:, 1:].sum(axis=1)
+    computed = batches * shapes.prod(axis=1)
     padding = [show.percent(share, 2) for share in 1.0 - used / computed]
     return [
-        (f"{rows:,}", _name_edges(edges), f"{count:,}", f"{number:,}", share)
-        for (rows, *edges), count, number, share in zip(shapes.tolist(), counts, batches, padding, strict=True)
+        (f"{rows:,}", f"{edge:,}", f"{count:,}", f"{number:,}", share)
+        for (rows, edge), count, number, share in zip(shapes.tolist(), counts, batches, padding, strict=True)
     ]
-
-
-def _name_edges(edges: Iterable[int]) -> str:
-    return " x ".join(f"{edge:,}" for edge in edges)
 
 
 def _bucket_count(edges: NDArray[np.int64]) -> str:
@@ -124,11 +114,10 @@ def _rows(lengths: NDArray[np.int64], edges: NDArray[np.int64]) -> list[tuple[st
     # Edges (10, 20): the lengths 9, 10 and 11 are in the buckets 0, 0 and 1.
     bucket = find_bucket(lengths, edges)
     counts = np.bincount(bucket, minlength=len(edges))
-    used = np.bincount(bucket, weights=lengths.reshape(len(lengths), -1).sum(axis=1), minlength=len(edges))
-    rows = edges.reshape(len(edges), -1)
+    used = np.bincount(bucket, weights=lengths, minlength=len(edges))
     # A bucket that no sequence is in, as uniform edges may have, shows no share.
-    shares = 1.0 - used / np.maximum(counts * rows.sum(axis=1), 1)
+    shares = 1.0 - used / np.maximum(counts * edges, 1)
     return [
-        (_name_edges(row), f"{count:,}", show.percent(share, 2) if count else "")
-        for row, count, share in zip(rows, counts, shares, strict=True)
+        (f"{edge:,}", f"{count:,}", show.percent(share, 2) if count else "")
+        for edge, count, share in zip(edges, counts, shares, strict=True)
     ]

@@ -63,11 +63,13 @@ def run(arguments: argparse.Namespace) -> int:
     packed = isinstance(cut, lw.Rows)
     # Random steps say something only where a step has several batches.
     default = DEFAULT if world.slots == 1 else DEFAULT.replace("random,", "random,random-steps,")
+    lengths, name = source.read(arguments)
+    if lengths.ndim == 2:  # edges of several lengths are given by hand
+        default = default.replace("optimal:8,", "")
     if packed:
         default = DEFAULT_OF_ROWS if world.slots == 1 else f"{DEFAULT_OF_ROWS},random-steps"
     named = default if arguments.strategies is None else arguments.strategies
     batchings = parse_strategies(named, cut=cut, cost=ATTENTION if packed else None)
-    lengths, name = source.read(arguments)
     plans, rows = {}, []
     with warnings.catch_warnings():
         if arguments.strategies is None:  # nobody asked for these paddings, and the table says what they come to

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _samples, checks
-from lengthwise.choices.boxes import sort_rows
-from lengthwise.choices.buckets import find_bucket
+from lengthwise.choices.buckets import find_bucket, sort_rows
 
 _SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), as planned, and lengths in the order of the dataset."
 _ORDER_REMEDY = "Plan the lengths of this dataset, in its order; give other arrays their length in pad_to."

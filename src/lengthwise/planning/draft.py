@@ -12,8 +12,6 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.boxes import find_boxes
-from lengthwise.choices.chains import nest
 from lengthwise.choices.columns import longest_of, sum_rows
 from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import OversizeError
@@ -89,7 +87,7 @@ def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key
     if edges is not None and row_capacity(batching.cut) is not None:
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
-    needed = round_up(_pad_to_edges(items, ordered, batching, order), length_multiple(batching.cut))
+    needed = round_up(_pad_to_edges(items, ordered, batching), length_multiple(batching.cut))
     if isinstance(batching.deal, RandomSteps) and len(boundaries):
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
@@ -105,17 +103,14 @@ def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key,
     return check_ordered(ordered, *items.shape) if is_custom(batching.order) else ordered
 
 
-def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching, order: Order) -> NDArray[np.int64]:
+def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching) -> NDArray[np.int64]:
     """What each sequence must be padded to, by the edges of the order if there are any: [k, dims]."""
     sequences, _, edges = ordered
-    in_steps = isinstance(batching.deal, RandomSteps)
-    if edges is not None and not in_steps and not is_custom(batching.order):
+    if edges is not None and not is_custom(batching.order):
         return edges.reshape(-1, items.shape[1])  # an edge of ours holds what is padded to it
     needed = items[sequences]
     if edges is None:
         return needed
-    if in_steps:
-        edges = _chain_edges(needed, edges, order)
     # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
     return np.maximum(needed, edges.reshape(needed.shape), out=needed)
 
@@ -146,23 +141,11 @@ def _cut(
     return _Line(sequences.take(kept), needed[kept], np.searchsorted(kept, boundaries)), offsets
 
 
-def _chain_edges(needed: NDArray[np.int64], edges: NDArray[np.int64], order: Order) -> NDArray[np.int64]:
-    """What sequences are padded to where a batch may hold those of several buckets: edges of the order's chain.
-
-    A batch of the buckets (9, 4) and (5, 9) is padded to (9, 9). So both are widened to a chain, and each sequence is
-    padded to the first of it that holds it: no batch has a shape that is not in the chain.
-    """
-    if needed.shape[1] == 1 or not isinstance(order, Bucketed) or order.edges is None:
-        return edges
-    chain = nest(np.array(order.edges, np.int64))
-    return chain[find_boxes(needed, chain)]
-
-
 def _whole_sizes(items: NDArray[np.int64], batching: Batching, order: Order) -> NDArray[Any]:
     """As `sizes_of`, but in whole numbers, for an order of this package; it only reads them."""
     if is_custom(batching.order):
         return sizes_of(items, order)
-    return items if _is_in_boxes(items, order) else sum_rows(items)
+    return items if _has_rows_of_edges(items, order) else sum_rows(items)
 
 
 def mean_cost(items: NDArray[np.int64], cost: Cost) -> float:
@@ -172,10 +155,10 @@ def mean_cost(items: NDArray[np.int64], cost: Cost) -> float:
 
 def sizes_of(items: NDArray[np.int64], order: Order) -> NDArray[np.float64]:
     """What an order is given of `items` [n, dims]: their sum; all their lengths, if it has edges for each."""
-    return (items if _is_in_boxes(items, order) else sum_rows(items)).astype(np.float64)
+    return (items if _has_rows_of_edges(items, order) else sum_rows(items)).astype(np.float64)
 
 
-def _is_in_boxes(items: NDArray[np.int64], order: Order) -> bool:
+def _has_rows_of_edges(items: NDArray[np.int64], order: Order) -> bool:
     """Whether the order has an edge for each of several lengths."""
     return isinstance(order, Bucketed) and order.size is None and items.shape[1] > 1
 

@@ -17,9 +17,6 @@ from numpy.typing import NDArray
 
 from lengthwise.choices.bands import count_bands
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.boxes import sort_rows
-from lengthwise.choices.buckets import EDGES, optimal_edges, padded_frames
-from lengthwise.choices.chains import nest, optimal_chain
 from lengthwise.choices.cut import Cut, FixedSize, OversizeError
 from lengthwise.choices.deal import Balanced, Deal, RandomSteps, Stratified
 from lengthwise.choices.multiples import length_multiple, round_up
@@ -143,22 +140,20 @@ def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands
     order, giants = batching.order, kinds.ordered & ~kinds.fitted
     if finds_noise(order) and kinds.fitted.any():
         return _fit_noise(data, kinds, batching, order, portions, bands, places)
-    if isinstance(order, Bucketed) and (order.buckets or 1) > 1 and giants.any() and kinds.fitted.any():
-        within, longest = data.items[kinds.fitted], data.items[giants].max(axis=0)
-        return Fit(_fit_below(longest, within, batching, order))
+    one_length = data.items.shape[1] == 1
+    if isinstance(order, Bucketed) and one_length and (order.buckets or 1) > 1 and giants.any() and kinds.fitted.any():
+        return Fit(_fit_below(int(data.items[giants].max()), data.items[kinds.fitted], batching, order))
     return Fit(_fit_to_lengths(data.items[kinds.ordered], batching))
 
 
-def _fit_below(longest: NDArray[np.int64], items: NDArray[np.int64], batching: Batching, order: Bucketed) -> Order:
-    """Buckets fitted to `items`, the last of them kept for what is over the budget by itself, up to `longest` [dims].
+def _fit_below(longest: int, items: NDArray[np.int64], batching: Batching, order: Bucketed) -> Order:
+    """Buckets fitted to `items`, the last of them kept for what is over the budget by itself, up to the `longest`.
 
     Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
     """
     fewer = replace(order, buckets=(order.buckets or 1) - 1)
-    fitted = _fit_to_lengths(items, replace(batching, order=fewer))
-    rows = np.array(getattr(fitted, "edges", None) or ()).reshape(-1, items.shape[1])
-    edges = sort_rows(np.concatenate([rows, longest[None]]))
-    return Bucketed(edges=tuple(edges.tolist()), pad_to_edge=order.pad_to_edge)
+    edges = getattr(_fit_to_lengths(items, replace(batching, order=fewer)), "edges", ())
+    return replace(order, buckets=None, by="optimal", edges=tuple(sorted({*edges, longest})))
 
 
 def _fit_noise(
@@ -194,15 +189,4 @@ def _fit_to_lengths(items: NDArray[np.int64], batching: Batching) -> Order:
     if isinstance(batching.order, Bucketed) and batching.order.edges is None:
         # Its edges are to be lengths that batches are padded to.
         items = round_up(items, length_multiple(batching.cut)).astype(np.int64, copy=False)
-        if items.shape[1] > 1 and batching.order.pad_to_edge and isinstance(batching.deal, RandomSteps):
-            return _fit_chain(items, batching.order)
     return fit(sizes_of(items, batching.order))
-
-
-def _fit_chain(items: NDArray[np.int64], order: Bucketed) -> Order:
-    """Buckets for steps that mix them: the chain that pads least, or that of the other edges."""
-    buckets = order.buckets or 1
-    rows = EDGES[order.by](items, buckets)
-    chains = [nest(rows), *([optimal_chain(items, buckets, optimal_edges)] if order.by == "optimal" else [])]
-    chain = min(chains, key=lambda chain: padded_frames(items, chain))
-    return Bucketed(edges=tuple(map(tuple, chain.tolist())), pad_to_edge=True)

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching, check_batching
-from lengthwise.choices.boxes import sort_rows
-from lengthwise.choices.buckets import find_bucket
+from lengthwise.choices.buckets import find_bucket, sort_rows
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced, RandomSteps
-from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple
+from lengthwise.choices.multiples import count_multiple, fill_up
 from lengthwise.choices.order import Bucketed
 from lengthwise.planning import make_plan
 
@@ -37,8 +36,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
 
     Returns:
         [k, 2] int64: rows and padded length, one for each bucket that any batch comes from, padded lengths rising.
-        With several lengths [k, 1 + dims]: rows, and a padded length for each, rising by their sum. `RandomSteps` puts
-        sequences of several buckets into a batch. There the buckets are widened until each holds those before it.
+        With several lengths [k, 1 + dims]: rows, and a padded length for each, rising by their sum.
         Every batch of every plan is padded to one of these lengths and has at most that many rows, also under
         `DynamicSize(rule="paper")`, which overshoots its capacity, and `Budget(oversize="alone")`. A cut of your own
         must not make larger batches of fewer sequences.
@@ -78,8 +76,6 @@ def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64
     padded_lengths = np.unique(plan.padded_lengths, axis=0)
     if not len(padded_lengths):
         return np.empty((0, 1 + padded_lengths.shape[1]), np.int64)
-    if padded_lengths.shape[1] > 1:
-        padded_lengths = _chain_of_steps(lengths, batching)
     if isinstance(cut, FixedSize) and getattr(batching.deal, "even", True):
         # No batch costs more than so many of the longest.
         cut = DynamicSize(cut.batch_size, multiple_of=cut.multiple_of)
@@ -88,13 +84,3 @@ def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64
     rows = cut.batch_sizes(padded_lengths, cost=batching.cost, longest=padded_lengths[-1])
     most = fill_up(np.array([plan.count]), count_multiple(cut))
     return np.column_stack([np.minimum(rows, most).astype(np.int64), padded_lengths])
-
-
-def _chain_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
-    """What the sequences of a step are padded to: the lengths of a plan in which each stands alone."""
-    cut = batching.cut
-    alone = dataclasses.replace(cut, max_sequences=1) if isinstance(cut, Budget) else FixedSize(1)
-    if not isinstance(cut, Budget):
-        alone = dataclasses.replace(alone, multiple_of=length_multiple(cut))
-    plan = make_plan(lengths, dataclasses.replace(batching, cut=alone, deal=RandomSteps(tail="repeat")))
-    return sort_rows(plan.padded_lengths)
