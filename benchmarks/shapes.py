@@ -20,7 +20,6 @@ from steps import data
 from tqdm import tqdm
 
 import lengthwise as lw
-from lengthwise.planning.few_shapes import cost_of_edges
 
 SHAPES = (1, 2, 4, 8, 16, 32)
 BUDGETS = {"long-tailed": 20_000, "LJSpeech": 12_800}  # padded frames
@@ -74,6 +73,15 @@ def shape_rows(lengths: NDArray[np.int64], cut: lw.Cut, others: dict[str, Edges]
         shares = [1.0 - useful / cost_of_edges(lengths, edges(lengths, count), cut) for count in SHAPES]
         rows.append({"way": way, "padding": shares})
     return rows
+
+
+def cost_of_edges(lengths: NDArray[np.int64], edges: ArrayLike, cut: lw.Budget) -> float:
+    """The frames of an epoch by shapes of these padded lengths, each batch as its full shape."""
+    edges = np.unique(-(-np.asarray(edges) // cut.multiple_of) * cut.multiple_of)
+    edges, counts = np.unique(edges[np.searchsorted(edges, lengths)], return_counts=True)
+    filled = -(-counts // cut.count_multiple_of) * cut.count_multiple_of
+    rows = np.minimum(cut.batch_sizes(edges[:, None], cost=lw.Padded(), longest=edges[-1:]).astype(np.int64), filled)
+    return float((-(-counts // rows) * rows * edges).sum())
 
 
 def multiple_rows(lengths: NDArray[np.int64], budget: int) -> list[dict[str, Any]]:

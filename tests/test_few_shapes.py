@@ -89,13 +89,6 @@ def test_plans_by_these_shapes_compute_what_was_minimised(cut, shapes):
     rows = found[np.searchsorted(found[:, 1], plan.padded_lengths[:, 0]), 0]
     assert (plan.batch_sizes <= rows).all()
     assert float(rows @ plan.padded_lengths[:, 0]) == lw.shape_costs(LENGTHS, shapes, cut)[-1]
-    assert few_shapes.cost_of_edges(LENGTHS, found[:, 1], cut) == lw.shape_costs(LENGTHS, shapes, cut)[-1]
-
-
-def test_never_dearer_than_the_edges_that_pad_least():
-    for cut, shapes in itertools.product(CUTS, (2, 6, 16)):
-        edges = lw.optimal_edges(LENGTHS, shapes)
-        assert lw.shape_costs(LENGTHS, shapes, cut)[-1] <= few_shapes.cost_of_edges(LENGTHS, edges, cut)
 
 
 def test_costs_never_rise_and_are_as_many_as_asked():

@@ -122,9 +122,10 @@ def test_shapes_by_hand(run, tmp_path):
 
 
 def test_any_option_of_batches_asks_for_shapes(run, pairs):
-    found = run("buckets", pairs, "--buckets", 2, "--multiple-of", 8, "--json", "-").json
-    assert found["shapes"] == lw.optimal_shapes(lw.read_lengths(pairs), 2, lw.FixedSize(16, multiple_of=8)).tolist()
-    assert "`rows` must be given with --pack, but is 4." in run("buckets", pairs, "--buckets", 2, "--rows", 4).err
+    sources = f"{pairs}:0"
+    found = run("buckets", sources, "--buckets", 2, "--multiple-of", 8, "--json", "-").json
+    assert found["shapes"] == lw.optimal_shapes(lw.read_lengths(pairs)[:, 0], 2, lw.FixedSize(16, multiple_of=8)).tolist()
+    assert "`rows` must be given with --pack, but is 4." in run("buckets", sources, "--buckets", 2, "--rows", 4).err
 
 
 def test_shapes_of_multiples_are_those_of_the_library(run, tmp_path):

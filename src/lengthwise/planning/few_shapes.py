@@ -137,21 +137,6 @@ def _best_costs(candidates: _Candidates, most: int) -> NDArray[np.float64]:
     return best
 
 
-def cost_of_edges(lengths: ArrayLike, edges: ArrayLike, cut: Cut, *, cost: Cost | None = None) -> float:
-    """What the batches of an epoch cost by shapes of these padded lengths, [k], each as its full shape.
-
-    >>> import lengthwise as lw
-    >>> cost_of_edges([1, 1, 1, 1, 2, 9, 9], [2, 9], lw.Budget(18))
-    28.0
-    """
-    edges = distinct(round_up(np.asarray(edges, np.int64), length_multiple(cut)))
-    needed = edges[np.searchsorted(edges, round_up(_read_lengths(lengths), length_multiple(cut)))]
-    needed = needed[_is_kept(needed, cut, cost or Padded())]
-    candidates = _candidates_of(needed, distinct(needed), cut, cost or Padded())
-    below = [0, *candidates.reached[:-1].tolist()]
-    return float(sum(candidates.price(place, np.array([count]))[0] for place, count in enumerate(below)))
-
-
 def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candidates:
     array, cost = _read_lengths(lengths), Padded() if cost is None else cost
     check_choice("cut", cut)
@@ -166,11 +151,6 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
     values = distinct(padded)
     if len(values) > _MOST_LENGTHS:
         values = optimal_edges(padded, _MOST_LENGTHS)
-    return _candidates_of(padded, values, cut, cost)
-
-
-def _candidates_of(padded: NDArray[np.int64], values: NDArray[np.int64], cut: Cut, cost: Cost) -> _Candidates:
-    """Shapes padded to these `values`, for sequences of the padded lengths [n]."""
     reached = np.searchsorted(np.sort(padded), values, side="right")
     rows = cut.batch_sizes(values[:, None], cost=cost, longest=values[-1:])
     return _Candidates(values, reached, np.clip(rows, 1, 2**40).astype(np.int64), count_multiple(cut), cost)
@@ -198,6 +178,7 @@ def sequences_of(
 
 def useful_frames(lengths: NDArray[np.int64], cut: Cut) -> int:
     """The frames of the sequences that the cut keeps, which is all but what it drops."""
+    lengths = one_length(lengths)
     return int(lengths[_is_kept(round_up(lengths, length_multiple(cut)), cut, Padded())].sum())
 
 

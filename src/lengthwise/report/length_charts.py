@@ -84,7 +84,7 @@ def shapes(lengths: ArrayLike, cut: Cut, *, most: int = 32) -> Any:
     """Draws the share of padding by the best 1, 2, ... padded shapes.
 
     Args:
-        lengths: [n] or [n, dims].
+        lengths: [n].
         cut: What a batch holds: `Budget(20_000)`, `FixedSize(16)`.
         most: The most shapes that are drawn.
 
