@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.measures.rate_distortion import (
+from lengthwise.measures.limit import (
     Levels,
     group_levels,
     information_of_flows,
@@ -103,7 +103,7 @@ def blahut_arimoto(masses, decay, rounds):
 @pytest.mark.parametrize("name", ["speech", "long-tailed"])
 def test_the_flows_are_what_blahut_and_arimoto_find(name, beta):
     levels = group_levels(lw.example_lengths(name).astype(np.float64), 60)
-    sizes, masses, _ = levels
+    sizes, masses = levels
     flows = least_flows(levels, beta)
     gaps = sizes[None, :] - sizes[:, None]
     decay = np.where(gaps >= 0, np.exp(-beta * np.maximum(gaps, 0)), 0.0)
@@ -134,7 +134,7 @@ def information_by_definition(masses, flows):
 def test_the_information_of_flows_is_that_of_their_law_and_none_is_less(count, seed):
     chance = np.random.default_rng(seed)
     sizes, masses = np.cumsum(chance.uniform(1, 9, count)), chance.dirichlet(np.ones(count))
-    levels, beta = Levels(sizes, masses, 1000), float(np.exp(chance.uniform(-5, 1)))
+    levels, beta = Levels(sizes, masses), float(np.exp(chance.uniform(-5, 1)))
     best = least_flows(levels, beta)
     assert information_of_flows(levels, best) == pytest.approx(information_by_definition(masses, best), abs=1e-12)
     height = information_of_flows(levels, best) + beta * padding_of_flows(levels, best)

@@ -2,5 +2,5 @@
 
 metrics          what a plan is worth, `Measures`; mixing says how little its batches, steps and rows tell of lengths
 epochs, pooled   what is measured, plans or the batches of any sampler; several epochs as one
-limit            the most mixing that there can be; rate_distortion finds it
+limit            the most mixing that there can be
 """
