@@ -56,14 +56,6 @@ def cost_of(rows, cost, multiple=1):
     return float(cost(np.array([count]), np.array(rows).max(axis=0)[None])[0])
 
 
-def test_sequences_are_moved_some_steps_at_once(monkeypatch):
-    batching = lw.Batching(cut=lw.Budget(20_000), order=lw.Shuffled(), deal=lw.RandomSteps())
-    plan = lw.make_plan(LONG_TAILED, batching, world_size=8)
-    for at_once in (1, 7, len(LONG_TAILED) - 1):
-        monkeypatch.setattr("lengthwise.planning.steps._MOVED", at_once)
-        assert lw.make_plan(LONG_TAILED, batching, world_size=8).fingerprint() == plan.fingerprint()
-
-
 def test_steps_by_hand():
     # Two batches of at most 20: 9, 2, 5, 4, 3 and 8 fit, as 9 x 2 and 5 x 4. With 7 they would need a third.
     assert by_steps([9, 2, 5, 4, 3, 8, 7, 1], lw.Budget(20), 2) == [[[0, 5], [2, 3, 4, 1]], [[6], [7]]]

@@ -261,7 +261,7 @@ def costs_of_rows(
         cost = replace(cost, per_batch=0.0, per_length=0.0)
     # `bincount` adds one after the other, and so rounds alike everywhere.
     batch_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    sums = np.bincount(batch_of, costs_alone(cost, lengths), minlength=len(offsets) - 1)
+    sums = np.bincount(batch_of, costs_alone(cost, lengths), minlength=len(offsets) - 1).astype(np.float64, copy=False)
     check_finite(sums + once)
     return sums + once
 
