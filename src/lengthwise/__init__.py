@@ -18,6 +18,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lengthwise._random import Key
+from lengthwise.advice.answer import Advice
+from lengthwise.advice.search import advise
+from lengthwise.advice.step_cost import StepCost
+from lengthwise.advice.step_timing import measure_step
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges
@@ -38,6 +42,7 @@ from lengthwise.choices.order import (
 )
 from lengthwise.choices.rows import Rows
 from lengthwise.choices.world import World
+from lengthwise.engines import write_lengths
 from lengthwise.lengths import (
     as_lengths,
     audio_files,
@@ -46,9 +51,11 @@ from lengthwise.lengths import (
     fingerprint,
     read_lengths,
 )
+from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures, measure
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
+from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
 from lengthwise.planning.loss import learning_rate_scales, loss_scales
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.shapes import batch_shapes
@@ -59,27 +66,10 @@ if TYPE_CHECKING:
     from lengthwise import jax as jax
     from lengthwise import report as report
     from lengthwise import torch as torch
-    from lengthwise.advice.answer import Advice
-    from lengthwise.advice.search import advise
-    from lengthwise.advice.step_cost import StepCost
-    from lengthwise.advice.step_timing import measure_step
-    from lengthwise.engines import write_lengths
-    from lengthwise.measures.limit import mixing_limit
-    from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
 
 __version__ = "0.1.0"
 
 _DOORS = ("jax", "report", "torch")
-_LATE = {  # what few programs use, imported on first use: a quarter of the time that all of it takes
-    "advice.answer": ("Advice",),
-    "advice.search": ("advise",),
-    "advice.step_cost": ("StepCost",),
-    "advice.step_timing": ("measure_step",),
-    "engines": ("write_lengths",),
-    "measures.limit": ("mixing_limit",),
-    "planning.few_shapes": ("optimal_shapes", "shape_costs"),
-}
-_HOMES = {name: module for module, names in _LATE.items() for name in names}
 
 __all__ = [
     "Advice",
@@ -154,15 +144,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported on first use: `lw.torch`, `lw.jax` and `lw.report`, and a few functions and classes.
+    """Imports `lw.torch`, `lw.jax` and `lw.report` on first use.
 
     Raises:
         AttributeError: There is no such name, or what it stands on is not installed; `hasattr` is then False.
     """
-    if name in _HOMES:
-        found = getattr(importlib.import_module(f"lengthwise.{_HOMES[name]}"), name)
-        globals()[name] = found  # so that it is looked up here once
-        return found
     if name not in _DOORS:
         raise AttributeError(f"module 'lengthwise' has no attribute {name!r}")
     try:
