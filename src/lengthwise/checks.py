@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import sys
 import warnings
 from collections.abc import Mapping
@@ -28,6 +29,24 @@ def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") 
     """
     place = f" at {at}" if at else ""
     return make_visible(f"`{name}` must be {rule}, but is {show_value(value)}{place}. {remedy}")
+
+
+def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str:
+    """Writes the sentence about a file or a folder, whose path is never cut short.
+
+    >>> source_sentence("a .npy file", "a.npy", "Write it anew.")
+    "`source` must be a .npy file, but is 'a.npy'. Write it anew."
+    """
+    return make_visible(f"`source` must be {rule}, but is '{os.fspath(path)}'. {remedy}")
+
+
+def brief(error: BaseException, most: int = 160) -> str:
+    """What an error says, in one line of at most so many characters, without a full stop at its end."""
+    return " ".join(str(error).split())[:most].rstrip(".")
+
+
+def source_error(rule: str, path: str | os.PathLike[str], remedy: str) -> ValueError:
+    return ValueError(source_sentence(rule, path, remedy))
 
 
 def make_visible(text: str, *, lines: bool = False) -> str:

@@ -63,6 +63,16 @@ def test_all_turns_are_counted(write, column):
     assert lw.read_lengths(write(CHAT), column=column, count="words").tolist() == WORDS
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.arrow"])
+def test_turns_of_large_data_sets_are_counted_too(tmp_path, name):
+    WRITERS[name](tmp_path / name, CHAT)
+    for column in ("x", "x.*.content"):
+        file = lw.write_lengths(tmp_path / name, tmp_path / f"{len(column)}.npy", column=column, count="words")
+        assert file.lengths.tolist() == WORDS
+    with pytest.raises(ValueError, match=r"^`x` must be a list of single items, .* Count the texts in it: "):
+        lw.write_lengths(tmp_path / name, tmp_path / "refused.npy", column="x")
+
+
 def test_chats_as_sharegpt_writes_them(write):
     path = write(SHARE)
     assert lw.read_lengths(path, column="x", count="words").tolist() == WORDS

@@ -73,6 +73,15 @@ def test_of_several_columns_the_shift_is_for_the_one_in_a_unit_of_time(tmp_path)
     assert lengths.tolist() == [[30, 7], [96, 8]]
 
 
+def test_lengths_of_large_data_sets_ask_too(tmp_path):
+    (tmp_path / "a.csv").write_text("duration_ms\n1500\n48\n")
+    source, out = tmp_path / "a.csv", tmp_path / "lengths.npy"
+    for options, message in ({"frame_shift": 0.01}, "in milliseconds, as "), ({}, "given, because "):
+        with pytest.raises(ValueError, match=f"^`frame_shift` must be {message}duration_ms is"):
+            lw.write_lengths(source, out, column="duration_ms", **options)
+    assert lw.write_lengths(source, out, column="duration_ms", frame_shift=10).lengths.tolist() == [150, 5]
+
+
 def test_the_command_line_asks_too(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("duration_ms\n1500\n48\n")
     assert main(["inspect", f"{tmp_path / 'a.csv'}:duration_ms", "--frame-shift", "0.01"]) == 2

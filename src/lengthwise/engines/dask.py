@@ -8,10 +8,9 @@ from typing import Any
 from dask.base import compute
 from dask.delayed import delayed
 
-from lengthwise.checks import value_error
+from lengthwise.checks import brief, source_error, value_error
 from lengthwise.engines.rule import Block, Rule
 from lengthwise.lengths.arrow import load_pyarrow
-from lengthwise.lengths.sources import brief, source_error
 
 _TOGETHER = 128  # partitions that are computed at once, so that the lengths that wait here stay few
 

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from lengthwise.checks import sentence, type_error
+from lengthwise.checks import brief, sentence, source_error, source_sentence, type_error
 from lengthwise.engines.rule import Block, Rule
 from lengthwise.lengths.arrow import load_pyarrow, open_batches, open_parquet, row_place
 from lengthwise.lengths.columns import Column, read_cells
 from lengthwise.lengths.manifests import column_of_cells, iterate_records, pick_cells
 from lengthwise.lengths.rules import Place
-from lengthwise.lengths.sources import brief, source_error, source_sentence
 from lengthwise.lengths.tables import choose_names, iterate_table
 
 _FORMATS = {"parquet": "parquet", "pq": "parquet", "arrow": "arrow", "feather": "arrow", "csv": "table", "tsv": "table"}

@@ -20,16 +20,12 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
 from lengthwise.lengths.arrow import column_of_array, decode_array, take_field, top_of
-from lengthwise.lengths.columns import MOST_SECONDS, Column, check_counted, missing_column
+from lengthwise.lengths.columns import MOST_SECONDS, Column, check_counted, choose_shifts, missing_column
 from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.rules import Place, broken_rule, check_dims, exact_bits, is_length, round_frames
 from lengthwise.lengths.units import (
     SECONDS_NAMES,
     last_part,
-    refuse_times,
-    shifts_in_samples,
-    shifts_in_seconds,
-    takes_shift,
     unit_of,
 )
 
@@ -115,7 +111,7 @@ class Rule:
         """Makes a block of columns and the rows that they have values of."""
         count = len(columns[0][0]) if count is None else count
         check_counted((column.kind == "texts" or not rows for rows, column in columns), self.count)
-        shifts = self._choose_shifts([column for _, column in columns])
+        shifts = choose_shifts([column for _, column in columns], self.frame_shift, self.sample_rate, by_type=True)
         lengths = np.ones((count, len(columns)), dtype=np.int64)
         reasons: dict[int, str] = {}
         # Backwards, so that the first column says why a row is bad.
@@ -134,25 +130,6 @@ class Rule:
             for (_, column), shift in zip(columns, shifts, strict=True)
         ]
         return Block(lengths[:, 0] if len(columns) == 1 else lengths, dict(sorted(reasons.items())), tuple(kinds))
-
-    def _choose_shifts(self, columns: list[Column]) -> list[float | None]:
-        """Finds what each column is divided by, as `read_lengths` does, but by its type alone.
-
-        A type is most often the same in every batch. A column that has fractions may have none in the first batch.
-        """
-        if self.frame_shift is None:
-            for column in columns:
-                refuse_times(column.name, column.unit)
-            return [None] * len(columns)
-        names = [column.name for column in columns]
-        if self.sample_rate is not None:
-            return shifts_in_samples(names, [column.unit for column in columns], self.frame_shift, self.sample_rate)
-        alone = len(columns) == 1
-        timed = [
-            takes_shift(column.name, column.unit, alone=alone, fractions=column.values.dtype.kind == "f")
-            for column in columns
-        ]
-        return shifts_in_seconds(names, timed, self.frame_shift)
 
     def _check_values(self, column: Column, shift: float | None) -> tuple[NDArray[np.int64], dict[int, str]]:
         """Returns lengths where the numbers are lengths or durations, and a reason for every other number."""

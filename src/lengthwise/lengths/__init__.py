@@ -2,7 +2,7 @@
 
 rules, arrays                     what a length may be; lengths in memory
 files                             chooses the reader: arrays, text, tables, manifests, arrow, audio
-columns, units, counts, sources   what all readers return, and how that becomes lengths; texts; errors about a file
+columns, units, counts            what all readers return, and how that becomes lengths; units; texts
 mapped                            a file of lengths too many to read
 description, examples             what lengths look like, and some to try things on
 """

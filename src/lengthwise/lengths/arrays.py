@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import sentence, type_error, value_error
+from lengthwise.checks import sentence, source_error, type_error, value_error
 from lengthwise.lengths.columns import Column, choose_columns, choose_dimensions
 from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole_lengths
-from lengthwise.lengths.sources import source_error
 
 _COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import sentence
+from lengthwise.checks import brief, sentence, source_error
 from lengthwise.lengths.columns import (
     Column,
     Kind,
@@ -28,7 +28,6 @@ from lengthwise.lengths.columns import (
 )
 from lengthwise.lengths.counts import TextCount, are_sentences, count_items, turn_field
 from lengthwise.lengths.rules import Place
-from lengthwise.lengths.sources import brief, source_error
 
 _BUFFER = 2**22  # bytes of a Parquet file that are asked of a disk or a store at once, for each column
 

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import files
-from lengthwise.checks import sentence, value_error, warn
+from lengthwise.checks import sentence, source_error, value_error, warn
 from lengthwise.lengths.columns import Column
-from lengthwise.lengths.sources import source_error
 from lengthwise.lengths.text import KALDI_FILES
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")

@@ -80,23 +80,37 @@ def to_lengths(
             in another unit than its column; `sample_rate` without samples.
     """
     check_dims(len(columns))
-    names = [column.name for column in columns]
-    if sample_rate is not None:
-        shifts = shifts_in_samples(names, [*map(_unit_seen, columns)], frame_shift, sample_rate)
-    elif frame_shift is not None:
-        alone = len(columns) == 1
-        timed = [
-            takes_shift(column.name, column.unit, alone=alone, fractions=has_fractions(column.values))
-            for column in columns
-        ]
-        shifts = shifts_in_seconds(names, timed, frame_shift)
-    else:
-        for column in columns:
-            refuse_times(column.name, column.unit)
-        shifts = [None] * len(columns)
+    shifts = choose_shifts(columns, frame_shift, sample_rate)
     parts = [_column_lengths(column, shift) for column, shift in zip(columns, shifts, strict=True)]
     # One length a sequence is [n] and never [n, 1], whatever it was read from.
     return freeze(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
+
+
+def choose_shifts(
+    columns: Sequence[Column], frame_shift: float | None, sample_rate: float | None, *, by_type: bool = False
+) -> list[float | None]:
+    """Finds what each column is divided by; see `to_lengths`.
+
+    Args:
+        columns: All columns of one source.
+        frame_shift: As in `read_lengths`.
+        sample_rate: As in `read_lengths`.
+        by_type: Whether the columns are a batch of longer ones. Then floats are fractions, whatever they are.
+    """
+    if frame_shift is None:
+        for column in columns:
+            refuse_times(column.name, column.unit)
+    names = [column.name for column in columns]
+    if sample_rate is not None:
+        units: list[Unit] = [column.unit if by_type else _unit_seen(column) for column in columns]
+        return shifts_in_samples(names, units, frame_shift, sample_rate)
+    if frame_shift is None:
+        return [None] * len(columns)
+    timed = []
+    for column in columns:
+        fractions = column.values.dtype.kind == "f" if by_type else has_fractions(column.values)
+        timed.append(takes_shift(column.name, column.unit, alone=len(columns) == 1, fractions=fractions))
+    return shifts_in_seconds(names, timed, frame_shift)
 
 
 def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int64]:

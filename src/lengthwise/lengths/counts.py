@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import check_choice, sentence, type_error, value_error
+from lengthwise.checks import brief, check_choice, sentence, type_error, value_error
 from lengthwise.lengths.rules import Place
-from lengthwise.lengths.sources import brief
 
 COUNTS = ("characters", "words", "tokens")
 COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'

@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import check_number, check_text, value_error
+from lengthwise.checks import check_number, check_text, source_error, source_sentence, value_error
 from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
 from lengthwise.lengths.arrow import is_saved_dataset, read_arrow, read_parquet, read_saved_dataset
 from lengthwise.lengths.audio import AUDIO_SUFFIXES, has_audio, read_audio_folder
 from lengthwise.lengths.columns import Column, check_counted, to_lengths
 from lengthwise.lengths.counts import TextCount, check_count
 from lengthwise.lengths.manifests import read_manifest
-from lengthwise.lengths.sources import source_error, source_sentence
 from lengthwise.lengths.tables import read_table
 from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain
 

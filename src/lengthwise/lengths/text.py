@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from lengthwise.checks import value_error
+from lengthwise.checks import brief, source_error, value_error
 from lengthwise.lengths.columns import Column, Unit, choose_dimensions, parse_numbers
 from lengthwise.lengths.rules import Place
-from lengthwise.lengths.sources import brief, source_error
 
 # Kaldi names the file, not the column. reco2dur and reco2num_frames are the same for whole recordings.
 _KALDI_UNITS: dict[str, Unit] = {
