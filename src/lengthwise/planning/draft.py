@@ -99,7 +99,8 @@ def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key,
     """What the order gives; checked, where it is the user's own."""
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     in_bands = bands and not isinstance(batching.deal, RandomSteps)
-    ordered = order(line_up(items, bands) if in_bands else _whole_sizes(items, batching, order), key)
+    sizes: Any = line_up(items, bands) if in_bands else _whole_sizes(items, batching, order)
+    ordered = order(sizes, key)
     return check_ordered(ordered, *items.shape) if is_custom(batching.order) else ordered
 
 
