@@ -124,7 +124,8 @@ def test_shapes_by_hand(run, tmp_path):
 def test_any_option_of_batches_asks_for_shapes(run, pairs):
     sources = f"{pairs}:0"
     found = run("buckets", sources, "--buckets", 2, "--multiple-of", 8, "--json", "-").json
-    assert found["shapes"] == lw.optimal_shapes(lw.read_lengths(pairs)[:, 0], 2, lw.FixedSize(16, multiple_of=8)).tolist()
+    shapes = lw.optimal_shapes(lw.read_lengths(pairs)[:, 0], 2, lw.FixedSize(16, multiple_of=8))
+    assert found["shapes"] == shapes.tolist()
     assert "`rows` must be given with --pack, but is 4." in run("buckets", sources, "--buckets", 2, "--rows", 4).err
 
 
