@@ -129,3 +129,21 @@ def test_the_next_epoch_is_whole_again_on_the_new_ranks():
     third.set_epoch(3)
     assert list(second.ranks[1]) == list(third)
     assert (third.start, len(third)) == (0, len(second.ranks[1]))
+
+
+@pytest.mark.filterwarnings("ignore:`batches left` must be at least 1")
+@pytest.mark.parametrize("make", [lw.torch.BatchSampler, lw.torch.WindowSampler])
+@pytest.mark.parametrize(("world_size", "left"), [(1, 2), (2, 1), (3, 0), (4, 0)])
+def test_a_tail_that_drops_leaves_nothing_to_more_ranks_near_the_end(make, world_size, left):
+    """Of 8 batches 6 are taken. Of the 2 that are left, 3 ranks make no step: the epoch is at its end."""
+    batching = lw.Batching(cut=lw.FixedSize(2), deal=lw.Balanced(tail="drop"))
+    state = make([5] * 16, batching, rank=0, world_size=1).state_dict(delivered=6)
+    for rank in range(world_size):
+        sampler = make([5] * 16, batching, rank=rank, world_size=world_size)
+        sampler.load_state_dict(state)
+        assert len(list(sampler)) == left
+        again = make([5] * 16, batching, rank=rank, world_size=world_size)
+        again.load_state_dict(sampler.state_dict())
+        assert not list(again)
+        again.set_epoch(1)
+        assert len(list(again)) == 8 // world_size
