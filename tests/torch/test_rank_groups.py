@@ -174,7 +174,7 @@ def test_what_is_no_group_of_this_rank_is_refused(ranks, case, told):
 @pytest.mark.processes
 def test_a_pickled_stream_of_several_ranks_has_nobody_to_talk_to(ranks):
     for rank in ranks:
-        assert rank["copies"][1].startswith("`world_size` must be the same until the pass has ended, but is 2. ")
+        assert rank["copies"][1].startswith("`world_size` must be that of the ranks that meet, in all of a pass, but is 2. ")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def leave_within_a_pass(rank, folder):
     next(batches)
     distributed.destroy_process_group()
     with pytest.raises(
-        ValueError, match=r"^`world_size` must be the same until the pass has ended, but is 1\. Let the"
+        ValueError, match=r"^`world_size` must be that of the ranks that meet, in all of a pass, but is 1\. Let the"
     ):
         list(batches)
 

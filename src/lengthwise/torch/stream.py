@@ -324,7 +324,8 @@ class StreamBatches:
             check_alike(told[0].place, each.place, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")
         starts = {number: start for each in told for number, start in each.starts.items()}
         if sum(len(each.starts) for each in told) != len(self._shards):
-            rule, remedy = "the same until the pass has ended", "Let the loop end before torch.distributed does."
+            rule = "that of the ranks that meet, in all of a pass"
+            remedy = "Let the loop end before torch.distributed does; a copy of a stream has no group, so make it anew."
             raise checks.value_error("world_size", rule, self._own_rank.world_size, remedy)
         in_order = tuple(starts[number] for number in sorted(starts))
         return read.samples, _join(told), in_order
