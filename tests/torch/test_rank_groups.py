@@ -174,7 +174,8 @@ def test_what_is_no_group_of_this_rank_is_refused(ranks, case, told):
 @pytest.mark.processes
 def test_a_pickled_stream_of_several_ranks_has_nobody_to_talk_to(ranks):
     for rank in ranks:
-        assert rank["copies"][1].startswith("`world_size` must be that of the ranks that meet, in all of a pass, but is 2. ")
+        refusal = rank["copies"][1]
+        assert refusal.startswith("`world_size` must be that of the ranks that meet, in all of a pass, but is 2. ")
 
 
 @pytest.mark.parametrize(
