@@ -26,7 +26,6 @@ WITHIN = {
         *(
             "__init__",
             "columns",
-            "parts",
             "cost",
             "chunk",
             "buckets",

@@ -3,7 +3,7 @@
 chunk       sequences taken apart, before all else
 order       in which order sequences are cut
             buckets                           edges of buckets: found of one length, given of several
-            bands, parts                      several lengths in a line; parts of an order, each sorted by itself
+            bands                             several lengths in a line
 cut         which neighbours share a batch, and what that costs: cost, multiples
             greedy                            batches filled in order
             rows                              whole sequences packed into rows

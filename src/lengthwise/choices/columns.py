@@ -7,18 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_FOLDED = 2**11  # rows
-
 
 def longest_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the largest of each column of `rows` [n, dims], 0 where there are no rows: [dims]."""
-    longest = rows
-    if rows.shape[1] > 1 and len(rows) >= _FOLDED and rows.flags.c_contiguous:
-        # NumPy is quick where numbers lie side by side: so many rows are looked at as one.
-        whole = len(rows) // _FOLDED * _FOLDED
-        folded = rows[:whole].reshape(-1, _FOLDED * rows.shape[1]).max(axis=0)
-        longest = np.concatenate([folded.reshape(_FOLDED, -1), rows[whole:]])
-    return np.array([column.max(initial=0) for column in longest.T], np.int64)
+    return np.array([column.max(initial=0) for column in rows.T], np.int64)
 
 
 def sum_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:

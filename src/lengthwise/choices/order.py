@@ -16,11 +16,10 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _random, checks
+from lengthwise import _kernels, _random, checks
 from lengthwise._random import Key
 from lengthwise.choices.buckets import EDGES, check_edges, check_held, find_bucket
 from lengthwise.choices.columns import small_whole
-from lengthwise.choices.parts import shuffle_parts, sort_by_size, sort_parts
 
 # Noise wider than this share of the longest has 2**32 values there: hardly any two sums of length and noise are equal.
 _NO_TIES = 2.0**-20
@@ -86,7 +85,7 @@ class Sorted:
         if whole is not None:
             return Ordered(key.permutation_within(whole.max(initial=0) - whole if self.descending else whole))
         # The sort is stable: equal lengths keep the random order that they come in.
-        return Ordered(sort_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
+        return Ordered(_sort_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +112,9 @@ class SemiSorted:
         moved *= width  # in [0, a): shifting all by a/2 changes no order
         moved += sizes
         if width > _NO_TIES * sizes.max():
-            return Ordered(sort_by_size(None, moved))
+            return Ordered(_sort_by_size(None, moved))
         # Ties need a stream of their own: a second draw of `key` would begin with the same words as the noise.
-        return Ordered(sort_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), moved))
+        return Ordered(_sort_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), moved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +223,7 @@ class Bucketed:
             sequences = Sorted()(sizes, key).sequences
             # Chance of its own: `key` has put equal lengths in order, so that its words say in which bucket each is.
             words = key.at("ties", lane=key.lane).words(len(sizes))
-            shuffle_parts(sequences, np.append(0, borders), words)
+            _kernels.shuffle_parts(sequences, np.append(borders, len(sequences)), words.view(np.int64))
             return Ordered(sequences, borders)
         if self.edges is None:
             raise _unfitted(self)
@@ -336,3 +335,45 @@ def _shuffle_buckets(bucket: NDArray[Any], key: Key) -> NDArray[np.int64]:
     if bucket.max(initial=0) < 2**16:
         return key.permutation_within(bucket)
     return _random.sort_by(key.permutation(len(bucket)), bucket)
+
+
+def _sort_by_size(sequences: NDArray[np.int64] | None, sizes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Sorts `sequences` by their sizes, equals in the order they come in; None for all, as they are numbered."""
+    least = sizes.min(initial=0)
+    # The sort wants keys of at least 0: -sizes and some warps begin below.
+    keys = sizes - least if least < 0 else sizes
+    return _random.argsort(keys) if sequences is None else _random.sort_by(sequences, keys)
+
+
+def sort_parts(
+    sequences: NDArray[np.int64], sizes: NDArray[np.float64], starts: NDArray[np.int64], *, turned: bool = False
+) -> NDArray[np.int64]:
+    """Sorts each part of `sequences` [n] by size, equals in the order they come in: [n].
+
+    Args:
+        sequences: Each of 0..n-1 once.
+        sizes: [n], of sequence 0, 1, ...
+        starts: [parts], rising from 0: part p is sequences[starts[p]:starts[p + 1]].
+        turned: Whether the second part, the fourth and so on fall, where the others rise.
+
+    >>> sort_parts(np.array([3, 0, 2, 1, 4]), np.array([5.0, 9.0, 2.0, 7.0, 8.0]), np.array([0, 3]), turned=True)
+    array([2, 0, 3, 1, 4])
+    """
+    counts = np.diff(np.append(starts, len(sequences)))
+    keys = np.repeat(np.arange(len(starts)), counts)  # the part of each, and below its size as it stands in the part
+    own = sizes[sequences]
+    whole = small_whole(own, 2**40)
+    if whole is not None and (most := int(whole.max(initial=0)) + 1) * len(starts) < 2**40:
+        keys *= most
+        keys += whole
+        del own, whole
+        order = _random.argsort(keys)
+    else:
+        order = np.lexsort((own, keys))
+    del keys
+    if turned:
+        # In a part of the positions 2 and 3: 3 and 2.
+        turns = np.repeat(np.arange(len(starts)) % 2 == 1, counts)
+        mirrored = np.repeat(2 * starts + counts - 1, counts)[turns] - np.flatnonzero(turns)
+        order[turns] = order[mirrored]
+    return sequences[order]
