@@ -73,7 +73,7 @@ def describe(lengths: ArrayLike) -> Description:
         dims=dims,
         min=tuple(table[0].tolist()) if count else (),
         quantiles=tuple(map(tuple, table[_quantile_rows(count)].T.tolist())) if count else (),
-        mean=tuple(each / count for each in total) if count else (),
+        mean=tuple(dim_total / count for dim_total in total) if count else (),
         max=tuple(table[-1].tolist()) if count else (),
         total=total,
         fingerprint=fingerprint(checked),
@@ -118,7 +118,7 @@ def _exact_sum(column: NDArray[np.int64]) -> int:
 
 
 def has_long_tail(lengths: NDArray[np.int64]) -> bool:
-    """Whether the longest of lengths [n] is far longer than most, and none is 0.
+    """Says whether the longest of lengths [n] is far longer than most, and none is 0.
 
     >>> has_long_tail(np.array([1, 2, 3])), has_long_tail(np.array([1, 2, 3, 90]))
     (False, True)
@@ -127,7 +127,7 @@ def has_long_tail(lengths: NDArray[np.int64]) -> bool:
 
 
 def bar_starts(lengths: NDArray[np.int64], *, most: int) -> NDArray[np.int64]:
-    """Where at most so many bars begin, and the end of the last: [bars + 1].
+    """Returns where at most so many bars begin, and the end of the last: [bars + 1].
 
     >>> bar_starts(np.array([2, 3, 7]), most=2)
     array([2, 5, 8])

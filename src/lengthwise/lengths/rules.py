@@ -47,7 +47,7 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
     """
     # All at once, and only a bad value is looked at by itself: millions of lengths take milliseconds.
-    if not _all_above_0(values) and not (good := is_length(values)).all():
+    if not (good := is_length(values)).all():
         at = int(np.argmin(good))
         value = int(values[at]) if values.dtype.kind in "iu" else float(values[at])
         raise not_a_length(value, name=name, at=place(at), bits=exact_bits(values), remedy=remedy)
@@ -134,12 +134,6 @@ def freeze(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the same array, made read-only."""
     lengths.flags.writeable = False
     return lengths
-
-
-def _all_above_0(values: NDArray[Any]) -> bool:
-    """Whether the least of the numbers says that all are lengths: so it does of every integer type but uint64."""
-    beyond = values.dtype.kind == "u" and values.dtype.itemsize == 8  # in either order of its bytes
-    return values.dtype.kind in "iu" and not beyond and values.min(initial=1) >= 1
 
 
 def is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
