@@ -30,9 +30,9 @@ _PER_BAND, _PER_BATCH, _BESIDE_SUM = 2.4, 1.4, 1.5
 
 
 def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
-    """Into how many bands each length but the last is divided, so that so many sorted batches pad little.
+    """Counts the bands into which each length but the last is divided, so that sorted batches pad little.
 
-    Bands are as many as make a batch about as wide in each length, to the next power of two. For two lengths in M
+    The number makes a batch about equally wide in each length, and is rounded to a power of two. For two lengths in M
     batches, b bands are s/b wide, and the M/b batches of a band t b/M: alike for b = sqrt(M s/t). Here s is the
     standard deviation of the first length, and t that of the second among sequences of one first length.
 
@@ -116,7 +116,7 @@ def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.int6
 
 
 def _rank(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many smaller values there are among `values` [n], at least 0; equal values share a rank.
+    """Ranks `values` [n], at least 0, from 0 on; equal values share a rank.
 
     >>> _rank(np.array([30, 10, 30, 20]))
     array([2, 0, 2, 1])

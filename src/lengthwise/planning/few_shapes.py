@@ -44,11 +44,11 @@ class _Candidates(NamedTuple):
     cost: Cost
 
     def rows_of(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows of a shape of this length for so many sequences: no more than there are."""
+        """Returns the rows of a shape of this length that holds `counts` sequences: no more than there are."""
         return np.minimum(self.rows[place], fill_up(counts, self.multiple))
 
     def price(self, place: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What the batches of one shape cost that holds all sequences but those `below` it, [k]."""
+        """Prices the batches of one shape that holds all sequences but those `below` it: [k]."""
         counts = self.reached[place] - below
         rows = self.rows_of(place, counts)
         lengths = np.full((len(counts), 1), self.lengths[place])
@@ -60,7 +60,7 @@ class _Candidates(NamedTuple):
 
 
 def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None) -> NDArray[np.int64]:
-    """At most so many shapes (rows, padded length) under which the batches of an epoch cost least.
+    """Finds the shapes (rows, padded length), few enough, under which the batches of an epoch cost least.
 
     Minimises the sum over shapes of batches x what a full batch of the shape costs. So it counts the rows that stay
     empty in the last batch of each shape, which `optimal_edges` does not. The rows of a shape are as many as the cut
@@ -95,19 +95,19 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
         of a bucket. Time grows with the square of the different lengths; 4,096 take about two seconds.
     """
     candidates, shapes = _read_candidates(lengths, cut, cost), _check_shapes(shapes)
-    best, found = _best_costs(candidates, shapes), list[tuple[int, int]]()
+    best, chosen = _best_costs(candidates, shapes), list[tuple[int, int]]()
     end, left = len(candidates.lengths), int(best[-1].argmin())  # as few as cost so little
     while left:
         below = np.append(0, candidates.reached[: end - 1])
         begin = int((best[:end, left - 1] + candidates.price(end - 1, below)).argmin())
         rows = candidates.rows_of(end - 1, candidates.reached[end - 1] - below[begin])
-        found.append((int(rows), int(candidates.lengths[end - 1])))
+        chosen.append((int(rows), int(candidates.lengths[end - 1])))
         end, left = begin, left - 1
-    return np.array(found[::-1])
+    return np.array(chosen[::-1])
 
 
 def shape_costs(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None) -> NDArray[np.float64]:
-    """What the batches of an epoch cost by the best 1, 2, ... `shapes` shapes: how many are worth compiling.
+    """Prices the batches of an epoch by the best 1, 2, ... `shapes` shapes: how many are worth compiling.
 
     Args and errors as of `optimal_shapes`, which gives the shapes themselves. All are found in one pass.
 
@@ -183,7 +183,7 @@ def useful_frames(lengths: NDArray[np.int64], cut: Cut) -> int:
 
 
 def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool_]:
-    """Which of the padded lengths [n] stay: all, or those within the budget where the cut drops the others."""
+    """Tells which of the padded lengths [n] stay: all, or those within the budget if the cut drops the others."""
     policy, budget = getattr(cut, "oversize", "error"), cut.max_cost(cost, padded.max(keepdims=True))
     costs = costs_alone(cost, padded[:, None])
     over = costs > budget
@@ -198,7 +198,7 @@ def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool
 
 
 def _count_over(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> int:
-    """How many of the padded lengths [n] are over the budget by themselves, where the cut lets them."""
+    """Counts the padded lengths [n] that are over the budget by themselves, if the cut lets them."""
     if getattr(cut, "oversize", "error") == "error":
         return 0
     return int((costs_alone(cost, padded[:, None]) > cut.max_cost(cost, padded.max(keepdims=True))).sum())
