@@ -109,6 +109,8 @@ def test_no_strategy_of_papers_costs_less_and_mixes_more_on_any_lengths(lengths,
     (random,) = [row for row in advice.candidates if row.label == "random"]
     assert len({row.label for row in advice.candidates}) == len(advice.candidates)
     for label in (*PAPERS, "semi-sorted:0.25", "optimal:24", "alternated:6", "bucketed:60"):
+        if label.startswith("optimal") and lengths.ndim == 2:
+            continue
         price, mixing, steps = worth(lengths, parse_strategy(label, cut=cut), **world)
         if steps <= 2 * random.measures.steps:  # far smaller batches train otherwise
             assert price > best.price or mixing <= best.mixing + CHANCE, label
