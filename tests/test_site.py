@@ -30,7 +30,11 @@ PUBLIC = (
     "lengthwise.report",
     "lengthwise.torch",
 )
-CLASSES = {"lengthwise.torch.huggingface.PlannedTrainer", "lengthwise.torch.lightning.PlannedEpochs"}
+CLASSES = {  # of trainers, and those that functions return or take
+    *("lengthwise.torch.huggingface.PlannedTrainer", "lengthwise.torch.lightning.PlannedEpochs"),
+    *("lengthwise.advice.answer.AdviceRow", "lengthwise.advice.step_timing.Meter"),
+    *("lengthwise.engines.LengthsFile", "lengthwise.engines.BadRow", "lengthwise.lengths.description.Description"),
+}
 
 
 class Links(HTMLParser):
