@@ -46,6 +46,7 @@ def brief(error: BaseException, most: int = 160) -> str:
 
 
 def source_error(rule: str, path: str | os.PathLike[str], remedy: str) -> ValueError:
+    """Makes the error about a file or a folder; see `source_sentence`. Raise what it returns."""
     return ValueError(source_sentence(rule, path, remedy))
 
 
