@@ -47,7 +47,7 @@ def test_every_knob_turns_between_near_sorted_and_near_random(rows):
         shares = [row["padding_share"] for row in own]
         shares = shares[::-1] if name == "optimal" else shares  # more buckets pad less
         assert shares == sorted(shares)
-        assert shares[0] < by_length + 0.35 * (random - by_length)
+        assert shares[0] < by_length + 0.4 * (random - by_length)
         assert shares[-1] > by_length + 0.85 * (random - by_length)
 
 

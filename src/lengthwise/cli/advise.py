@@ -16,6 +16,7 @@ from lengthwise.advice.search import answer
 from lengthwise.cli import cuts, show, source
 from lengthwise.cli.strategies import parse_share
 from lengthwise.measures.pooled import join_measures
+from lengthwise.report import words
 from lengthwise.report.tables import Table
 
 _SHOWN = 6  # rows of the front, and what the sentence names; --json has all
@@ -98,6 +99,10 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, question: Ques
 def _table(advice: lw.Advice, question: Question) -> Table:
     """The rows of the terminal's table, for the page."""
     columns = _columns(advice, question)
+    # As the page's other tables write them.
+    for head, field in (("padding", "padding_share"), ("waiting", "straggler_waste")):
+        if head in columns:
+            columns[head] = lambda row, field=field: words.percent(getattr(row.measures, field))
     rows = [
         (f"{row.label}{' (recommended)' * (row is advice.best)}", *(write(row) for write in list(columns.values())[1:]))
         for row in _shown(advice)

@@ -119,7 +119,9 @@ def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mappin
     """
     named = check_plans(plans)
     top = max(float(plan.costs[plan.grid].sum(axis=1).max(initial=0.0)) for plan in named.values())
-    y = alt.Y("cost:Q", title="cost", scale=alt.Scale(domain=[0.0, 1.04 * top or 1.0], nice=False)).axis(tickCount=3)
+    y = alt.Y("cost:Q", title="cost", scale=alt.Scale(domain=[0.0, 1.04 * top or 1.0], nice=False)).axis(
+        tickCount=3, format="~s"
+    )
     shares = shares or {label: _waste(plan) for label, plan in named.items()}
     panels = []
     for label, plan in named.items():
@@ -167,7 +169,7 @@ def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Any:
     budgets = [plan.max_cost for plan in named.values() if math.isfinite(plan.max_cost)]
     costs = {label: float(plan.costs.max(initial=0.0)) for label, plan in named.items()}
     scale = alt.Scale(domain=[0.0, 1.15 * max([1.0, *costs.values(), *budgets])], nice=False)
-    axis = {"title": "cost", "scale": scale, "axis": alt.Axis(tickCount=3)}
+    axis = {"title": "cost", "scale": scale, "axis": alt.Axis(tickCount=3, format="~s")}
     panels = []
     for label, plan in named.items():
         x = alt.X("step:Q", title=None, scale=alt.Scale(domain=[0, plan.steps], nice=False), axis=None)

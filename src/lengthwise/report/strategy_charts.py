@@ -20,7 +20,7 @@ from lengthwise.report.style import HEIGHT, alt, colour, furnish, parts, table
 _POINTS = 16  # on the limit
 _MOST_BINS = 1_024  # of the limit; the same as of the mixing that is held against it
 _ENOUGH = 65_536  # lengths that tell the limit as well as more
-_NEAR = 40  # points of a 40th of the width and height share one label
+_WIDE, _HIGH = 0.045, 0.07  # of a letter, as shares of the width and of the height
 _NAMED = 6  # rows of advice with a letter, beside the best and what trainers ship
 _KEY = 62  # letters of a line below the title
 _PRICES = {
@@ -86,7 +86,7 @@ def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames"
         .encode(x=x, y=y, color=parts("data", "padding"))
     )
     labels = alt.Chart(table(ends)).mark_text(align="left", dx=6).encode(x="computed:Q", y=y, text="share:N")
-    chart = (bars + labels).properties(height=max(HEIGHT - 60, 26 * len(ends)))
+    chart = (bars + labels).properties(height=max(90, 26 * len(ends)))
     text = "; ".join(f"{end['strategy']} {end['share']}" for end in ends)
     return furnish(
         chart, "Padding, as a share of what is computed", f"Padding, as a share of what is computed: {text}."
@@ -167,7 +167,9 @@ def _scatter(
     color = alt.Color("kind:N", scale=colours, legend=None)
     size = alt.Size("kind:N", scale=alt.Scale(domain=kinds, range=[22, 60, 150]), legend=None)
     dots = alt.Chart(table(rows)).mark_circle(opacity=1).encode(x=x, y=y, color=color, size=size)
-    names = alt.Chart(table(_labels(rows, field, mixing))).mark_text(align="left", dx=8, dy=-7, fontWeight="bold")
+    names = alt.Chart(table(_labels(rows, field, mixing, high - low + 2 * room))).mark_text(
+        align="left", dx=8, dy=-7, fontWeight="bold"
+    )
     layers = [dots, names.encode(x=x, y=y, text="letter:N", color=color)]
     if limit:
         line = alt.Chart(table([{field: point["padding"], mixing: point["mixing"]} for point in limit]))
@@ -186,19 +188,19 @@ def _scatter(
     return furnish(alt.layer(*layers).properties(height=HEIGHT - 40), title, text, notes=notes)
 
 
-def _labels(rows: Sequence[dict[str, Any]], field: str, mixing: str) -> list[dict[str, Any]]:
-    """One label for all named points that lie upon each other, the recommended one first: "E A B"."""
-    width = max(row[field] for row in rows) or 1.0
-    groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
+def _labels(rows: Sequence[dict[str, Any]], field: str, mixing: str, width: float) -> list[dict[str, Any]]:
+    """One label for named points that are too close for two, the recommended one first: "E A B"."""
+    labels: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: row["kind"] != "recommended"):
-        if row["letter"]:
-            place = round(_NEAR * row[field] / width), round(_NEAR / 2 * row[mixing])
-            groups.setdefault(place, []).append(row)
-    return [
-        {name: group[0][name] for name in (field, mixing, "kind")}
-        | {"letter": " ".join(row["letter"] for row in group)}
-        for group in groups.values()
-    ]
+        if not row["letter"]:
+            continue
+        for label in labels:
+            if abs(label[field] - row[field]) < _WIDE * width and abs(label[mixing] - row[mixing]) < _HIGH:
+                label["letter"] += f" {row['letter']}"
+                break
+        else:
+            labels.append({name: row[name] for name in (field, mixing, "kind", "letter")})
+    return labels
 
 
 def _letters() -> list[str]:

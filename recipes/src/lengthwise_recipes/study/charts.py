@@ -9,7 +9,7 @@ from typing import Any
 from lengthwise.report.style import alt, colour, furnish, table
 
 Run = Sequence[tuple[float, float]]  # places and values of one run
-_WIDTH, _HEIGHT = 158, 84  # pixels of a panel
+_WIDTH, _HEIGHT = 178, 84  # pixels of a panel
 
 
 def loss_curves(runs: Mapping[str, Sequence[Run]], *, x_label: str, y_label: str) -> Any:
@@ -35,7 +35,7 @@ def loss_curves(runs: Mapping[str, Sequence[Run]], *, x_label: str, y_label: str
         )
     ends = "; ".join(f"{label} {_end(some)}" for label, some in runs.items())
     text = f"{y_label} against {x_label}. At the end: {ends}."
-    notes = [f"{y_label} against {x_label}. Grey: {first}."]
+    notes = [f"{y_label} against {x_label}.{f' Grey: {first}.' if len(runs) > 1 else ''}"]
     return furnish(alt.concat(*panels, columns=2, spacing=14), "What was learned", text, notes=notes, view=False)
 
 
