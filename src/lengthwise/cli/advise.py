@@ -108,8 +108,8 @@ def _table(advice: lw.Advice, question: Question) -> Table:
         for row in _shown(advice)
     ]
     heads = tuple(head.replace("\n", " ") for head in columns)
-    legend = [tuple(text.split(": ", 1)) for head, text in _legend(question).items() if head in columns]
-    return Table(heads, rows, "What was tried", words=2, meanings=legend)
+    parts = [text.partition(": ") for head, text in _legend(question).items() if head in columns]
+    return Table(heads, rows, "What was tried", words=2, meanings=[(name, meaning) for name, _, meaning in parts])
 
 
 def _measure(plan: lw.Plan, question: Question, pooled: lw.Measures) -> dict[str, Any]:

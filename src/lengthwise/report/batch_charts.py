@@ -14,7 +14,7 @@ from lengthwise.lengths import as_lengths
 from lengthwise.measures.metrics import measure
 from lengthwise.planning.plan import Plan
 from lengthwise.report import words
-from lengthwise.report.style import WIDTH, alt, colour, furnish, parts, table
+from lengthwise.report.style import WIDTH, Chart, alt, colour, furnish, parts, table
 
 _SEQUENCES = 120  # of a plan that are drawn
 _PARTED = 40  # borders of batches that are drawn at most
@@ -45,7 +45,7 @@ def batches(
     unit: str = "frames",
     title: str = "",
     shares: Mapping[str, float] | None = None,
-) -> Any:
+) -> Chart:
     """Draws batches from the middle of the epoch, sequence by sequence, and the padding above each.
 
     Several lengths a sequence count by their sum. Where few sequences are far longer than the rest, the axis ends below
@@ -109,7 +109,7 @@ def _panel(epoch: Delivery, axis: Mapping[str, Any], window: int, title: str) ->
     return _entitle(alt.layer(*layers), title)
 
 
-def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mapping[str, float] | None = None) -> Any:
+def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mapping[str, float] | None = None) -> Chart:
     """Draws what each rank computes in some steps of an epoch, and how long it waits for the costliest rank.
 
     Args:
@@ -158,7 +158,7 @@ def _waste(plan: Plan) -> float:
     return 1.0 - float(totals.sum()) / whole if whole else 0.0
 
 
-def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Any:
+def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Chart:
     """Draws the cost of the costliest batch of each step, which says how much memory a run needs, and the budget.
 
     Args:

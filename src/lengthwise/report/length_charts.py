@@ -15,13 +15,13 @@ from lengthwise.lengths import as_lengths
 from lengthwise.lengths.description import bar_starts, has_long_tail
 from lengthwise.planning.few_shapes import shape_costs, useful_frames
 from lengthwise.report import words
-from lengthwise.report.style import HEIGHT, WIDTH, alt, colour, furnish, table
+from lengthwise.report.style import HEIGHT, WIDTH, Chart, alt, colour, furnish, table
 
 _BARS = 40  # at most
 _INNER = WIDTH - 66  # pixels of one histogram of several, without its axis
 
 
-def histogram(lengths: ArrayLike, *, edges: ArrayLike | None = None, unit: str = "frames", title: str = "") -> Any:
+def histogram(lengths: ArrayLike, *, edges: ArrayLike | None = None, unit: str = "frames", title: str = "") -> Chart:
     """Draws how many sequences are how long, and the edges of buckets.
 
     Where few are far longer than the rest, the axis is logarithmic.
@@ -80,7 +80,7 @@ def _axis(column: NDArray[np.int64], field: str, title: str) -> Any:
     return alt.X(f"{field}:Q", title=title or None, scale=scale, axis=alt.Axis(grid=False, tickCount=6, format="~s"))
 
 
-def shapes(lengths: ArrayLike, cut: Cut, *, most: int = 32) -> Any:
+def shapes(lengths: ArrayLike, cut: Cut, *, most: int = 32) -> Chart:
     """Draws the share of padding by the best 1, 2, ... padded shapes.
 
     Args:

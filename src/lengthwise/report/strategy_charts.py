@@ -15,7 +15,7 @@ from lengthwise.checks import value_error
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.report import words
-from lengthwise.report.style import HEIGHT, alt, colour, furnish, parts, table
+from lengthwise.report.style import HEIGHT, Chart, alt, colour, furnish, parts, table
 
 _POINTS = 16  # on the limit
 _MOST_BINS = 1_024  # of the limit; the same as of the mixing that is held against it
@@ -54,7 +54,7 @@ class _Spot(NamedTuple):
     named: bool = True
 
 
-def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames") -> Any:
+def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames") -> Chart:
     """Draws what each strategy computes for each frame of data, and how much of it is padding.
 
     Args:
@@ -93,7 +93,7 @@ def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames"
     )
 
 
-def trade_off(measures: Mapping[str, Any], *, lengths: ArrayLike | None = None, best: str = "") -> Any:
+def trade_off(measures: Mapping[str, Any], *, lengths: ArrayLike | None = None, best: str = "") -> Chart:
     """Draws mixing against padding: every strategy a letter, the recommended one by its colour.
 
     Where a step has several batches, mixing is that of steps.
@@ -118,7 +118,7 @@ def trade_off(measures: Mapping[str, Any], *, lengths: ArrayLike | None = None, 
     return _scatter(spots, axis, name.replace("_", " "), f"How random {what} are, for what they pad", best, limit)
 
 
-def advice(advice: Advised) -> Any:
+def advice(advice: Advised) -> Chart:
     """Draws mixing against the price of everything that `lw.advise` tried, the recommended row by its colour.
 
     Args:

@@ -17,11 +17,11 @@ try:
     import altair as alt
     import jinja2 as jinja2  # for pages; Altair needs it too
     import vl_convert  # noqa: F401  # Altair writes charts by it
+    from altair.typing import ChartType as Chart  # of any kind: one view, layers, or several below each other
 except ImportError as _error:
     sentence = 'Charts need Altair and vl-convert. Install them with: pip install "lengthwise[report]"'
     raise ImportError(sentence, name=_error.name) from _error
 
-Chart = alt.TopLevelMixin  # of any kind: one view, layers, or several below each other
 Row = dict[str, Any]
 
 # On paper, and on a dark screen. Data, padding and what is recommended can be told apart by colour-blind readers.
@@ -53,12 +53,12 @@ def parts(*names: str) -> alt.Color:
     return alt.Color("part:N", scale=scale, title=None)
 
 
-def table(rows: Sequence[Row]) -> alt.InlineData:
+def table(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """The rows of a chart."""
-    return alt.InlineData(values=list(rows))
+    return alt.InlineData(values=list(map(dict, rows)))
 
 
-def furnish(chart: Any, title: str, text: str, *, notes: Sequence[str] = (), view: bool = True) -> Any:
+def furnish(chart: Any, title: str, text: str, *, notes: Sequence[str] = (), view: bool = True) -> Chart:
     """Gives a chart its title, its text for those who do not see it, and the look of all charts.
 
     Args:
@@ -127,7 +127,8 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> None:
         files.write(path, _write_svg(chart))
         return
     content = io.BytesIO()
-    chart.save(content, format=kind[1:], scale_factor=2 if kind == ".png" else 1)
+    options: dict[str, Any] = {"format": kind[1:], "scale_factor": 2 if kind == ".png" else 1}
+    chart.save(content, **options)
     files.write(path, content.getvalue())
 
 
