@@ -33,10 +33,7 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     },
     "How long planning takes": {
         "first-plan": ("The first plan of a process", planning.first_plan),
-        "planning-1000000": ("Planning a million lengths", planning.planning),
-        "planning-10000000": ("Planning ten million lengths", planning.planning),
-        "planning-pairs-1000000": ("Planning a million pairs of lengths", planning.planning),
-        "planning-pairs-10000000": ("Planning ten million pairs of lengths", planning.planning),
+        "planning": ("Planning a million lengths, and ten", planning.planning),
         "windows": ("A thousand million lengths, in windows", planning.windows),
     },
     "A table of a paper": {"ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021.ge2021_table1)},

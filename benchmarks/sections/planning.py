@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import Any
 
 from lengthwise_recipes.pages import percent, table
-from sections.shared import folded
 
 
 def planning(document: dict[str, Any]) -> tuple[str, ...]:
-    """Seconds for each strategy under each cut, on one and on eight ranks."""
-    labels = dict.fromkeys(row["strategy"] for row in document["rows"])
-    columns = dict.fromkeys((row["cut"], row["world_size"]) for row in document["rows"])
-    seconds = {(row["strategy"], row["cut"], row["world_size"]): row["seconds"] for row in document["rows"]}
-    rows = [(f"`{label}`", *(f"{seconds[label, cut, ranks]:.2f}" for cut, ranks in columns)) for label in labels]
-    heads = ("strategy", *(f"{cut}, {ranks} rank{'s' * (ranks > 1)}" for cut, ranks in columns))
-    low, high = min(seconds.values()), max(seconds.values())
-    planned = "pairs of lengths" if document["what"].startswith("planning-pairs") else "lengths"
-    answer = f"One core plans {document['count']:,} {planned} in {low:.2f} to {high:.2f} seconds"
-    note = "Each number is in seconds of one core; a column is a cut and a number of ranks."
-    of_8 = (0, *(at for at, head in enumerate(heads) if head.endswith(", 8 ranks")))
-    shown = folded(heads, rows, lambda _: True, of_8)
-    if "permutation_seconds" not in document["rows"][0]:  # measured before permutations were
-        return f"{answer}.", shown, note
-    times = [row["seconds"] / row["permutation_seconds"] for row in document["rows"]]
-    peaks = [row["bytes_per_sequence"] for row in document["rows"]]
-    answer += f": {min(times):.1f} to {max(times):.1f} times what NumPy takes to permute as many numbers."
-    note += (
-        f" Planning takes {min(peaks):.0f} to {max(peaks):.0f} bytes a sequence at its peak, beyond the lengths that "
-        "it is given. An order is fitted in the first epoch, which is not counted here, and remembered."
-    )
-    if "two_cores" in document["rows"][0]:  # not measured before plans used them
-        gains = sorted(row["two_cores"] for row in document["rows"])
-        note += (
-            f" On two cores a plan is there {gains[0]:.2f} to {gains[-1]:.2f} times as fast, {median(gains):.2f} by "
-            "the median."
+    """Seconds, permutations and bytes of each plan."""
+    rows = [
+        (
+            f"{row['count']:,}",
+            f"`{row['strategy']}`",
+            f"{row['world_size']}",
+            f"{row['seconds']:.2f}",
+            f"{row['seconds'] / row['permutation_seconds']:.1f}",
+            f"{row['first_epoch_seconds']:.2f}",
+            f"{row['bytes_per_sequence']:.0f}",
         )
-    return answer, shown, note
+        for row in document["rows"]
+    ]
+    heads = ("lengths", "strategy", "ranks", "s / plan", "permutations", "first plan, s", "bytes a sequence")
+    most = max(row["count"] for row in document["rows"])
+    seconds = [row["seconds"] for row in document["rows"] if row["count"] == most]
+    answer = f"One core plans {most:,} lengths in {min(seconds):.1f} to {max(seconds):.1f} seconds."
+    note = (
+        "In seconds of one core. *Permutations*: how many times as long as NumPy takes to permute as many "
+        "numbers. The first plan fits the order too. Memory is the peak beyond the lengths that are given."
+    )
+    return answer, table(heads, rows), note
 
 
 _OF_FEW = "new_seconds", "later_seconds"
@@ -53,7 +45,7 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     cold = sorted(row["cold_seconds"] for row in document["rows"])
     answer = (
         f"The first plan of an installation takes {cold[0]:.3f} to {slowest:.1f} seconds. The first of every other "
-        f"process takes up to {warm:.1f}. Small calls run in Python at first, and compile nothing."
+        f"process takes up to {warm:.1f}. To compile takes the rest, once."
     )
     note = (
         "In seconds of one core. *Cold*: nothing is compiled yet. *Warm*: another process has compiled all that the "
