@@ -60,12 +60,9 @@ def test_without_a_folder_to_write_in_kernels_are_compiled(monkeypatch):
 # These few are exceptions; who changes a file on the right empties the cache of those on the left.
 ACROSS_FILES = {
     ("draws", "exact"),
-    ("laws", "exact"),
-    ("pool", "exact"),
     ("rows", "bits"),
     ("steps", "cuts"),
     ("steps", "step_sorts"),
-    *(("step_multiples", name) for name in ("cuts", "multiples", "step_sorts", "steps")),
 }
 
 

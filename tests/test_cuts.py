@@ -91,9 +91,11 @@ def test_kernels_are_their_own_python():
     prices = lw.Quadratic(per_batch=300).prices(1)
     for multiple in (1, 4):
         found = []
-        for kernel in (_kernels.cut_filled, _kernels.cut_filled.py_func):
+        for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
             offsets = np.zeros(61, np.int64)
-            found.append(offsets[: kernel(rows, boundaries, prices, 9_000.0, 60, multiple, offsets) + 1].tolist())
+            found.append(
+                offsets[: kernel(rows, boundaries, prices, 9_000.0, 60, multiple, False, offsets) + 1].tolist()
+            )
         assert found[0] == found[1]
 
 

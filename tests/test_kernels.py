@@ -168,14 +168,9 @@ def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, ov
     boundaries = np.array(sorted(boundary for boundary in boundaries if boundary < len(lengths)), np.int64)
     prices = np.concatenate([coefficients[:2], np.repeat(coefficients[2:], lengths.shape[1])])
     expected = cut_by_hand(lengths, boundaries.tolist(), prices, budget, most, overshoot)
-    kernels = [(kernel, lengths) for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func)]
-    if lengths.shape[1] == 1:
-        one = _kernels.greedy_cut_of_one
-        kernels += [(one, lengths[:, 0]), (one.py_func, lengths[:, 0])]
-    for kernel, own in kernels:
+    for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
         offsets = np.empty(len(lengths) + 1, np.int64)
-        arguments = own, boundaries, prices, float(budget), most, overshoot, offsets
-        batches = kernel(arguments) if kernel.__name__ == "_run_in_python" else kernel(*arguments)
+        batches = kernel(lengths, boundaries, prices, float(budget), most, 1, overshoot, offsets)
         assert offsets[: batches + 1].tolist() == expected
 
 
@@ -185,8 +180,8 @@ def test_a_limit_near_the_end_of_64_bits_is_no_limit_for_multiples(kind):
     found = []
     for most in (96, 2**63 - 8):
         offsets = np.zeros(41, np.int64)
-        cut = getattr(_kernels.cut_filled, kind)
-        batches = cut(lengths, NO_BOUNDARIES, prices, 160.0, most, 8, offsets)
+        cut = getattr(_kernels.greedy_cut, kind)
+        batches = cut(lengths, NO_BOUNDARIES, prices, 160.0, most, 8, False, offsets)
         found.append(offsets[: batches + 1].tolist())
     assert found == [[0, 16, 32, 40]] * 2
 
@@ -203,32 +198,10 @@ def test_greedy_cut_rounds_alike_at_the_budget_for_one_length(lengths, prices, c
     # What the first sequences cost together, to the last bit: in the order of `greedy_cut`.
     longest, count = float(lengths[:count].max()), min(count, len(lengths))
     budget = fixed + per_length * longest + count * (each + (linear * longest + quadratic * (longest * longest)))
-    found = []
-    one = _kernels.greedy_cut_of_one
-    in_lists = [(one.py_func, lengths[:, 0].tolist())]
-    for kernel, own in [(_kernels.greedy_cut, lengths), (one, lengths[:, 0]), *in_lists]:
-        offsets = [0] * (len(lengths) + 1) if isinstance(own, list) else np.empty(len(lengths) + 1, np.int64)
-        batches = kernel(own, NO_BOUNDARIES, np.array(prices), budget, 99, overshoot, offsets)
-        found.append(list(offsets[: batches + 1]))
-    assert all(each == found[0] for each in found)
-
-
-@settings(max_examples=50, derandomize=True, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99)), min_size=1, max_size=40), st.data())
-def test_greedy_cut_of_pairs_by_their_padded_frames_is_that_by_any_prices(pairs, data):
-    """A third length of 0 costs nothing, and is cut by the loop of any prices."""
-    budget = data.draw(st.one_of(st.floats(1.0, 900.0), st.integers(1, 900).map(float), st.just(np.inf)))
-    most = data.draw(st.sampled_from([1, 2, 7, 2**40]))
-    borders = data.draw(st.sets(st.integers(1, len(pairs) - 1), max_size=5)) if len(pairs) > 1 else set()
-    found, boundaries = [], np.array(sorted(borders), np.int64)
-    of_three = np.pad(np.array(pairs), ((0, 0), (0, 1)))
-    for lengths in (of_three, of_three[:, :2].copy(), of_three[:, :2].astype(np.uint16)):
-        prices = lw.Padded().prices(lengths.shape[1])
-        for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
-            offsets = np.zeros(len(pairs) + 1, np.int64)
-            batches = kernel(lengths, boundaries, prices, budget, most, False, offsets)
-            found.append(offsets[: batches + 1].tolist())
-    assert all(each == found[0] for each in found)
+    offsets = np.empty(len(lengths) + 1, np.int64)
+    batches = _kernels.greedy_cut(lengths, NO_BOUNDARIES, np.array(prices), budget, 99, 1, overshoot, offsets)
+    by_hand = cut_by_hand(lengths, [], np.array(prices), budget, 99, overshoot)
+    assert offsets[: batches + 1].tolist() == by_hand
 
 
 def test_greedy_cut_of_sorted_lengths_needs_the_fewest_batches():
@@ -242,7 +215,7 @@ def test_greedy_cut_of_sorted_lengths_needs_the_fewest_batches():
         legal = [cut for cut in cuts if all((b - a) * lengths[b - 1] <= budget for a, b in itertools.pairwise(cut))]
         offsets = np.empty(len(lengths) + 1, np.int64)
         prices = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
-        batches = _kernels.greedy_cut(lengths[:, None], NO_BOUNDARIES, prices, float(budget), 99, False, offsets)
+        batches = _kernels.greedy_cut(lengths[:, None], NO_BOUNDARIES, prices, float(budget), 99, 1, False, offsets)
         assert batches == min(len(cut) - 1 for cut in legal)
 
 

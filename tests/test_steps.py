@@ -148,22 +148,6 @@ def test_kernels_and_their_python_form_the_same_steps(cost, dims, monkeypatch):
                 assert by_steps(needed[:60], cut, slots, cost=cost) == few
 
 
-@settings(max_examples=50, derandomize=True, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99)), min_size=1, max_size=40), st.data())
-def test_pairs_by_their_padded_frames_are_cut_as_by_any_prices(pairs, data):
-    """In whole numbers. A third length of 0 costs nothing, and is cut by the kernel of any prices."""
-    budget = data.draw(st.one_of(st.floats(1.0, 900.0), st.integers(1, 900).map(float), st.just(np.inf)))
-    most, slots = data.draw(st.sampled_from([1, 2, 7, 2**62])), data.draw(st.integers(1, 9))
-    found = []
-    of_three = np.pad(np.array(pairs), ((0, 0), (0, 1)))
-    for lengths in (of_three, of_three[:, :2].copy()):
-        prices = lw.Padded().prices(lengths.shape[1])
-        for kernel in (_kernels.cut_falling, _kernels.cut_falling.py_func):
-            ends = np.zeros(slots, np.int64)
-            found.append((*kernel(lengths, prices, budget, most, 1, slots, ends), ends.tolist()))
-    assert all(each == found[0] for each in found)
-
-
 def halve_one_by_one(sizes, slots):
     while len(sizes) < slots and max(sizes) > 1:
         at = sizes.index(max(sizes))

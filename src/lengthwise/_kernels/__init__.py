@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from lengthwise._kernels.buckets import bucket_ends as bucket_ends
 from lengthwise._kernels.buckets import price_buckets as price_buckets
-from lengthwise._kernels.cuts import cut_filled as cut_filled
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
-from lengthwise._kernels.cuts import greedy_cut_of_one as greedy_cut_of_one
 from lengthwise._kernels.draws import exponential as exponential
 from lengthwise._kernels.draws import negative_log as negative_log
 from lengthwise._kernels.draws import shuffle_parts as shuffle_parts

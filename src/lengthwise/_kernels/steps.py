@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from lengthwise._compile import kernel
-from lengthwise._kernels.cuts import count_rows, fill_batch, fill_padded, is_padded
+from lengthwise._kernels.cuts import count_rows, fill_batch
 from lengthwise._kernels.step_sorts import keep_until, largest, sort_step
 
 _TRIES = 8  # by what the try before says; then bisection, which needs no luck
@@ -53,7 +53,7 @@ def cut_falling(lengths, prices, budget, most, multiple, slots, ends):
       2.5 where half as many sequences are left over as stand in the second.
     """
     longest = np.empty(lengths.shape[1], np.int64)
-    count, padded = lengths.shape[0], multiple == 1 and is_padded(prices, longest.size)
+    count, overshoot = lengths.shape[0], np.bool_(False)
     # No literals: what is called with one is compiled a second time.
     start, batches, size = np.int64(0), 0, np.int64(0)
     cost, costliest, more, filled = 0.0, 0.0, np.inf, 0.0
@@ -63,10 +63,8 @@ def cut_falling(lengths, prices, budget, most, multiple, slots, ends):
         if longest.size == 1:
             length = float(lengths[start, 0])
             size, cost, grown = _divide_budget(length, count - start, prices, budget, most, multiple)
-        elif padded:
-            size, cost, grown = fill_padded(lengths, start, budget, most)
         else:
-            size, cost, grown = fill_batch(lengths, start, prices, budget, most, multiple, longest)
+            size, cost, grown = fill_batch(lengths, start, prices, budget, most, multiple, overshoot, longest)
         # A batch that is full by count takes no more under any budget.
         more = min(more, grown) if size < most else more
         costliest = max(costliest, cost) if cost <= budget else costliest
@@ -161,34 +159,6 @@ def level_step(lengths, prices, budget, most, multiple, slots, ends, guess):
 
 
 @kernel
-def _cut_padded_until(lengths, positions, end, count, budget, most, slots, ends):
-    """`cut_falling` of pairs by their padded frames, of the `count` rows whose position is below `end`.
-
-    It looks at all rows, which takes less time than to copy these. Returns how many batches there are, and about how
-    many all of them fill.
-    """
-    first, second, size, batches, passed = np.int64(0), np.int64(0), np.int64(0), 0, np.int64(0)
-    whole = np.int64(min(budget, 2.0**62))
-    for row in range(lengths.shape[0]):
-        if positions[row] >= end:
-            continue
-        longer, wider = max(first, np.int64(lengths[row, 0])), max(second, np.int64(lengths[row, 1]))
-        if size > 0 and ((size + 1) * (longer + wider) > whole or size == most):
-            passed += size
-            ends[batches] = passed
-            batches += 1
-            if batches == slots:
-                return slots + 1, slots + (count - passed) / size
-            longer, wider, size = np.int64(lengths[row, 0]), np.int64(lengths[row, 1]), np.int64(0)
-        first, second = longer, wider
-        size += 1
-    if size > 0:
-        ends[batches] = count
-        batches += 1
-    return batches, batches - 1.0 + max(min(1.0, size * (first + second) / budget), size / most)
-
-
-@kernel
 def copy_until(needed, positions, end, lengths):
     """The rows of `needed` at those `positions` that are below `end`, in the first rows of `lengths`."""
     row, dims = 0, needed.shape[1]
@@ -214,14 +184,14 @@ def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, take
         needed: [n, dims], what each sequence must be padded to, in order.
         sizes: [n], whole numbers by which a step is sorted before it is cut.
         prices, budget, most: As in `greedy_cut`.
-        multiple: As in `cut_filled`.
+        multiple: As in `greedy_cut`.
         slots: Batches of a step.
         guess: About how many sequences the first step takes, at least one: it changes nothing but the time.
         taken: [n], receives how many sequences each step takes.
         sequences: [n], receives the positions of the sequences, step by step, each step from its largest.
     """
     count, dims = needed.shape
-    padded, top = multiple == 1 and is_padded(prices, dims), largest(sizes)
+    top = largest(sizes)
     ends = np.empty(slots, np.int64)
     counts = np.empty(8192, np.int64)
     # One room for what is sorted and then for what is cut: of a step of a third of all, each is a byte a sequence.
@@ -245,17 +215,12 @@ def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, take
                 lengths = room[: reach * dims * needed.itemsize].view(needed.dtype).reshape((reach, dims))
                 positions = sequences[start : start + reach]
                 sort_step(sizes, top, start, start + reach, positions, spare, counts)
-                if padded:
-                    copy_until(needed, positions, start + reach, lengths)
                 beyond = reach + 1
                 continue
             middle = (fits + beyond) // 2 if tries >= _TRIES else max(fits + 1, min(middle, beyond - 1))
             end = start + middle
-            if padded:
-                batches, filled = _cut_padded_until(lengths, positions, end, middle, budget, most, slots, ends)
-            else:
-                own = copy_until(needed, positions, end, lengths)
-                batches, _, _, filled = cut_falling(own, prices, budget, most, multiple, slots, ends)
+            own = copy_until(needed, positions, end, lengths)
+            batches, _, _, filled = cut_falling(own, prices, budget, most, multiple, slots, ends)
             # Ever further in the same direction, until what fits lies between two tries.
             if batches > slots:
                 beyond, further = middle, min(further, 0) * 2 - 1
@@ -281,7 +246,7 @@ def cut_steps(lengths, taken, prices, budget, most, multiple, slots, offsets):
         lengths: [n, dims], what each sequence must be padded to, step by step, each step from its largest.
         taken: [steps], how many sequences each step takes.
         prices, budget, most: As in `greedy_cut`.
-        multiple: As in `cut_filled`.
+        multiple: As in `greedy_cut`.
         slots: Batches of a step.
         offsets: [steps x slots + 1], receives where each batch begins, and the end.
     """

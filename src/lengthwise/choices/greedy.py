@@ -41,17 +41,9 @@ def cut_greedily(
     prices = prices_of(cost, lengths.shape[1])
     if prices is None:
         return _cut_by_calls(lengths, boundaries, cost, budget, most, overshoot, multiple)
-    # As many as there may be: of single sequences. Half of the room is enough for fewer than 2**32.
-    offsets = np.empty(len(lengths) + 1, np.uint32 if len(lengths) < 2**32 else np.int64)
-    if multiple == 1:
-        limits = boundaries, prices, float(budget), most, overshoot, offsets
-        if lengths.shape[1] == 1:
-            batches = _kernels.greedy_cut_of_one(np.ascontiguousarray(lengths[:, 0]), *limits)
-        else:
-            batches = _kernels.greedy_cut(lengths, *limits)
-    else:
-        batches = _kernels.cut_filled(lengths, boundaries, prices, float(budget), most, multiple, offsets)
-    return offsets[: batches + 1].astype(np.int64)
+    offsets = np.empty(len(lengths) + 1, np.int64)  # as many as there may be: of single sequences
+    batches = _kernels.greedy_cut(lengths, boundaries, prices, float(budget), most, multiple, overshoot, offsets)
+    return offsets[: batches + 1].copy()
 
 
 def _cut_by_calls(
