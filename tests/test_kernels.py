@@ -107,22 +107,6 @@ def test_parts_are_sorted_stably_and_every_other_is_turned(sizes, widths, turned
         assert sort_parts(sequences, others, starts, turned=turned).tolist() == expected
 
 
-def test_negative_log_is_within_1e_15():
-    chance = np.random.default_rng(0)
-    near_one = 1.0 - 2.0 ** -np.arange(1, 54)
-    fractions = np.concatenate(
-        [chance.random(5_000), near_one, 2.0 ** -np.arange(0, 54), 0.5**0.5 + chance.random(99) / 1e15]
-    )
-    fractions = fractions[(fractions > 0) & (fractions <= 1)]
-    exact = np.array([-math.log(fraction) for fraction in fractions])
-    for kernel in (_kernels.negative_log, _kernels.negative_log.py_func):
-        found = np.empty_like(fractions)
-        kernel(fractions, found)
-        assert (np.abs(found - exact) <= 1e-15 + 1e-15 * exact).all()
-        assert found[fractions == 1.0].tolist() == [0.0]
-        assert (found >= 0).all()
-
-
 def test_cells_are_counted_as_numpy_counts_them():
     chance = np.random.default_rng(0)
     sizes = chance.integers(0, 4, 30)

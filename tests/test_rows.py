@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import length_sets
 import lengthwise as lw
 from lengthwise import _kernels
+from lengthwise._kernels import rows
 from lengthwise.choices.rows import row_offsets
 from lengthwise.measures import mixing as mixing_of
 
@@ -154,14 +155,14 @@ def test_a_set_of_numbers_in_two_levels_is_a_set(top):
     for number in chance.integers(0, top + 1, 300).tolist():
         if number in held:
             held.remove(number)
-            _kernels.bits.exclude(bits, words, number)
+            rows.exclude(bits, words, number)
         else:
             held.add(number)
-            _kernels.bits.include(bits, words, number)
+            rows.include(bits, words, number)
         asked = int(chance.integers(0, top + 1))
         for kind in ("py_func", "__call__"):
-            least = getattr(_kernels.bits.least_from, kind)(bits, words, asked)
-            greatest = getattr(_kernels.bits.greatest_to, kind)(bits, words, asked)
+            least = getattr(rows.least_from, kind)(bits, words, asked)
+            greatest = getattr(rows.greatest_to, kind)(bits, words, asked)
             assert least == min((each for each in held if each >= asked), default=-1)
             assert greatest == max((each for each in held if each <= asked), default=-1)
 
@@ -179,11 +180,9 @@ def test_compiled_and_plain_kernels_pack_alike(lengths, pool, each, most):
         grouped, borders = np.zeros_like(array), np.zeros(len(array) + 1, np.int64)
         groups = getattr(_kernels.batch_rows, kind)(order, row_of, rows, each, grouped, borders)
         filled = getattr(_kernels.fill_rows, kind)(array[kept], offsets[: batches + 1], CAPACITY, most, starts)
-        sums = np.zeros(batches)
-        getattr(_kernels.sum_groups, kind)(array / 7, offsets[: batches + 1], sums)
         joint = np.zeros((3, 3))
         paired = getattr(_kernels.count_pairs, kind)(array % 3, offsets[: batches + 1], np.arange(batches), 2, joint)
-        arrays = (kept, offsets, order, row_of, grouped, borders, starts, sums, joint)
+        arrays = (kept, offsets, order, row_of, grouped, borders, starts, joint)
         made.append([batches, rows, groups, filled, paired, *(each_of.tolist() for each_of in arrays)])
     assert made[0] == made[1]
 

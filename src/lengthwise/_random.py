@@ -177,13 +177,6 @@ def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return words ^ words >> np.uint64(31)
 
 
-def negative_log(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-log(x) for x in (0, 1], the same to the last bit on every platform (the C library's is not)."""
-    out = np.empty_like(fractions)
-    _kernels.negative_log(fractions, out)
-    return out
-
-
 def argsort(keys: NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.int64]:
     """Returns the order that sorts non-negative numbers: [n]. Equal keys stay in their order.
 

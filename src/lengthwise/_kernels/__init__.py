@@ -8,10 +8,9 @@ from __future__ import annotations
 from lengthwise._kernels.buckets import bucket_ends as bucket_ends
 from lengthwise._kernels.buckets import price_buckets as price_buckets
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
-from lengthwise._kernels.draws import exponential as exponential
-from lengthwise._kernels.draws import negative_log as negative_log
 from lengthwise._kernels.draws import shuffle_parts as shuffle_parts
 from lengthwise._kernels.draws import threefry as threefry
+from lengthwise._kernels.exact import exponential as exponential
 from lengthwise._kernels.exact import exps as exps
 from lengthwise._kernels.exact import logs as logs
 from lengthwise._kernels.laws import least_flows as least_flows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from lengthwise._compile import kernel
-from lengthwise._kernels.exact import LN2, series_of_log
 
 _HALF = 2**32 - 1
 
@@ -76,40 +75,3 @@ def _four_rounds(x0, x1, first, second, third, fourth):
 def _round(x0, x1, left):
     x0 = x0 + x1
     return x0, ((x1 << left) | (x1 >> (np.uint64(64) - left))) ^ x0
-
-
-@kernel
-def exponential(words, out):
-    """Writes -log(1 - u) for the u in [0, 1) that the upper 53 bits of each of `words` [m] say."""
-    for index in range(words.size):
-        # 1 - u is in (0, 1], where the logarithm is finite; u itself may be 0.
-        out[index] = _negative_log(1.0 - np.float64(words[index] >> np.uint64(11)) * 2.0**-53)
-
-
-@kernel
-def negative_log(fractions, out):
-    """Writes -log(x) for each x in (0, 1], where x is at least 2**-63."""
-    for index in range(fractions.size):
-        out[index] = _negative_log(fractions[index])
-
-
-@kernel
-def _negative_log(fraction):
-    """-log(x), as `exact.log` finds it, but without a branch: then the compiler computes several numbers at once."""
-    # x = m 2^-k with m in (sqrt(1/2), sqrt(2)].
-    # Doubled until it is above sqrt(1/2), 63 times at most: first 32 times at once where it needs as many, then 16.
-    # 0.2 is doubled twice, and m is 0.8.
-    mantissa, halvings = _double(fraction, 0.0, 32.0, 2.0**32)
-    mantissa, halvings = _double(mantissa, halvings, 16.0, 2.0**16)
-    mantissa, halvings = _double(mantissa, halvings, 8.0, 2.0**8)
-    mantissa, halvings = _double(mantissa, halvings, 4.0, 2.0**4)
-    mantissa, halvings = _double(mantissa, halvings, 2.0, 2.0**2)
-    mantissa, halvings = _double(mantissa, halvings, 1.0, 2.0)
-    return halvings * LN2 - series_of_log(mantissa)
-
-
-@kernel
-def _double(mantissa, halvings, times, factor):
-    """Doubles so many times at once, by `factor`, where one time less would leave at most sqrt(1/2). It is exact."""
-    small = mantissa <= 0.7071067811865476 / (factor / 2.0)
-    return mantissa * (factor if small else 1.0), halvings + (times if small else 0.0)

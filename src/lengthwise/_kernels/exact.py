@@ -1,11 +1,11 @@
-"""Logarithms, exponentials and powers by additions, products, quotients and shifts of the exponent alone.
+"""Logarithms and exponentials by additions, products, quotients and shifts of the exponent alone.
 
 IEEE 754 says of these what the last bit is, so every platform agrees. It does not say so of `math.log` and its like:
 those of NumPy differ between processors with and without AVX-512, and those of C libraries with and without fused
 multiplication. A plan that is found by them may be another one elsewhere. No product and sum are
 fused: NumPy and Numba do not, unless told to.
 
-Errors here are below four units in the last place. Those of a power are below four and its exponent.
+Errors here are below four units in the last place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from lengthwise._compile import kernel
 
 _ROOT = 0.7071067811865476  # of 1/2
-LN2 = 0.6931471805599453
+_LN2 = 0.6931471805599453
 _LN2_HIGH = 6.93147180369123816490e-01  # of 32 bits, so that k times it is exact
 _LN2_LOW = 1.90821492927058770002e-10  # the rest
 _PER_LN2 = 1.4426950408889634
@@ -50,7 +50,7 @@ def log(value):
     mantissa, exponent = split(value)
     if mantissa <= _ROOT:
         mantissa, exponent = mantissa * 2.0, exponent - 1
-    return exponent * LN2 + series_of_log(mantissa)
+    return exponent * _LN2 + series_of_log(mantissa)
 
 
 @kernel
@@ -117,3 +117,11 @@ def exps(values, out):
     """Writes the power of e to each of `values` [n]; `out` may be the same array."""
     for index in range(values.size):
         out[index] = exp(values[index])
+
+
+@kernel
+def exponential(words, out):
+    """Writes -log(1 - u) for the u in [0, 1) that the upper 53 bits of each of `words` [m] say."""
+    for index in range(words.size):
+        # 1 - u is in (0, 1], where the logarithm is finite; u itself may be 0.
+        out[index] = -log(1.0 - np.float64(words[index] >> np.uint64(11)) * 2.0**-53)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _exact
-from lengthwise._random import Key, negative_log
+from lengthwise._random import Key
 from lengthwise.checks import check_choice, check_whole
 from lengthwise.lengths.rules import freeze
 
@@ -67,7 +67,7 @@ def _normal(key: Key, count: int) -> NDArray[np.float64]:
     """Draws standard normal numbers, each from two uniform ones (Box and Muller 1958)."""
     # Two for each, though Box and Muller give two: so a smaller count gives the first of a larger one.
     pairs = key.uniform(2 * count).reshape(count, 2)
-    return np.sqrt(2.0 * negative_log(1.0 - pairs[:, 0])) * _exact.cosines(pairs[:, 1])
+    return np.sqrt(-2.0 * _exact.logs(1.0 - pairs[:, 0])) * _exact.cosines(pairs[:, 1])
 
 
 EXAMPLES: dict[str, Callable[[Key, int], NDArray[np.int64]]] = {"long-tailed": _long_tailed, "speech": _speech}
