@@ -95,7 +95,7 @@ def test_both_wheels_are_of_one_version_and_the_recipes_require_the_library(whee
     assert library["Version"] == recipes["Version"]
     required = [Requirement(line) for line in recipes.get_all("Requires-Dist")]
     (own,) = (each for each in required if each.name == "lengthwise" and each.marker is None)
-    assert (own.extras, own.specifier.contains(library["Version"])) == ({"torch", "plot"}, True)
+    assert (own.extras, own.specifier.contains(library["Version"])) == ({"report", "torch"}, True)
     assert not [line for line in library.get_all("Requires-Dist") if "recipes" in line]
 
 

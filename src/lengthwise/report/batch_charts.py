@@ -141,7 +141,7 @@ def _rank_rows(plan: Plan) -> list[dict[str, Any]]:
     first = max(0, (plan.steps - _STEPS) // 2)
     rows: list[dict[str, Any]] = []
     for step, totals in enumerate(plan.costs[plan.grid[first : first + _STEPS]].sum(axis=1), start=first):
-        # Of many ranks some, the costliest and the cheapest among them.
+        # If there are many ranks, some of them, with the costliest and the cheapest.
         ranks = np.argsort(totals, kind="stable")[np.linspace(0, len(totals) - 1, _RANKS).round().astype(np.int64)]
         for rank in range(len(totals)) if len(totals) <= _RANKS else sorted(ranks.tolist()):
             cost, name = float(totals[rank]), {"step": step, "rank": rank, "place": f"{step}.{rank}"}
@@ -154,8 +154,8 @@ def _rank_rows(plan: Plan) -> list[dict[str, Any]]:
 def _waste(plan: Plan) -> float:
     """The share of the time of all ranks that they wait."""
     totals = plan.costs[plan.grid].sum(axis=1)
-    whole = float(totals.max(axis=1).sum()) * plan.world_size if totals.size else 0.0
-    return 1.0 - float(totals.sum()) / whole if whole else 0.0
+    time = float(totals.max(axis=1).sum()) * plan.world_size if totals.size else 0.0
+    return 1.0 - float(totals.sum()) / time if time else 0.0
 
 
 def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Chart:
@@ -215,7 +215,7 @@ def _item(plans: Mapping[str, Plan]) -> str:
 
 
 def _name(label: str, text: str) -> str:
-    """What is said of a plan, after its label; of a plan alone, that."""
+    """Writes a text about a plan after its label, if there is one."""
     return f"{words.shorten(label, 53 - len(text))}: {text}" if label else text
 
 
@@ -232,7 +232,7 @@ def check_plans(plans: object) -> dict[str, Plan]:
 
 
 def delivery(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64] | None = None) -> Delivery:
-    """Batches of these numbers, one after the other; by default all, step by step as the ranks take them.
+    """Returns batches by their numbers; by default all, step by step as the ranks take them.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.ShortestFirst(reverse=True))
@@ -242,15 +242,18 @@ def delivery(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64] | None =
     if numbers is None:  # within a step micro-batch by micro-batch over all ranks
         numbers = plan.grid.reshape(-1)
     array = as_lengths(lengths)
-    whole = array if array.ndim == 1 else array.sum(axis=1)
-    items = whole if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]
-    held, first = items[plan.numbers], plan.offsets
+    sums = array if array.ndim == 1 else array.sum(axis=1)
+    items = sums if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]
+    item_lengths, first = items[plan.numbers], plan.offsets
     if plan.row_offsets is not None:  # a row is drawn as one sequence, as long as those that it holds
-        held, first = np.add.reduceat(held, plan.row_offsets[:-1]), np.searchsorted(plan.row_offsets, plan.offsets)
+        item_lengths, first = (
+            np.add.reduceat(item_lengths, plan.row_offsets[:-1]),
+            np.searchsorted(plan.row_offsets, plan.offsets),
+        )
     sizes = plan.row_counts[numbers]
     # Batches of 2 and 3 that start at 7 and 0 hold the places 7, 8, 0, 1, 2.
     places = np.arange(sizes.sum()) + np.repeat(first[numbers] - np.cumsum(sizes) + sizes, sizes)
-    return Delivery(held[places], sizes, plan.padded_lengths.sum(axis=1)[numbers])
+    return Delivery(item_lengths[places], sizes, plan.padded_lengths.sum(axis=1)[numbers])
 
 
 def _middle(plan: Plan) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ def write_code(plan: Plan, *, loading: str = "") -> str:
     batching = _write_batching(plan)
     world = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
     options = {"seed": plan.seed, "epoch": plan.epoch} | {name: size for name, size in world.items() if size > 1}
-    given = ", ".join(f"{name}={value}" for name, value in options.items())
+    arguments = ", ".join(f"{name}={value}" for name, value in options.items())
     times = [] if plan.times is None else ["times = ...  # how often epochs take each sequence"]
     return "\n".join(
         [
@@ -29,7 +29,7 @@ def write_code(plan: Plan, *, loading: str = "") -> str:
             read,
             batching,
             *times,
-            f"plan = lw.make_plan(lengths, batching, {given}{', times=times' if times else ''})",
+            f"plan = lw.make_plan(lengths, batching, {arguments}{', times=times' if times else ''})",
             f"print(plan.fingerprint())  # {plan.fingerprint()}",
         ]
     )
@@ -40,6 +40,10 @@ def _write_batching(plan: Plan) -> str:
         batching = Batching.from_json(plan.batching)
     except ValueError:  # an order of the user's own, for example, or batches of another sampler
         return f"batching = ...  # {plan.batching}"
-    said = [f"{name}={write_choice(value)}" for name, value in arguments_of(batching).items()]
-    one = f"batching = lw.Batching({', '.join(said)})"
-    return one if len(one) <= _WIDE else "\n".join(["batching = lw.Batching(", *(f"    {each}," for each in said), ")"])
+    arguments = [f"{name}={write_choice(value)}" for name, value in arguments_of(batching).items()]
+    one = f"batching = lw.Batching({', '.join(arguments)})"
+    return (
+        one
+        if len(one) <= _WIDE
+        else "\n".join(["batching = lw.Batching(", *(f"    {argument}," for argument in arguments), ")"])
+    )

@@ -33,16 +33,16 @@ def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: st
     first = next(iter(rows))
     if packed:
         fills = [f"{100 * rows[label]['fill']:.2f} %" for label in (first, best)]
-        told = f"Rows of {first} are {fills[0]} data"
+        start = f"Rows of {first} are {fills[0]} data"
         if first == best:
-            return f"{told}."
-        return f"{told}, as those of {best} are." if fills[0] == fills[1] else f"{told}; those of {best} {fills[1]}."
+            return f"{start}."
+        return f"{start}, as those of {best} are." if fills[0] == fills[1] else f"{start}; those of {best} {fills[1]}."
     subject = "Random batches compute" if first == "random" else f"{first} computes"
     computed = [words.computed(rows[label]["padding_share"]) for label in (first, best)]
-    told = f"{subject} {computed[0]} {unit} for each {unit.removesuffix('s')} of data"
+    start = f"{subject} {computed[0]} {unit} for each {unit.removesuffix('s')} of data"
     if first == best:
-        return f"{told}." if len(rows) == 1 else f"{told}; no strategy computes clearly less."
-    return f"{told}, as {best} does." if computed[0] == computed[1] else f"{told}; {best} computes {computed[1]}."
+        return f"{start}." if len(rows) == 1 else f"{start}; no strategy computes clearly less."
+    return f"{start}, as {best} does." if computed[0] == computed[1] else f"{start}; {best} computes {computed[1]}."
 
 
 def tiles(rows: Mapping[str, Row], best: str, *, slots: int, packed: bool, seconds: Mapping[str, float]) -> list[Tile]:

@@ -56,7 +56,7 @@ class Contents:
         unit: Of the lengths.
         command: The command that wrote the page.
         loading: Lines of Python that read the lengths.
-        seconds: Of an epoch, measured, by label.
+        seconds: Measured seconds of an epoch by label.
         answer: A sentence in place of the headline.
         lead: A sentence below the headline.
         best: The label of the plan to put forward, the last by default; of the first, that nothing is to be gained.
@@ -90,7 +90,7 @@ def save_page(
     """Writes one page of HTML that shows what plans are worth: charts, measures, and the settings as code.
 
     The first plan is what the others are compared with, such as random batches; the last is put forward. Charts of
-    batches show a sample of the epoch. The numbers are those of `measure`, of all that there is.
+    batches show a sample of the epoch. The numbers are those of `measure`, over whole epochs.
 
     Args:
         plans: By the label to write: {"random": plan, "max-entropy:0.1": plan}. The first of several epochs is drawn,

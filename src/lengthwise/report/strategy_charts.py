@@ -1,4 +1,4 @@
-"""Strategies beside each other: what each computes, and how it mixes for what it pads or costs."""
+"""Charts that compare strategies: padding, and mixing against padding or price."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def inline_svg(chart: Chart, name: str) -> str:
 
 
 def rows_of(chart: Chart) -> list[Row]:
-    """The rows that a chart draws; of a chart with a line beside them, those that come first."""
+    """Returns the rows that a chart draws, without those of lines and labels beside them."""
     datasets: Mapping[str, list[Row]] = chart.to_dict().get("datasets", {})
     rows = [row for values in datasets.values() for row in values]
     return [row for row in rows if row.keys() == rows[0].keys()]

@@ -74,18 +74,21 @@ def measures(rows: Mapping[str, Row], *, steps: bool, packed: bool) -> Table:
 
 
 def choose_columns(*, steps: bool, packed: bool) -> dict[str, Callable[[Row], str]]:
-    """How a row is written in each column by its head: those of steps, or of packed rows, where there are such."""
+    """Returns the columns by their heads, each with a function that writes a cell of it.
+
+    Columns of steps and of packed rows are there if `steps` and `packed` are true.
+    """
     hidden = (() if steps else _OF_STEPS) + (_NOT_OF_ROWS if packed else _OF_ROWS)
     return {head: write for head, write in _COLUMNS.items() if head not in hidden}
 
 
 def meanings(heads: Sequence[str]) -> list[tuple[str, str]]:
-    """What the heads of a table of measures mean."""
+    """Returns the meanings of the heads of a table of measures."""
     return [(head, _MEANINGS[head]) for head in heads if head in _MEANINGS]
 
 
 def _bins_note(rows: Mapping[str, Row]) -> str:
-    """How mixing was estimated."""
+    """Returns a sentence on how mixing was estimated."""
     row = next(iter(rows.values()))
     epochs = row.get("mixing_epochs", 1)
     over = "one epoch" if epochs == 1 else f"{epochs:,} epochs"
@@ -94,21 +97,21 @@ def _bins_note(rows: Mapping[str, Row]) -> str:
 
 def facts(lengths: NDArray[Any]) -> Table:
     """The lengths in a few numbers, a column for each length of a sequence."""
-    found = describe(lengths).as_dict()
-    names = ("lengths",) if found["dims"] == 1 else tuple(f"length {dim + 1}" for dim in range(found["dims"]))
-    rows = [("sequences", *[f"{found['count']:,}"] * len(names))]
-    if found["count"]:
+    facts = describe(lengths).as_dict()
+    names = ("lengths",) if facts["dims"] == 1 else tuple(f"length {dim + 1}" for dim in range(facts["dims"]))
+    rows = [("sequences", *[f"{facts['count']:,}"] * len(names))]
+    if facts["count"]:
         rows += [
-            ("shortest", *_write(found["min"])),
+            ("shortest", *_write(facts["min"])),
             *(
-                (f"{share} % are at most", *_write(each[share] for each in found["quantiles"]))
+                (f"{share} % are at most", *_write(lengths[share] for lengths in facts["quantiles"]))
                 for share in ("5", "50", "95")
             ),
-            ("longest", *_write(found["max"])),
-            ("mean", *(f"{mean:,.1f}" for mean in found["mean"])),
-            ("total", *_write(found["total"])),
+            ("longest", *_write(facts["max"])),
+            ("mean", *(f"{mean:,.1f}" for mean in facts["mean"])),
+            ("total", *_write(facts["total"])),
         ]
-    rows.append(("fingerprint", found["fingerprint"], *[""] * (len(names) - 1)))
+    rows.append(("fingerprint", facts["fingerprint"], *[""] * (len(names) - 1)))
     return Table(("", *names), rows, "The lengths")
 
 

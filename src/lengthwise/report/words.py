@@ -43,7 +43,7 @@ def computed(padding_share: float) -> str:
 
 
 def shorten(label: str, most: int = 30) -> str:
-    """A label of at most so many letters.
+    """Cuts a label to at most `most` letters.
 
     >>> shorten("max-entropy:0.1"), len(shorten("a" * 40))
     ('max-entropy:0.1', 30)
