@@ -259,6 +259,9 @@ def test_windows_say_it_once():
     with pytest.warns(UserWarning, match="`padding` must be at least what random steps of 4 batches pad") as caught:
         windows.steps(0)
     assert len(caught) == 1
+    with pytest.warns(UserWarning, match="`padding` must be at least what random steps of 8 batches pad") as caught:
+        windows.share_out(8).steps(0)
+    assert len(caught) == 1
 
 
 def test_a_run_on_as_many_slots_goes_on_with_the_steps_of_its_epoch():

@@ -65,5 +65,16 @@ def test_sorted_sequences_are_drafted_once_where_each_draft_pads_the_same(
     monkeypatch.setattr(trial, "_draft", lambda order, items, key: keys.append(key) or draft(order, items, key))
     found = trial.padding_of(lw.Sorted())
     assert len(keys) == asked
-    every = [share_of_padding(*count_frames(draft(lw.Sorted(), items, Key(epoch=epoch)), items)) for epoch in range(3)]
+    every = [
+        share_of_padding(*count_frames(draft(lw.Sorted(), items, Key(epoch=epoch)), items, cut)) for epoch in range(3)
+    ]
     assert (set(every) == {found}) == (asked == 1)
+
+
+@pytest.mark.parametrize("padding", [0.1, 0.2])
+def test_rows_that_are_filled_up_count_as_padding(padding):
+    """Fitted to the sequences alone, plans padded up to 3 points more than was asked, without a word."""
+    lengths = lw.example_lengths("speech", count=20_000)
+    cut = lw.Budget(24 * float(lengths.mean()), count_multiple_of=8)
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut, padding=padding, deal=lw.Stratified()))
+    assert lw.measure(plan, lengths).padding_share == pytest.approx(padding, abs=0.005)

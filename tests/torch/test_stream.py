@@ -3,6 +3,7 @@
 import collections
 import itertools
 import re
+import warnings
 from functools import partial
 
 import numpy as np
@@ -263,6 +264,14 @@ def test_windows_that_miss_their_padding_warn_once():
     assert len(told) == 1
     stream.set_epoch(1)
     list(stream)
+
+
+@pytest.mark.parametrize("order", [lw.MaxEntropy(padding=0.01), lw.MaxEntropy(mixing=0.01)], ids=repr)
+def test_a_window_of_few_sequences_may_miss_what_was_asked(order):
+    stream = stream_of(shards_of([30, 20]), lw.Batching(cut=lw.FixedSize(8), order=order), buffer=400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(stream)
 
 
 def test_it_is_no_data_set_and_has_no_len():

@@ -267,6 +267,16 @@ def test_a_stream_within_the_workers_of_a_loader_is_refused(workers, start):
     assert names(DataLoader(inside, batch_size=None)) == names(stream_of(shards_of([30, 30]), BUDGET))
 
 
+@pytest.mark.processes
+def test_a_loop_over_a_stream_does_not_go_on_within_workers():
+    """Begun before the workers were forked, the loop would give its rest once for each of them."""
+    batches = iter(stream_of(shards_of([30, 30]), BUDGET))
+    next(batches)
+    loader = DataLoader(Inside(batches), batch_size=None, num_workers=2, multiprocessing_context="fork")
+    with pytest.raises(ValueError, match="`stream` must be read in no loader's worker"):
+        list(loader)
+
+
 COPIES = [copy.copy, copy.deepcopy, lambda stream: pickle.loads(pickle.dumps(stream))]
 
 

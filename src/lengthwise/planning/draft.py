@@ -14,9 +14,9 @@ from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of, sum_rows
 from lengthwise.choices.cost import Cost, costs_alone
-from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
+from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order, Ordered
 from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity
 from lengthwise.planning.batches import Batches, pad
@@ -180,9 +180,9 @@ def price(draft: Draft, batching: Batching) -> Batches:
     return batches._replace(bucket_lengths=np.repeat(longest, counts[counts > 0]))
 
 
-def padding_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
+def padding_of(drafts: Sequence[Draft], items: NDArray[np.int64], cut: Cut) -> float:
     """The share of the frames computed under `drafts` of `items` that is padding; 0 where they hold nothing."""
-    return share_of_padding(*count_frames(drafts, items))
+    return share_of_padding(*count_frames(drafts, items, cut))
 
 
 def share_of_padding(useful: int, computed: int) -> float:
@@ -190,12 +190,13 @@ def share_of_padding(useful: int, computed: int) -> float:
     return 1.0 - useful / computed if computed else 0.0
 
 
-def count_frames(drafts: Sequence[Draft], items: NDArray[np.int64]) -> tuple[int, int]:
-    """The frames that `drafts` of `items` hold, and those that are computed under them."""
+def count_frames(drafts: Sequence[Draft], items: NDArray[np.int64], cut: Cut) -> tuple[int, int]:
+    """Returns the frames that `drafts` of `items` hold, and those that are computed under them, filled rows too."""
     computed = useful = 0
     for draft in drafts:
         if len(draft.members):
-            computed += int((np.diff(draft.offsets) * longest_in_batches(draft).sum(axis=1)).sum())
+            rows = fill_up(np.diff(draft.offsets), count_multiple(cut))
+            computed += int((rows * longest_in_batches(draft).sum(axis=1)).sum())
             useful += int(items[draft.members].sum())
     return useful, computed
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import DEFAULT_ORDER, Batching
-from lengthwise.choices.cut import Budget, FixedSize
+from lengthwise.choices.cut import Budget, Cut, FixedSize
 from lengthwise.choices.deal import Balanced
 from lengthwise.choices.order import Order, Shuffled, Sorted, finds_noise
 from lengthwise.choices.waiting import waiting_of
@@ -31,16 +31,17 @@ class FirstWarnings:
     """Of many plans, the warnings of the first that has any: those of the others say the same of other numbers."""
 
     def __init__(self) -> None:
-        self._given = False
+        self._told: set[World] = set()
 
     @contextmanager
-    def give(self) -> Iterator[None]:
-        """Gives the warnings of a plan that is made within, unless those of another were given."""
+    def give(self, world: World) -> Iterator[None]:
+        """Gives the warnings of a plan for `world` that is made within, unless those of another were given."""
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             yield
-        told, self._given = self._given, self._given or bool(found)
-        for each in [] if told else found:
+        first = [] if world in self._told else found
+        self._told |= {world} if found else set()
+        for each in first:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
@@ -74,7 +75,11 @@ def tell_missed_request(
         what, asked = "mixing", order.mixing or 0.0
     if abs(achieved - asked) <= _TOLERANCE or _was_told(what, name, batching, world):
         return
-    why = _say_why_mixing(asked, achieved) if what == "mixing" else _say_why_padding(asked, achieved, items, draft_by)
+    why = (
+        _say_why_mixing(asked, achieved)
+        if what == "mixing"
+        else _say_why_padding(asked, achieved, items, draft_by, batching.cut)
+    )
     if why:
         checks.warn(f"`{what}` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {achieved:.3f}. {why}")
 
@@ -86,10 +91,10 @@ def _say_why_mixing(asked: float, achieved: float) -> str:
 
 
 def _say_why_padding(
-    asked: float, achieved: float, items: NDArray[np.int64], draft_by: Callable[[Order], list[Draft]]
+    asked: float, achieved: float, items: NDArray[np.int64], draft_by: Callable[[Order], list[Draft]], cut: Cut
 ) -> str:
     """Returns the reason; nothing where all lengths are nearly equal, so that no order pads more."""
-    least, most = (padding_of(draft_by(end), items) for end in (Sorted(), Shuffled()))
+    least, most = (padding_of(draft_by(end), items, cut) for end in (Sorted(), Shuffled()))
     if asked > most and most <= _TOLERANCE:
         return ""
     if asked > most:

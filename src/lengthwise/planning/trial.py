@@ -124,7 +124,7 @@ class Trial:
         shares: list[float] = []
         useful = computed = 0
         for each in self._try(order):
-            of_trial = count_frames(*each)
+            of_trial = count_frames(*each, self.batching.cut)
             useful, computed = useful + of_trial[0], computed + of_trial[1]
             shares.append(share_of_padding(*of_trial))
             if against is None or len(shares) < _LEAST_TRIALS:

@@ -258,12 +258,12 @@ class Windows:
             fitted = fitted._replace(settled=settled)
         options: dict[str, Any] = key | self.world._asdict()
         try:
-            with self._warnings.give():
+            with self._warnings.give(self.world):
                 plan = make_fitted(lengths, batching, fitted, **options, after=after)
         except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
             raise name_sequence(error, numbers) from None
         except NoStepError:  # another window may have steps: `WindowEpoch` refuses an epoch where none has
-            with self._left_out.give():
+            with self._left_out.give(self.world):
                 rule, remedy = "large enough for one step", "Its sequences are left out. Give larger windows."
                 at = f"window {number} of epoch {epoch}"
                 checks.warn(checks.sentence("window", rule, len(numbers), remedy, at=at))

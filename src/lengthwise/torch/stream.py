@@ -207,12 +207,7 @@ class StreamBatches:
         return self.__dict__
 
     def __iter__(self) -> Iterator[Any]:
-        if (worker := get_worker_info()) is not None:
-            given = f"in worker {worker.id} of {worker.num_workers}"
-            remedy = "Loop over it in the process that trains; give DataLoader(shard, batch_size=None) as shards."
-            raise checks.value_error(
-                "stream", "read in no loader's worker, for each would take all of it", given, remedy
-            )
+        _check_no_worker()
         position = self._position if self._resumes else _Position(epoch=self._position.epoch)
         again = not self._resumes and self._taken == position.epoch
         # One batch may be a look, but not one behind those of a state.
@@ -223,6 +218,7 @@ class StreamBatches:
                 self._take(position.epoch, again=again)
             self._unfinished = (self._unfinished or number > 1) and not self._is_last
             yield batch
+            _check_no_worker()  # a loop that was begun before the workers were forked goes on in each of them
             if self._resumes or self._position.epoch != position.epoch:
                 raise changed(position.epoch, self._position.epoch)
         self._unfinished = False
@@ -355,7 +351,7 @@ class StreamBatches:
         whole = len(window.shards) >= reader.quota * len(self._shards)
         key = {"seed": self.seed, "epoch": position.epoch, "number": position.window}
         try:
-            with self._warnings.give():
+            with self._warnings.give(world):
                 found = deliver(window, self.batching, runs, world, **key, whole=whole)
         except OversizeError as error:  # the plan knows places in the window
             if error.sequence is not None:
@@ -383,6 +379,13 @@ class StreamBatches:
             ended = last and (short or (world.world_size == 1 and self._is_last))
             self._position = position._replace(runs=(*runs, EarlierRun(world, place + 1)), ended=ended)
             yield collated
+
+
+def _check_no_worker() -> None:
+    if (worker := get_worker_info()) is not None:
+        given = f"in worker {worker.id} of {worker.num_workers}"
+        remedy = "Loop over it in the process that trains; give DataLoader(shard, batch_size=None) as shards."
+        raise checks.value_error("stream", "read in no loader's worker, for each would take all of it", given, remedy)
 
 
 def _join(told: list[_Read]) -> Window:
