@@ -385,18 +385,6 @@ VALUES = {
         lambda: lw.padded_frames([2, 10], [10, float("nan")]),
         f"`edges` must be whole numbers from 1 to 2**63 - 1, but is nan at bucket 1. {LONGEST}",
     ),
-    "no edges that hold a pair": (
-        lambda: lw.padded_frames([[2, 3], [2, 10]], [[9, 6], [6, 3]]),
-        "`edges` must be such that a bucket holds (2, 10), but is [[6, 3], [9, 6]] at sequence 1. Add longer ones.",
-    ),
-    "edges of one length to pad pairs to": (
-        lambda: lw.padded_frames([[2, 3]], [9]),
-        f"`edges` must be of shape [buckets, dims], but is (1,). {LONGEST}",
-    ),
-    "edges of three lengths to pad pairs to": (
-        lambda: lw.padded_frames([[2, 3]], [[9, 9, 9]]),
-        f"`edges` must be of shape [buckets, 2], as sequences have so many lengths, but is (1, 3). {LONGEST}",
-    ),
     "edges in rows": (
         lambda: lw.padded_frames([2, 10], [[2, 10]]),
         f"`edges` must be of shape [buckets], but is (1, 2). {LONGEST}",
