@@ -140,8 +140,8 @@ long-tailed rows-best-fit 0 2602e6c49a8fd201 d5c9121d5480009c b62fd5cafbb883bb a
 long-tailed rows-best-fit 1 5f48b6fa2515dce8 3c1058b3d2b48616 a341ba2a416a9110 dfab11fc6bd5c6d6
 long-tailed steps-of-rows 0 6642b160dd257bfb 7251f3a2299cf622 fb14256359773228 9d29606602bd7184
 long-tailed steps-of-rows 1 921be6d6e85b2d38 f3389299b1df1428 81362178600cc58d cd96df8e3a81ed2d
-long-tailed multiples 0 bbbab64ee0cae09e bfdcd040fbca19df 00bcd2c4dba80f6d fae82cbe5109508e
-long-tailed multiples 1 d4b659b1f8b6cdc5 d2ca98aaa10c31d6 db1d2f9d2aa89c30 e9c18fe289323630
+long-tailed multiples 0 aa2548f02e35ea3e 8ced4af1a1eca704 8ad9b789b4ca8966 0983f560af64831c
+long-tailed multiples 1 5c2849d3dba29f26 b34f56a525f51f1a bebba520b077cf69 b89a5ce6388bf3dc
 long-tailed steps-of-multiples 0 c82803744703f9ab 8be52bf6b6f021cb ed07e07a81c4ae3d 3df594874d3af1bc
 long-tailed steps-of-multiples 1 869343359fcca0a7 96f7c04c13eae2b3 fd255de6ccc7afb1 5df10c6e35763fe8
 """
@@ -180,7 +180,7 @@ random-steps dd267aa055814bfc 624fe83aa13db234 3426164d3702f1bb
 dynamic 6bfd1bab51b12c55 9058bcc3a0868d47 b55148b49fa38266
 optimal:6 a9ae09d40fa85d30 f5c79856a65a0c26 74d4aa36868b769e
 rows 87f5401dd4c48a2f 59b83928ec8cf4a0 9acc479d1e014678
-multiples 0ad8478813b5f711 4aa0bb1ed7efc0e8 b92eba5db58d6ca1
+multiples 1f38e821299db5bc 8f9c5ffa83b88ffa 05d6a9039aa2d9a2
 """
 
 
@@ -207,7 +207,7 @@ random-steps edb8e86b2c23c49b 16eccdc0b3116cbe 273da431a29ca3da
 optimal:6 954421f7863f06b6 9ffcd4d53bf1498f 384e40620f0aabb5
 rows f23d345d82e45593 431db25912abf804 10930022173d9ba0
 chunks f29b80b5ef3a3654 c5e427328143a3d4 4530dd5e8f695e57
-multiples 37739d16f83c7896 bad091679ee70165 f5233accedb3f246
+multiples 7d5e29efed57f003 691f2e9f51438d1d 2965b3f763136843
 """
 
 

@@ -615,8 +615,10 @@ def test_a_window_without_a_step_is_left_out_and_an_epoch_without_one_is_refused
     rest = lw.WindowEpoch(windows, 0, after=[(5, 1, 3)])
     assert len(rest) == 2
     epoch = lw.WindowEpoch(windows.share_out(6), 0)
-    with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0 at epoch 0\. No window "):
+    refused = pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0 at epoch 0\. No window ")
+    with refused, pytest.warns(UserWarning, match="^`window` must be large enough") as found:
         len(epoch)
+    assert len(found) == 1
 
 
 def test_a_missed_padding_is_said_once():
