@@ -194,10 +194,7 @@ def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, take
     top = largest(sizes)
     ends = np.empty(slots, np.int64)
     counts = np.empty(8192, np.int64)
-    # One room for what is sorted and then for what is cut: of a step of a third of all, each is a byte a sequence.
-    width = max(sequences.itemsize, dims * needed.itemsize)
-    room = np.empty(64 * width, np.uint8)
-    positions, lengths = sequences[:0], room[:0].view(needed.dtype).reshape((0, dims))
+    spare, lengths, positions = np.empty(64, np.int64), np.empty((64, dims), np.int64), sequences[:0]
     start, steps = np.int64(0), 0
     while start < count:
         left = count - start
@@ -209,10 +206,9 @@ def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, take
                     break
                 # Random steps take about as many as those before: of 100, some 10 more or less; of 10,000, some 100.
                 reach = min(left, max(fits, 2 * reach if reach > 0 else guess + 3 * (int(math.sqrt(guess)) + 1)))
-                if reach * width > room.size:
-                    room = np.empty((reach + reach // 8) * width, np.uint8)
-                spare = room[: reach * sequences.itemsize].view(sequences.dtype)
-                lengths = room[: reach * dims * needed.itemsize].view(needed.dtype).reshape((reach, dims))
+                if reach > spare.size:
+                    spare = np.empty(reach + reach // 8, np.int64)
+                    lengths = np.empty((spare.size, dims), np.int64)
                 positions = sequences[start : start + reach]
                 sort_step(sizes, top, start, start + reach, positions, spare, counts)
                 beyond = reach + 1

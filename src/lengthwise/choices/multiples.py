@@ -41,7 +41,7 @@ def round_up(lengths: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
     >>> round_up(np.array([1, 8, 9]), 8)
     array([ 8,  8, 16])
     """
-    return lengths if multiple == 1 else -(-lengths.astype(np.int64, copy=False) // multiple) * multiple
+    return lengths if multiple == 1 else -(-lengths // multiple) * multiple
 
 
 def fill_up(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:

@@ -121,8 +121,6 @@ def _cut(
 ) -> tuple[_Line, NDArray[np.int64]]:
     """What the cut keeps of the line, batch after batch, and the offsets of the batches."""
     cut, cost, deal = batching.cut, batching.cost, batching.deal
-    if is_custom(cut) or isinstance(cut, Rows):  # whoever computes with lengths must not do so in two bytes
-        line = line._replace(needed=line.needed.astype(np.int64, copy=False))
     sequences, needed, boundaries = line
     if isinstance(deal, RandomSteps) and not isinstance(cut, Rows):
         bounds = bounds_of(cut, cost, longest, slots)
@@ -217,7 +215,7 @@ def take_items(
     array = array if copies is None else array[copies]
     if batching.chunks is None:
         return (array if array.ndim == 2 else array[:, None]), None
-    spans = batching.chunks(_one_length(array).astype(np.int64, copy=False))
+    spans = batching.chunks(_one_length(array))
     if copies is not None:
         spans[:, 0] = copies[spans[:, 0]]
     return (spans[:, 2] - spans[:, 1])[:, None], spans

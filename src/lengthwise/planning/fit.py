@@ -188,5 +188,5 @@ def _fit_to_lengths(items: NDArray[np.int64], batching: Batching) -> Order:
         return batching.order
     if isinstance(batching.order, Bucketed) and batching.order.edges is None:
         # Its edges are to be lengths that batches are padded to.
-        items = round_up(items, length_multiple(batching.cut)).astype(np.int64, copy=False)
+        items = round_up(items, length_multiple(batching.cut))
     return fit(sizes_of(items, batching.order))

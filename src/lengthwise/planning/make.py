@@ -120,8 +120,7 @@ def make_fitted(
     key = Key(seed=seed, epoch=epoch)
     # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
     first = runs[0].world if runs else world
-    # Order and cut, in a call of its own: when it returns, it frees the lengths in two bytes. Then a tail fills the
-    # last step.
+    # Order and cut; then a tail fills the last step.
     portions, made = _make_batches(lengths, batching, fitted, key, first, times)
     settled, capacity = made.batching, row_capacity(made.batching.cut)
     batches, numbers = complete_steps(

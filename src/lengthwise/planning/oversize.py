@@ -50,7 +50,7 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     if (capacity := row_capacity(batching.cut)) is not None:
         over = items.max(axis=1) > capacity
     else:
-        needed = round_up(items, length_multiple(batching.cut)).astype(np.int64, copy=False)
+        needed = round_up(items, length_multiple(batching.cut))
         over = costs_alone(batching.cost, needed) > batching.cut.max_cost(batching.cost, longest_of(items))
     if policy == "alone" and (padded_to_edge or isinstance(batching.deal, RandomSteps)):
         return Kinds(everything, nothing, ~over, int(over.sum()))

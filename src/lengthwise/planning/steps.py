@@ -44,16 +44,16 @@ class StepBounds(NamedTuple):
 class Queue(NamedTuple):
     """Sequences in order, from which steps are filled.
 
-    needed   [m, dims]   what each must be padded to at least, int64 or uint16
+    needed   [m, dims]   what each must be padded to at least
     sizes    [m]         whole numbers, by which a step is sorted, from the largest; equal ones stand as they come
     """
 
     needed: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
-    def sort(self, start: int, stop: int) -> NDArray[Any]:
+    def sort(self, start: int, stop: int) -> NDArray[np.int64]:
         """Returns the positions from `start` to before `stop`, from the largest to the smallest."""
-        positions = _make_room(stop - start, len(self.sizes))
+        positions = np.empty(stop - start, np.int64)
         _kernels.sort_steps(self.sizes[start:stop], np.array([stop - start]), positions)
         return start + positions
 
@@ -62,12 +62,7 @@ class Steps(NamedTuple):
     """Steps of sequences: how many each takes [steps], and their positions, step by step, each from its largest."""
 
     taken: NDArray[np.int64]
-    positions: NDArray[Any]
-
-
-def _make_room(size: int, most: int) -> NDArray[Any]:
-    """Returns room for numbers of at most `most`, of half the bytes where those are enough."""
-    return np.empty(size, np.uint32 if most < 2**32 else np.int64)
+    positions: NDArray[np.int64]
 
 
 def form_steps(
@@ -204,13 +199,13 @@ def _fill(queue: Queue, bounds: StepBounds) -> Steps:
         # What one batch costs does not change with the order of its sequences.
         taken = np.diff(_cut_greedily(queue.needed, bounds))
     if taken is not None:
-        positions = _make_room(count, count)
+        positions = np.empty(count, np.int64)
         _kernels.sort_steps(queue.sizes, taken, positions)
         return Steps(taken, positions)
     # As many steps as there may be: of one sequence in each batch.
-    taken, positions = _make_room(-(-count // bounds.slots), count), _make_room(count, count)
+    taken, positions = np.empty(-(-count // bounds.slots), np.int64), np.empty(count, np.int64)
     steps = _kernels.fill_steps(*queue, *_limits_of(queue.needed, bounds), _guess(queue, bounds), taken, positions)
-    return Steps(taken[:steps].astype(np.int64), positions)
+    return Steps(taken[:steps].copy(), positions)
 
 
 def _guess(queue: Queue, bounds: StepBounds) -> int:
