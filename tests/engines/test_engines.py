@@ -121,6 +121,7 @@ of_dask = pytest.mark.filterwarnings("ignore")  # of pandas about Dask's own use
 @of_dask
 def test_data_frames_of_dask(dask, folder, out):
     import dask.dataframe as frames
+    import pandas
     from dask import bag
 
     frame = frames.read_parquet(str(folder))
@@ -132,6 +133,12 @@ def test_data_frames_of_dask(dask, folder, out):
         pytest.raises(ValueError, match=r"^`source` must be of columns of one type each, but is 'a partition'"),
     ):
         lw.write_lengths(frames.from_pandas(mixed, npartitions=1), out, column="n")
+    # By default Dask writes lists of pandas as texts, whose words are no items.
+    lists = frames.from_pandas(pandas.DataFrame({"x": [[5, 6], [7]], "n": [2, 1]}), npartitions=1)
+    for count in (None, "words"):
+        with pytest.raises(ValueError, match=r"^`x` must be a column of lists, not of lists written as texts, .*conv"):
+            lw.write_lengths(lists, out, column="x", count=count)
+    assert lw.write_lengths(lists, out, column="n").lengths.tolist() == [2, 1]
     for wrong in (bag.from_sequence([1, 2]), frame.n, dask.delayed(frame), frame.n.values):
         with pytest.raises(ValueError, match=r"^`source` must be a dask\.dataframe\.DataFrame, but is '\w+'"):
             lw.write_lengths(wrong, out, column="n")

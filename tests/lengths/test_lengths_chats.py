@@ -85,6 +85,55 @@ def test_without_a_count_the_remedy_is_the_column_and_the_count(write):
         lw.read_lengths(write(CHAT), column="x")
 
 
+@pytest.mark.parametrize("texts", [["hi", "well"], ["你好吗朋友", "很好"], ["", ""], [None, None]])
+def test_turns_are_not_counted_whatever_their_texts_look_like(write, texts):
+    path = write([[{"role": "user", "content": text} for text in texts], [{"role": "user", "content": texts[0]}]])
+    for column in ("x", "x.*.content"):
+        with pytest.raises(
+            ValueError, match=rf"^`{re.escape(column)}` must be a list of single items.*give|count=\"words\""
+        ):
+            lw.read_lengths(path, column=column)
+
+
+def test_the_number_of_empty_turns_is_no_count(write):
+    with pytest.raises(ValueError, match=r"^`x\.\*\.content` must be a text in every item, but is None at "):
+        lw.read_lengths(write([[{"content": None}], [{"content": None}]]), column="x", count="words")
+
+
+@pytest.mark.parametrize(
+    ("turn", "remedy"),
+    [
+        ({"role": "assistant", "content": None}, 'Count the texts in it: column="x.*.content", count='),
+        ({"role": "user", "content": [{"type": "text", "text": "a"}]}, 'Count the texts in it: column="x.*.content", '),
+        ({"role": "user", "text": "how are you"}, 'Count the texts in it: column="x.*.text", count='),
+        ({"role": "user", "says": "how are you"}, "Write a column with the length that you mean"),
+    ],
+)
+def test_the_remedy_never_counts_roles(write, turn, remedy):
+    with pytest.raises(ValueError, match=rf"^`x` must be a list of single items, .*{re.escape(remedy)}"):
+        lw.read_lengths(write([[turn]]), column="x")
+
+
+def test_the_remedy_for_turns_by_field_is_their_texts(write):
+    with pytest.raises(ValueError, match=r"Name one of its fields, as x\.value\."):
+        lw.read_lengths(write([{"from": ["human", "gpt"], "value": ["how are you", "well"]}]), column="x")
+
+
+def test_parts_of_a_text_are_counted(write):
+    parts = [
+        [{"type": "text", "text": "how are you"}, {"type": "text", "text": "well"}],
+        [{"type": "text", "text": "a"}],
+    ]
+    path = write(parts)
+    assert lw.read_lengths(path, column="x", count="words").tolist() == [4, 1]
+
+
+def test_turns_of_parts_are_refused(write):
+    path = write([[{"role": "user", "content": [{"type": "text", "text": "how are you"}]}]])
+    with pytest.raises(ValueError, match=r"^`x\.\*\.content` must be a text in every item, but is \[{'type': 'text'"):
+        lw.read_lengths(path, column="x", count="words")
+
+
 def test_texts_in_lists_are_counted_or_refused(write):
     path = write(CONTENTS)
     assert lw.read_lengths(path, column="x", count="words").tolist() == WORDS

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -206,6 +207,23 @@ def test_parquet_and_arrow(tmp_path, column, frame_shift, expected):
         writer.write_table(COLUMNS, max_chunksize=2)
     for name in ("a.parquet", "a.arrow"):
         assert read_lengths(tmp_path / name, column=column, frame_shift=frame_shift).tolist() == expected
+
+
+@pytest.mark.parametrize("name", ["a.ndjson", "a.ndjson.gz", "a.pq", "a.feather"])
+def test_suffixes_that_large_data_sets_have_are_read_too(tmp_path, name):
+    path = tmp_path / name
+    if "json" in name:
+        path.write_bytes(gzip.compress(b'{"n": 3}\n{"n": 1}\n') if name.endswith(".gz") else b'{"n": 3}\n{"n": 1}\n')
+    else:
+        (pq.write_table if name == "a.pq" else feather.write_feather)(pa.table({"n": [3, 1]}), path)
+    assert read_lengths(path, column="n").tolist() == [3, 1]
+
+
+def test_an_empty_path_is_not_the_folder_we_are_in(tmp_path, monkeypatch):
+    (tmp_path / "utt2num_frames").write_text("a 3\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"^`source` must be a file or folder that is there, but is ''\. "):
+        read_lengths("")
 
 
 def test_parquet_with_one_column_needs_no_name(tmp_path):

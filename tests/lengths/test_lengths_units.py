@@ -8,17 +8,30 @@ from lengthwise.lengths.units import unit_of
 
 UNITS = {
     "milliseconds": ["duration_ms", "duration[ms]", "Duration (ms)", "durationMs", "DURATION_MS", "audio.dur.ms"],
-    "microseconds": ["duration_us", "t_µs"],
-    "seconds": ["duration_s", "len_sec", "n_seconds", "seconds"],
-    "minutes": ["duration_min", "minutes"],
-    "hours": ["audio_h"],
+    "microseconds": ["duration_us", "t_\u00b5s", "dur_\u03bcs", "audio_len_us"],  # the micro sign and the Greek letter
+    "seconds": ["duration_s", "len_sec", "n_seconds", "seconds", "dauer_sekunden", "Dauer (s)", "durée (s)"],
+    "minutes": ["duration_min", "minutes", "Dauer in Minuten"],
+    "hours": ["audio_h", "duration_hrs"],
     "samples": ["num_samples", "samples"],
     "counts": ["num_frames", "tokens", "n_tokens"],
     "unknown": ["duration", "len_s", "len_min", "ms", "s", "frames_12p5ms", "frames_10_ms", "length", "7", "", "ids"],
 }
+SIBLINGS = {
+    "milliseconds": [
+        "durationMilliSeconds",
+        "duration_milli_sec",
+        "Dauer[ms]",
+        "länge_ms",
+        "durée_ms",
+        "时长_ms",
+        "msecs",
+    ],
+    "unknown": ["items", "terms", "params", "class", "n_ms_marco", "class_s", "second", "duration_nano_seconds"],
+}
+NAMES = [(unit, name) for units in (UNITS, SIBLINGS) for unit in units for name in units[unit]]
 
 
-@pytest.mark.parametrize(("unit", "name"), [(unit, name) for unit, names in UNITS.items() for name in names])
+@pytest.mark.parametrize(("unit", "name"), NAMES)
 def test_the_last_word_of_a_name_is_a_unit(unit, name):
     assert unit_of(name) == unit
 

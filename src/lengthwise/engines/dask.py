@@ -10,7 +10,7 @@ from dask.delayed import delayed
 
 from lengthwise.checks import brief, source_error, value_error
 from lengthwise.engines.rule import Block, Rule
-from lengthwise.lengths.arrow import load_pyarrow
+from lengthwise.lengths.arrow import is_text, load_compute, load_pyarrow
 
 _TOGETHER = 128  # partitions that are computed at once, so that the lengths that wait here stay few
 
@@ -43,4 +43,15 @@ def _measure(frame: Any, rule: Rule, size: int) -> list[Block]:
     except pyarrow.ArrowException as error:
         remedy = f"Convert it first ({brief(error)})."
         raise source_error("of columns of one type each", "a partition", remedy) from error
+    if rule.length is None:
+        _refuse_written_lists(table)
     return rule.measure_table(table, size)
+
+
+def _refuse_written_lists(table: Any) -> None:
+    """Refuses lists that Dask has turned into texts, as it does by default: their words are not counted for items."""
+    compute = load_compute()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if is_text(column.type) and compute.all(compute.match_substring_regex(column, r"(?s)^\[.*\]$")).as_py():
+            remedy = 'Set dask.config.set({"dataframe.convert-string": False}) before you make the data frame.'
+            raise value_error(name, "a column of lists, not of lists written as texts", column[0].as_py(), remedy)

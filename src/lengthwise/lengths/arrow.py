@@ -26,7 +26,7 @@ from lengthwise.lengths.columns import (
     top_of,
     unit_of,
 )
-from lengthwise.lengths.counts import TextCount, are_sentences, count_items, turn_field
+from lengthwise.lengths.counts import TextCount, are_sentences, are_turns, count_items, turn_field
 from lengthwise.lengths.rules import Place
 
 _BUFFER = 2**22  # bytes of a Parquet file that are asked of a disk or a store at once, for each column
@@ -274,9 +274,9 @@ def _measure_lists(array: Any, name: str, place: Place, count: TextCount | None)
     if count is not None and field is not None:
         array, name = _follow(array, ["*", field], name), f"{name}.*.{field}"
     texts = is_text(_plain(array.type.value_type))
-    if count is not None and texts:
+    if count is not None and (texts or field is not None):
         return count_items(array.to_pylist(), name=name, place=place, count=count)
-    single = texts or _is_single(array.type.value_type)
+    single = (texts or _is_single(array.type.value_type)) and not are_turns(name)
     if not single or (texts and are_sentences(compute.list_flatten(array).to_pylist())):
         value = array[0].as_py() if len(array) else str(array.type)
         items = compute.list_flatten(array).drop_null()[:1].to_pylist()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.counts import COUNT_REMEDY, TextCount, turn_field
+from lengthwise.lengths.counts import COUNT_REMEDY, TextCount, are_turns, turn_field
 from lengthwise.lengths.rules import (
     LONGEST,
     Place,
@@ -209,7 +209,7 @@ def beyond_64_bits(values: Iterable[float], *, name: str, place: Place) -> Value
 def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUENCE) -> ValueError:
     """Writes the error for a value that is no number, with advice for a text, a list and an object."""
     if isinstance(value, dict) and value:
-        remedy = f"Name one of its fields, as {name}.{next(iter(value))}."
+        remedy = f"Name one of its fields, as {name}.{turn_field(value) or next(iter(value))}."
     elif isinstance(value, str) and is_number(value):
         plain = "Write it as a number, without quotes." if _plain(value) else ""  # "7" beside numbers in JSON
         remedy = plain or "Write it in the digits 0 to 9, without underscores."
@@ -230,14 +230,14 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
         item: One of its items, which decides the advice.
     """
     remedy = "Write a column with the length that you mean, and name that."
-    texts = [field for field, text in item.items() if isinstance(text, str)] if isinstance(item, dict) else []
-    if texts:
-        name_of_texts = f"{name}.*.{turn_field(texts) or texts[0]}"
+    field = turn_field(item) if isinstance(item, dict) else None
+    if field is not None:
+        name_of_texts = f"{name}.*.{field}"
         remedy = (
             f'Count the texts in it: column="{name_of_texts}", count="words" (on the command line: '
             f'"FILE:{name_of_texts}" --count words).'
         )
-    elif isinstance(item, str):
+    elif isinstance(item, str) or are_turns(name):
         remedy = f"These are texts: {COUNT_REMEDY}."
     return value_error(name, "a list of single items, which are counted", value, remedy, at=at)
 

@@ -20,7 +20,8 @@ COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the comman
 _TOKENIZER_REMEDY = (
     'Give the path of a tokenizer.json, as tokenizer="tokenizer.json" (on the command line: --tokenizer).'
 )
-_TURN_FIELDS = ("content", "value")  # of {"role": "user", "content": "..."}, and of {"from": "human", "value": "..."}
+# Of {"role": "user", "content": "..."}, {"from": "human", "value": "..."}, {"type": "text", "text": "..."}.
+_TURN_FIELDS = ("content", "value", "text")
 _TEXTS = 1024  # texts that are tokenized together
 
 
@@ -76,8 +77,17 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
 
 
 def turn_field(fields: Iterable[str]) -> str | None:
-    """Finds which field of a turn of a chat holds its text: `content`, or `value` as in ShareGPT."""
+    """Finds which field of a turn of a chat holds its text: `content`, `value` as in ShareGPT, or `text`."""
     return next((field for field in _TURN_FIELDS if field in fields), None)
+
+
+def are_turns(name: str) -> bool:
+    """Says whether a column is one field of all turns of a chat: their number is never its length.
+
+    >>> are_turns("messages.*.content"), are_turns("content"), are_turns("words.*.start")
+    (True, False, False)
+    """
+    return "*" in name.split(".") and turn_field(name.split(".")[-1:]) is not None
 
 
 def are_sentences(texts: Sequence[str | None]) -> bool:

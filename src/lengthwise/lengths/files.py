@@ -26,12 +26,15 @@ _READERS: dict[str, Callable[[Path, str | None, TextCount | None], list[Column]]
     ".tsv": read_table,
     ".json": read_manifest,
     ".jsonl": read_manifest,
+    ".ndjson": read_manifest,
     ".parquet": read_parquet,
+    ".pq": read_parquet,
     ".arrow": lambda path, column, count: read_arrow([path], column, count, source=path),
+    ".feather": lambda path, column, count: read_arrow([path], column, count, source=path),
 }
 
 _OPENED = ("/proc/", "/dev/fd/")  # where, links followed, the pipes are that a shell has opened
-_BINARY = (".npy", ".npz", ".parquet", ".arrow")  # of which there are none as .gz
+_BINARY = (".npy", ".npz", ".parquet", ".pq", ".arrow", ".feather")  # of which there are none as .gz
 
 
 def read_lengths(
@@ -54,8 +57,9 @@ def read_lengths(
         source: An array, [n] or [n, dims], or the path of one of these; the text formats also as .gz:
 
             - .npy, of which `column` "0", "1", ... takes one dimension; .npz, of which it names one array;
-            - .csv and .tsv with a header line (a .csv without commas in it: semicolons or tabs); .jsonl and .json,
-              one record a line or one array; a .json of lengths by name, {"a": 310, "b": 87}; .parquet; .arrow;
+            - .csv and .tsv with a header line (a .csv without commas in it: semicolons or tabs); .jsonl, .ndjson and
+              .json, one record a line or one array; a .json of lengths by name, {"a": 310, "b": 87}; .parquet and .pq;
+              .arrow and .feather;
             - known without `column`: NeMo manifests and Lhotse cuts, recordings and supervisions (`duration`, in
               seconds, so give `frame_shift`) and Lhotse features (`num_frames`);
             - Kaldi's utt2num_frames and utt2dur, known by the name of the file;
@@ -114,9 +118,9 @@ def read_lengths(
     if column is not None:
         check_text("column", column, remedy='Write a dimension as "0", several columns as "source,target".')
     path = Path(source)
-    if not os.path.exists(path):
+    if not os.path.exists(source):
         remedy = "Check the path; a column of a file is given as `column`, on the command line as FILE:COLUMN."
-        raise FileNotFoundError(source_sentence("a file or folder that is there", path, remedy))
+        raise FileNotFoundError(source_sentence("a file or folder that is there", source, remedy))
     if path.is_dir():
         options = {"seconds": frame_shift is not None, "cache": cache, "progress": progress}
         columns = _read_folder(path, column, counted, **options)

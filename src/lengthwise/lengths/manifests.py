@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -33,7 +34,7 @@ from lengthwise.lengths.columns import (
     select_columns,
     unit_of,
 )
-from lengthwise.lengths.counts import TextCount, are_sentences, count_items, turn_field
+from lengthwise.lengths.counts import TextCount, are_sentences, are_turns, count_items, turn_field
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
 
@@ -66,6 +67,8 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
     place, record = head[0]
     at = f"{place} of {path}"
     alone = len(head) == 1 and place.startswith("line") and _is_document(path)
+    if alone and column is None:
+        _refuse_twins(path)
     if alone and column is None and _is_by_name(record):
         sequences = list(record)
         return [_number_column("lengths", list(record.values()), lambda row: f"{sequences[row]} of {path}", "unknown")]
@@ -83,6 +86,17 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
         column_of_cells(name, cells, lambda row: f"{places[row]} of {path}", unit, count)
         for name, cells in zip(names, values, strict=True)
     ]
+
+
+def _refuse_twins(path: Path) -> None:
+    """Refuses an object of lengths by name in which a name stands twice: Python would keep the last alone."""
+    with open_text(path) as file:
+        pairs = json.load(file, object_pairs_hook=list)
+    names = Counter(name for name, _ in pairs) if isinstance(pairs, list) else {}  # {}: one number alone
+    for name, count in names.items():
+        if count > 1:
+            remedy = "Drop or rename one: the last alone would count."
+            raise value_error("source", "an object whose names stand once each", name, remedy, at=str(path))
 
 
 def iterate_records(
@@ -271,7 +285,7 @@ def _list_column(cells: list[Any], name: str, place: Place, count: TextCount | N
         return Column(name=name, values=counts, place=place, unit="counts", kind="texts")
     single = {str, NoneType} if type(item) is str else _SINGLE
     for at, cell in enumerate(cells):
-        if not single.issuperset(map(type, cell)):
+        if are_turns(name) or not single.issuperset(map(type, cell)):
             raise nested_lists(cell, name=name, at=place(at), item=item)
     if type(item) is str and are_sentences(list(itertools.chain.from_iterable(cells))):
         raise nested_lists(cells[0], name=name, at=place(0), item=item)

@@ -7,6 +7,7 @@ refused, and never guessed.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
@@ -16,17 +17,18 @@ Unit = Literal["hours", "minutes", "seconds", "milliseconds", "microseconds", "s
 
 SECONDS_NAMES = ("duration", "seconds", "dur")  # of columns that are most likely in seconds
 _WORDS: dict[Unit, str] = {
-    "hours": "hours h",
-    "minutes": "minutes mins min",
-    "seconds": "seconds secs sec s",
-    "milliseconds": "milliseconds millis msec ms",
-    "microseconds": "microseconds micros usec us µs",
+    "hours": "hours hour hrs hr h stunden heures",
+    "minutes": "minutes minute mins min minuten",
+    "seconds": "seconds secs sec s sekunden sek secondes",
+    "milliseconds": "milliseconds millisecond millisecs millisec millis msecs msec ms millisekunden millisecondes",
+    "microseconds": "microseconds microsecond microsecs microsec micros usecs usec us \u03bcs mikrosekunden",
     "samples": "samples",
     "counts": "frames tokens words characters chars",
 }
+_WORD = "[A-Z\u03bc]?[a-z]+|[A-Z]+|\\d+|[^\\W\\d_A-Za-z\u03bc]+"
 _UNITS: dict[str, Unit] = {word: unit for unit, words in _WORDS.items() for word in words.split()}
 _SHORT = ("h", "min", "s")  # which stand for anything, unless one of these words is before them
-_TIMES = ("duration", "dur", "time", "audio", "clip")
+_TIMES = ("duration", "dur", "time", "audio", "clip", "dauer", "zeit", "duree", "temps")
 _PER_SECOND: dict[Unit, int] = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
 
 
@@ -37,7 +39,11 @@ def unit_of(name: str) -> Unit:
     ('milliseconds', 'counts', 'unknown', 'unknown')
     """
     # "durationMs" and "Duration (ms)" are both the words "duration" and "ms"; frames_10ms are no milliseconds.
-    *before, last = [word.lower() for word in re.findall(r"[A-Zµ]?[a-z]+|[A-Z]+|\d+", name)] or [""]
+    # Without accents, and with the micro sign as the Greek letter. Letters of other scripts are words too.
+    plain = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", name))
+    *before, last = [word.lower() for word in re.findall(_WORD, plain)] or [""]
+    if before and before[-1] in ("milli", "micro", "nano"):  # durationMilliSeconds
+        last = before.pop() + last
     if (before[-1].isdigit() if before else len(last) < 4) or (last in _SHORT and before[-1] not in _TIMES):
         return "unknown"
     return _UNITS.get(last, "unknown")
