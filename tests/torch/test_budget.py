@@ -237,6 +237,7 @@ def step(batch):
     optimizer.step()
 
 step(torch.ones(1, 8, 64))  # loads what PyTorch loads with the first step
+lw.make_plan([50, 100, 200, 400], lw.Batching(budget=1_000))  # and what plans load
 gc.freeze()  # or each step that runs out of memory would search all of that for garbage
 with open("/proc/self/statm") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
