@@ -300,6 +300,12 @@ def test_functions_see_rows_of_text_as_arrow(tmp_path, out):
         lw.write_lengths(tmp_path / "rows.jsonl", out, length=words)
 
 
+def test_functions_see_columns_whose_names_stand_twice(tmp_path, out):
+    (tmp_path / "rows.csv").write_text("n,n\n1,7\n2,8\n")
+    written = lw.write_lengths(tmp_path / "rows.csv", out, length=lambda batch: [int(n) for n in batch[1].to_pylist()])
+    assert written.lengths.tolist() == [7, 8]
+
+
 CHATS = [["hello", "and you"], ["fine"], [], ["one two three", "four", "five six"]]
 COUNTED = [3, 1, 0, 6]
 
@@ -417,6 +423,14 @@ def test_bad_rows_are_named_with_their_files(tmp_path, out):
     assert written.lengths.tolist() == [7, 1, 8, 1, 1, 9, 1, 4]
     assert [row for row, _ in written.bad_rows] == [1, 3, 4, 6]
     assert written.bad_rows[-1].reason == f"n must be at least 1, but is -1 at row 1 of {at}/c.parquet"
+
+
+def test_reasons_show_what_would_colour_a_terminal(tmp_path, out):
+    path = one_file(tmp_path / "\x1b[31ma.parquet", **{"n\x9b1m": [7, 0]})
+    with pytest.raises(ValueError, match=r"row 1: n\\x9b1m must be at least 1, but is 0 at row 1 of .*\\x1b\[31ma"):
+        lw.write_lengths(path, out, column="n\x9b1m")
+    (row,) = lw.write_lengths(path, out, column="n\x9b1m", bad="one").bad_rows
+    assert row.reason.isprintable()
 
 
 @pytest.mark.parametrize(

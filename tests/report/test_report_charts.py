@@ -255,3 +255,12 @@ def test_text_and_marks_can_be_told_from_the_paper(dark):
     for paper in ("paper", "card"):
         assert min(contrast(colours[name], colours[paper]) for name in ("ink", "soft", "recommended")) >= 4.5
     assert min(contrast(colours[name], colours["paper"]) for name in ("data", "padding")) >= 3.0
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+@pytest.mark.parametrize("letter", ["\x1b", "\0", "\ud800", "\uffff"])
+def test_control_characters_are_refused_and_end_no_process(tmp_path, suffix, letter):
+    labelled = {f"a{letter}": PLANS["random"], "b": PLANS["sorted"]}
+    for chart in report.histogram(LENGTHS, unit=letter), report.memory(labelled):
+        with pytest.raises(ValueError, match=r"^`labels` must be of letters that can be drawn, but is "):
+            report.save_chart(chart, tmp_path / f"a.{suffix}")

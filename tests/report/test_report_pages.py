@@ -308,6 +308,13 @@ def test_a_name_that_is_no_text_is_refused(tmp_path, name):
         save_page(planned(LENGTHS, "random"), LENGTHS, tmp_path / "x.html", **{name: None})
 
 
+@pytest.mark.parametrize("letter", ["\x1b[31m", "\0", "\x9b", "\ud800", "\uffff", "</script><b>"])
+def test_letters_that_cannot_be_drawn_are_written_out(tmp_path, letter):
+    plan = planned(LENGTHS, "random")["random"]
+    save_page({f"a{letter}": plan}, LENGTHS, tmp_path / "x.html")
+    assert letter not in (tmp_path / "x.html").read_text()
+
+
 def test_labels_that_are_written_alike_are_refused(tmp_path):
     plan = planned(LENGTHS, "random")["random"]
     with pytest.raises(ValueError, match="`plans` must be under labels that differ as text"):

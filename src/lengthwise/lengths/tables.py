@@ -9,7 +9,7 @@ import csv
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,8 @@ def iterate_table(
         try:
             header = next(filter(any, ([name.strip() for name in row] for row in reader)), [])
             names = choose(header, f"line {reader.line_num} of {path}") if header else []
-            indices = [header.index(name) for name in names]
+            # Of all columns, also those whose names stand twice; chosen names stand once.
+            indices = range(len(header)) if names is header else [header.index(name) for name in names]
             while header:
                 texts, lines = _pick(reader, indices, len(header), path, size)
                 yield names, texts, line_place(lines, path)
@@ -116,7 +117,7 @@ def choose_names(column: str | None, header: list[str], at: str) -> list[str]:
 
 
 def _pick(
-    reader: Any, indices: list[int], width: int, path: Path, size: int | None
+    reader: Any, indices: Sequence[int], width: int, path: Path, size: int | None
 ) -> tuple[list[list[str]], list[int]]:
     texts: list[list[str]] = [[] for _ in indices]
     # Bound once: the loop below runs for each of millions of rows.

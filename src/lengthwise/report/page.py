@@ -113,7 +113,7 @@ def save_page(
         if not isinstance(text, str):
             raise checks.type_error(name, "text", text, 'Give "train.csv" or "frames", for example.')
     array = as_lengths(lengths)
-    epochs = {str(label): _list_epochs(value) for label, value in plans.items()}
+    epochs = {checks.make_visible(str(label)): _list_epochs(value) for label, value in plans.items()}
     if len(epochs) < len(plans):
         raise checks.value_error("plans", "under labels that differ as text", list(plans), "Rename one.")
     rows = {label: _measure(some, array) for label, some in epochs.items()}

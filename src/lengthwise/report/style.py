@@ -40,6 +40,7 @@ PICTURES = (".png", ".svg", ".pdf")
 WIDTH = 440  # pixels of a chart with its axes: a phone's width, and a third of a screen's
 HEIGHT = 250
 _SMALL, _LARGE = 13, 15  # pixels of letters
+_UNDRAWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # which XML, and so SVG, has not
 
 
 def colour(name: str) -> str:
@@ -126,6 +127,7 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> None:
     if kind == ".svg":
         files.write(path, _write_svg(chart))
         return
+    _check_letters(chart.to_dict())
     content = io.BytesIO()
     options: dict[str, Any] = {"format": kind[1:], "scale_factor": 2 if kind == ".png" else 1}
     chart.save(content, **options)
@@ -158,7 +160,16 @@ def rows_of(chart: Chart) -> list[Row]:
     return [row for row in rows if row.keys() == rows[0].keys()]
 
 
+def _check_letters(part: Any) -> None:
+    """Refuses texts of a chart with control characters, at which vl-convert ends the whole process."""
+    if isinstance(part, str) and _UNDRAWN.search(part):
+        raise value_error("labels", "of letters that can be drawn", part, "Leave out control characters.")
+    for value in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        _check_letters(value)
+
+
 def _write_svg(chart: Chart, start: str = "") -> str:
+    _check_letters(chart.to_dict())
     content = io.StringIO()
     chart.save(content, format="svg")
     # vl-convert numbers parts from the start of the process; here from the start of the chart.
