@@ -95,6 +95,18 @@ def test_turns_are_not_counted_whatever_their_texts_look_like(write, texts):
             lw.read_lengths(path, column=column)
 
 
+def test_fields_of_turns_are_no_tokens(write):
+    path = write([{"from": ["human", "gpt"], "value": ["hi", "well"]}, {"from": ["human"], "value": ["ok"]}])
+    assert lw.read_lengths(path, column="x.value", count="words").tolist() == [2, 1]
+    with pytest.raises(ValueError, match=r"^`x\.value` must be a list of single items.* These are texts: give `count`"):
+        lw.read_lengths(path, column="x.value")
+
+
+def test_numbers_in_items_are_counted_whatever_their_field_is_called(write):
+    path = write([[{"t": 0, "value": 1.5}, {"t": 1, "value": 2.5}], [{"t": 0, "value": None}, {"t": 1, "value": 1.0}]])
+    assert lw.read_lengths(path, column="x.*.value").tolist() == [2, 2]
+
+
 def test_the_number_of_empty_turns_is_no_count(write):
     with pytest.raises(ValueError, match=r"^`x\.\*\.content` must be a text in every item, but is None at "):
         lw.read_lengths(write([[{"content": None}], [{"content": None}]]), column="x", count="words")

@@ -276,8 +276,9 @@ def _measure_lists(array: Any, name: str, place: Place, count: TextCount | None)
     texts = is_text(_plain(array.type.value_type))
     if count is not None and (texts or field is not None):
         return count_items(array.to_pylist(), name=name, place=place, count=count)
-    single = (texts or _is_single(array.type.value_type)) and not are_turns(name)
-    if not single or (texts and are_sentences(compute.list_flatten(array).to_pylist())):
+    single = texts or _is_single(array.type.value_type)
+    turns = are_turns(name) and (texts or load_pyarrow().types.is_null(array.type.value_type))
+    if not single or turns or (texts and are_sentences(compute.list_flatten(array).to_pylist())):
         value = array[0].as_py() if len(array) else str(array.type)
         items = compute.list_flatten(array).drop_null()[:1].to_pylist()
         raise nested_lists(value, name=name, at=place(0), item=items[0] if items else None)

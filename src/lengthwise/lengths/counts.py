@@ -82,12 +82,12 @@ def turn_field(fields: Iterable[str]) -> str | None:
 
 
 def are_turns(name: str) -> bool:
-    """Says whether a column is one field of all turns of a chat: their number is never its length.
+    """Says whether lists of texts are one field of the turns of a chat by their name: then they are no tokens.
 
-    >>> are_turns("messages.*.content"), are_turns("content"), are_turns("words.*.start")
-    (True, False, False)
+    >>> are_turns("messages.*.content"), are_turns("chat.value"), are_turns("content")
+    (True, True, False)
     """
-    return "*" in name.split(".") and turn_field(name.split(".")[-1:]) is not None
+    return "." in name and turn_field(name.split(".")[-1:]) is not None
 
 
 def are_sentences(texts: Sequence[str | None]) -> bool:

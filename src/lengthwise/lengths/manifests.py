@@ -285,9 +285,10 @@ def _list_column(cells: list[Any], name: str, place: Place, count: TextCount | N
         return Column(name=name, values=counts, place=place, unit="counts", kind="texts")
     single = {str, NoneType} if type(item) is str else _SINGLE
     for at, cell in enumerate(cells):
-        if are_turns(name) or not single.issuperset(map(type, cell)):
+        if not single.issuperset(map(type, cell)):
             raise nested_lists(cell, name=name, at=place(at), item=item)
-    if type(item) is str and are_sentences(list(itertools.chain.from_iterable(cells))):
+    turns = are_turns(name) and any(cells) and isinstance(item, str | None)
+    if turns or (type(item) is str and are_sentences(list(itertools.chain.from_iterable(cells)))):
         raise nested_lists(cells[0], name=name, at=place(0), item=item)
     lengths = np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
     return Column(name=name, values=lengths, place=place, unit="counts", kind="lists")
