@@ -197,6 +197,9 @@ def test_prices_by_hand():
     plan = lw.make_plan([9, 5, 9, 5], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), world_size=2)
     assert epoch_price(plan, lw.Padded()) == 18
     assert epoch_price(plan, lw.Quadratic(linear=0, quadratic=1, per_batch=3)) == 2 * 81 + 3
+    # One batch of 3 sequences, whose rows are filled up to 4.
+    plan = lw.make_plan([9, 5, 9], lw.Batching(cut=lw.Budget(36, count_multiple_of=2), order=lw.Sorted()))
+    assert epoch_price(plan, lw.Padded()) == 36
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)

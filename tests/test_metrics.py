@@ -524,8 +524,13 @@ def test_print_speaks_of_steps_and_waiting_where_a_step_has_several_batches():
 
 @pytest.mark.parametrize(
     "cut",
-    [lw.Budget(6, oversize="drop"), lw.Budget(6, oversize="alone"), lw.Rows(6, oversize="drop")],
-    ids=["drop", "alone", "rows"],
+    [
+        lw.Budget(6, oversize="drop"),
+        lw.Budget(6, oversize="alone"),
+        lw.Budget(60, count_multiple_of=3),  # two batches of 4, each filled up to 6 rows
+        lw.Rows(6, oversize="drop"),
+    ],
+    ids=["drop", "alone", "filled", "rows"],
 )
 def test_print_speaks_of_rows_where_they_are_packed_alone(cut):
     lengths = [3, 2, 5, 9, 1, 2, 4, 3]

@@ -161,6 +161,13 @@ def test_batches_are_drawn_as_they_are_delivered():
     assert sorted(row["length"] for row in rows) == [2, 4, 5, 9]
 
 
+def test_rows_that_are_filled_up_are_drawn_as_no_sequences():
+    cut = lw.Budget(18, count_multiple_of=2)  # 3 sequences in 4 rows, then 2
+    plan = lw.make_plan([3, 3, 9, 9, 3], lw.Batching(cut=cut, order=lw.Sorted(), arrange=lw.InOrder()))
+    rows = style.rows_of(report.batches(plan, [3, 3, 9, 9, 3]))[:-1]
+    assert [(row["batch"], row["length"]) for row in rows] == [(1, 3), (1, 3), (1, 3), (2, 9), (2, 9)]
+
+
 @pytest.mark.parametrize(
     ("choices", "item"),
     [({}, "sequence"), ({"chunks": lw.Chunks(100)}, "chunk"), ({"cut": lw.Rows(8_192, rows=2)}, "row")],

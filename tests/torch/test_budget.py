@@ -275,6 +275,13 @@ def test_the_multiples_that_plans_pad_to_are_tried():
     assert (found.budget, found.padded_lengths[-1].tolist()) == (448, [448])
 
 
+def test_the_rows_that_are_filled_up_are_tried():
+    step = Memory(lw.Padded(), 200)
+    batching = lw.Batching(cut=lw.Budget(1, count_multiple_of=8), order=lw.Shuffled())
+    lw.torch.find_budget(step, shape_alone, [10] * 13, batching=batching)
+    assert step.tried[-1] == (16, 10)
+
+
 def test_no_negative_margin_is_asked_for():
     """One sequence of 252 frames fits, and two do not: the least cost of the four is below that of one of 400."""
     lengths = [100] * 50 + [200, 400]

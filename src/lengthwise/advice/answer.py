@@ -97,7 +97,7 @@ class AdviceRow:
 
 def epoch_price(plan: Plan, cost: Cost) -> float:
     """What an epoch costs: the sum over its steps of the costliest rank."""
-    prices = costs_of(cost, plan.batch_sizes, plan.padded_lengths)
+    prices = costs_of(cost, plan.row_counts, plan.padded_lengths)
     # Ranks of [3, 1] and [2, 4] in two steps: the epoch takes 3 + 4, for each step waits for its slowest rank.
     return float(prices[plan.grid].sum(axis=1).max(axis=1, initial=0.0).sum())
 

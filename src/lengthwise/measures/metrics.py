@@ -96,8 +96,8 @@ class Measures:
             f"{self.sequences:,} sequences in {self.batches:,} batches of {sizes}, {self.steps:,} steps{epochs}",
             f"padding  {100 * self.padding_share:5.1f} %  of the computed frames",
         ]
-        # Unpacked, each place of a batch is a row, also where sequences are dropped or repeated.
-        packed = self.rows != round(self.mean_batch * self.batches)
+        # Unpacked, each place of a batch is a row, and some rows may be filled up. Packed, rows hold several sequences.
+        packed = self.rows < round(self.mean_batch * self.batches)
         if packed:
             # Packed rows are all padded to one length, which says nothing of the sequences in them.
             lines.append(f"mixing   {self.pair_mixing:5.2f}    of rows: 1 if a sequence tells nothing of its row")

@@ -244,13 +244,13 @@ def delivery(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64] | None =
     array = as_lengths(lengths)
     sums = array if array.ndim == 1 else array.sum(axis=1)
     items = sums if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]
-    item_lengths, first = items[plan.numbers], plan.offsets
+    item_lengths, first, sizes = items[plan.numbers], plan.offsets, plan.batch_sizes[numbers]
     if plan.row_offsets is not None:  # a row is drawn as one sequence, as long as those that it holds
-        item_lengths, first = (
+        item_lengths, first, sizes = (
             np.add.reduceat(item_lengths, plan.row_offsets[:-1]),
             np.searchsorted(plan.row_offsets, plan.offsets),
+            plan.row_counts[numbers],
         )
-    sizes = plan.row_counts[numbers]
     # Batches of 2 and 3 that start at 7 and 0 hold the places 7, 8, 0, 1, 2.
     places = np.arange(sizes.sum()) + np.repeat(first[numbers] - np.cumsum(sizes) + sizes, sizes)
     return Delivery(item_lengths[places], sizes, plan.padded_lengths.sum(axis=1)[numbers])

@@ -227,10 +227,10 @@ class _Trials:
         """
         for _ in range(_TIMES):
             plan = make_plan(lengths, replace(batching, cut=cut))
-            # The batch of most sequences comes between: a run meets all shapes, and memory gets fragmented.
-            widest = int(plan.batch_sizes.argmax())
+            # The batch of most rows comes between: a run meets all shapes, and memory gets fragmented.
+            widest = int(plan.row_counts.argmax())
             numbers = [each for number in plan.costliest(_CHECKED).tolist() for each in (number, widest)]
-            shapes = [(int(plan.batch_sizes[each]), plan.padded_lengths[each]) for each in numbers]
+            shapes = [(int(plan.row_counts[each]), plan.padded_lengths[each]) for each in numbers]
             # All of them again, not the one that failed: alone it would not meet the memory that the others fragment.
             if any(all(self._fits(*shape) for shape in shapes) for _ in range(2)):
                 return cut
