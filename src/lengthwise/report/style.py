@@ -127,7 +127,7 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> None:
     if kind == ".svg":
         files.write(path, _write_svg(chart))
         return
-    _check_letters(chart.to_dict())
+    _check_letters(chart.to_dict(validate=False))
     content = io.BytesIO()
     options: dict[str, Any] = {"format": kind[1:], "scale_factor": 2 if kind == ".png" else 1}
     chart.save(content, **options)
@@ -169,7 +169,7 @@ def _check_letters(part: Any) -> None:
 
 
 def _write_svg(chart: Chart, start: str = "") -> str:
-    _check_letters(chart.to_dict())
+    _check_letters(chart.to_dict(validate=False))
     content = io.StringIO()
     chart.save(content, format="svg")
     # vl-convert numbers parts from the start of the process; here from the start of the chart.
