@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import value_error
+from lengthwise.checks import make_visible, value_error
 from lengthwise.lengths.arrow import column_of_array, decode_array, take_field, top_of
 from lengthwise.lengths.columns import MOST_SECONDS, Column, check_counted, choose_shifts, missing_column
 from lengthwise.lengths.counts import TextCount
@@ -123,8 +123,8 @@ class Rule:
             reasons |= {rows[at]: reason for at, reason in wrong.items()}
         # A row is bad as a whole: of (7, 0) nothing is left.
         lengths[list(reasons)] = 1
-        if place is not None:
-            reasons = {row: f"{reason} at {place(row)}" for row, reason in reasons.items()}
+        ends = {row: f" at {place(row)}" if place else "" for row in reasons}
+        reasons = {row: make_visible(reason + ends[row]) for row, reason in reasons.items()}
         kinds = [
             "seconds" if shift else column.kind if len(column.values) else ""
             for (_, column), shift in zip(columns, shifts, strict=True)

@@ -15,15 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import (
-    check_choice,
-    check_flag,
-    check_number,
-    check_whole,
-    make_visible,
-    type_error,
-    value_error,
-)
+from lengthwise.checks import check_choice, check_flag, check_number, check_whole, type_error, value_error
 from lengthwise.engines import files as engine_of_files
 from lengthwise.engines.rule import Block, Measure, Rule
 from lengthwise.files import check_folder, check_regular, draft, refusals
@@ -228,7 +220,7 @@ def _spool(blocks: Iterable[Block], rule: Rule, spool: Any, max_bad: int) -> tup
             rule_of_shapes = f"a function that returns as many numbers at each row, {first.lengths.shape[1:]}"
             raise value_error("length", rule_of_shapes, block.lengths.shape[1:], "Return one row of numbers for each.")
         kinds = _join_kinds(kinds or block.kinds, block.kinds, rule.names, count)
-        bad_rows += [BadRow(count + row, make_visible(reason)) for row, reason in block.reasons.items()]
+        bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
             limit = f"at least the number of bad rows, but is {max_bad}: {_show(bad_rows)}"
             raise ValueError(f"`max_bad` must be {limit}. Is it the right column? Else give a larger number.")
