@@ -52,6 +52,8 @@ rows" shows the others.
   [What each name means](reference/command-line.md#lengthwise-compare).
 - *Lengths*: "long-tailed" and "speech" are generated (`lw.example_lengths`). LJSpeech is clips of one English voice, in
   frames of 12.5 ms. Multi30k en-de is pairs of English and German sentences, in tokens.
+- Results from before 2026-11-25 ran `max-entropy` by another algorithm: batches drawn from a pool of waiting sequences,
+  or noise fitted on the histogram of lengths. At equal padding it mixed up to a tenth more.
 - `python benchmarks/tables.py` makes this page from [benchmarks/results](../benchmarks/results).
 """
 
