@@ -330,7 +330,8 @@ def test_each_of_two_lengths_is_padded_to_its_own():
     samples = [
         (np.full(source, number), number, np.full(target, number)) for number, (source, target) in enumerate(pairs)
     ]
-    batching = lw.Batching(order=lw.Bucketed(buckets=3, pad_to_edge=True), cut=lw.FixedSize(2), arrange=lw.InOrder())
+    order = lw.Bucketed(edges=((3, 9), (9, 3), (9, 9)), pad_to_edge=True)
+    batching = lw.Batching(order=order, cut=lw.FixedSize(2), arrange=lw.InOrder())
     shapes = lw.batch_shapes(pairs, batching)
     assert shapes.tolist() == [[2, 3, 9], [2, 9, 3], [1, 9, 9]]
     plan = lw.make_plan(pairs, batching)

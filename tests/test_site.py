@@ -283,12 +283,6 @@ def _shares_of_limit(points):
 
 def test_the_page_on_shapes_prints_what_was_measured():
     document, guide = results("shapes"), " ".join((ROOT / "docs" / "shapes.md").read_text().split())
-    at = document["shape_counts"].index
-    padding = {(row["data"], row["way"]): row["padding"][at(32)] for row in document["pairs"]}
-    together, apart = dict.fromkeys(data for data, _ in padding)
-    for data, words in ((together, "32 of them pad {} %, and those of `optimal_edges` {} %"), (apart, "{} and {} %")):
-        shares = (f"{100 * padding[data, way]:.1f}" for way in ("optimal_shapes", "optimal_edges"))
-        assert words.format(*shares) in guide
     waiting = {(row["budget"], row["multiple"]): row["waiting"] for row in document["multiples"]}
     for multiple, words in ((8, "{} % of their time under 20,000 frames, and {} %"), (1, "it is {} % and {} %")):
         assert words.format(*(round(100 * waiting[budget, multiple]) for budget in (20_000, 80_000))) in guide

@@ -49,8 +49,8 @@ def summarize(
     >>> batching = Batching(budget=40, padding=0.05)
     >>> print(summarize(make_plan(lengths, batching, micro_batches=2), lengths, batching, taken=4))
     Epoch 0 has 4 steps of 2 batches on 1 rank.
-    A batch holds 3 to 9 sequences, a step 10 on average.
-    Padding is 6.5 % of what is computed.
+    A batch holds 2 to 10 sequences, a step 10 on average.
+    Padding is 3.4 % of what is computed.
     Random batches under this budget pad 32.4 %, and compute 1.4 times as much.
     Each rank has had 4 of its 8 batches.
     """
