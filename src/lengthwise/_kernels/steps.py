@@ -128,6 +128,13 @@ def split_widest(ends, batches, slots):
 
 
 @kernel
+def _copy(source, target):
+    """As `target[:] = source`, which takes seconds to compile: Numba's error about their shapes formats texts."""
+    for index in range(len(source)):
+        target[index] = source[index]
+
+
+@kernel
 def level_step(lengths, prices, budget, most, multiple, slots, ends, guess):
     """Cuts a step into `slots` batches, the costliest of which costs the least possible.
 
@@ -140,7 +147,7 @@ def level_step(lengths, prices, budget, most, multiple, slots, ends, guess):
     """
     low, tries, kept = 0.0, 0, np.empty(slots, np.int64)
     enough, high, _, _ = cut_falling(lengths, prices, budget, most, multiple, slots, ends)
-    kept[:] = ends
+    _copy(ends, kept)
     middle = guess if guess < high else high * (1.0 - 2.0**-10)  # full steps need nearly all of the budget
     while low < high and slots > 1:
         middle = low + (high - low) / 2.0 if tries >= _TRIES else max(low, min(middle, high - high * 2.0**-52))
@@ -151,10 +158,10 @@ def level_step(lengths, prices, budget, most, multiple, slots, ends, guess):
             low = more
         else:
             enough, high = batches, costliest
-            kept[:] = ends
+            _copy(ends, kept)
         middle *= filled / slots
         tries += 1
-    ends[:] = kept
+    _copy(kept, ends)
     return split_widest(ends, enough, slots), high
 
 
