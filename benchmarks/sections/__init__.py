@@ -31,10 +31,11 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
         "shapes": ("Few shapes and multiples", shapes.shapes),
         "edges": ("Optimal bucket edges", shapes.edges),
     },
-    "How long planning takes": {
+    "How long planning and collating take": {
         "first-plan": ("The first plan of a process", planning.first_plan),
         "planning": ("Planning a million lengths, and ten", planning.planning),
         "windows": ("A thousand million lengths, in windows", planning.windows),
+        "collating": ("Collating a batch", planning.collating),
     },
     "A table of a paper": {"ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021.ge2021_table1)},
 }

@@ -137,8 +137,8 @@ class RowCollate:
 
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
         """Makes a batch of so many `rows`, which may hold no sample: it is built of arrays `like` those of a sample."""
-        labelled = _samples.copy_labels(samples if len(samples) else [like], self.labels, self.inputs)
-        given = [_as_arrays(sample) for sample in labelled]
+        arrays = [_as_arrays(sample) for sample in (samples if len(samples) else [like])]
+        given = _samples.copy_labels(arrays, self.labels, self.inputs)
         columns, _, tree = take_columns(given, None)
         lengths = self._lengths(columns)[: len(samples)]
         starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)

@@ -16,7 +16,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from lengthwise import _samples, checks
 from lengthwise.choices.multiples import check_multiple, fill_up
-from lengthwise.torch.fields import Field, Sequences, move, name_fields, place, put_together, take_apart
+from lengthwise.torch.fields import Field, Sequences, move, place, put_together, take_apart
 
 
 class PaddedSequences(NamedTuple):
@@ -36,12 +36,16 @@ class PaddedSequences(NamedTuple):
     Attributes:
         values: [B, T, ...], T no less than the longest length.
         lengths: int64 [B].
-        mask: bool [B, T], True on the frames of the sequences, False on padding.
     """
 
     values: Tensor
     lengths: Tensor
-    mask: Tensor
+
+    @property
+    def mask(self) -> Tensor:
+        """Makes the mask, bool [B, T]: True on the frames of the sequences, False on padding."""
+        # Lengths [3, 1] in 4 columns: [[1, 1, 1, 0], [1, 0, 0, 0]].
+        return torch.arange(self.values.shape[1], device=self.values.device) < self.lengths[:, None]
 
     def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> PaddedSequences:
         """The same on `device`, each tensor moved as by `Tensor.to`."""
@@ -135,7 +139,7 @@ class PadCollate:
         checks.keep(self, shapes=shapes, value=check_value(self.value))
 
     def __call__(self, samples: Sequence[Any]) -> Any:
-        fields, names = take_apart(samples), name_fields(samples[0])
+        names, fields = take_apart(samples)
         sequences = [field for field in fields if isinstance(field, Sequences)]
         # A batch of 2 samples (frames [T, 3], label []) has 1 sequence field, and the shape (2, longest T).
         rows, *lengths = self._shape(len(samples), sequences)
@@ -188,7 +192,7 @@ class PackCollate:
     """
 
     def __call__(self, samples: Sequence[Any]) -> Any:
-        fields = take_apart(samples)
+        _, fields = take_apart(samples)
         return put_together(samples[0], fields, [_pack(field) for field in fields if isinstance(field, Sequences)])
 
 
@@ -205,20 +209,17 @@ class ConcatCollate:
     """
 
     def __call__(self, samples: Sequence[Any]) -> Any:
-        fields = take_apart(samples)
+        _, fields = take_apart(samples)
         joined = [_concatenate(field) for field in fields if isinstance(field, Sequences)]
         return put_together(samples[0], fields, joined)
 
 
 def _pad(field: Sequences, rows: int, length: int, value: float) -> PaddedSequences:
     check_held(value, field.dtype, field.name)
-    values = field.allocate(rows, length).fill_(value)
-    field.copy_to(values[row, :stop] for row, stop in enumerate(field.lengths))
-    missing = [0] * (rows - len(field.entries))
-    lengths = torch.tensor(field.lengths + missing, device=field.device)
-    # Lengths [3, 1] in 4 columns: [[1, 1, 1, 0], [1, 0, 0, 0]].
-    mask = torch.arange(length, device=field.device) < lengths[:, None]
-    return PaddedSequences(values, lengths, mask)
+    # Lengths [3, 1]: the places (0, :3) and (1, :1).
+    values = field.lay((rows, length), enumerate(map(slice, field.lengths)), value)
+    lengths = np.array(field.lengths + [0] * (rows - len(field.lengths)))
+    return PaddedSequences(values, torch.from_numpy(lengths).to(values.device))
 
 
 def _pack(field: Sequences) -> PackedSequence:
@@ -227,8 +228,7 @@ def _pack(field: Sequences) -> PackedSequence:
         at = place(field.name, sample=field.lengths.index(0))
         remedy = "Drop the sample, or use PadCollate, which pads it."
         raise checks.value_error("samples", "at least one frame long", shortest, remedy, at=at)
-    # PyTorch packs padded batches; its `pack_sequence` would take tensors alone, and pad them too.
-    values, lengths, _ = _pad(field, len(field.entries), max(field.lengths), 0.0)
+    values, lengths = _pad(field, len(field.entries), max(field.lengths), 0.0)
     return pack_padded_sequence(values, lengths.cpu(), batch_first=True, enforce_sorted=False)
 
 
@@ -237,9 +237,8 @@ def _concatenate(field: Sequences) -> Concatenated:
     if offsets[-1] >= 2**31:
         rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan smaller batches."
         raise checks.value_error("samples", rule, offsets[-1], remedy, at=place(field.name))
-    values = field.allocate(offsets[-1])  # lengths [2, 3]: offsets [0, 2, 5], places 0:2 and 2:5
-    field.copy_to(values[start:stop] for start, stop in pairwise(offsets))
-    return Concatenated(values, torch.tensor(offsets, dtype=torch.int32, device=field.device), max(field.lengths))
+    values = field.lay(offsets[-1:], starmap(slice, pairwise(offsets)), 0.0)
+    return Concatenated(values, torch.tensor(offsets, dtype=torch.int32, device=values.device), max(field.lengths))
 
 
 def pad_values(value: Any, fields: list[Field], names: list[str]) -> Sequence[float]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lengthwise import _samples, checks
@@ -27,7 +28,7 @@ from lengthwise.choices.rows import (
     row_offsets,
 )
 from lengthwise.torch.collate import check_held, check_value, leaves_out, pad_values
-from lengthwise.torch.fields import Sequences, move, name_fields, place, put_together, take_apart
+from lengthwise.torch.fields import Sequences, move, place, put_together, take_apart
 
 _MASKS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -204,9 +205,13 @@ class RowCollate:
         _samples.check_names_of_labels(self.labels, self.inputs)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
-        checks.check_samples(samples)
-        samples = _samples.copy_labels(samples, self.labels, self.inputs)
-        fields = take_apart(samples)
+        (names, fields), sample = take_apart(samples), samples[0]
+        if self._copies_labels(sample) and self.inputs in names:
+            # The inputs were converted once; their labels are the same entries under another name.
+            inputs = fields[names.index(self.inputs)]
+            fields.append(dataclasses.replace(inputs, name=self.labels) if isinstance(inputs, Sequences) else inputs)
+            names.append(str(self.labels))
+            sample = {**sample, self.labels: sample[self.inputs]}
         sequences = [field for field in fields if isinstance(field, Sequences)]
         lengths = self._lengths(sequences)
         starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
@@ -215,31 +220,35 @@ class RowCollate:
             rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan fewer rows in a batch."
             raise checks.value_error("samples", rule, rows * self.capacity, remedy)
         places = find_places(lengths, starts, self.capacity)
-        values = pad_values(self.value, fields, name_fields(samples[0]))
+        values = pad_values(self.value, fields, names)
         laid = [self._lay(field, places, rows, value) for field, value in zip(sequences, values, strict=True)]
-        device = sequences[0].device
+        device = laid[0].device
         *numbers, borders = number_frames(lengths, places, starts, rows, self.capacity)
         frames = (*numbers, borders.astype(np.int32))
         positions, segments, offsets = (torch.from_numpy(array).to(device) for array in frames)
         longest = int(np.diff(borders).max())
-        return PackedRows(put_together(samples[0], fields, laid), positions, segments, offsets, longest)
+        return PackedRows(put_together(sample, fields, laid), positions, segments, offsets, longest)
 
-    def _lengths(self, sequences: list[Sequences]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _copies_labels(self, sample: Any) -> bool:
+        """Tells whether the labels are a copy of the inputs. All samples have the fields of this one."""
+        return isinstance(sample, Mapping) and self.labels not in (None, *sample) and self.inputs in sample
+
+    def _lengths(self, sequences: list[Sequences]) -> NDArray[np.int64]:
         if not sequences:
             remedy = "Give samples with a sequence field: tokens, for example."
             raise checks.value_error("samples", "of at least one sequence field", 0, remedy)
-        first = sequences[0]
-        for field in sequences[1:]:
-            for sample, (length, own) in enumerate(zip(first.lengths, field.lengths, strict=True)):
-                if length != own:
-                    rule, at = f"{length} long as field {first.name}", place(field.name, sample=sample)
-                    remedy = "Cut them alike in the data set's __getitem__, or collate one of them by itself."
-                    raise checks.value_error("samples", rule, own, remedy, at=at)
-        for sample, length in enumerate(first.lengths):
-            if not 1 <= length <= self.capacity:
-                rule, at = f"1 to {self.capacity} frames long", place(first.name, sample=sample)
-                raise checks.value_error("samples", rule, length, "Plan with the lengths of these samples.", at=at)
-        return np.array(first.lengths, np.int64)
+        first, *others = (np.array(field.lengths, np.int64) for field in sequences)
+        for field, lengths in zip(sequences[1:], others, strict=True):
+            if (wrong := lengths != first).any():
+                sample = int(wrong.argmax())
+                rule, at = f"{first[sample]} long as field {sequences[0].name}", place(field.name, sample=sample)
+                remedy = "Cut them alike in the data set's __getitem__, or collate one of them by itself."
+                raise checks.value_error("samples", rule, int(lengths[sample]), remedy, at=at)
+        if (wrong := (first < 1) | (first > self.capacity)).any():
+            rule, at = f"1 to {self.capacity} frames long", place(sequences[0].name, sample=int(wrong.argmax()))
+            remedy = "Plan with the lengths of these samples."
+            raise checks.value_error("samples", rule, int(first[wrong][0]), remedy, at=at)
+        return first
 
     def _count(self, needed: int) -> int:
         if self.rows is not None and needed > self.rows:
@@ -247,7 +256,7 @@ class RowCollate:
             raise checks.value_error("samples", f"within {self.rows} rows of {self.capacity}", needed, remedy)
         return needed if self.rows is None else self.rows
 
-    def _lay(self, field: Sequences, places: Any, rows: int, value: float) -> Tensor:
+    def _lay(self, field: Sequences, places: NDArray[np.int64], rows: int, value: float) -> Tensor:
         """The sequences of one field, laid to their `places` in all rows: [R, C, ...]."""
         given = self.value.get(field.name) if isinstance(self.value, Mapping) else None
         # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
@@ -257,8 +266,7 @@ class RowCollate:
         if is_labels and leaves_out(field.dtype) and not field.dtype.is_signed:
             field = dataclasses.replace(field, dtype=torch.int64)  # tokens are often uint16, which holds no -100
         check_held(value, field.dtype, field.name)
-        flat = field.allocate(rows * self.capacity).fill_(value)
-        field.copy_to(flat[start : start + length] for start, length in zip(places, field.lengths, strict=True))
+        flat = field.lay((rows * self.capacity,), map(slice, places.tolist(), (places + field.lengths).tolist()), value)
         if is_labels and self.next_token:
-            flat[torch.from_numpy(places).to(field.device)] = value
-        return flat.reshape(rows, self.capacity, *field.frame)
+            flat[torch.from_numpy(places).to(flat.device)] = value
+        return flat.unflatten(0, (rows, self.capacity))
