@@ -31,7 +31,7 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
         "shapes": ("Few shapes and multiples", shapes.shapes),
         "edges": ("Optimal bucket edges", shapes.edges),
     },
-    "How long planning and collating take": {
+    "Speed": {
         "first-plan": ("The first plan of a process", planning.first_plan),
         "planning": ("Planning a million lengths, and ten", planning.planning),
         "windows": ("A thousand million lengths, in windows", planning.windows),
