@@ -6,10 +6,10 @@ your own may raise its errors by these functions too.
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 import os
-import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -167,9 +167,7 @@ def show_value(value: object) -> str:
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the line of the user's that led here, however many functions of ours lie between."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
-        frame = frame.f_back
-    # As `warnings.warn` does, which counts frames instead: the count would change with every function between.
-    module, registry = frame.f_globals.get("__name__"), frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, module, registry)
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 from torch import distributed, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 import lengthwise as lw
 
@@ -64,7 +64,7 @@ class Training:
     wrapped: nn.Module
     optimizer: torch.optim.Optimizer
     sampler: lw.torch.BatchSampler
-    loader: DataLoader
+    loader: lw.torch.DataLoader
     group: distributed.ProcessGroup | None
     folder: Path
 
@@ -76,7 +76,7 @@ class Training:
             distributed.all_gather_object(generators, torch.get_rng_state(), group=self.group)
         if self.sampler.rank:
             return
-        parts = {name: getattr(self, name).state_dict() for name in ("model", "optimizer", "sampler")}
+        parts = {name: getattr(self, name).state_dict() for name in ("model", "optimizer", "loader")}
         torch.save(parts | {"generators": generators}, self.folder / "checkpoint.tmp")
         os.replace(self.folder / "checkpoint.tmp", self.folder / "checkpoint.pt")
 
@@ -84,12 +84,12 @@ class Training:
         if not (self.folder / "checkpoint.pt").exists():
             return
         saved = torch.load(self.folder / "checkpoint.pt")
-        for name in ("model", "optimizer", "sampler"):
+        for name in ("model", "optimizer", "loader"):
             getattr(self, name).load_state_dict(saved[name])
         torch.set_rng_state(saved["generators"][self.sampler.rank % len(saved["generators"])])
 
     def epoch(self, epoch, killed_after):
-        self.sampler.set_epoch(epoch)
+        self.loader.set_epoch(epoch)
         taken, micro_batches = self.sampler.start, self.sampler.micro_batches
         batches = zip(self.loader, self.sampler.loss_scales().tolist(), strict=True)
         while step := list(islice(batches, micro_batches)):
@@ -137,13 +137,7 @@ def made(options, group):
     model = Network(options.dropout)
     wrapped = model if group is None else nn.parallel.DistributedDataParallel(model, process_group=group)
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=SEED, micro_batches=options.micro_batches)
-    loader = DataLoader(
-        Waves(),
-        batch_sampler=sampler,
-        collate_fn=lw.torch.PadCollate(),
-        num_workers=2,
-        generator=torch.Generator(),  # or each epoch's loader would draw from the generator of the dropout
-    )
+    loader = lw.torch.DataLoader(Waves(), sampler, num_workers=2)
     return Training(model, wrapped, torch.optim.Adam(model.parameters()), sampler, loader, group, options.folder)
 
 
@@ -163,7 +157,7 @@ def main():
     training = made(options, group)
     (options.folder / f"rank{training.sampler.rank}.pid").write_text(str(os.getpid()))
     training.load()
-    for epoch in range(training.sampler.epoch, options.epochs):
+    for epoch in range(training.loader.epoch, options.epochs):
         training.epoch(epoch, options.kill and tuple(options.kill))
     if training.sampler.rank == 0:
         torch.save(training.model.state_dict(), training.folder / "final.pt")

@@ -17,11 +17,11 @@ def made(sequences=500, **arguments):
 
 
 def refusal(sampler, state, kind=ValueError):
-    before, began = sampler.state_dict(), time.monotonic()
+    before, began = sampler.state_after(0), time.monotonic()
     with pytest.raises(kind) as caught:
-        sampler.load_state_dict(state)
+        sampler.resume(state)
     assert time.monotonic() - began < 10  # planning that many ranks fills the memory, or takes minutes
-    assert sampler.state_dict() == before
+    assert sampler.state_after(0) == before
     said = str(caught.value)
     assert "\n" not in said
     assert len(said) < 400
@@ -55,12 +55,12 @@ TOO_MANY = "`world_size x micro_batches` must be at most 1048576 batches in a st
 )
 def test_what_no_sampler_wrote_is_refused_at_once(damage, said):
     sampler = made()
-    assert refusal(sampler, sampler.state_dict() | damage, (ValueError, TypeError)).startswith(said)
+    assert refusal(sampler, sampler.state_after(0) | damage, (ValueError, TypeError)).startswith(said)
 
 
 def test_what_contains_itself_is_refused():
     sampler = made()
-    state = sampler.state_dict()
+    state = sampler.state_after(0)
     state["batching"]["cut"] = state["batching"]
     assert refusal(sampler, state).startswith("`batching` must be of plain numbers and words, but is 'dict'.")
 
@@ -79,14 +79,14 @@ def test_a_sampler_of_more_ranks_than_there_can_be_is_refused_at_once(kind):
 def test_of_a_data_set_that_has_grown_the_counts_are_named_and_what_to_do_does(now, taken):
     first = made()
     first.set_epoch(3)
-    state = json.loads(json.dumps(first.state_dict(delivered=taken)))
+    state = json.loads(json.dumps(first.state_after(taken)))
     assert refusal(made(now), state, lw.PlanMismatchError) == (
         f"`lengths` must be as many as the checkpoint's 500 sequences, but is {now}. Finish epoch 3 with the lengths "
         f"of those 500; or begin epoch 4 with all {now}: load no state, and call set_epoch(4). "
         "Under a trainer, begin a new run with the weights of this one."
     )
     old = made()
-    old.load_state_dict(state)
+    old.resume(state)
     assert len(list(old)) == 125 - taken if taken < 125 else old.start == 125
     new = made(now)
     new.set_epoch(4)

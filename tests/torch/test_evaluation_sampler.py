@@ -33,13 +33,6 @@ def test_ranks_that_are_given_share_out_and_gather_elsewhere():
         samplers[1].restore_order(outputs[1])
 
 
-@pytest.mark.parametrize("batch_size", [1, 4])
-def test_a_loader_that_would_batch_the_batches_is_refused(batch_size):
-    sampler = lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(8))
-    with pytest.raises(ValueError, match="`sampler` must be given to DataLoader as batch_sampler="):
-        list(DataLoader(range(101), sampler=sampler, batch_size=batch_size))
-
-
 def test_processes_that_were_started_as_ranks_but_do_not_talk_are_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     sampler = lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(8))

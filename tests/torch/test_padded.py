@@ -1,9 +1,7 @@
 """What a sampler says of batches that do not come as they were planned: lengths of another order, or one length."""
 
-import gc
 import re
 import warnings
-import weakref
 from collections import UserDict
 from itertools import product
 
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader, Sampler
 
 import lengthwise as lw
 
@@ -69,13 +66,11 @@ OTHERS = {"packed": lw.torch.PackCollate(), "end to end": lw.torch.ConcatCollate
 def said(lengths, found, *, batching="budget", collate=padded_and_lengths, epochs=2, sampler=None, **options):
     """What is said of a data set of sequences that are `found` long, planned by `lengths`."""
     sampler = sampler or lw.torch.BatchSampler(lengths, BATCHINGS[batching])
-    loader = DataLoader(
-        [torch.zeros(int(length)) for length in found], batch_sampler=sampler, collate_fn=collate, **options
-    )
+    loader = lw.torch.DataLoader([torch.zeros(int(length)) for length in found], sampler, collate_fn=collate, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for epoch in range(epochs):
-            sampler.set_epoch(epoch)
+            loader.set_epoch(epoch)
             for _ in loader:
                 pass
     return [str(each.message) for each in caught if not str(each.message).startswith("`padding`")]
@@ -178,9 +173,7 @@ def test_windows_and_resumed_epochs_are_looked_at(order):
     found = LENGTHS if order == "in order" else shuffled(LENGTHS)
     windows = lw.torch.WindowSampler(LENGTHS, BATCHINGS["budget"], window=300, block=10)
     resumed = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
-    resumed.load_state_dict(
-        lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"], micro_batches=2).state_dict(delivered=6)
-    )
+    resumed.resume(lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"], micro_batches=2).state_after(6))
     for sampler in (windows, resumed):
         assert len(said(LENGTHS, found, sampler=sampler)) == (order == "another")
 
@@ -244,7 +237,7 @@ def test_packed_rows_and_chunks_say_nothing():
     assert said(LENGTHS, shuffled(LENGTHS), sampler=rows, collate=lw.torch.RowCollate(500)) == []
     chunks = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(20)))
     spans = [(0, 0, 20)] * len(LENGTHS)
-    loader = DataLoader(Spans(spans), batch_sampler=chunks, collate_fn=lw.torch.PadCollate())
+    loader = lw.torch.DataLoader(Spans(spans), chunks)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sum(len(batch.lengths) for batch in loader) == len(chunks.plan.spans)
@@ -255,33 +248,6 @@ class Spans(list):
         return torch.zeros(span[2] - span[1])
 
 
-class Ahead(Sampler):
-    """Holds four batches back, and hands them on in another order."""
-
-    def __init__(self, sampler):
-        self.inner = sampler
-
-    def __len__(self):
-        return len(self.inner)
-
-    def __iter__(self):
-        held = []
-        for batch in self.inner:
-            held.append(batch)
-            if len(held) == 4:
-                yield held.pop()
-        yield from held
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_sampler_that_draws_ahead_is_no_lengths_of_another_order(workers):
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
-    sequences = [torch.zeros(int(length)) for length in LENGTHS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        list(DataLoader(sequences, batch_sampler=Ahead(sampler), collate_fn=padded_and_lengths, num_workers=workers))
-
-
 class Failing(list):
     def __getitem__(self, number):
         if number % 40 == 0:
@@ -290,11 +256,11 @@ class Failing(list):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_that_fail_to_load_end_the_look(workers):
+def test_batches_that_fail_to_load_are_passed_over(workers):
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
     data = Failing(torch.zeros(int(length)) for length in LENGTHS)
-    iterator = iter(DataLoader(data, batch_sampler=sampler, collate_fn=padded_and_lengths, num_workers=workers))
-    failed = taken = 0
+    loader = lw.torch.DataLoader(data, sampler, collate_fn=padded_and_lengths, num_workers=workers)
+    iterator, failed, taken = iter(loader), 0, 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         while failed + taken < len(sampler):
@@ -304,33 +270,25 @@ def test_batches_that_fail_to_load_end_the_look(workers):
             except KeyError:
                 failed += 1
     assert failed > 1
-    assert sampler.delivered == len(sampler)
-    assert "_next_data" not in vars(iterator)
+    assert next(iterator, None) is None
+    assert loader.delivered == len(sampler)
 
 
-@pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}])
-def test_the_look_ends_and_keeps_no_loader(options):
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["fixed"])
-    data = [torch.zeros(int(length)) for length in LENGTHS]
-    loader = DataLoader(data, batch_sampler=sampler, collate_fn=padded_and_lengths, **options)
-    iterator = iter(loader)
-    for _ in zip(range(30), iterator, strict=False):
-        pass
-    assert "_next_data" not in vars(iterator)
-    other = lw.torch.BatchSampler(LENGTHS, BATCHINGS["fixed"])
-    left = iter(DataLoader(data, batch_sampler=other, collate_fn=padded_and_lengths))
-    next(left)
-    assert "_next_data" in vars(left)
-    gc.disable()
-    try:
-        gone = weakref.ref(left)
-        del left
-        assert gone() is None  # at once, without the garbage collector, so that workers end
-    finally:
-        gc.enable()
+MULTIPLES = np.random.default_rng(0).integers(2, 58, 400)
+ONE_EDGE, TWO_EDGES = (
+    lw.Batching(budget=512, order=lw.Bucketed(edges=edges, pad_to_edge=True)) for edges in ((64,), (8, 64))
+)
 
 
-def test_a_sampler_that_does_not_read_its_callers_does_not_look():
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
-    sampler.reads_callers = False
-    assert said(LENGTHS, shuffled(LENGTHS), sampler=sampler) == []
+@pytest.mark.parametrize(
+    ("batching", "collate"),
+    [
+        (lw.Batching(cut=lw.Budget(512, multiple_of=64)), None),
+        (lw.Batching(cut=lw.Budget(512, multiple_of=32)), None),
+        *((each, lw.torch.PadCollate(shapes=lw.batch_shapes(MULTIPLES, each))) for each in (ONE_EDGE, TWO_EDGES)),
+    ],
+    ids=["64", "32", "one edge", "two edges"],
+)
+def test_batches_that_the_plan_itself_pads_to_few_lengths_say_nothing(batching, collate):
+    sampler = lw.torch.BatchSampler(MULTIPLES, batching)
+    assert said(MULTIPLES, MULTIPLES, sampler=sampler, collate=collate) == []

@@ -89,17 +89,17 @@ def test_a_run_resumes_at_every_batch_on_other_ranks(order):
             sampler = lw.torch.BatchSampler(PAIRS.lengths, batching, seed=1, rank=rank, world_size=2)
             passed = iter(sampler)
             got += [number for _ in range(taken) for number in next(passed)]
-            state = sampler.state_dict(delivered=taken)
+            state = sampler.state_after(taken)
         for rank in range(3):
             resumed = lw.torch.BatchSampler(PAIRS.lengths, batching, seed=1, rank=rank, world_size=3)
-            resumed.load_state_dict(state)
+            resumed.resume(state)
             got += [number for batch in resumed for number in batch]
         assert set(got) == set(range(COUNT))
         assert len(got) - COUNT < 6  # ranks may be kept in step at the end
 
 
 def test_changed_pairs_are_refused():
-    state = lw.torch.BatchSampler(PAIRS.lengths, BATCHING).state_dict()
+    state = lw.torch.BatchSampler(PAIRS.lengths, BATCHING).state_after(0)
     changed = PAIRS.lengths[:, ::-1].copy()
     with pytest.raises(lw.PlanMismatchError):
-        lw.torch.BatchSampler(changed, BATCHING).load_state_dict(state)
+        lw.torch.BatchSampler(changed, BATCHING).resume(state)

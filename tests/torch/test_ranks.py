@@ -36,13 +36,13 @@ def state_after(taken, epoch=0):
     """Of a run on two ranks."""
     sampler = made(rank=0, world_size=2)
     sampler.set_epoch(epoch)
-    return sampler.state_dict(delivered=taken)
+    return sampler.state_after(taken)
 
 
 def late(rank, begin):
     """Samplers that are made before torch.distributed runs, one of them with a position."""
     sampler, resumed, other = made(), made(), made(seed=rank)
-    resumed.load_state_dict(state_after(2))
+    resumed.resume(state_after(2))
     alone = len(sampler), len(resumed), resumed.start
     begin()
     found = {"alone": alone, "places": (sampler.rank, sampler.world_size, len(sampler))}
@@ -59,9 +59,9 @@ def disagreements(rank):
         "times": lambda: made(times=None if rank else 2.5),
         "batching": lambda: made(batching=lw.Batching(cut=lw.FixedSize(1 + rank))),
         "micro_batches": lambda: made(micro_batches=1 + rank),
-        "runs": lambda: made().load_state_dict(state_after(1 + rank)),
-        "epoch": lambda: made().load_state_dict(state_after(1, epoch=rank)),
-        "nothing": lambda: made().load_state_dict(state_after(3)),
+        "runs": lambda: made().resume(state_after(1 + rank)),
+        "epoch": lambda: made().resume(state_after(1, epoch=rank)),
+        "nothing": lambda: made().resume(state_after(3)),
     }
     return {name: complaint(act) for name, act in cases.items()}
 
@@ -69,14 +69,14 @@ def disagreements(rank):
 def failures(rank):
     """Rank 1 fails before there is anything to compare; rank 0 would wait for it."""
     zero = [*LENGTHS[:-1], 6 * (1 - rank)]
-    other = made(seed=1 + rank, rank=0, world_size=1).state_dict()
+    other = made(seed=1 + rank, rank=0, world_size=1).state_after(0)
     broken = lw.Batching(cut=lw.FixedSize(1), cost=lambda counts, _: counts * (nan if rank else 1.0))
     cases = {
         "zero length": lambda: made(lengths=zero),
         "no batching": lambda: made(batching=BATCHING if rank == 0 else "random"),
         "broken cost": lambda: made(batching=broken),
-        "another's state": lambda: made().load_state_dict(other),
-        "no state": lambda: made().load_state_dict(other if rank == 0 else {}),
+        "another's state": lambda: made().resume(other),
+        "no state": lambda: made().resume(other if rank == 0 else {}),
         "windows": lambda: lw.torch.WindowSampler(zero, BATCHING, window=4, block=2),
         "evaluation": lambda: lw.torch.EvaluationSampler(zero, lw.FixedSize(2)),
     }
@@ -86,10 +86,11 @@ def failures(rank):
 def ended():
     """A run of two ranks whose torch.distributed ends in mid-epoch: each goes on alone, as if the other were lost."""
     sampler = made()
-    got = [batch for _, batch in zip(range(3), sampler, strict=False)]
+    loader = lw.torch.DataLoader(range(10), sampler, collate_fn=list)
+    got = [batch for _, batch in zip(range(3), loader, strict=False)]
     distributed.destroy_process_group()
-    state = sampler.state_dict()
-    sampler.load_state_dict(state)
+    state = loader.state_dict()
+    sampler.resume(state)
     return {"runs": state["runs"], "got": got, "rest": list(sampler)}
 
 

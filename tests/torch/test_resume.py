@@ -34,7 +34,7 @@ def as_is(batch):
 
 
 def loader_of(sampler, **options):
-    return DataLoader(range(len(LENGTHS)), batch_sampler=sampler, collate_fn=as_is, **options)
+    return lw.torch.DataLoader(range(len(LENGTHS)), sampler, collate_fn=as_is, **options)
 
 
 def stateful(sampler, **options):
@@ -42,20 +42,13 @@ def stateful(sampler, **options):
     return torchdata.StatefulDataLoader(range(len(LENGTHS)), batch_sampler=sampler, collate_fn=as_is, **options)
 
 
-def plain(sampler):
-    return sampler
-
-
-# One of them fetches more batches ahead than an epoch has. One worker with a longer queue is to a sampler as two are.
+# One of them fetches more batches ahead than an epoch has. One worker with a longer queue is to a loader as two are.
 LOADERS = {
-    "plain": (plain, {}),
-    "no workers": (loader_of, {}),
-    "2 ahead": (loader_of, {"num_workers": 2, "prefetch_factor": 1}),
-    "8 ahead": (loader_of, {"num_workers": 1, "prefetch_factor": 8}),
-    "16 ahead": (loader_of, {"num_workers": 1, "prefetch_factor": 16}),
-    "persistent": (loader_of, {"num_workers": 1, "prefetch_factor": 4, "persistent_workers": True}),
-    "stateful": (stateful, {}),
-    "stateful ahead": (stateful, {"num_workers": 1, "prefetch_factor": 4}),
+    "no workers": {},
+    "2 ahead": {"num_workers": 2, "prefetch_factor": 1},
+    "8 ahead": {"num_workers": 1, "prefetch_factor": 8},
+    "16 ahead": {"num_workers": 1, "prefetch_factor": 16},
+    "persistent": {"num_workers": 1, "prefetch_factor": 4, "persistent_workers": True},
 }
 STATEFUL = {
     "no workers": {},
@@ -63,95 +56,91 @@ STATEFUL = {
     "workers": {"num_workers": 2},
     "workers, every third": {"num_workers": 1, "prefetch_factor": 4, "snapshot_every_n_steps": 3},
 }
+EVERY_KIND = pytest.mark.parametrize("kind", LOADERS)
 
 # torchdata's loader calls a function that PyTorch has deprecated.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")]
 
 
-def resumed(state, epoch):
-    """A sampler of a new process, set to where `state` was saved."""
-    sampler = made()
-    sampler.load_state_dict(json.loads(json.dumps(state)))
-    sampler.set_epoch(epoch)
-    return sampler
+def resumed(state):
+    """A loader of a new process, set to where `state` was saved."""
+    loader = loader_of(made())
+    loader.load_state_dict(json.loads(json.dumps(state)))
+    loader.set_epoch(state["epoch"])
+    return loader
 
 
-@pytest.mark.parametrize("kind", LOADERS)
+@EVERY_KIND
 def test_every_batch_of_two_epochs_is_a_place_to_resume(kind):
-    maker, options = LOADERS[kind]
-    sampler = made()
-    loader = maker(sampler, **options)
+    loader = loader_of(made(), **LOADERS[kind])
     for epoch in (0, 1):
-        sampler.set_epoch(epoch)
+        loader.set_epoch(epoch)
         expected = planned(epoch)
-        states = [sampler.state_dict()]
+        states = [loader.state_dict()]
         for taken, batch in enumerate(loader, start=1):
             assert batch == expected[taken - 1]
-            assert sampler.delivered == taken
-            states.append(sampler.state_dict())
-        states.append(sampler.state_dict())
+            assert loader.delivered == taken
+            states.append(loader.state_dict())
+        states.append(loader.state_dict())
         places = [*range(BATCHES + 1), BATCHES]
         for taken, state in zip(places, states, strict=True):
             assert len(json.dumps(state)) < 1_000
-            again = resumed(state, epoch)
-            assert (again.epoch, again.start, len(again)) == (epoch, taken, BATCHES)
+            again = resumed(state)
+            assert (again.epoch, again.delivered, len(again)) == (epoch, taken, BATCHES)
             assert list(again) == expected[taken:]
-            assert (again.start, len(again)) == (taken, BATCHES)
+            assert (again.delivered, len(again)) == (BATCHES, BATCHES)
 
 
 @pytest.mark.parametrize("taken", [1, 5, BATCHES])
 @pytest.mark.parametrize("kind", ["8 ahead", "persistent"])
 def test_loaders_go_on_from_a_state_and_can_be_left_again(kind, taken):
-    maker, options = LOADERS[kind]
-    first = made()
-    for count, _ in enumerate(first, start=1):
-        if count == taken:
-            break
-    sampler = resumed(first.state_dict(), 0)
-    again = maker(sampler, **options)
-    assert len(again) == BATCHES
+    loader = loader_of(made(), **LOADERS[kind])
+    loader.load_state_dict(made().state_after(taken))
+    assert len(loader) == BATCHES
     got = []
-    for batch in again:
+    for batch in loader:
         got.append(batch)
-        assert sampler.state_dict()["runs"] == [[2, 1, taken + len(got)]]
+        assert loader.state_dict()["runs"] == [[2, 1, taken + len(got)]]
     assert got == planned(0)[taken:]
-    sampler.set_epoch(1)
-    assert list(again) == planned(1)
+    loader.set_epoch(1)
+    assert list(loader) == planned(1)
 
 
-@pytest.mark.parametrize("kind", LOADERS)
+@EVERY_KIND
 def test_a_loop_that_is_left_keeps_its_place(kind):
-    maker, options = LOADERS[kind]
-    sampler = made()
-    for count, _ in enumerate(maker(sampler, **options), start=1):
+    loader = loader_of(made(), **LOADERS[kind])
+    for count, _ in enumerate(loader, start=1):
         if count == 4:
             break
-    state = sampler.state_dict()
-    assert list(resumed(state, 0)) == planned(0)[4:]
-    for taken_over in (copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):
-        assert taken_over.state_dict() == state
+    state = loader.state_dict()
+    assert list(resumed(state)) == planned(0)[4:]
     # And in the same process, as a trainer does that restarts itself.
-    sampler.load_state_dict(state)
-    assert list(maker(sampler, **options)) == planned(0)[4:]
+    loader.load_state_dict(state)
+    assert list(loader) == planned(0)[4:]
 
 
-@pytest.mark.parametrize("kind", ["8 ahead", "stateful ahead"])
-def test_workers_end_with_the_loop_that_is_left(kind):
-    maker, options = LOADERS[kind]
+def test_copies_of_a_sampler_go_on_alike():
     sampler = made()
+    sampler.resume(sampler.state_after(4))
+    for other in (copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):
+        assert list(other) == planned(0)[4:]
+
+
+@pytest.mark.parametrize("kind", ["2 ahead", "8 ahead"])
+def test_workers_end_with_the_loop_that_is_left(kind):
+    loader = loader_of(made(), **LOADERS[kind])
     others = multiprocessing.active_children()
     gc.disable()  # a garbage collector must not be waited for: where it comes by, PyTorch may wait for its workers
     try:
-        for _ in maker(sampler, **options):
+        for _ in loader:
             break
         assert set(multiprocessing.active_children()) <= set(others)
     finally:
         gc.enable()
-    assert sampler.state_dict()["runs"] == [[2, 1, 1]]
 
 
 @pytest.mark.parametrize("kind", STATEFUL)
-def test_torchdatas_own_state_resumes_at_every_batch(kind):
+def test_torchdatas_loader_keeps_its_own_position(kind):
     sampler = made()
     loader = stateful(sampler, **STATEFUL[kind])
     sampler.set_epoch(1)
@@ -164,132 +153,108 @@ def test_torchdatas_own_state_resumes_at_every_batch(kind):
         other = stateful(again, **STATEFUL[kind])
         other.load_state_dict(states[taken])
         again.set_epoch(1)
-        got = []
-        for batch in other:
-            got.append(batch)
-            assert again.state_dict()["runs"] == [[2, 1, taken + len(got)]]
-        assert got == planned(1)[taken:]
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_batch_that_could_not_be_loaded_was_not_delivered(workers):
-    broken = planned(0)[3][0]
-
-    class Broken(list):
-        def __getitem__(self, item):
-            if item == broken:
-                raise OSError("this file is gone")
-            return item
-
-    sampler = made()
-    loader = DataLoader(Broken(LENGTHS), batch_sampler=sampler, collate_fn=as_is, num_workers=workers)
-    with pytest.raises(OSError, match="this file is gone"):
-        list(loader)
-    assert list(resumed(sampler.state_dict(), 0)) == planned(0)[3:]
+        assert list(other) == planned(1)[taken:]
 
 
 def test_batches_out_of_order_keep_a_position_between_epochs_only():
-    sampler = made()
-    loader = loader_of(sampler, num_workers=2, in_order=False)
+    loader = loader_of(made(), num_workers=2, in_order=False)
     iterator = iter(loader)
     next(iterator)
     with pytest.raises(ValueError, match="`in_order` must be True, for a position to be kept, but is False"):
-        sampler.state_dict()
+        loader.state_dict()
     assert len(list(iterator)) == BATCHES - 1
-    assert list(resumed(sampler.state_dict(), 0)) == []
-    sampler.set_epoch(1)
-    assert sampler.state_dict()["epoch"] == 1
+    assert list(resumed(loader.state_dict())) == []
+    loader.set_epoch(1)
+    assert loader.state_dict()["epoch"] == 1
 
 
 def test_a_trainer_that_counts_itself_says_how_many_it_had():
     sampler = made()
-    list(sampler)
+    list(DataLoader(range(len(LENGTHS)), batch_sampler=sampler, collate_fn=as_is, num_workers=1))
     for taken in range(BATCHES + 1):
-        again = resumed(sampler.state_dict(delivered=taken), 0)
+        again = made()
+        again.resume(sampler.state_after(taken))
         assert list(again) == planned(0)[taken:]
-        if taken > 3:
-            assert again.state_dict(delivered=taken) == sampler.state_dict(delivered=taken)
+        assert again.state_after(taken) == sampler.state_after(taken)
     for wrong in (-1, BATCHES + 1):
         with pytest.raises(ValueError, match="`delivered` must be at"):
-            sampler.state_dict(delivered=wrong)
+            sampler.state_after(wrong)
 
 
-@pytest.mark.parametrize("kind", LOADERS)
+@EVERY_KIND
 def test_an_epoch_that_is_left_before_its_end_warns_once(kind):
-    maker, options = LOADERS[kind]
-    sampler = made()
-    loader = maker(sampler, **options)
+    loader = loader_of(made(), **LOADERS[kind])
     for count, _ in enumerate(loader, start=1):
         if count == 2:
             break
     with pytest.warns(UserWarning, match="`batches delivered` must be 11 before the next epoch.* but is 2 at epoch 0"):
-        sampler.set_epoch(1)
+        loader.set_epoch(1)
     for count, _ in enumerate(loader, start=1):
         if count == 2:
             break
-    sampler.set_epoch(2)
+    loader.set_epoch(2)
 
 
-@pytest.mark.parametrize("kind", LOADERS)
-def test_an_epoch_that_was_taken_to_its_end_is_not_taken_again_on_resuming(kind):
-    maker, options = LOADERS[kind]
+def test_an_epoch_that_a_trainer_sets_on_the_sampler_is_noticed_with_the_next_loop():
     sampler = made()
-    sampler.load_state_dict(sampler.state_dict(delivered=BATCHES))
-    loader = maker(sampler, **options)
-    for _ in range(2):
-        sampler.set_epoch(0)
-        assert list(loader) == []
-        assert sampler.delivered == BATCHES
+    loader = loader_of(sampler)
+    for count, _ in enumerate(loader, start=1):
+        if count == 2:
+            break
     sampler.set_epoch(1)
+    with pytest.warns(UserWarning, match="`batches delivered` must be 11 before the next epoch.* but is 2 at epoch 0"):
+        assert list(loader) == planned(1)
+
+
+@EVERY_KIND
+def test_an_epoch_that_was_taken_to_its_end_is_not_taken_again_on_resuming(kind):
+    loader = loader_of(made(), **LOADERS[kind])
+    loader.load_state_dict(made().state_after(BATCHES))
+    loader.set_epoch(0)
+    assert list(loader) == []
+    assert loader.delivered == BATCHES
+    loader.set_epoch(1)
     assert list(loader) == planned(1)
 
 
-@pytest.mark.parametrize("kind", LOADERS)
+@EVERY_KIND
 def test_nothing_is_taken_before_the_first_batch_is_handed_on(kind):
-    maker, options = LOADERS[kind]
-    sampler = made()
-    batches = iter(maker(sampler, **options))  # workers fetch ahead
-    assert sampler.delivered == 0
-    assert sampler.state_dict()["runs"] == []
+    loader = loader_of(made(), **LOADERS[kind])
+    batches = iter(loader)  # workers fetch ahead
+    assert loader.delivered == 0
+    assert loader.state_dict()["runs"] == []
     next(batches)
-    assert sampler.delivered == 1
+    assert loader.delivered == 1
 
 
-@pytest.mark.parametrize("kind", LOADERS)
-def test_a_look_at_the_first_batch_takes_nothing(kind):
-    maker, options = LOADERS[kind]
-    sampler = made()
-    loader = maker(sampler, **options)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="`.*` must be ")  # how our own begin
-        assert next(iter(loader)) == planned(0)[0]
-        sampler.set_epoch(0)
-        assert list(loader) == planned(0)
-        sampler.set_epoch(1)
-        assert next(iter(loader)) == planned(1)[0]
-        sampler.set_epoch(2)
-
-
-@pytest.mark.parametrize("kind", LOADERS)
+@EVERY_KIND
 def test_an_epoch_taken_twice_warns(kind):
-    maker, options = LOADERS[kind]
-    sampler = made()
-    loader = maker(sampler, **options)
+    loader = loader_of(made(), **LOADERS[kind])
     list(loader)
     with pytest.warns(UserWarning, match="`epoch` must be another for every epoch, but is 0"):
         list(loader)
 
 
-def test_the_position_stays_until_another_epoch_is_set():
-    first = made()
-    for _ in zip(range(4), first, strict=False):
-        pass
-    sampler = resumed(first.state_dict(), 0)
-    assert sampler.state_dict() == first.state_dict()  # before anything is drawn
+@EVERY_KIND
+@pytest.mark.parametrize("taken", [4, BATCHES])
+def test_a_loaded_position_is_used_once(kind, taken):
+    loader = loader_of(made(), **LOADERS[kind])
+    loader.load_state_dict(made().state_after(taken))
+    assert list(loader) == planned(0)[taken:]
+    with pytest.warns(UserWarning, match="`epoch` must be another for every epoch, but is 0"):
+        assert list(loader) == planned(0)
+    loader.set_epoch(0)
+    assert list(loader) == planned(0)
+
+
+def test_the_position_of_a_sampler_stays_until_another_epoch_is_set():
+    sampler = made()
+    sampler.resume(made().state_after(4))
     sampler.set_epoch(0)
     assert sampler.start == 4
-    with pytest.warns(UserWarning, match="`batches delivered` must be 11 before the next epoch.* but is 4 at epoch 0"):
-        sampler.set_epoch(1)
+    for _ in range(2):
+        assert list(sampler) == planned(0)[4:]
+    sampler.set_epoch(1)
     assert sampler.start == 0
     assert list(sampler) == planned(1)
     sampler.set_epoch(0)
@@ -303,7 +268,7 @@ def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(epoch, deliver
     first = made()
     first.set_epoch(1)
     sampler = made(world_size=world_size)
-    sampler.load_state_dict(first.state_dict(delivered=delivered))
+    sampler.resume(first.state_after(delivered))
     if epoch == 1 or (epoch == 2 and delivered == BATCHES):
         sampler.set_epoch(epoch)  # goes on where the state stood
         return
@@ -312,52 +277,77 @@ def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(epoch, deliver
         sampler.set_epoch(epoch)
 
 
-def test_an_earlier_epoch_may_be_begun_anew():
-    first, sampler = made(), made()
-    first.set_epoch(1)
-    sampler.load_state_dict(first.state_dict(delivered=4))
-    sampler.set_epoch(0, restart=True)
-    assert list(sampler) == planned(0)
+@EVERY_KIND
+@pytest.mark.parametrize("taken", [0, 4, BATCHES])
+def test_an_epoch_begins_anew_where_it_is_asked_to(kind, taken):
+    loader = loader_of(made(), **LOADERS[kind])
+    loader.load_state_dict(made().state_after(taken))
+    for epoch in (0, 0, 1):
+        loader.set_epoch(epoch, restart=True)
+        assert loader.delivered == 0
+        assert list(loader) == planned(epoch)
 
 
-@pytest.mark.parametrize("kind", ["plain", "2 ahead", "persistent"])
+@pytest.mark.parametrize("kind", ["2 ahead", "16 ahead", "persistent"])
 def test_an_epoch_that_is_set_too_late_is_refused(kind):
-    maker, options = LOADERS[kind]
-    sampler = made()
-    batches = iter(maker(sampler, **options))
-    if kind == "plain":
-        next(batches)
-    sampler.set_epoch(1)
+    loader = loader_of(made(), **LOADERS[kind])
+    batches = iter(loader)
+    loader.set_epoch(1)
     with pytest.raises(ValueError, match="`epoch` must be 0 until its pass has ended, but is 1"):
         next(batches)
 
 
+def test_a_position_that_is_loaded_ends_the_loop_before():
+    loader = loader_of(made())
+    batches = iter(loader)
+    next(batches)
+    loader.load_state_dict(made().state_after(4))
+    said = r"`position` must be kept until the pass has ended, but is 'loaded, or .+\. Set"
+    with pytest.raises(ValueError, match=said):
+        next(batches)
+    assert loader.delivered == 4
+    assert list(loader) == planned(0)[4:]
+
+
 def test_a_loader_that_has_fetched_nothing_yet_takes_the_epoch_that_is_set():
-    sampler = made()
-    batches = iter(loader_of(sampler))
-    sampler.set_epoch(1)
+    loader = loader_of(made())
+    batches = iter(loader)
+    loader.set_epoch(1)
     assert list(batches) == planned(1)
 
 
+@EVERY_KIND
+def test_a_loop_goes_on_where_its_epoch_is_set_again(kind):
+    loader = loader_of(made(), **LOADERS[kind])
+    batches = iter(loader)
+    for taken in range(BATCHES):
+        loader.set_epoch(0)
+        assert next(batches) == planned(0)[taken]
+        assert loader.delivered == taken + 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loader.set_epoch(1)
+
+
 def test_whoever_takes_over_before_the_first_batch_plans_for_its_own_ranks():
-    state = made().state_dict()
+    state = made().state_after(0)
     assert state["runs"] == []
     elsewhere = made(rank=0, world_size=3)
-    elsewhere.load_state_dict(state)
+    elsewhere.resume(state)
     assert elsewhere.plan.fingerprint() == lw.make_plan(LENGTHS, BATCHING, seed=4, world_size=3).fingerprint()
 
 
 @pytest.mark.parametrize(("world_size", "micro_batches"), [(1, 1), (2, 3), (3, 2)])
 def test_whoever_takes_over_plans_what_was_left_for_its_own_ranks_and_micro_batches(world_size, micro_batches):
-    state = made().state_dict(delivered=5)
+    state = made().state_after(5)
     elsewhere = made(rank=0, world_size=world_size, micro_batches=micro_batches)
-    elsewhere.load_state_dict(state)
+    elsewhere.resume(state)
     places = {"world_size": world_size, "micro_batches": micro_batches}
     rest = lw.make_plan(LENGTHS, BATCHING, seed=4, after=[(2, 1, 5)], **places)
     assert elsewhere.plan.fingerprint() == rest.fingerprint()
-    assert elsewhere.delivered == elsewhere.start == 5
+    assert elsewhere.start == 5
     assert len(elsewhere) == 5 + len(rest)
-    later = elsewhere.state_dict(delivered=6)
+    later = elsewhere.state_after(6)
     assert later["runs"] == [[2, 1, 5], [world_size, micro_batches, 1]]
 
 
@@ -369,13 +359,13 @@ def test_loss_scales_are_those_of_the_batches_that_a_pass_yields():
     for arguments in ({}, {"weights": weights}, {"weights": weights, **kind}):
         expected = lw.loss_scales(plan, **arguments)[:, :, RANK].ravel()
         assert sampler.loss_scales(**arguments).tolist() == expected.tolist()
-    state = sampler.state_dict(delivered=4)
+    state = sampler.state_after(4)
     whole = sampler.loss_scales().tolist()
-    sampler.load_state_dict(state)
+    sampler.resume(state)
     assert sampler.loss_scales().tolist() == whole[4:]
     assert len(list(sampler)) == len(sampler.loss_scales())
     elsewhere = made(rank=0, world_size=1)
-    elsewhere.load_state_dict(state)
+    elsewhere.resume(state)
     rest = elsewhere.plan
     assert elsewhere.loss_scales().tolist() == lw.loss_scales(rest).ravel().tolist()
     assert len(list(elsewhere)) == len(rest) == len(elsewhere) - 4
@@ -403,38 +393,38 @@ def test_total_steps_are_those_that_are_taken():
     ],
 )
 def test_a_state_of_another_run_is_refused(name, changed):
-    sampler, state = made(**changed), json.loads(json.dumps(made().state_dict()))
+    sampler, state = made(**changed), json.loads(json.dumps(made().state_after(0)))
     with pytest.raises(lw.PlanMismatchError, match=rf"^`{name}` must be the checkpoint's, .+, but is .+\. \w.+\.$"):
-        sampler.load_state_dict(state)
+        sampler.resume(state)
 
 
 def test_of_another_batching_the_part_is_named_that_differs():
-    state = made(batching=lw.Batching(budget=20_000, padding=0.1)).state_dict()
+    state = made(batching=lw.Batching(budget=20_000, padding=0.1)).state_after(0)
     said = r"^`batching.cut.budget` must be the checkpoint's, 20000.0, but is 20001.0\. Resume with"
     with pytest.raises(lw.PlanMismatchError, match=said):
-        made(batching=lw.Batching(budget=20_001, padding=0.1)).load_state_dict(state)
+        made(batching=lw.Batching(budget=20_001, padding=0.1)).resume(state)
 
 
 def test_of_a_batching_that_is_too_long_for_a_kilobyte_the_state_has_a_digest():
     edges = [tuple(range(1_000 + extra, 60_000, 500)) for extra in (0, 1)]
     batchings = [lw.Batching(cut=lw.FixedSize(3), order=lw.Bucketed(edges=each, longer="drop")) for each in edges]
-    state = json.loads(json.dumps(made(batching=batchings[0]).state_dict(delivered=2)))
+    state = json.loads(json.dumps(made(batching=batchings[0]).state_after(2)))
     assert len(json.dumps(state)) < 1_000
     sampler = made(batching=batchings[0])
-    sampler.load_state_dict(state)
+    sampler.resume(state)
     assert sampler.start == 2
     with pytest.raises(
         lw.PlanMismatchError, match=r"^`batching` must be the checkpoint's, '\w{16}', but is '\w{16}'\."
     ):
-        made(batching=batchings[1]).load_state_dict(state)
+        made(batching=batchings[1]).resume(state)
 
 
 def test_a_state_is_the_callers_own_and_holds_pythons_numbers():
     sampler = made()
-    state = sampler.state_dict(delivered=np.int64(2))
+    state = sampler.state_after(np.int64(2))
     assert json.loads(json.dumps(state)) == state
     state["batching"]["cut"]["batch_size"] = 7
-    assert sampler.state_dict()["batching"]["cut"]["batch_size"] == 3
+    assert sampler.state_after(0)["batching"]["cut"]["batch_size"] == 3
 
 
 class Squared:
@@ -465,31 +455,31 @@ ANOTHER_PLAN = (
 @pytest.mark.parametrize("taken", [0, 1, 4])
 @pytest.mark.parametrize("place", OTHER_PLACES, ids=str)
 def test_a_state_of_a_cost_function_that_was_changed_is_refused_everywhere(place, taken):
-    state = squared(0.01).state_dict(delivered=taken)
-    squared(0.01, **place).load_state_dict(state)
+    state = squared(0.01).state_after(taken)
+    squared(0.01, **place).resume(state)
     with pytest.raises(lw.PlanMismatchError, match=ANOTHER_PLAN):
-        squared(0.02, **place).load_state_dict(state)
+        squared(0.02, **place).resume(state)
 
 
 @pytest.mark.parametrize("taken", [0, 1])
 @pytest.mark.parametrize("place", OTHER_PLACES, ids=str)
 def test_a_state_that_was_saved_after_a_resume_elsewhere_is_refused_too(place, taken):
     between = squared(0.01, rank=0, world_size=3)
-    between.load_state_dict(squared(0.01).state_dict(delivered=2))
-    state = json.loads(json.dumps(between.state_dict(delivered=between.start + taken)))
+    between.resume(squared(0.01).state_after(2))
+    state = json.loads(json.dumps(between.state_after(between.start + taken)))
     assert [run[0] for run in state["runs"]] == [2, 3][: 1 + taken]
-    squared(0.01, **place).load_state_dict(state)
+    squared(0.01, **place).resume(state)
     with pytest.raises(lw.PlanMismatchError, match=ANOTHER_PLAN):
-        squared(0.02, **place).load_state_dict(state)
+        squared(0.02, **place).resume(state)
 
 
 def test_an_epoch_is_planned_once_where_it_goes_on_at_the_same_place():
     sampler = squared(0.01)
-    state, once = sampler.state_dict(delivered=4), sampler.batching.cost.calls
-    sampler.load_state_dict(state)
+    state, once = sampler.state_after(4), sampler.batching.cost.calls
+    sampler.resume(state)
     loaded = sampler.batching.cost.calls
     assert once < loaded < 2 * once  # planned again, by the fit that is remembered
-    sampler.state_dict()
+    sampler.state_after(4)
     assert sampler.batching.cost.calls == loaded
 
 
@@ -514,17 +504,17 @@ def test_an_epoch_is_planned_once_where_it_goes_on_at_the_same_place():
 )
 def test_a_damaged_state_is_refused_and_changes_nothing(damage, said):
     sampler = made()
-    before = sampler.state_dict()
+    before = sampler.state_after(0)
     with pytest.raises((ValueError, TypeError)) as caught:
-        sampler.load_state_dict(before | damage)
+        sampler.resume(before | damage)
     assert str(caught.value).startswith(said)
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
-    assert (sampler.state_dict(), sampler.start) == (before, 0)
+    assert (sampler.state_after(0), sampler.start) == (before, 0)
     assert list(sampler) == planned(0)
 
 
 @pytest.mark.parametrize("state", [None, 7, [], {}, {"epoch": 1}, "0"])
 def test_what_is_no_state_is_refused(state):
-    with pytest.raises(ValueError, match=r"`state` must be what BatchSampler.state_dict gives"):
-        made().load_state_dict(state)
+    with pytest.raises(ValueError, match=r"`state` must be what DataLoader.state_dict gives"):
+        made().resume(state)

@@ -116,11 +116,11 @@ def test_rows_go_on_where_they_were_left_on_any_number_of_ranks(ranks, micro_bat
     batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3), deal=deal)
     first = [lw.torch.BatchSampler(lengths, batching, rank=rank, world_size=2) for rank in range(2)]
     taken = [number for sampler in first for _, batch in zip(range(7), sampler, strict=False) for number in batch]
-    state = first[0].state_dict(delivered=7)
+    state = first[0].state_after(7)
     for rank in range(ranks):
         more = {"rank": rank, "world_size": ranks, "micro_batches": micro_batches}
         sampler = lw.torch.BatchSampler(lengths, batching, **more)
-        sampler.load_state_dict(state)
+        sampler.resume(state)
         for batch in sampler:
             rows = RowCollate(CAPACITY, rows=3, labels=None)([torch.ones(lengths[number]) for number in batch])
             assert rows.fields.sum() == sum(lengths[number] for number in batch)

@@ -33,7 +33,7 @@ def as_is(batch):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_loader_delivers_the_plan_in_order(workers):
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=3)
-    loader = DataLoader(Numbers(), batch_sampler=sampler, collate_fn=as_is, num_workers=workers)
+    loader = lw.torch.DataLoader(Numbers(), sampler, collate_fn=as_is, num_workers=workers)
     for epoch in (0, 1):
         sampler.set_epoch(epoch)
         plan = lw.make_plan(LENGTHS, BATCHING, seed=3, epoch=epoch)
@@ -76,7 +76,7 @@ def test_chunks_come_as_spans():
 
 def test_an_epoch_that_never_advances_warns_once():
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
-    list(sampler)
+    list(sampler), list(sampler)
     with pytest.warns(
         UserWarning, match=r"`epoch` must be another for every epoch, but is 0 at the second pass"
     ) as told:
@@ -87,27 +87,10 @@ def test_an_epoch_that_never_advances_warns_once():
         list(sampler)
 
 
-def test_a_look_at_the_first_batch_does_not_warn():
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
-    next(iter(sampler))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        list(sampler)
-
-
-def test_a_loop_of_steps_and_the_same_number_again_warn_too():
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
-    for _ in zip(range(3), sampler, strict=False):
-        pass
-    sampler.set_epoch(0)
-    with pytest.warns(UserWarning, match="`epoch` must be another"):
-        list(sampler)
-
-
 def test_a_sampler_that_nobody_asks_raises_with_the_next_epoch():
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
     sampler.set_epoch(0)
-    sampler.state_dict()  # for a checkpoint
+    sampler.state_after(0)  # for a checkpoint
     with pytest.raises(ValueError, match=r"`sampler` must be asked for batches .* at epoch 0\. .* no training_data"):
         sampler.set_epoch(1)
 
@@ -137,6 +120,13 @@ def test_ranks_of_torch_distributed_take_their_own_share(tmp_path):
     assert sorted(shares[0] + shares[1]) == list(range(7))
 
 
+def test_a_sampler_says_where_its_passes_begin():
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=3)
+    sampler.set_epoch(5)
+    sampler.resume(sampler.state_after(3))
+    assert f"BatchSampler(rank 0 of 1, epoch 5 from batch 3 of {len(sampler)}, 300 sequences, Batch" in repr(sampler)
+
+
 def test_no_batch_size_attribute_to_mislead_trainers():
     assert not hasattr(lw.torch.BatchSampler(LENGTHS, BATCHING), "batch_size")
 
@@ -163,18 +153,6 @@ def test_global_generators_are_left_alone():
 def test_bad_values_are_refused_at_once(arguments, kind, message):
     with pytest.raises(kind, match=message):
         lw.torch.BatchSampler(**{"lengths": LENGTHS, "batching": BATCHING, **arguments})
-
-
-@pytest.mark.parametrize("batch_size", [1, 4])
-def test_a_loader_that_would_batch_the_batches_is_refused(batch_size):
-    loader = DataLoader(Numbers(), sampler=lw.torch.BatchSampler(LENGTHS, BATCHING), batch_size=batch_size)
-    with pytest.raises(ValueError, match="`sampler` must be given to DataLoader as batch_sampler="):
-        next(iter(loader))
-
-
-def test_a_loader_may_ask_the_dataset_for_whole_batches():
-    loader = DataLoader(Numbers(), sampler=lw.torch.BatchSampler(LENGTHS, BATCHING), batch_size=None, collate_fn=as_is)
-    assert list(loader) == [batch.tolist() for batch in lw.make_plan(LENGTHS, BATCHING).batches()]
 
 
 def test_tab_completion_shows_what_is_public():

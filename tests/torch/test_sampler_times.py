@@ -60,11 +60,11 @@ def test_however_the_ranks_change_each_copy_is_delivered_once(batching):
             places = {"world_size": chance.randint(1, 4), "micro_batches": chance.randint(1, 2)}
             ranks = [made(batching, rank=rank, **places) for rank in range(places["world_size"])]
             for sampler in ranks:
-                sampler.set_epoch(epoch) if state is None else sampler.load_state_dict(json.loads(state))
+                sampler.set_epoch(epoch) if state is None else sampler.resume(json.loads(state))
             open_batches = len(ranks[0]) - ranks[0].start
             batches = chance.randint(0, open_batches) if left else open_batches
             got += take(ranks, batches)
-            (state,) = {json.dumps(sampler.state_dict()) for sampler in ranks}
+            (state,) = {json.dumps(sampler.state_after(sampler.start + batches)) for sampler in ranks}
             assert len(state) < 1_000
         assert got == planned(batching, epoch)
 
@@ -96,24 +96,24 @@ def test_the_steps_of_all_epochs_are_known_beforehand():
 
 @pytest.mark.parametrize("other", [None, 1.0, np.where(TIMES == 0.4, 0.5, TIMES)], ids=["none", "one", "others"])
 def test_a_state_of_other_times_is_refused(other):
-    state = made().state_dict(delivered=3)
+    state = made().state_after(3)
     with pytest.raises(lw.PlanMismatchError, match=r"`times` must be the checkpoint's, '[0-9a-f]{16}', but is "):
-        made(times=other).load_state_dict(state)
+        made(times=other).resume(state)
     with pytest.raises(lw.PlanMismatchError, match="`times` must be the checkpoint's, "):
-        made().load_state_dict(made(times=other).state_dict(delivered=3))
+        made().resume(made(times=other).state_after(3))
 
 
 def test_a_state_without_times_is_as_ever():
-    state = made(times=None).state_dict(delivered=3)
+    state = made(times=None).state_after(3)
     assert "times" not in state
-    made(times=None).load_state_dict(state)
+    made(times=None).resume(state)
 
 
 def test_a_damaged_name_of_times_is_refused():
-    state = made().state_dict(delivered=3)
+    state = made().state_after(3)
     for damaged in (np.zeros(2), 5, "0" * 16):
         with pytest.raises(ValueError, match="`times` must be "):
-            made().load_state_dict(state | {"times": damaged})
+            made().resume(state | {"times": damaged})
 
 
 def test_what_the_user_does_to_the_times_changes_nothing():
@@ -134,7 +134,7 @@ def test_a_sampler_draws_once_for_all_epochs_what_make_plan_draws_for_each(monke
         sampler.set_epoch(epoch)
         assert sampler.plan.epoch == epoch
     assert drawn.count(9) == 1  # the seed of the run; the plan that tries all sequences has another
-    sampler.load_state_dict(sampler.state_dict(delivered=1))
+    sampler.resume(sampler.state_after(1))
     assert drawn.count(9) == 1
     known = lw.make_plan(LENGTHS, BATCHINGS["fixed"], seed=9, epoch=2, times=TIMES)
     assert sampler.plan.fingerprint() == known.fingerprint()
@@ -145,7 +145,7 @@ def test_copies_of_a_sampler_go_on_alike():
     drawn = [batch for _, batch in zip(range(5), sampler, strict=False)]
     assert len(drawn) == 5
     for other in (copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):
-        assert other.state_dict() == sampler.state_dict()
+        assert other.state_after(0) == sampler.state_after(0)
         assert other.plan.fingerprint() == sampler.plan.fingerprint()
 
 

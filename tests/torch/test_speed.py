@@ -32,7 +32,7 @@ def batches_of_all(batching, lengths=LENGTHS, *, world_size, micro_batches, star
             lengths, batching, rank=rank, world_size=world_size, micro_batches=micro_batches
         )
         if state is not None:
-            sampler.load_state_dict(state)
+            sampler.resume(state)
         taken.append([*sampler][start:])
     return taken
 
@@ -57,17 +57,17 @@ def test_whole_steps_of_all_ranks_are_counted(clock, lengths, world_size, micro_
 def test_what_earlier_runs_took_is_not_counted(clock, micro_batches):
     batching = lw.Batching(budget=10_000)
     first = lw.torch.BatchSampler(LENGTHS, batching)
-    state = first.state_dict(delivered=4)
+    state = first.state_after(4)
     world = {"world_size": 3, "micro_batches": micro_batches}
     rest = lw.torch.BatchSampler(LENGTHS, batching, rank=1, **world)
-    rest.load_state_dict(state)
+    rest.resume(state)
     found = Speed()
     clock.append(2.0)
     found.note(rest, len(rest))
     taken = [batch for rank in batches_of_all(batching, **world, state=state) for batch in rank]
     assert found.total == ((len(rest) - rest.start) // micro_batches, *frames(taken), 2.0)
     again = Speed()  # on as many ranks, the plan is the whole epoch's
-    first.load_state_dict(state)
+    first.resume(state)
     again.note(first, len(first))
     assert again.total.data == frames([*first])[0]
 
@@ -130,11 +130,11 @@ def test_windows_are_counted_as_plans_are(clock, micro_batches, chunks):
     ranks = [lw.torch.WindowSampler(LENGTHS, batching, rank=rank, world_size=2, **given) for rank in range(2)]
     one = lw.torch.WindowSampler(LENGTHS, batching, rank=0, world_size=1, **given)
     one.set_epoch(1)
-    state, found = one.state_dict(delivered=3 * micro_batches), Speed()
+    state, found = one.state_after(3 * micro_batches), Speed()
     assert one.plan.find(3 * micro_batches)[1] > 0
     for epoch in range(2):
         for sampler in ranks:
-            sampler.set_epoch(epoch) if epoch == 0 else sampler.load_state_dict(state)
+            sampler.set_epoch(epoch) if epoch == 0 else sampler.resume(state)
         found.begin_epoch()
         start, taken = ranks[0].start, [[*sampler] for sampler in ranks]
         for delivered in range(start + 1, len(ranks[0]) + 1):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader
 
 import lengthwise as lw
 
@@ -23,7 +22,7 @@ def samplers(world_size, micro_batches=1, **changes):
 def resumed(states, world_size, micro_batches=1):
     ranks = samplers(world_size, micro_batches)
     for sampler in ranks:
-        sampler.load_state_dict(json.loads(states))
+        sampler.resume(json.loads(states))
         sampler.set_epoch(sampler.epoch)
     return ranks
 
@@ -40,7 +39,7 @@ def sequences(batches):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_loader_takes_each_sequence_once_in_every_epoch(workers):
     (sampler,) = samplers(1)
-    loader = DataLoader(range(len(LENGTHS)), batch_sampler=sampler, num_workers=workers, collate_fn=list)
+    loader = lw.torch.DataLoader(range(len(LENGTHS)), sampler, num_workers=workers, collate_fn=list)
     epochs = []
     for epoch in range(2):
         sampler.set_epoch(epoch)
@@ -60,9 +59,9 @@ def test_a_loader_resumes_at_every_batch(ahead):
     for taken in range(0, len(expected) + 1, 7):
         (sampler,) = samplers(1)
         sampler.set_epoch(1)
-        loader = DataLoader(range(len(LENGTHS)), batch_sampler=sampler, collate_fn=list, **ahead)
+        loader = lw.torch.DataLoader(range(len(LENGTHS)), sampler, collate_fn=list, **ahead)
         first = [batch for _, batch in zip(range(taken), loader, strict=False)]
-        (again,) = resumed(json.dumps(sampler.state_dict()), 1)
+        (again,) = resumed(json.dumps(loader.state_dict()), 1)
         assert again.epoch == 1
         assert [*first, *again] == expected
 
@@ -74,10 +73,10 @@ def test_a_loader_resumes_at_every_batch(ahead):
 def test_other_ranks_take_what_was_left(first, micro_batches, taken, second, taken_then, third):
     ranks = samplers(first, micro_batches)
     seen = [batch for sampler in ranks for batch in take(sampler, taken)]
-    ranks = resumed(json.dumps(ranks[0].state_dict(delivered=min(taken, len(ranks[0])))), second)
+    ranks = resumed(json.dumps(ranks[0].state_after(min(taken, len(ranks[0])))), second)
     most = min(len(ranks[0]), ranks[0].start + taken_then)
     seen += [batch for sampler in ranks for batch in take(sampler, most - sampler.start)]
-    state = json.dumps(ranks[0].state_dict(delivered=most))
+    state = json.dumps(ranks[0].state_after(most))
     assert len(state) < 1_000
     ranks = resumed(state, third)
     assert len({len(sampler) for sampler in ranks}) == 1
@@ -93,7 +92,7 @@ def test_the_same_steps_follow_on_as_many_slots():
     ranks = samplers(4)
     for sampler in ranks:
         take(sampler, 9)
-    two = resumed(json.dumps(ranks[0].state_dict(delivered=9)), 2, micro_batches=2)
+    two = resumed(json.dumps(ranks[0].state_after(9)), 2, micro_batches=2)
     batches = [list(sampler) for sampler in two]
     steps = [
         sequences([batch for rank in batches for batch in rank[step : step + 2]])
@@ -110,19 +109,19 @@ def test_loss_scales_are_one_for_each_batch():
     expected = weights / weights.sum(axis=1, keepdims=True)
     assert np.allclose(scales.reshape(-1, 2), expected)
     (again,) = samplers(1, micro_batches=2)
-    again.load_state_dict(again.state_dict(delivered=10))
+    again.resume(again.state_after(10))
     assert np.allclose(again.loss_scales(LENGTHS), expected.reshape(-1)[10:])
     assert list(again.plan.loss_scales(LENGTHS, start=10)) == again.loss_scales(LENGTHS).tolist()
 
 
 @pytest.mark.parametrize("changed", [{"window": 128}, {"block": 8}, {"seed": 6}])
 def test_a_state_of_other_windows_is_refused(changed):
-    state = samplers(1)[0].state_dict()
+    state = samplers(1)[0].state_after(0)
     with pytest.raises(lw.PlanMismatchError, match="must be the checkpoint's"):
-        samplers(1, **changed)[0].load_state_dict(state)
+        samplers(1, **changed)[0].resume(state)
     plain = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=5)
     with pytest.raises(lw.PlanMismatchError, match="must be the checkpoint's"):
-        plain.load_state_dict(state)
+        plain.resume(state)
 
 
 def test_a_sampler_of_a_mapped_file_plans_its_first_window_alone(tmp_path, monkeypatch):
@@ -139,7 +138,7 @@ def test_a_sampler_of_a_mapped_file_plans_its_first_window_alone(tmp_path, monke
     assert len(again) == len(sampler)
     assert next(iter(again)) == next(iter(sampler))
     assert set(planned) == {0}
-    assert repr(again).startswith("WindowSampler(rank 0 of 1, epoch 0, 1 of ")
+    assert repr(again).startswith("WindowSampler(rank 0 of 1, epoch 0 from batch 0 of ")
 
 
 def test_a_sampler_may_be_copied_and_asked_for_its_windows():
@@ -163,7 +162,7 @@ def test_an_epoch_may_be_a_number_of_numpy_and_nothing_else_than_a_number():
     sampler.set_epoch(np.int64(3))
     other.set_epoch(3)
     assert list(sampler) == list(other)
-    assert json.loads(json.dumps(sampler.state_dict())) == other.state_dict()
+    assert json.loads(json.dumps(sampler.state_after(0))) == other.state_after(0)
     for epoch in ("4", 2**32, -1, 0.5):
         with pytest.raises((ValueError, TypeError), match=r"^`epoch` must be (a whole number|at most|at least)"):
             sampler.set_epoch(epoch)

@@ -88,6 +88,12 @@ def batch_sampler(**arguments):
     return lw.torch.BatchSampler(LENGTHS, BATCHING, **{"seed": SEED, "micro_batches": MICRO_BATCHES, **arguments})
 
 
+def loader_of(sampler, workers=0):
+    fork = "fork" if workers else None  # spawned workers would import PyTorch for every epoch
+    options = {"num_workers": workers, "multiprocessing_context": fork}
+    return lw.torch.DataLoader(Sequences(), sampler, collate_fn=default_collate, quiet=True, **options)
+
+
 @cache
 def plan(epoch):
     return lw.make_plan(LENGTHS, BATCHING, seed=SEED, epoch=epoch, world_size=RANKS, micro_batches=MICRO_BATCHES)

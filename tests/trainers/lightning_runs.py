@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from contract import EPOCHS, LENGTHS, MICRO_BATCHES, Model, Record, Sequences, batch_sampler, optimizer_of
+from contract import (
+    EPOCHS,
+    LENGTHS,
+    MICRO_BATCHES,
+    Model,
+    Record,
+    Sequences,
+    batch_sampler,
+    loader_of,
+    optimizer_of,
+)
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint, OnExceptionCheckpoint
 from lightning.pytorch.loggers import Logger
@@ -17,7 +27,7 @@ from torch import distributed
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-from lengthwise.torch import PadCollate
+import lengthwise.torch
 from lengthwise.torch.lightning import PlannedEpochs
 
 OURS = "`.*` must be "  # how our warnings begin
@@ -79,7 +89,7 @@ class Padding(Task):
 def padding_loader(lengths):
     """A loader of sequences of these lengths."""
     sequences = [(number, torch.ones(int(length), 2, dtype=torch.float64)) for number, length in enumerate(lengths)]
-    return lambda sampler: DataLoader(sequences, batch_sampler=sampler, collate_fn=PadCollate())
+    return lambda sampler: lengthwise.torch.DataLoader(sequences, sampler, quiet=True)
 
 
 class Failing(Task):
@@ -91,13 +101,16 @@ class Failing(Task):
         return super().training_step(batch, batch_idx)
 
 
-def loader_of(sampler, workers=0, kind=DataLoader):
-    fork = "fork" if workers else None  # spawned workers would import everything for every epoch
-    return kind(Sequences(), batch_sampler=sampler, num_workers=workers, multiprocessing_context=fork)
+def stateful(sampler):
+    return StatefulDataLoader(Sequences(), batch_sampler=sampler)
+
+
+def plain(sampler):
+    return DataLoader(Sequences(), batch_sampler=sampler)
 
 
 with_workers = partial(loader_of, workers=2)
-LOADERS = {"stateful loader": partial(loader_of, kind=StatefulDataLoader)}
+LOADERS = {"stateful loader": stateful, "plain loader": plain}
 
 
 def fit(saved=None, *, sampler=None, planned=True, task=Task, loader=loader_of, checkpoint=None, **settings):

@@ -14,11 +14,11 @@ from contract import (
     check_every_sequence_once,
     check_resumed,
     check_run,
+    loader_of,
     optimizer_of,
     plan,
     run_on_ranks,
 )
-from torch import distributed
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
@@ -30,18 +30,12 @@ accelerate = pytest.importorskip("accelerate")
 from accelerate.utils import DataLoaderConfiguration  # noqa: E402
 
 STOP = plan(0).steps + 2  # optimiser steps after which a run is left: in the middle of the second epoch
-PREPARED = {  # settings of a loader that Accelerate prepares, and what becomes of our sampler in it
+PREPARED = {  # settings under which Accelerate prepares a loader of PyTorch's, and what is said of our sampler in it
     "even batches": ({"even_batches": True}, "`batches` must be shared out once"),
     "uneven batches": ({"even_batches": False}, "`batches` must be shared out once"),
     "stateful": ({"use_stateful_dataloader": True}, "`batches` must be shared out once"),
     "split batches": ({"split_batches": True}, "you must have a `batch_size` attribute"),
-    "dispatched": (
-        {"dispatch_batches": True},
-        "`loader` must be PyTorch's own, but is \"Accelerate's DataLoaderDispatcher",
-    ),
 }
-
-ONCE = ("evaluation", "dispatched")  # not tried: rank 0 raises alone, which ends torch.distributed
 
 
 class Dropping(Model):
@@ -51,7 +45,7 @@ class Dropping(Model):
         return super().forward(numbers, functional.dropout(features, 0.3, self.training))
 
 
-def train(folder, kind=Model, *, workers=0, stop=None, saved=False):
+def train(folder, kind=Model, *, workers=0, stop=None, saved=False, prepares=True):
     """A run of three epochs: left and saved after `stop` steps, or gone on with where one was saved."""
     sampler, record = batch_sampler(), Record()  # before there are ranks
     accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=MICRO_BATCHES)
@@ -59,11 +53,14 @@ def train(folder, kind=Model, *, workers=0, stop=None, saved=False):
     torch.manual_seed(accelerator.process_index)
     model = kind()
     wrapped, optimizer = accelerator.prepare(model, optimizer_of(model))
-    accelerator.register_for_checkpointing(sampler)
+    if prepares:
+        assert accelerator.prepare(loader) is loader
+    else:
+        accelerator.register_for_checkpointing(loader)
     if saved:
         accelerator.load_state(folder)
-    for epoch in range(sampler.epoch, EPOCHS):
-        sampler.set_epoch(epoch)
+    for epoch in range(loader.epoch, EPOCHS):
+        loader.set_epoch(epoch)
         scales = sampler.loss_scales(micro_batches_averaged=True)
         for (numbers, features, targets), scale in zip(loader, scales, strict=True):
             with accelerator.accumulate(wrapped):
@@ -81,12 +78,8 @@ def train(folder, kind=Model, *, workers=0, stop=None, saved=False):
     return record
 
 
-def loader_of(sampler, workers=0):
-    own = torch.Generator()  # else each pass draws a number from the global one, and a resumed epoch has one pass more
-    fork = "fork" if workers else None  # spawned workers would import PyTorch for every epoch
-    return DataLoader(
-        Sequences(), batch_sampler=sampler, generator=own, num_workers=workers, multiprocessing_context=fork
-    )
+def plain(sampler):
+    return DataLoader(Sequences(), batch_sampler=sampler)
 
 
 class Naive:
@@ -112,52 +105,51 @@ def evaluated():
     """An evaluation in the middle of an epoch: the mean of the targets, their order, and the position it leaves."""
     accelerator = accelerate.Accelerator(cpu=True)
     training = batch_sampler()
-    for _ in zip(range(3), loader_of(training), strict=False):
+    loader = loader_of(training)
+    for _ in zip(range(3), loader, strict=False):
         pass
     sampler, outputs, mean = evaluation_sampler(), [], torch.zeros((), dtype=torch.float64)
-    for (numbers, _, targets), weight in zip(loader_of(sampler), sampler.weights(), strict=True):
+    for (numbers, _, targets), weight in zip(plain(sampler), sampler.weights(), strict=True):
         mean += weight * targets.mean()
         outputs += numbers
-    return float(accelerator.reduce(mean, reduction="sum")), sampler.restore_order(outputs), training.delivered
+    return float(accelerator.reduce(mean, reduction="sum")), sampler.restore_order(outputs), loader.delivered
 
 
 def refusal(sampler, settings):
     """What is said of a loader that Accelerate prepared so."""
     accelerator = accelerate.Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(**settings))
     with pytest.raises((ValueError, RuntimeError)) as caught:
-        list(accelerator.prepare(loader_of(sampler)))
+        list(accelerator.prepare(plain(sampler)))
     return str(caught.value)
 
 
 def refusals(made):
-    """What is said of each loader that Accelerate prepared, by its settings; and of one on one process."""
-    told = {name: refusal(made(), given) for name, (given, _) in PREPARED.items() if name != "dispatched"}
-    alone = accelerate.data_loader.prepare_data_loader(loader_of(made()), num_processes=1, process_index=0)
-    with pytest.raises(ValueError, match="Leave the loader out") as caught:
-        list(alone)
-    return told | {"alone": str(caught.value)}
+    """What is said of each loader that Accelerate prepares, by its settings."""
+    return {name: refusal(made(), given) for name, (given, _) in PREPARED.items()}
+
+
+def left_alone():
+    """The batches that a loader of ours yields on this rank, under all settings of Accelerate."""
+    taken = []
+    for settings in [{"dispatch_batches": True}, *(given for given, _ in PREPARED.values())]:
+        accelerator = accelerate.Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(**settings))
+        taken.append([numbers.tolist() for numbers, *_ in accelerator.prepare(loader_of(batch_sampler()))])
+    return taken
 
 
 def runs(folder):
-    kinds = {"plain": {}, "workers": {"workers": 2}, "dropout": {"kind": Dropping}}
+    kinds = {"plain": {}, "workers": {"workers": 2}, "dropout": {"kind": Dropping}, "registered": {"prepares": False}}
     whole = {name: train(folder, **given) for name, given in kinds.items()}
     halves = {}
     for name, given in kinds.items():
         left = train(folder, stop=STOP, **given)
         halves[name] = (left, train(folder, saved=True, **given))
-    naive = accelerate.Accelerator(cpu=True).prepare(loader_of(Naive()))
+    naive = accelerate.Accelerator(cpu=True).prepare(plain(Naive()))
     told = {"naive": [numbers.tolist() for numbers, _, _ in naive]}
     told["evaluated"] = evaluated()
     told |= {kind: refusals(made) for kind, made in SAMPLERS.items()}
-    told["training"]["dispatched"] = dispatched()
+    told["left alone"] = left_alone()
     return whole, halves, told
-
-
-def dispatched():
-    """Rank 0 draws for all, and the other waits for it until it is gone."""
-    said = refusal(batch_sampler(), PREPARED["dispatched"][0])
-    distributed.destroy_process_group()
-    return said
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +162,7 @@ def test_a_run_keeps_the_contract(of_ranks, kind):
     check_run([whole[kind] for whole, _, _ in of_ranks])
 
 
-@pytest.mark.parametrize("kind", ["plain", "workers", "dropout"])
+@pytest.mark.parametrize("kind", ["plain", "workers", "dropout", "registered"])
 def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, kind):
     before, after = zip(*(halves[kind] for _, halves, _ in of_ranks), strict=True)
     check_resumed(before, after, [whole[kind] for whole, _, _ in of_ranks])
@@ -185,19 +177,17 @@ def test_ranks_evaluate_each_sequence_once_and_restore_the_order(of_ranks):
         assert delivered == 3
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind in SAMPLERS for name in PREPARED if (kind, name) != ONCE]
-)
-def test_a_loader_that_was_prepared_is_refused_whatever_the_settings(of_ranks, kind, name):
+@pytest.mark.parametrize("kind", SAMPLERS)
+@pytest.mark.parametrize("name", PREPARED)
+def test_a_loader_of_pytorchs_that_was_prepared_is_refused_whatever_the_settings(of_ranks, kind, name):
     said = [told[kind][name] for _, _, told in of_ranks]
     assert PREPARED[name][1] in said[0]
-    assert said[1] == said[0] or name == "dispatched"  # where rank 1 sees only that rank 0 is gone
+    assert said[1] == said[0]
 
 
-@pytest.mark.parametrize("kind", SAMPLERS)
-def test_a_loader_that_was_prepared_is_refused_on_one_rank_too(of_ranks, kind):
-    for _, _, told in of_ranks:
-        assert "`loader` must be PyTorch's own, but is \"Accelerate's DataLoaderShard" in told[kind]["alone"]
+def test_a_loader_of_ours_is_left_alone_whatever_the_settings(of_ranks):
+    for rank, (_, _, told) in enumerate(of_ranks):
+        assert told["left alone"] == [[batch.tolist() for batch in plan(0).batches(rank)]] * 5
 
 
 def test_the_contract_finds_the_sequences_that_a_sampler_of_ones_own_loses(of_ranks):

@@ -14,10 +14,10 @@ from contract import (
     batch_sampler,
     check_resumed,
     check_run,
+    loader_of,
     optimizer_of,
     run_on_ranks,
 )
-from torch.utils.data import DataLoader
 
 pytestmark = pytest.mark.processes
 
@@ -61,14 +61,14 @@ def engine_of(model, stage):
 def train(folder, stage, stop=None, saved=False):
     """A run of three epochs: left after `stop` steps, or gone on with where one was left."""
     sampler, model, record = batch_sampler(), SingleModel(), Record()
-    loader = DataLoader(Sequences(), batch_sampler=sampler)
+    loader = loader_of(sampler)
     engine = engine_of(model, stage)
     if saved:
         _, client_state = engine.load_checkpoint(folder)
-        sampler.load_state_dict(client_state["sampler"])
+        loader.load_state_dict(client_state["loader"])
     before = engine.global_steps
-    for epoch in range(sampler.epoch, EPOCHS):
-        sampler.set_epoch(epoch)
+    for epoch in range(loader.epoch, EPOCHS):
+        loader.set_epoch(epoch)
         scales = sampler.loss_scales(micro_batches_averaged=True)
         for scale, (numbers, features, targets) in zip(scales, loader, strict=True):
             loss = (engine(numbers, features) - targets).square().mean()
@@ -78,7 +78,7 @@ def train(folder, stage, stop=None, saved=False):
                 break
         record.epochs.append(model.taken())
         if engine.global_steps == stop:
-            engine.save_checkpoint(folder, client_state={"sampler": sampler.state_dict()})
+            engine.save_checkpoint(folder, client_state={"loader": loader.state_dict()})
             break
     record.steps, record.weights = engine.global_steps - before, weights_of(engine)
     return record
@@ -92,18 +92,16 @@ def weights_of(engine):
 
 
 def loaders_of_deepspeed():
-    """The batches of the loader that the engine makes of training data, and what it says to a sampler of ours."""
+    """The batches of the loader that the engine makes of training data."""
     engine = engine_of(SingleModel(), 0)
     given = {"dataset": Sequences(), "num_local_io_workers": 0}
     taken = [numbers.tolist() for numbers, *_ in engine.deepspeed_io(**given)]
-    with pytest.raises(ValueError, match="`sampler` must be given") as caught:
-        next(iter(engine.deepspeed_io(**given, data_sampler=batch_sampler())))
     ignored = batch_sampler()
     ignored.set_epoch(0)
     list(engine.deepspeed_io(**given))
     with pytest.raises(ValueError, match="no training_data to deepspeed"):
         ignored.set_epoch(1)
-    return taken, str(caught.value)
+    return taken
 
 
 def runs(folder):
@@ -131,10 +129,5 @@ def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, stage):
 
 
 def test_a_loader_that_deepspeed_makes_has_batches_of_its_own(of_ranks):
-    batches = [batch for run in of_ranks for batch in run["loaders"][0]]
+    batches = [batch for run in of_ranks for batch in run["loaders"]]
     assert {len(batch) for batch in batches} == {1}  # train_micro_batch_size_per_gpu: our sampler is not asked
-
-
-def test_a_sampler_that_deepspeed_takes_for_one_of_sequences_is_refused(of_ranks):
-    for run in of_ranks:
-        assert "make the loader yourself" in run["loaders"][1]

@@ -129,11 +129,11 @@ ALWAYS = {
 }
 ALMOST_NONE = [1, *[0] * (len(LENGTHS) - 1)]  # the weight of the first sequence alone
 REFUSED = {  # how the run is set up, and what is said to it
-    "evened": ({"trainer": Resharding, "accelerator_config": {"even_batches": True}}, "Leave the loader out of"),
-    "uneven": ({"trainer": Resharding, "accelerator_config": {"even_batches": False}}, "Leave the loader out of"),
+    "evened": ({"trainer": Resharding, "accelerator_config": {"even_batches": True}}, "leave this loader out of"),
+    "uneven": ({"trainer": Resharding, "accelerator_config": {"even_batches": False}}, "leave this loader out of"),
     "prepared": (
         {"trainer": ReshardingPlanned},
-        "`train_dataloader.batch_sampler` must be the batch sampler itself, but is <accelerate",
+        "`batches` must be shared out once, by the sampler's own rank and world_size of 2",
     ),
     "accumulation": (
         {"gradient_accumulation_steps": 3},
@@ -155,7 +155,7 @@ REFUSED = {  # how the run is set up, and what is said to it
     ),
     "other lengths": (
         {"dataset": Subset(Sequences(), range(50))},
-        "`lengths` must be as many as the 50 sequences of train_dataset, but is 60.",
+        "`lengths` must be as many as the 50 sequences of the loader's dataset, but is 60.",
     ),
     "no sampler": (
         {"sampler": [[0, 1], [2]]},

@@ -34,6 +34,7 @@ WAYS = {  # to ask for checkpoints
     "epochs": {"every_n_epochs": 1, "save_on_train_epoch_end": True},
     "validations": {"every_n_epochs": 1, "save_on_train_epoch_end": False},
     "stateful loader": {"every_n_epochs": 1, "save_on_train_epoch_end": False},
+    "plain loader": {"every_n_epochs": 1, "save_on_train_epoch_end": False},
 }
 SAVED = {  # the way, and how many steps are in the checkpoint
     "in mid-epoch": ("steps", STOP),
@@ -44,6 +45,7 @@ SAVED = {  # the way, and how many steps are in the checkpoint
     "between epochs": ("epochs", FIRST),
     "at a validation within a step": ("validations", FIRST // 2),
     "within a step, by a stateful loader too": ("stateful loader", FIRST // 2),
+    "within a step, by PyTorch's loader": ("plain loader", FIRST // 2),
     "at the last validation of an epoch": ("validations", FIRST),
     "by a batch that failed within a step": ("failed", STOP),
 }

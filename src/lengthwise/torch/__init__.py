@@ -1,9 +1,9 @@
 """Plans under PyTorch: samplers and collate functions for `torch.utils.data.DataLoader`, and parameter averaging.
 
 sampler, windows, evaluation      what a loader is given: a plan, and a position in it
+loader                            PyTorch's own, which counts what it has handed on
 planner                           what epochs are planned from
-position, rest, ranks, facts      where in an epoch a run stands, and whether ranks and checkpoints agree
-consumer, delivery                the loader that draws, and what it has handed on
+position, ranks, facts            where in an epoch a run stands, and whether ranks and checkpoints agree
 guard, padded, notices            what is refused, and what is warned of
 stream, window, shards, sources   lengths that are not known ahead: a loader by itself
 measured, spare                   what is asked of a stream's samples; what a rank without any takes
@@ -29,6 +29,7 @@ from lengthwise.torch.collate import PackCollate as PackCollate
 from lengthwise.torch.collate import PadCollate as PadCollate
 from lengthwise.torch.collate import PaddedSequences as PaddedSequences
 from lengthwise.torch.evaluation import EvaluationSampler as EvaluationSampler
+from lengthwise.torch.loader import DataLoader as DataLoader
 from lengthwise.torch.rows import PackedRows as PackedRows
 from lengthwise.torch.rows import RowCollate as RowCollate
 from lengthwise.torch.rows import block_mask as block_mask
@@ -41,6 +42,7 @@ __all__ = [
     "BatchSampler",
     "ConcatCollate",
     "Concatenated",
+    "DataLoader",
     "EvaluationSampler",
     "FoundBudget",
     "PackCollate",

@@ -17,8 +17,7 @@ from lengthwise.choices.cut import Cut
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
 from lengthwise.planning.plan import Plan
-from lengthwise.torch.consumer import callers
-from lengthwise.torch.guard import check_callers
+from lengthwise.torch.guard import check_no_worker, refuse_second_sharing
 from lengthwise.torch.ranks import OwnRank
 
 
@@ -26,8 +25,8 @@ class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 
     Every pass is the same. Where the batches do not fill the last step, the cheapest are taken twice. `weights` and
-    `restore_order` count them once. What goes wrong in use: a trainer that shares the batches out again. It is refused
-    with the first batch. Keep the loader out of Accelerate's `prepare`.
+    `restore_order` count them once. What goes wrong in use: a trainer that shares the batches out again. Keep the
+    loader out of Accelerate's `prepare`, which is refused.
 
     Where torch.distributed is running and no rank is given, making a sampler is a collective: all ranks compare their
     plans, as those of `BatchSampler` do.
@@ -40,12 +39,8 @@ class EvaluationSampler(Sampler[list[int]]):
         world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
         group: The ranks that share out the batches, in place of the two, such as those of data parallelism.
 
-    Attributes:
-        reads_callers: True; set it to False for a sampler that does not look at who draws from it, and refuses none.
-
     Raises:
-        ValueError: As `evaluation_plan` does; and with the first batch where its batches are shared out or batched once
-            more, a dataset draws from it, the dataset has more or fewer sequences than there are lengths, or
+        ValueError: As `evaluation_plan` does; and with the first batch, in the worker of a loader, or where
             torch.distributed is not running in a process that was started as one of several.
         PlanMismatchError: Another rank plans otherwise, or not at all.
 
@@ -56,8 +51,6 @@ class EvaluationSampler(Sampler[list[int]]):
     >>> sampler.restore_order(["five", "nine", "two", "four"])
     ['five', 'nine', 'two', 'four']
     """
-
-    reads_callers = True
 
     def __init__(
         self,
@@ -98,16 +91,19 @@ class EvaluationSampler(Sampler[list[int]]):
             self._plan = self._make_plan()
         return self._plan
 
+    @property
+    def drop_last(self) -> bool:
+        """Refuses whoever makes other batches of these, such as `accelerator.prepare`; False on one rank."""
+        return refuse_second_sharing(self.world_size)
+
     def __len__(self) -> int:
         """Batches of this rank, and of every other."""
         return len(self.plan)
 
     def __iter__(self) -> Iterator[list[int]]:
+        check_no_worker()
         plan = self.plan
         self._own_rank.check_started(self._facts)
-        if self.reads_callers:
-            # Within the generator, so that it runs with the first batch, when the loader is among the callers.
-            check_callers(self, list(callers()), sequences=len(self.lengths), world_size=plan.world_size)
         for batch in plan.batches(self.rank):
             yield batch.tolist()
 

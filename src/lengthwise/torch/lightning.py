@@ -56,6 +56,7 @@ class PlannedEpochs(Callback):
         self.weights = weights
         self._averaged = True
         self._asked = False  # for a scale
+        self._epoch = sampler.epoch  # that Lightning's loop is in
         self._told = False  # how fast the first epoch was, and how much memory it took
         self._speed = Speed()
         self._scales = PassScales(sampler)
@@ -93,6 +94,7 @@ class PlannedEpochs(Callback):
             checks.warn(checks.sentence("loss", rule, "as the model gives it", remedy))
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        self._epoch = self.sampler.epoch
         self._speed.begin_epoch()
 
     def on_train_batch_end(
@@ -116,7 +118,8 @@ class PlannedEpochs(Callback):
         if not self._told and (speed := self._speed.epoch().tell(self.sampler.epoch)):
             self._told = True
             rank_zero_info("\n".join(filter(None, (speed, describe_memory(trainer.strategy.root_device)))))
-        if self.sampler.delivered == len(self.sampler):
+        progress: Any = trainer.fit_loop.epoch_loop.batch_progress
+        if progress.current.processed == len(self.sampler):
             self.sampler.set_epoch(trainer.current_epoch + 1)
 
     def on_save_checkpoint(
@@ -128,11 +131,10 @@ class PlannedEpochs(Callback):
         """Adds the position, in whole steps: a checkpoint does not hold the gradients of a part of a step."""
         sampler = self.sampler
         batches = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]
-        # Lightning fetches one batch ahead of the one it trains on. And once the next epoch is set, the sampler stands
-        # at 0, while this count is still that of the last epoch.
-        trained = min(batches["processed"], sampler.delivered)
+        # Once the next epoch is set, this count is still that of the last one.
+        trained = batches["processed"] if sampler.epoch == self._epoch else sampler.start
         steps = max(trained - sampler.start, 0) // sampler.micro_batches
-        checkpoint[KEY] = sampler.state_dict(delivered=sampler.start + steps * sampler.micro_batches)
+        checkpoint[KEY] = sampler.state_after(sampler.start + steps * sampler.micro_batches)
 
     def on_load_checkpoint(
         self,
@@ -146,7 +148,7 @@ class PlannedEpochs(Callback):
         if KEY not in checkpoint:
             remedy = "Resume from one that was saved with PlannedEpochs, or begin a new run with its model."
             raise checks.value_error("ckpt_path", "a checkpoint with the sampler's position", None, remedy)
-        self.sampler.load_state_dict(checkpoint[KEY])
+        self.sampler.resume(checkpoint[KEY])
         # Lightning believes so, because the loader has no state of its own: the sampler has it.
         warnings.filterwarnings("ignore", message="You're resuming from a checkpoint that ended before the epoch")
         if self.sampler.start % self.sampler.micro_batches:  # Lightning counts from the beginning of the epoch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lengthwise import checks
-from lengthwise.torch.delivery import Count
 
 
 class Notices:
@@ -12,37 +11,10 @@ class Notices:
     def __init__(self) -> None:
         self._said: set[str] = set()
 
-    def warn_at_end(self, count: Count) -> None:
-        """Warns of what a pass shows when all of its batches are drawn."""
-        # Workers may have drawn all before the loop was handed the first.
-        if count.again:
-            self.warn_second_pass(count.rest.plan.epoch)
-        self._warn_thrown_away(count)
-
     def warn_second_pass(self, epoch: int) -> None:
         """Warns that an epoch is taken a second time."""
         remedy = "Call set_epoch with a new number before each epoch."
         self._warn("epoch", "another for every epoch", epoch, remedy, at="the second pass")
-
-    def warn_nothing_left(self, epoch: int) -> None:
-        """Warns that a pass is empty: its epoch had ended when the state was saved."""
-        again = f"set_epoch({epoch}, restart=True)"
-        remedy = f"Call set_epoch({epoch + 1}) to go on, or {again} to take epoch {epoch} once more."
-        self._warn("batches left", "at least 1 for a pass to yield any", 0, remedy, at=f"epoch {epoch}")
-
-    def warn_pass_within(self, epoch: int) -> None:
-        """Warns that a second pass goes on while the loop that holds the position is under way."""
-        remedy = "The position is that of the first: give the other loop a sampler of its own."
-        self._warn("passes", "one at a time", "one within another", remedy, at=f"epoch {epoch}")
-
-    def warn_new_pass(self, delivered: int, batches: int, epoch: int) -> None:
-        """Warns that a loader with persistent workers began its one iterator anew in the middle of a pass."""
-        remedy = (
-            "A loop over that loader goes on with the new pass: look at batches through a loader without persistent"
-            " workers, and call set_epoch before each epoch."
-        )
-        rule = f"{batches} before its loader with persistent workers begins anew"
-        self._warn("batches of a pass", rule, delivered, remedy, at=f"epoch {epoch}")
 
     def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
         """Warns that an epoch is left before its end."""
@@ -79,18 +51,6 @@ class Notices:
         """Warns that another epoch is set than that of a position that was loaded, and of which something is left."""
         remedy = f"Begin there, or its position is lost: `for epoch in range({loaded}, epochs)`."
         self._warn("first epoch", f"{loaded}, that of the loaded state", epoch, remedy)
-
-    def _warn_thrown_away(self, count: Count) -> None:
-        """Warns if about half of the batches of a pass, or more, came to nobody, as when ranks share them out again."""
-        lost, drawn = count.lost_within
-        # Of 13 batches, two ranks keep 7 and 6. A batch that fails to load is lost too; half of them seldom are.
-        if count.rest.plan.world_size > 1 and lost > 1 and 2 * lost >= drawn - 1:
-            remedy = (
-                "Something between the sampler and its loader leaves out the others. If it shares them out to the"
-                " ranks, remove it, or make the sampler with rank=0, world_size=1."
-            )
-            rule = f"handed to the loader, all {drawn} of this rank"
-            self._warn("batches", rule, drawn - lost, remedy, at=f"epoch {count.rest.plan.epoch}")
 
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str = "") -> None:
         # Once for each kind, not for each epoch: a run of 100 epochs has the same cause 100 times.

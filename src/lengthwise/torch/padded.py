@@ -5,6 +5,7 @@ that pad like random ones and know no budget. So does one whose tokenizer has pa
 was planned as packed rows is many times as large where the collate function pads it.
 
     longest, total  [dims]         of a batch, by the lengths that the sampler was given
+    planned         [dims]         to which the plan pads it: the longest, or a multiple or an edge above it
     sizes           {place: size}  of every tensor in a batch, axis by axis: {("input_ids", 1): 212, ...}
 """
 
@@ -19,11 +20,9 @@ import torch
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import Cut
 from lengthwise.choices.rows import Rows
-from lengthwise.torch.consumer import Caller, Show, loader_among
-from lengthwise.torch.delivery import Count
+from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 from lengthwise.torch.rows import PackedRows
 
 _BATCHES = 24  # to look at: few, so that a user hears of it before an epoch is lost
@@ -42,6 +41,7 @@ class _Batch(NamedTuple):
 
     longest: NDArray[np.int64]
     total: NDArray[np.int64]
+    planned: NDArray[np.int64]
     sizes: dict[Place, int]
     rows: frozenset[Place]  # those of `sizes` that are the number of sequences
     padded: frozenset[Place]  # those that padding decides
@@ -50,58 +50,47 @@ class _Batch(NamedTuple):
 
 
 class PaddedAsPlanned:
-    """Looks at the first batches of a run, and warns once if they are not as long as planned."""
+    """Looks at the first batches of a run, and warns once if they are not as long as planned.
 
-    def __init__(self, batching: Batching) -> None:
-        self._batching = batching
+    Attributes:
+        has_seen_enough: Whether it looks at no more batches.
+    """
+
+    def __init__(self, cut: Cut, lengths: NDArray[Any]) -> None:
+        self._cut, self._lengths = cut, lengths
         self._seen: list[_Batch] = []
-        self._looks = True
+        self.has_seen_enough = False
 
-    def follow(
-        self, batches: Iterator[NDArray[np.int64]], count: Count, found: Sequence[Caller], lengths: NDArray[Any]
-    ) -> Iterator[NDArray[np.int64]]:
-        """Yields the batches of a pass, and looks at what the loader among the callers makes of them.
-
-        Args:
-            batches: Sequence numbers, or spans (sequence, start, stop), of each batch.
-            count: Of the pass.
-            found: Who draws.
-            lengths: [n] or [n, dims].
-        """
-        loader, _ = loader_among(found)
-        if loader is None or count.consumer is None or not count.consumer.in_order or not self._looks:
-            return batches
-        # A sampler in between may draw ahead, or hand on in another order.
-        if not count.is_of(vars(loader).get("_sampler_iter")):
-            return batches
-        drawn: list[NDArray[np.int64]] = []
-        Show(loader, lambda batch: count.handed < len(drawn) and self._look(batch, drawn[count.handed]))
-        return self._note(batches, drawn, lengths)
-
-    def _note(
-        self, batches: Iterator[NDArray[np.int64]], drawn: list[NDArray[np.int64]], lengths: NDArray[Any]
-    ) -> Iterator[NDArray[np.int64]]:
-        for batch in batches:
-            if self._looks:
-                own = batch[:, 2] - batch[:, 1] if batch.ndim == 2 else np.asarray(lengths[batch])
-                drawn.append(own.reshape(len(batch), -1).astype(np.int64))
-            yield batch
-
-    def _look(self, batch: Any, planned: NDArray[np.int64]) -> bool:
-        """Notes the sizes of a batch of sequences of the lengths `planned`; returns whether to look at the next."""
+    def look(self, batch: Any, plan: EpochPlan, rank: int, place: int) -> None:
+        """Notes the sizes of a batch, which the plan has at a `place` of the batches of a rank."""
+        lengths, planned = _planned_lengths(plan, self._lengths, rank, place)
         sizes = dict(_sizes_in(batch))
-        rows = frozenset(place for place, size in sizes.items() if size == len(planned))
+        rows = frozenset(where for where, size in sizes.items() if size == len(lengths))
         # [B, T, 80] or, time first, [T, B, 80]: of a tensor with a row for each sequence, the other axes.
         padded = frozenset(
             (*part, axis) for *part, axis in sizes if any((*part, other) in rows for other in {0, 1} - {axis})
         )
         packed = isinstance(batch, PackedRows)
         in_row, capacity = (int(batch.segments.max()), batch.segments.shape[1]) if packed else (0, 0)
-        self._seen.append(_Batch(planned.max(axis=0), planned.sum(axis=0), sizes, rows, padded, in_row, capacity))
-        if len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._batching.cut) or len(self._seen) >= _MOST):
-            self._looks = False
+        longest, total = lengths.max(axis=0), lengths.sum(axis=0)
+        self._seen.append(_Batch(longest, total, planned, sizes, rows, padded, in_row, capacity))
+        if len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._cut) or len(self._seen) >= _MOST):
+            self.has_seen_enough = True
             self._seen.clear()
-        return self._looks
+
+
+def _planned_lengths(
+    plan: EpochPlan, lengths: NDArray[Any], rank: int, place: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The lengths [k, dims] in a batch, and the length [dims] to which the plan pads it."""
+    if isinstance(plan, WindowEpoch):
+        number, place = plan.find(place)
+        window = plan.window(number)
+        plan, lengths = window.plan, np.asarray(lengths)[window.numbers]
+    number = int(plan.grid[:, :, rank].reshape(-1)[place])
+    batch = plan.batch(number)
+    in_batch = batch[:, 2] - batch[:, 1] if batch.ndim == 2 else np.asarray(lengths[batch])
+    return in_batch.reshape(len(batch), -1).astype(np.int64), plan.padded_lengths[number].reshape(-1)
 
 
 def _tell(seen: Sequence[_Batch], cut: Cut) -> bool:
@@ -121,7 +110,7 @@ def _tell(seen: Sequence[_Batch], cut: Cut) -> bool:
     # Tokens [B, T] alone: of features [B, T, 80], one axis never varies.
     deep = {place[:-1] for each in seen for place in each.sizes if place[-1] == 2}
     flat = [size for (*part, axis), size in padded.items() if axis < 2 and tuple(part) not in deep]
-    return _tell_of_one_size(longest, flat)
+    return _tell_of_one_size(np.array([each.planned[0] for each in seen]), flat)
 
 
 def _sizes_of_all(seen: Sequence[_Batch]) -> dict[Place, NDArray[np.int64]]:
@@ -195,14 +184,15 @@ def _tell_of_order(longest: NDArray[np.int64], padded: dict[Place, NDArray[np.in
     return True
 
 
-def _tell_of_one_size(longest: NDArray[np.int64], padded: list[NDArray[np.int64]]) -> bool:
+def _tell_of_one_size(planned: NDArray[np.int64], padded: list[NDArray[np.int64]]) -> bool:
     """Warns of batches that are all padded to one length, more than most need; returns False if none are."""
-    # Sequences that are cut to one length are shorter than most were: nothing is padded.
-    most = np.quantile(longest, 0.75)
-    alike = [int(size[0]) for size in padded if (size == size[0]).all() and size[0] >= most]
+    # Sequences that are cut to one length are shorter than most were: nothing is padded. A plan of few lengths, such as
+    # multiples of 64, may itself pad all batches to one.
+    most = np.quantile(planned, 0.75)
+    alike = [int(size[0]) for size in padded if (size == size[0]).all() and planned.min() < size[0] >= most]
     if not alike:
         return False
-    rule = f"padded to what is planned, {longest[:, 0].min()} to {longest[:, 0].max()}"
+    rule = f"padded to what is planned, {planned.min()} to {planned.max()}"
     remedy = "Let the collate function alone pad, to the longest sequence of the batch: no tokenizer before it."
     checks.warn(checks.sentence("batches", rule, f"{min(alike)} for all", remedy))
     return True

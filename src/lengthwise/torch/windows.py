@@ -22,7 +22,7 @@ from lengthwise.torch.sampler import BatchSampler
 # It yields, counts, refuses and resumes as `BatchSampler` does. Only what it goes over differs: a `WindowEpoch` has all
 # that the sampler asks of a `Plan`.
 class WindowSampler(BatchSampler):
-    """Yields the batches of one epoch of `lengthwise.Windows`, for `DataLoader(dataset, batch_sampler=...)`.
+    """Yields the batches of one epoch of `lengthwise.Windows`, for `lw.torch.DataLoader(dataset, sampler)`.
 
     It is used as `BatchSampler` is. Three things differ:
 
@@ -84,7 +84,7 @@ class WindowSampler(BatchSampler):
     @property
     def plan(self) -> WindowEpoch:  # pyright: ignore[reportIncompatibleMethodOverride]  # a BatchSampler's is a Plan
         """The epoch that is set, window by window. After a state of other numbers of ranks: what those left."""
-        return cast(WindowEpoch, self._now().plan)
+        return cast(WindowEpoch, super().plan)
 
     def loss_scales(
         self,
@@ -101,7 +101,7 @@ class WindowSampler(BatchSampler):
         scales = self.plan.loss_scales(
             weights,
             rank=self.rank,
-            start=self._now().taken,
+            start=self.rest.taken,
             reduction=reduction,
             ranks_averaged=ranks_averaged,
             micro_batches_averaged=micro_batches_averaged,

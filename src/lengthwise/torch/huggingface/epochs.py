@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import transformers
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm.auto import tqdm
 from transformers.trainer_callback import ExportableState
 
 from lengthwise import checks
+from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.speed import Speed
 from lengthwise.torch.summary import describe_memory
@@ -35,17 +35,18 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         self.speed: Speed = Speed()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        sampler = kwargs["train_dataloader"].batch_sampler
-        if not isinstance(sampler, BatchSampler):
-            remedy = "Keep PlannedTrainer's get_train_dataloader, and leave its loader out of accelerator.prepare."
-            raise checks.type_error("train_dataloader.batch_sampler", "the batch sampler itself", sampler, remedy)
+        loader = kwargs["train_dataloader"]
+        if not isinstance(loader, DataLoader):
+            remedy = "Keep PlannedTrainer's get_train_dataloader."
+            raise checks.type_error("train_dataloader", "a lengthwise.torch.DataLoader", loader, remedy)
+        sampler = loader.batch_sampler
         self.sampler, self.begun, self.told, self.speed = sampler, False, False, Speed()
         # A new run begins with epoch 0, wherever an earlier call of `train` left the sampler.
         if state.global_step:
             self._resume(sampler, args, state, kwargs.get("lr_scheduler"))
         else:
             sampler.set_epoch(0, restart=True)
-        self.trained = sampler.delivered
+        self.trained = sampler.start
         epochs = "" if args.max_steps > 0 else f" in {args.num_train_epochs:g} epochs"
         _tell(args, state, lambda: f"Lengthwise plans {state.max_steps:,} steps{epochs}.\n{sampler.summary()}")
 
@@ -56,11 +57,10 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
             remedy = "Resume from a checkpoint of PlannedTrainer, or begin a new run with this one's model."
             rule = "kept by the checkpoint, which PlannedTrainer does"
             raise checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
-        sampler.load_state_dict(saved["position"])
-        sampler.set_epoch(sampler.epoch)  # as the loop over epochs means it: where nothing is left, it takes nothing
+        sampler.resume(saved["position"])
         if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
             # The steps so far, as if all had been taken on these ranks: those of these epochs, less what is left.
-            done = sampler.total_steps(sampler.epoch + 1) - _batches_left(sampler) // sampler.micro_batches
+            done = sampler.total_steps(sampler.epoch + 1) - (len(sampler) - sampler.start) // sampler.micro_batches
             state.max_steps = state.global_step + total_steps_of(sampler, args.num_train_epochs) - done
             if _world_of(saved["position"]) != (sampler.world_size, sampler.micro_batches):
                 _move_schedule(schedule, done)
@@ -72,29 +72,26 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         loader = kwargs["train_dataloader"]
         sampler = loader.batch_sampler
         # Another callback may have left the epoch early. Then its rest is left out, as the Trainer means it.
-        over, self.begun = self.begun or not _batches_left(sampler), True
+        over, self.begun = self.begun or loader.delivered == len(sampler), True
         is_last = args.max_steps <= 0 and sampler.epoch + 1 >= args.num_train_epochs
         # A run that was resumed after its last step takes no other.
         if state.global_step >= state.max_steps or (over and is_last):
             control.should_epoch_stop = True
         elif over:
             sampler.set_epoch(sampler.epoch + 1)
-        self.trained = sampler.delivered
+        self.trained = loader.delivered
         self.speed.begin_epoch()
-        # Workers are seeded from the loader's own generator, so that the global one stays as the checkpoint left it.
-        place = np.random.SeedSequence((args.seed, sampler.epoch, sampler.delivered))
-        loader.generator.manual_seed(int(place.generate_state(1, np.uint64)[0]))
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        self.trained = kwargs["train_dataloader"].batch_sampler.delivered
+        self.trained = kwargs["train_dataloader"].delivered
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        sampler = kwargs["train_dataloader"].batch_sampler
-        delivered = sampler.delivered
+        loader = kwargs["train_dataloader"]
+        sampler, delivered = loader.batch_sampler, loader.delivered
         self.speed.note(sampler, delivered)
         state.epoch = sampler.epoch + delivered / len(sampler)
         # Never set to False: another callback may have asked for the end before.
-        control.should_epoch_stop |= not _batches_left(sampler)
+        control.should_epoch_stop |= delivered == len(sampler)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         self.speed.skip()
@@ -112,17 +109,13 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         """What the Trainer writes to its checkpoint."""
         if self.sampler is None:
             return {"args": {}, "attributes": {}}
-        return {"args": {}, "attributes": {"position": self.sampler.state_dict(delivered=self.trained)}}
+        return {"args": {}, "attributes": {"position": self.sampler.state_after(self.trained)}}
 
 
 def _tell(args: Any, state: Any, write: Callable[[], str]) -> None:
     """Prints what `write` writes beside the Trainer's own logs; on rank 0, unless log_level asks for errors alone."""
     if state.is_world_process_zero and args.get_process_log_level() <= logging.WARNING and (text := write()):
         tqdm.write(text)  # above the Trainer's progress bar
-
-
-def _batches_left(sampler: BatchSampler) -> int:
-    return len(sampler) - sampler.delivered
 
 
 def _world_of(position: Mapping[str, Any]) -> tuple[int, int]:

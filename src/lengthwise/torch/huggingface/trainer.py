@@ -12,13 +12,14 @@ import numpy as np
 import torch
 import transformers
 from numpy.typing import ArrayLike, NDArray
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils import data
 
 from lengthwise import checks
 from lengthwise.planning.loss import REDUCTIONS
 from lengthwise.torch.apart import are_apart, take_pair
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
 from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
+from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.trainers import PassScales, check_sampler, check_settings
 
@@ -91,20 +92,17 @@ class PlannedTrainer(transformers.Trainer):
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
 
-    def get_train_dataloader(self) -> DataLoader[Any]:
+    def get_train_dataloader(self) -> DataLoader:
         """The Trainer's own loader with the sampler's batches, and not prepared by Accelerate."""
         _check_dataset(self.train_dataset)
         loader = super().get_train_dataloader()
         dataset: Any = loader.dataset
-        if len(dataset) != len(self.batch_sampler.lengths):
-            remedy = "Give the lengths of this data set, in its order."
-            rule = f"as many as the {len(dataset)} sequences of train_dataset"
-            raise checks.value_error("lengths", rule, len(self.batch_sampler.lengths), remedy)
         kept = {name: getattr(loader, name) for name in _KEPT}
-        # Without a generator of its own, a loader draws from the global one whenever an epoch begins.
-        return DataLoader(dataset, batch_sampler=self.batch_sampler, generator=torch.Generator(), **kept)
+        return _Loader(dataset, self.batch_sampler, quiet=True, **kept)
 
-    def set_initial_training_values(self, args: transformers.TrainingArguments, dataloader: DataLoader[Any]) -> Any:
+    def set_initial_training_values(
+        self, args: transformers.TrainingArguments, dataloader: data.DataLoader[Any]
+    ) -> Any:
         """The Trainer's own values, with the exact number of steps. Each epoch ends where its plan does."""
         values = list(super().set_initial_training_values(args, dataloader))
         by_steps = args.max_steps > 0
@@ -148,7 +146,8 @@ class PlannedTrainer(transformers.Trainer):
                 remedy = "Return a dict of its tensors by the model's names: of packed rows, batch.for_transformers()."
                 raise checks.type_error("data_collator", "one whose batches are dicts", type(batch).__name__, remedy)
         self._check_apart(batches[0])
-        last = self.batch_sampler.delivered - self.batch_sampler.start  # the batches of this step were delivered last
+        loader: Any = self.callback_handler.train_dataloader
+        last = loader.delivered - self.batch_sampler.start  # the batches of this step were delivered last
         scales = self._scales()[last - len(batches) : last]
         if self.weights is None:
             scales = self._scales_by_labels(batches, scales)
@@ -352,6 +351,13 @@ class PlannedTrainer(transformers.Trainer):
             checks.warn(checks.sentence("per_device_train_batch_size", rule, given, remedy))
 
 
+class _Loader(DataLoader):
+    """A loader whose epochs the callback sets: the Trainer would set its own count, which knows no other ranks."""
+
+    def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
+        pass
+
+
 class _AsPlanned(int):
     """A bound that no epoch reaches, for the Trainer's loop; what the Trainer logs of it is not the number."""
 
@@ -373,6 +379,6 @@ def _evaluation_mode(model: Any) -> Iterator[None]:
 
 def _check_dataset(dataset: Any) -> None:
     """Refuses a data set whose sequences have no numbers. None is fine: a Trainer that only evaluates."""
-    if dataset is not None and (isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__")):
+    if dataset is not None and (isinstance(dataset, data.IterableDataset) or not hasattr(dataset, "__len__")):
         remedy = "Give one with __len__ and __getitem__, such as list(train_dataset): a plan is of sequence numbers."
         raise checks.type_error("train_dataset", "a data set of known length", dataset, remedy)
