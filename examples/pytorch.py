@@ -8,7 +8,6 @@ A recurrent network learns which of four tones it hears, in noise. The recording
 import time
 
 import torch
-from torch.utils.data import DataLoader
 
 import lengthwise as lw
 
@@ -38,10 +37,10 @@ def train(batching: lw.Batching) -> tuple[Listener, float]:
     model = Listener()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     sampler = lw.torch.BatchSampler(lengths[:TRAIN], batching, seed=0)
-    loader = DataLoader(recordings[:TRAIN], batch_sampler=sampler, collate_fn=collate)
+    loader = lw.torch.DataLoader(recordings[:TRAIN], sampler, quiet=True)
     start = time.perf_counter()
     for epoch in range(EPOCHS):
-        sampler.set_epoch(epoch)
+        loader.set_epoch(epoch)
         for (wave, tone), scale in zip(loader, sampler.loss_scales(), strict=True):
             (torch.nn.functional.cross_entropy(model(wave), tone) * scale).backward()
             optimizer.step()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader
 
 import lengthwise as lw
 
@@ -24,11 +23,11 @@ def train(rank: int, ranks: int, folder: Path, cut_off_after: int) -> None:
     model = DistributedDataParallel(torch.nn.Linear(1, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     sampler = lw.torch.BatchSampler(lengths, lw.Batching(budget=150, padding=0.1), seed=0)
+    loader = lw.torch.DataLoader(sequences, sampler, quiet=True)
     if (checkpoint := folder / "checkpoint.pt").exists():
         saved = torch.load(checkpoint)
         model.load_state_dict(saved["model"])
-        sampler.load_state_dict(saved["sampler"])  # saved on three ranks: these two share out the rest
-    loader = DataLoader(sequences, batch_sampler=sampler, collate_fn=lw.torch.PadCollate())
+        loader.load_state_dict(saved["loader"])  # saved on three ranks: these two share out the rest
     for step, (batch, scale) in enumerate(zip(loader, sampler.loss_scales(weights=lengths), strict=True), 1):
         (model(batch.values)[batch.mask].square().mean() * scale).backward()
         optimizer.step()
@@ -38,7 +37,7 @@ def train(rank: int, ranks: int, folder: Path, cut_off_after: int) -> None:
         if step == cut_off_after:
             os._exit(1)  # as if the machine were gone
         if step % 10 == 0 and rank == 0:
-            torch.save({"model": model.state_dict(), "sampler": sampler.state_dict()}, checkpoint)
+            torch.save({"model": model.state_dict(), "loader": loader.state_dict()}, checkpoint)
     del model  # if the DDP model is freed last, PyTorch 2.13 may hang
     torch.distributed.destroy_process_group()
 

@@ -21,9 +21,9 @@ def write_loop(batching: Batching, *, micro_batches: int) -> str:
         [
             _wrap(f"batching = {write_batching(batching)}"),
             f"sampler = lw.torch.BatchSampler(lengths, batching{options})",
-            "loader = DataLoader(dataset, batch_sampler=sampler)  # and your collate_fn",
+            "loader = lw.torch.DataLoader(dataset, sampler)  # pads; or your collate_fn",
             "for epoch in range(epochs):",
-            "    sampler.set_epoch(epoch)",
+            "    loader.set_epoch(epoch)",
             "    for batch in loader:",
             "        ...",
         ]
