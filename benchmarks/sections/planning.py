@@ -44,7 +44,7 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     slowest, warm = (max(row[f"{state}_seconds"] for row in document["rows"]) for state in ("cold", "warm"))
     cold = sorted(row["cold_seconds"] for row in document["rows"])
     answer = (
-        f"The first plan of an installation takes {cold[0]:.3f} to {slowest:.1f} seconds. The first of every other "
+        f"The first plan of an installation takes {cold[0]:.1f} to {slowest:.1f} seconds. The first of every other "
         f"process takes up to {warm:.1f}. To compile takes the rest, once."
     )
     note = (

@@ -570,7 +570,7 @@ def test_rows_are_counted_on_a_terminal_alone(folder, out, capsys, monkeypatch):
         ("tokens", {"column": "tokens", "tokenizer": "a"}, "`tokenizer` must be left out unless tokens are counted"),
         ("tokens", {"column": "tokens", "max_bad": -1}, "`max_bad` must be at least 0, but is -1."),
         ("tokens", {"column": "tokens", "batch_size": 0}, "`batch_size` must be at least 1, but is 0."),
-        ("tokens", {"column": "audio"}, "`audio` must be a number, but is {'frames': 30"),
+        ("tokens", {"column": "audio"}, "`audio` must be a number, but is {'"),
         ("", {"column": "a"}, "`source` must be a file or folder that is there, but is ''."),
         ("nothing", {"column": "a"}, "`source` must be a file or folder that is there, but is 'nothing'."),
         ("tokens/README.md", {"column": "a"}, "`source` must be a file or folder of a known format, but is "),

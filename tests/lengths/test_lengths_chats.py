@@ -142,7 +142,7 @@ def test_parts_of_a_text_are_counted(write):
 
 def test_turns_of_parts_are_refused(write):
     path = write([[{"role": "user", "content": [{"type": "text", "text": "how are you"}]}]])
-    with pytest.raises(ValueError, match=r"^`x\.\*\.content` must be a text in every item, but is \[{'type': 'text'"):
+    with pytest.raises(ValueError, match=r"^`x\.\*\.content` must be a text in every item, but is \[{'"):
         lw.read_lengths(path, column="x", count="words")
 
 
