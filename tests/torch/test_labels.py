@@ -1,10 +1,12 @@
-"""What the loss of a batch is a mean over is found out, for losses of every kind."""
+"""The loss of a batch is checked to be the mean that was said, for losses of every kind."""
+
+import re
 
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from lengthwise.torch.labels import count_labels, mean_of
+from lengthwise.torch.labels import check_mean_loss, count_labels
 
 LABELS = torch.tensor([[5, 2, 7, 1, 3], [3, 1, -100, -100, -100], [4, 4, 6, -100, -100]])
 LOGITS = torch.arange(3 * 5 * 8, dtype=torch.float64).sin().reshape(3, 5, 8)
@@ -61,32 +63,50 @@ def refuse(batch):
     raise AssertionError(f"asked for the loss of {batch}")
 
 
+def check(loss, *, shifted, labels=LABELS):
+    check_mean_loss(lambda batch: float(loss(batch["labels"])), {"labels": labels}, shifted=shifted, name="Net")
+
+
 @pytest.mark.parametrize("name", LOSSES)
-def test_the_kind_of_a_loss_is_found_out(name):
-    loss, expected = LOSSES[name]
-    assert mean_of(lambda batch: float(loss(batch["labels"])), {"labels": LABELS}) == expected
+def test_a_loss_is_what_was_said_or_refused(name):
+    loss, kind = LOSSES[name]
+    for shifted in (False, True):
+        if kind == "other":
+            with pytest.raises(ValueError, match=r"^`(weights|next_token)` must be "):
+                check(loss, shifted=shifted)
+        elif shifted == (kind == "next labels"):
+            check(loss, shifted=shifted)
+        else:
+            with pytest.raises(ValueError, match=rf"^`next_token` must be {not shifted}, as Net compares "):
+                check(loss, shifted=shifted)
+
+
+def test_a_loss_that_is_no_mean_over_labels_is_told_to_give_weights():
+    said = (
+        "`weights` must be given, as the loss of Net is not the mean over its labels, but is None. Give 1 for each "
+        "sequence if it is the mean over sequences, or reduction='sum' if it is the sum."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        check(mean_of_rows, shifted=False)
 
 
 def test_where_no_row_has_a_first_label_the_kind_is_as_it_was_said():
     later = LABELS.clone()
     later[:, 0] = -100
-    for shifted, expected in ((False, "labels"), (True, "next labels")):
-        assert mean_of(lambda batch: float(mean(batch["labels"])), {"labels": later}, shifted=shifted) == expected
+    for shifted in (False, True):
+        check(mean, shifted=shifted, labels=later)
 
 
 @pytest.mark.parametrize("name", MUTE)
-def test_a_batch_that_cannot_tell_costs_no_loss(name):
-    assert mean_of(refuse, MUTE[name]) is None
-
-
-def test_a_loss_that_is_not_finite_tells_nothing():
-    assert mean_of(lambda _: float("nan"), {"labels": LABELS}) is None
+def test_a_batch_that_cannot_tell_is_refused_and_costs_no_loss(name):
+    with pytest.raises(ValueError, match=r"^`batch` must be of rows with several labels each, and -100 among them"):
+        check_mean_loss(refuse, MUTE[name], shifted=False, name="Net")
 
 
 def test_the_batch_is_left_as_it_was():
-    batch = {"labels": LABELS.clone()}
-    mean_of(lambda batch: float(mean(batch["labels"])), batch)
-    assert torch.equal(batch["labels"], LABELS)
+    labels = LABELS.clone()
+    check(mean, shifted=False, labels=labels)
+    assert torch.equal(labels, LABELS)
 
 
 def test_labels_that_are_shifted_already_are_counted_as_they_are():

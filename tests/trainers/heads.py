@@ -145,7 +145,8 @@ HEADS = {
     "t5, smoothed": Head(make=t5, collate=decoded, settings={"label_smoothing_factor": 0.1}),
     "t5, weights": Head(make=t5, given={"weights": LENGTHS}),
     "bart": Head(make=partial(bart, transformers.BartForConditionalGeneration), given={"trainer": Generating}),
-    "bart, causal": Head(make=partial(bart, transformers.BartForCausalLM)),  # does not shift, though so named
+    # It does not shift, though so named.
+    "bart, causal": Head(make=partial(bart, transformers.BartForCausalLM), given={"next_token": False}),
     "llama": Head(make=llama),
     "llama, few": Head(make=llama, lengths=FEW),
     "llama, smoothed": Head(make=llama, settings={"label_smoothing_factor": 0.1}),
@@ -278,8 +279,6 @@ def stopped_within_a_step(folder):
 
 
 REFUSED = {  # a head, more for the Trainer, and what is said
-    "a sum": ("ctc, sum", {"reduction": "mean"}, "`weights` must be given, as the loss of Wav2Vec2ForCTC is not the"),
-    "a mean over rows": ("ctc, mean", {"weights": None}, "the mean over its labels, but is None. Give 1 for each"),
     "some labels": ("t5", {"data_collator": Partly()}, "`labels` must be a tensor on all 2 ranks, but is 'one on 1'."),
     "another loss": ("t5", {"trainer": Apart}, "`compute_loss` must be PlannedTrainer's, or call it, but is 'Apart."),
 }

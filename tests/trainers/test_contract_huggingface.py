@@ -282,6 +282,34 @@ def test_a_loss_that_cannot_be_scaled_is_refused(of_ranks, name):
         assert heads.REFUSED[name][2] in run["heads refused"][name]
 
 
+CHECKED = {  # a head, more for the Trainer, and what is said to its loss
+    "tokens": ("tokens", {}, ""),
+    "t5": ("t5", {}, ""),
+    "llama": ("llama", {}, ""),
+    "llama, smoothed": ("llama, smoothed", {}, ""),
+    "gpt2": ("gpt2", {}, ""),
+    "bart": ("bart, causal", {}, ""),
+    "bart as others are": ("bart, causal", {"next_token": None}, "`next_token` must be False, as BartForCausalLM "),
+    "gpt2 in place": ("gpt2", {"next_token": False}, "`next_token` must be True, as GPT2LMHeadModel compares its"),
+    "a mean over rows": ("ctc, mean", {"weights": None}, "`weights` must be given, as the loss of Wav2Vec2ForCTC is"),
+    "a sum": ("ctc, sum", {"reduction": "mean"}, "reduction='sum' if it is the sum."),
+    "weights": ("t5, weights", {}, "`weights` must be left out, as is reduction='sum': only a mean over labels can"),
+}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_loss_is_checked_where_it_is_asked_for(name, tmp_path):
+    head, more, said = CHECKED[name]
+    _, trainer = heads.trainer_of(head, str(tmp_path), micro_batches=2, **more)
+    batch, before = trainer.data_collator([0, 1, 2]), torch.get_rng_state()
+    if said:
+        with pytest.raises(ValueError, match=re.escape(said)):
+            trainer.check_loss(batch)
+    else:
+        trainer.check_loss(batch)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_sequences_without_weight_teach_nothing_and_are_evaluated_all_the_same(of_ranks):
     model, sequences = Model(), Sequences()
     optimizer = optimizer_of(model)

@@ -88,7 +88,7 @@ def test_a_model_with_a_state_that_runs_on_into_the_next_sequence_is_refused(tmp
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_heads": 2, "head_dim": 8, "state_size": 4, "n_groups": 1}
     config = transformers.Mamba2Config(vocab_size=WORDS, **size)
     monkeypatch.setitem(MODELS, "mamba2", lambda _: transformers.Mamba2ForCausalLM(config))
-    message = r"^`attention_mask` must be one by which Mamba2ForCausalLM .* or layers with a state, as Mamba has\.$"
+    message = r"^`attention_mask` must be one by which Mamba2ForCausalLM .* or layers with a state, as Mamba has\. "
     with pytest.raises(ValueError, match=message):
         train_packed(tmp_path, "mamba2", **given)
 
@@ -99,32 +99,26 @@ def mask_of(positions):
     return torch.zeros(hidden.shape).masked_fill(hidden, torch.finfo(torch.float32).min)
 
 
-class OwnLoss(PlannedTrainer):
+class OwnMask(PlannedTrainer):
     """Gives the model a mask itself."""
-
-    def compute_loss(self, model, inputs, *args, **kwargs):
-        return super().compute_loss(
-            model, {**inputs, "attention_mask": mask_of(inputs["position_ids"])}, *args, **kwargs
-        )
-
-
-class OwnStep(PlannedTrainer):
-    """Gives the model a mask itself, one call before."""
 
     def training_step(self, model, inputs, *args):
         return super().training_step(model, {**inputs, "attention_mask": mask_of(inputs["position_ids"])}, *args)
 
+    def check_rows(self, batch):
+        assert "attention_mask" not in batch
 
-@pytest.mark.parametrize("trainer", [OwnLoss, OwnStep])
-def test_a_trainer_that_gives_a_mask_itself_is_not_refused(tmp_path, trainer):
-    train_packed(tmp_path, "bert", trainer=trainer)
+
+def test_a_trainer_that_gives_a_mask_itself_says_so(tmp_path):
+    train_packed(tmp_path, "bert", trainer=OwnMask)
 
 
 class Masking(transformers.BertForMaskedLM):
     """Gives its part without a head a mask, which that part alone would lack."""
 
-    def forward(self, *, position_ids, **fields):
-        return super().forward(position_ids=position_ids, attention_mask=mask_of(position_ids), **fields)
+    def forward(self, *, position_ids=None, **fields):
+        mask = None if position_ids is None else mask_of(position_ids)
+        return super().forward(position_ids=position_ids, attention_mask=mask, **fields)
 
 
 def test_a_model_that_gives_its_part_a_mask_is_not_refused(tmp_path, monkeypatch):
@@ -137,27 +131,29 @@ def test_a_model_that_keeps_sequences_apart_trains(tmp_path, name, given):
     train_packed(tmp_path, name, **given)
 
 
-class OwnHead(transformers.LlamaForCausalLM):
-    """Its part without a head cannot be tried: that wants what only the whole gives it."""
-
-    tried = 0
-
-    @property
-    def base_model(self):
-        def part(*, embedded, **_):
-            return embedded
-
-        def count(**fields):
-            OwnHead.tried += 1
-            return part(**fields)
-
-        return count
+def test_a_model_that_counts_positions_from_two_is_refused_until_it_gets_them(tmp_path, monkeypatch):
+    make = lambda size: transformers.RobertaForMaskedLM(  # noqa: E731
+        transformers.RobertaConfig(vocab_size=WORDS + 1, pad_token_id=WORDS, **size)
+    )
+    monkeypatch.setitem(MODELS, "roberta", make)
+    with pytest.raises(ValueError, match=r"RobertaForMaskedLM keeps the sequences .* For RoBERTa give position_start"):
+        train_packed(tmp_path, "roberta", causal=False)
+    train_packed(tmp_path, "roberta", causal=False, position_start=WORDS + 1)
 
 
-def test_a_model_that_cannot_be_tried_is_tried_once_and_trains(tmp_path, monkeypatch):
-    monkeypatch.setitem(MODELS, "own", lambda size: OwnHead(transformers.LlamaConfig(vocab_size=WORDS, **size)))
-    train_packed(tmp_path, "own")
-    assert OwnHead.tried == 1
+def test_a_plan_that_packs_nothing_tries_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(PlannedTrainer, "check_rows", lambda *_: pytest.fail("tried"))
+    lengths = [len(each) for each in TOKENS]
+    PlannedTrainer(
+        model=MODELS["llama"]({"hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2}),
+        args=transformers.TrainingArguments(str(tmp_path), **{**SETTINGS, "max_steps": 2}),
+        train_dataset=TOKENS,
+        batch_sampler=lw.torch.BatchSampler(lengths, lw.Batching(budget=64), micro_batches=2),
+        data_collator=lambda texts: {
+            "input_ids": (values := PadCollate()(texts).values),
+            "labels": values,
+        },
+    ).train()
 
 
 def test_each_step_has_the_gradient_of_the_step_padded(tmp_path):

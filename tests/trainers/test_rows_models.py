@@ -79,8 +79,7 @@ def far_from_alone(name, settings, *, head="ForCausalLM", first=0, **given):
     with torch.no_grad():
         cache = {} if head == "ForMaskedLM" else {"use_cache": False}
         alone = [model(input_ids=torch.tensor([each]), **cache).logits[0] for each in TOKENS]
-        inputs = batch.for_transformers(**given)
-        inputs["position_ids"] = inputs["position_ids"] + first
+        inputs = batch.for_transformers(**given, position_start=first)
         if head == "ForMaskedLM":  # some encoders take no cache, and others no positions
             taken = inspect.signature(model.forward).parameters
             inputs = {key: value for key, value in inputs.items() if key in taken and key != "use_cache"}

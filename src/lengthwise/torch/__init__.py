@@ -8,7 +8,7 @@ guard, padded, notices            what is refused, and what is warned of
 stream, window, shards, sources   lengths that are not known ahead: a loader by itself
 measured, spare                   what is asked of a stream's samples; what a rank without any takes
 collate, rows, fields, labels     batches of samples
-apart                             whether a network keeps the sequences of a packed row apart
+attention_leak                    tells if a network keeps the sequences of a packed row apart
 budget, step_meter                what fits into memory, what a step costs
 summary, speed                    what an epoch computes, and how fast it was
 averaging                         models of all ranks made one
@@ -20,6 +20,7 @@ try:
 except ImportError as _error:
     raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from _error
 
+from lengthwise.torch.attention_leak import attention_leaks as attention_leaks
 from lengthwise.torch.averaging import ParameterAveraging as ParameterAveraging
 from lengthwise.torch.budget import FoundBudget as FoundBudget
 from lengthwise.torch.budget import find_budget as find_budget
@@ -53,6 +54,7 @@ __all__ = [
     "RowCollate",
     "StreamBatches",
     "WindowSampler",
+    "attention_leaks",
     "block_mask",
     "find_budget",
     "measure_step",

@@ -64,7 +64,12 @@ class PackedRows(NamedTuple):
         return block_mask(self.segments, causal=causal)
 
     def for_transformers(
-        self, *, flat: bool = False, causal: bool | None = None, dtype: torch.dtype = torch.float32
+        self,
+        *,
+        flat: bool = False,
+        causal: bool | None = None,
+        dtype: torch.dtype = torch.float32,
+        position_start: int = 0,
     ) -> dict[str, Any]:
         """What a model of Hugging Face takes, `model(**batch.for_transformers())`: fields, `position_ids`, no cache.
 
@@ -83,6 +88,7 @@ class PackedRows(NamedTuple):
                 alone (ModernBERT, a Mistral with a sliding window): the mask takes the place of theirs.
             dtype: Of that mask: `model.dtype`. PyTorch's attention takes a float32 mask beside float64 numbers, and
                 computes something else (2.13); BERT refuses it beside bfloat16 ones.
+            position_start: The position of the first token of a sequence: 2 for RoBERTa, XLM-R, CamemBERT and MPNet.
 
         Raises:
             TypeError: The samples were no dicts; `dtype` is none of these floats.
@@ -91,7 +97,9 @@ class PackedRows(NamedTuple):
         if not isinstance(self.fields, Mapping):
             remedy = "Give samples that are dicts: {'input_ids': tokens}."
             raise checks.type_error("fields", "a dict", type(self.fields).__name__, remedy)
-        inputs = {**self.fields, "position_ids": self.positions, "use_cache": False}
+        remedy = "Give the first position that the model counts: 2 for RoBERTa."
+        start = checks.check_whole("position_start", position_start, minimum=0, remedy=remedy)
+        inputs = {**self.fields, "position_ids": self.positions + start, "use_cache": False}
         self._check_seen(inputs.pop("attention_mask", None))
         if dtype not in _MASKS:
             rule = "a type of floats of 16 bits or more"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch.utils import data
 
 from lengthwise import checks
+from lengthwise.choices.rows import Rows
 from lengthwise.planning.loss import REDUCTIONS
-from lengthwise.torch.apart import are_apart, take_pair
+from lengthwise.torch.attention_leak import attention_leaks, evaluating
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
-from lengthwise.torch.labels import MEANS, NEXT_LABELS, OTHER, count_labels, mean_of
+from lengthwise.torch.labels import check_mean_loss, count_labels
 from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.trainers import PassScales, check_sampler, check_settings
@@ -44,8 +45,8 @@ class PlannedTrainer(transformers.Trainer):
     The loss of each batch is scaled so that the gradient of a step is that of its weighted mean loss, on any number of
     ranks. Some models divide their loss by the count that the Trainer gives them (`num_items_in_batch`); many take the
     count and divide by their own. So each model is told the count of its own batch, and both kinds give the mean over
-    it. What goes wrong in use: a loss that is no mean over its labels, or packed rows of a model whose attention looks
-    from one sequence to another. The first batch that shows it is refused.
+    it. What goes wrong in use: a loss that is not what `weights`, `reduction` and `next_token` say. Try it once, by
+    `check_loss`.
 
     Each log of a loss has `padding`, and `frames_per_second`: the frames of data of all ranks, since the last log.
     Evaluations and checkpoints do not count.
@@ -60,6 +61,8 @@ class PlannedTrainer(transformers.Trainer):
             model takes the mean over sequences. By default the labels that are not -100 are counted, as the Trainer
             does, and the sequences of batches without `labels`.
         reduction: Which the model's loss of a batch is: a "mean", or a "sum", which no count divides.
+        next_token: Whether the model compares its outputs with the next labels, so that the first of a row does not
+            count. By default by the name of its class, which is wrong for `BartForCausalLM` and its relatives.
         callbacks: As Trainer takes them.
         **kwargs: As Trainer takes them.
 
@@ -67,7 +70,8 @@ class PlannedTrainer(transformers.Trainer):
         TypeError: `batch_sampler` is no `BatchSampler`, or `train_dataset` has no length; and with `train`, the loader
             does not draw from `batch_sampler`.
         ValueError: A setting of the Trainer that contradicts the sampler, with the value it needs; and with `train`, a
-            data set of another size, a checkpoint that another Trainer saved, or a loss that is not what was said.
+            data set of another size, a checkpoint that another Trainer saved, or packed rows of a model whose attention
+            looks from one sequence to another.
         PlanMismatchError: The checkpoint is of other lengths, another batching or seed.
     """
 
@@ -77,6 +81,7 @@ class PlannedTrainer(transformers.Trainer):
         batch_sampler: BatchSampler,
         weights: ArrayLike | None = None,
         reduction: str = "mean",
+        next_token: bool | None = None,
         callbacks: Sequence[transformers.TrainerCallback] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -86,8 +91,12 @@ class PlannedTrainer(transformers.Trainer):
         self.batch_sampler = batch_sampler
         self.weights = weights
         self.reduction: str = checks.check_choice("reduction", reduction, REDUCTIONS)
-        self._known = reduction == "sum"  # what the loss of a batch is: said, or seen
-        self._tried = False  # whether the model keeps the sequences of packed rows apart
+        if next_token is None:
+            model: Any = getattr(self.model, "get_base_model", lambda: self.model)()  # under adapters of PEFT
+            next_token = getattr(self, "_loss_shifts_labels", False) or type(model).__name__.endswith("LMHeadModel")
+        # The Trainer counts by this attribute when it evaluates.
+        self._loss_shifts_labels: bool = checks.check_flag("next_token", next_token)
+        self._labelled: bool | None = None  # whether batches have labels: known from the first step
         self._pass_scales = PassScales(batch_sampler)
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
@@ -145,14 +154,15 @@ class PlannedTrainer(transformers.Trainer):
             if hasattr(batch, "_fields"):  # the Trainer copies tuples, which it cannot do with a named one
                 remedy = "Return a dict of its tensors by the model's names: of packed rows, batch.for_transformers()."
                 raise checks.type_error("data_collator", "one whose batches are dicts", type(batch).__name__, remedy)
-        self._check_apart(batches[0])
         loader: Any = self.callback_handler.train_dataloader
         last = loader.delivered - self.batch_sampler.start  # the batches of this step were delivered last
-        scales = self._scales()[last - len(batches) : last]
-        if self.weights is None:
-            scales = self._scales_by_labels(batches, scales)
-        counts = [count_labels(batch, shifted=self._shifts_labels) for batch in batches]
-        self._coming = iter(zip(counts, scales.tolist(), strict=True))
+        planned_scales = self._scales()[last - len(batches) : last]
+        counts = [count_labels(batch, shifted=self._loss_shifts_labels) for batch in batches]
+        first_step = self._labelled is None
+        if first_step and isinstance(self.batch_sampler.batching.cut, Rows):
+            self.check_rows(batches[0])
+        scales = self._scales_by_labels(counts, planned_scales) if self.weights is None else planned_scales.tolist()
+        self._coming = iter(zip(counts, scales, strict=True))
         return batches, None  # the count of the step is in the scales
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -179,7 +189,7 @@ class PlannedTrainer(transformers.Trainer):
             self._computed = True
             count, scale = self._batch
         else:
-            count = count_labels(inputs, shifted=self._shifts_labels)
+            count = count_labels(inputs, shifted=self._loss_shifts_labels)
             scale = self._evaluation_scale(count, num_items_in_batch)
         computed = self._loss_of_batch(model, inputs, return_outputs, count)
         return (computed[0] * scale, computed[1]) if return_outputs else computed * scale
@@ -192,7 +202,8 @@ class PlannedTrainer(transformers.Trainer):
         # Without a count a model gives its own mean. Told the count of this batch, one that divides gives the same.
         told = None
         if count is not None and (self.compute_loss_func is not None or self._takes_count):
-            told = torch.tensor(1 if self.reduction == "sum" else max(count, 1), device=self.args.device)
+            # Filled on the device: to copy a number there would wait for all that the device has to do.
+            told = torch.full((), 1 if self.reduction == "sum" else max(count, 1), device=self.args.device)
         with self._each_rank_alone():
             return super().compute_loss(model, inputs, return_outputs, told)
 
@@ -212,11 +223,6 @@ class PlannedTrainer(transformers.Trainer):
             self.args.average_tokens_across_devices = asked
 
     @property
-    def _shifts_labels(self) -> bool:
-        """Whether the Trainer counts the labels of a row from the second on."""
-        return getattr(self, "_loss_shifts_labels", False)
-
-    @property
     def _ranks(self) -> int:
         """The number of ranks over which gradients and evaluation losses are averaged."""
         return self.accelerator.num_processes // self.get_tp_size()
@@ -232,46 +238,81 @@ class PlannedTrainer(transformers.Trainer):
         averaged = self._averages_micro_batches
         return self._pass_scales.now(self.weights, reduction=self.reduction, micro_batches_averaged=averaged)
 
-    def _scales_by_labels(self, batches: list[Any], scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scales_by_labels(self, counts: list[int | None], planned_scales: NDArray[np.float64]) -> list[Any]:
         """The scale of each batch of the step: its labels over those of the step, which the ranks add up.
 
         Args:
-            batches: Of this rank.
-            scales: By sequences: 0 for a batch that is taken a second time. Returned if no batch has labels.
+            counts: Labels of each batch of this rank.
+            planned_scales: By sequences: 0 for a batch that is taken a second time. Returned if no batch has labels.
         """
-        counts = np.array(
-            [[count_labels(batch, shifted=shifted) or 0 for batch in batches] for shifted in (False, True)]
-        )
-        # A batch that is taken again, to keep the ranks in step, counts no labels.
-        counts *= scales > 0
-        # One collective for four things: labels of both kinds, whether there are any, and what the loss is a mean of.
-        labelled = all(count_labels(batch) is not None for batch in batches)
-        seen = self._mean_of(batches[0]) if labelled and not self._known else None
-        said = [*counts.sum(1), labelled, *(seen == mean for mean in MEANS)]
-        gathered: Any = self.accelerator.gather(torch.tensor([said], dtype=torch.int64, device=self.args.device))
-        own, shifted, labelling, *votes = gathered.sum(0).tolist()
-        self._learn(votes)
-        if 0 < labelling < len(gathered):
+        labelled = None not in counts
+        if self._labelled is None:
+            ranks = self._gather(labelled).tolist()
+            if 0 < sum(ranks) < len(ranks):
+                remedy = "Let the data collator give them for every batch, or give weights."
+                rule = f"a tensor on all {len(ranks)} ranks"
+                raise checks.value_error("labels", rule, f"one on {sum(ranks)}", remedy)
+            self._labelled = labelled
+        if labelled != self._labelled:
             remedy = "Let the data collator give them for every batch, or give weights."
-            raise checks.value_error("labels", f"a tensor on all {len(gathered)} ranks", f"one on {labelling}", remedy)
-        if not labelling:
-            return scales
-        shares = scales > 0 if self.reduction == "sum" else counts[int(self._shifts_labels)]
+            raise checks.value_error("labels", "a tensor in every batch, or in none", f"in some: {counts}", remedy)
+        if not labelled:
+            return planned_scales.tolist()
+        # A batch that is taken again, to keep the ranks in step, counts no labels.
+        kept = [count or 0 if scale > 0 else 0 for count, scale in zip(counts, planned_scales, strict=True)]
+        # With several ranks a tensor that nobody reads: reading it would wait for all that the device has to do.
+        whole: Any = max(sum(kept), 1) if self._ranks == 1 else self._gather(sum(kept)).sum().clamp(min=1).double()
         # Ranks that share a sequence counted its labels each: divided by how many they are.
-        sharing = self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
-        whole = max(shifted if self._shifts_labels else own, 1) / sharing
-        return shares / whole * self._ranks * (len(batches) if self._averages_micro_batches else 1)
+        factor = self._ranks * self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
+        factor *= len(counts) if self._averages_micro_batches else 1
+        shares = (planned_scales > 0).tolist() if self.reduction == "sum" else kept
+        return [share * factor / whole for share in shares]
 
-    def _learn(self, votes: list[int]) -> None:
-        """Learns what the loss is a mean of: `votes` are how many ranks saw each of `MEANS`."""
-        ranks = dict(zip(MEANS, votes, strict=True))
-        if ranks[OTHER]:
-            remedy = "Give 1 for each sequence if it is the mean over sequences, or reduction='sum' if it is the sum."
-            rule = f"given, as the loss of {type(self.model).__name__} is not the mean over its labels"
-            raise checks.value_error("weights", rule, None, remedy)
-        if any(votes):
-            # All ranks learn the same, because they count the same votes: none may decide by its own batch alone.
-            self._known, self._loss_shifts_labels = True, ranks[NEXT_LABELS] > 0
+    def _gather(self, number: int) -> Any:
+        """Returns the number of each rank, on the device."""
+        return self.accelerator.gather(torch.full((1,), int(number), device=self.args.device))
+
+    def check_rows(self, batch: Any) -> None:
+        """Refuses a model whose attention looks from one sequence of a packed row to another.
+
+        It is called with the first batch of a plan of `lw.Rows`, on all ranks. Models with encoder and decoder, and
+        those under FSDP or DeepSpeed, are not tried. Override it in a Trainer that gives the model its mask later.
+        """
+        whole: Any = self.model
+        config = getattr(whole, "config", None)
+        if getattr(config, "is_encoder_decoder", True) or self.is_fsdp_enabled or self.is_deepspeed_enabled:
+            return
+        with self.compute_loss_context_manager():
+            leaks = attention_leaks(whole, self._prepare_inputs(dict(batch)))
+        if self._gather(bool(leaks)).any():
+            remedy = (
+                "Give batch.for_transformers(causal=False) for an encoder, causal=True for others. Pad if the model "
+                "has sliding windows, or layers with a state, as Mamba has. For RoBERTa give position_start=2, too. "
+                "Override check_rows in a Trainer that gives the mask itself."
+            )
+            rule = f"one by which {type(whole).__name__} keeps the sequences of a packed row apart"
+            mask = batch.get("attention_mask")
+            raise checks.value_error("attention_mask", rule, None if mask is None else list(mask.shape), remedy)
+
+    def check_loss(self, batch: Any) -> None:
+        """Checks that the loss is the mean over its labels, as `next_token` says. Call it once, before you train.
+
+        The loss is computed five times, without gradients, on labels of which some are set to -100.
+
+        Args:
+            batch: What the data collator gives, with several rows and -100 among their labels.
+
+        Raises:
+            ValueError: The loss is a mean over something else; the batch cannot tell; or `weights` or a sum was said,
+                which nothing can check.
+        """
+        if self.weights is not None or self.reduction == "sum":
+            remedy = "Compare the loss of a batch with those of its sequences."
+            rule = "left out, as is reduction='sum': only a mean over labels can be checked"
+            raise checks.value_error("weights", rule, self.reduction, remedy)
+        model: Any = self.model
+        with evaluating(model):
+            check_mean_loss(self._evaluate_loss, batch, shifted=self._loss_shifts_labels, name=type(model).__name__)
 
     def _evaluation_scale(self, count: int | None, counted: torch.Tensor | int | None) -> float:
         """The scale of a batch of `count` labels, of `counted` on all ranks; the Trainer averages over the ranks."""
@@ -280,60 +321,11 @@ class PlannedTrainer(transformers.Trainer):
         ranks = self._ranks if self.args.average_tokens_across_devices else 1
         return (1 if self.reduction == "sum" else count) * ranks / max(float(counted), 1.0)
 
-    def _mean_of(self, batch: Any) -> str | None:
-        """What the batch shows the loss to be a mean of; None if it cannot tell.
-
-        Not tried if the parts of the model lie on several ranks: all would have to compute it together.
-        """
-        if self.is_fsdp_enabled or self.is_deepspeed_enabled:
-            return None
-        devices = [self.args.device] if self.args.device.type == "cuda" else []
-        with torch.no_grad(), torch.random.fork_rng(devices), _evaluation_mode(self.model):
-            return mean_of(self._evaluate_loss, batch, shifted=self._shifts_labels)
-
-    def _check_apart(self, batch: Any) -> None:
-        """Refuses a model whose attention looks from one sequence of a packed row to another."""
-        whole: Any = self.model
-        part = getattr(whole, "base_model", None)  # without the head, whose outputs may be large
-        if self._tried or part is None or self.is_fsdp_enabled or self.is_deepspeed_enabled:
-            return
-        # Whoever trains otherwise may give the model a mask there. A decoder needs inputs of its own.
-        if not (self._is_unchanged("compute_loss") and self._is_unchanged("training_step")) or (
-            getattr(getattr(whole, "config", None), "is_encoder_decoder", False)
-        ):
-            return
-        if (pair := take_pair(batch)) is None:
-            return
-        self._tried, apart = True, None
-        devices = [self.args.device] if self.args.device.type == "cuda" else []
-        # What a model without its head cannot take says nothing: the step will say it.
-        with suppress(Exception), torch.no_grad(), torch.random.fork_rng(devices), _evaluation_mode(whole):
-            pair = pair._replace(fields=self._prepare_inputs(pair.fields))
-            with self.compute_loss_context_manager():
-                # The whole may give its part a mask: in a forward of its own, or a hook.
-                apart = are_apart(part, pair) is not False or are_apart(whole, pair)
-        if apart is False:
-            remedy = (
-                "Give batch.for_transformers(causal=False) for an encoder, causal=True for others. Pad if the model "
-                "has sliding windows, or layers with a state, as Mamba has."
-            )
-            rule = f"one by which {type(whole).__name__} keeps the sequences of a packed row apart"
-            mask = batch.get("attention_mask")
-            raise checks.value_error("attention_mask", rule, None if mask is None else list(mask.shape), remedy)
-
-    def _is_unchanged(self, name: str) -> bool:
-        """Whether neither a class below this one nor the Trainer above it has its own method of this name."""
-        above: Any = getattr(super(), name)
-        return getattr(type(self), name) is getattr(PlannedTrainer, name) and (
-            above.__func__ is getattr(transformers.Trainer, name)
-        )
-
     def _evaluate_loss(self, batch: Mapping[str, Any]) -> float:
         inputs = self._prepare_inputs(dict(batch))
         with self.compute_loss_context_manager():
-            return float(
-                self._loss_of_batch(self.model, inputs, False, count_labels(inputs, shifted=self._shifts_labels))
-            )
+            count = count_labels(inputs, shifted=self._loss_shifts_labels)
+            return float(self._loss_of_batch(self.model, inputs, False, count))
 
     def _check_settings(self) -> None:
         ranks = self.args.world_size // (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
@@ -363,18 +355,6 @@ class _AsPlanned(int):
 
     def __format__(self, spec: str) -> str:
         return "as planned"
-
-
-@contextmanager
-def _evaluation_mode(model: Any) -> Iterator[None]:
-    """Turns off dropout and running averages, then sets each module back to its mode."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def _check_dataset(dataset: Any) -> None:
