@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -139,14 +140,16 @@ class PlannedTrainer(transformers.Trainer):
         super().log(logs, *args, **kwargs)
 
     def get_batch_samples(
-        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
+        self,
+        epoch_iterator: Iterator[Any],
+        num_batches: int,
+        device: torch.device,  # noqa: ARG002
     ) -> tuple[list[Any], Any]:
         """The batches of one step. Keeps the count and the scale of each until `training_step` trains on it."""
         if self.control.should_epoch_stop:  # at the beginning of an epoch: all steps are taken
             return [], None
-        # The Trainer would add up the labels of all ranks here, which `_scales_by_labels` does in one collective.
-        with self._each_rank_alone():
-            batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        # Not by the Trainer's own, which would add up the labels of all ranks here, as `_scales_by_labels` does.
+        batches = list(islice(epoch_iterator, num_batches))
         if not batches:  # whatever the reason, the Trainer would ask for the next step, for ever
             self.control.should_epoch_stop = True
             return batches, None
