@@ -191,7 +191,11 @@ def _field(kind: str, entries: Sequence[Any], name: str) -> Field:
     if kind == "an object":
         return list(entries)
     if kind == "a number":
-        return _stack(entries, name)
+        if len(types := set(map(type, entries))) == 1 and types <= _OF_PYTHON.keys():
+            return torch.tensor(entries)
+        tensors = list(map(torch.as_tensor, entries))
+        _same_dtype(tensors, name)
+        return torch.stack(tensors)
     # A list that is empty holds token numbers too, but says no dtype: an empty transcript, for example.
     arrays = [
         torch.tensor(entry, dtype=None if entry else torch.int64) if isinstance(entry, list) else entry
@@ -204,15 +208,6 @@ def _field(kind: str, entries: Sequence[Any], name: str) -> Field:
     if max(map(len, shapes)) > 1:
         _same("shape of a frame", [tuple(shape[1:]) for shape in shapes], name, remedy=_TIME_FIRST)
     return Sequences(name, arrays, [shape[0] for shape in shapes], dtype)
-
-
-def _stack(entries: Sequence[Any], name: str) -> Tensor:
-    kinds = set(map(type, entries))
-    if len(kinds) == 1 and kinds <= _OF_PYTHON.keys():
-        return torch.tensor(entries)
-    tensors = [entry if isinstance(entry, Tensor) else torch.tensor(entry) for entry in entries]
-    _same_dtype(tensors, name)
-    return torch.stack(tensors)
 
 
 def _same_dtype(arrays: Sequence[Any], name: str) -> torch.dtype:

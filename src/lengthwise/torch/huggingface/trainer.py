@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -98,6 +97,7 @@ class PlannedTrainer(transformers.Trainer):
         # The Trainer counts by this attribute when it evaluates.
         self._loss_shifts_labels: bool = checks.check_flag("next_token", next_token)
         self._labelled: bool | None = None  # whether batches have labels: known from the first step
+        self._has_unchecked_rows = isinstance(batch_sampler.batching.cut, Rows)
         self._pass_scales = PassScales(batch_sampler)
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler goes on at its position: there is nothing to skip
@@ -161,9 +161,9 @@ class PlannedTrainer(transformers.Trainer):
         last = loader.delivered - self.batch_sampler.start  # the batches of this step were delivered last
         planned_scales = self._scales()[last - len(batches) : last]
         counts = [count_labels(batch, shifted=self._loss_shifts_labels) for batch in batches]
-        first_step = self._labelled is None
-        if first_step and isinstance(self.batch_sampler.batching.cut, Rows):
+        if self._has_unchecked_rows:
             self.check_rows(batches[0])
+            self._has_unchecked_rows = False
         scales = self._scales_by_labels(counts, planned_scales) if self.weights is None else planned_scales.tolist()
         self._coming = iter(zip(counts, scales, strict=True))
         return batches, None  # the count of the step is in the scales
@@ -204,26 +204,17 @@ class PlannedTrainer(transformers.Trainer):
         """
         # Without a count a model gives its own mean. Told the count of this batch, one that divides gives the same.
         told = None
-        if count is not None and (self.compute_loss_func is not None or self._takes_count):
+        # With `weights`, the model's own mean is taken as it is.
+        takes_count = self.model_accepts_loss_kwargs and self.weights is None
+        if count is not None and (self.compute_loss_func is not None or takes_count):
             # Filled on the device: to copy a number there would wait for all that the device has to do.
             told = torch.full((), 1 if self.reduction == "sum" else max(count, 1), device=self.args.device)
-        with self._each_rank_alone():
-            return super().compute_loss(model, inputs, return_outputs, told)
-
-    @property
-    def _takes_count(self) -> bool:
-        """Whether the model is told a count. With `weights`, its own mean is taken as it is."""
-        return self.model_accepts_loss_kwargs and self.weights is None
-
-    @contextmanager
-    def _each_rank_alone(self) -> Iterator[None]:
-        """Keeps the Trainer from adding up counts over the ranks, and from multiplying losses by their number."""
-        asked = self.args.average_tokens_across_devices
-        self.args.average_tokens_across_devices = False
+        averages = self.args.average_tokens_across_devices
+        self.args.average_tokens_across_devices = False  # by which the Trainer would multiply by the number of ranks
         try:
-            yield
+            return super().compute_loss(model, inputs, return_outputs, told)
         finally:
-            self.args.average_tokens_across_devices = asked
+            self.args.average_tokens_across_devices = averages
 
     @property
     def _ranks(self) -> int:
@@ -249,22 +240,21 @@ class PlannedTrainer(transformers.Trainer):
             planned_scales: By sequences: 0 for a batch that is taken a second time. Returned if no batch has labels.
         """
         labelled = None not in counts
-        if self._labelled is None:
-            ranks = self._gather(labelled).tolist()
+        remedy = "Let the data collator give them for every batch, or give weights."
+        if self._labelled is None:  # the first step: only here the ranks wait for each other
+            ranks, self._labelled = self._gather(labelled).tolist(), labelled
             if 0 < sum(ranks) < len(ranks):
-                remedy = "Let the data collator give them for every batch, or give weights."
                 rule = f"a tensor on all {len(ranks)} ranks"
                 raise checks.value_error("labels", rule, f"one on {sum(ranks)}", remedy)
-            self._labelled = labelled
         if labelled != self._labelled:
-            remedy = "Let the data collator give them for every batch, or give weights."
             raise checks.value_error("labels", "a tensor in every batch, or in none", f"in some: {counts}", remedy)
         if not labelled:
             return planned_scales.tolist()
         # A batch that is taken again, to keep the ranks in step, counts no labels.
         kept = [count or 0 if scale > 0 else 0 for count, scale in zip(counts, planned_scales, strict=True)]
-        # With several ranks a tensor that nobody reads: reading it would wait for all that the device has to do.
-        whole: Any = max(sum(kept), 1) if self._ranks == 1 else self._gather(sum(kept)).sum().clamp(min=1).double()
+        whole: Any = max(sum(kept), 1)
+        if self.accelerator.num_processes > 1:  # a tensor, which nobody reads: that would wait for the device
+            whole = self._gather(sum(kept)).sum().clamp(min=1).double()
         # Ranks that share a sequence counted its labels each: divided by how many they are.
         factor = self._ranks * self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
         factor *= len(counts) if self._averages_micro_batches else 1
@@ -313,9 +303,15 @@ class PlannedTrainer(transformers.Trainer):
             remedy = "Compare the loss of a batch with those of its sequences."
             rule = "left out, as is reduction='sum': only a mean over labels can be checked"
             raise checks.value_error("weights", rule, self.reduction, remedy)
-        model: Any = self.model
+        model, shifted = cast("Any", self.model), self._loss_shifts_labels
+
+        def compute(batch: dict[str, Any]) -> float:
+            inputs = self._prepare_inputs(batch)
+            with self.compute_loss_context_manager():
+                return float(self._loss_of_batch(model, inputs, False, count_labels(inputs, shifted=shifted)))
+
         with evaluating(model):
-            check_mean_loss(self._evaluate_loss, batch, shifted=self._loss_shifts_labels, name=type(model).__name__)
+            check_mean_loss(compute, batch, shifted=shifted, name=type(model).__name__)
 
     def _evaluation_scale(self, count: int | None, counted: torch.Tensor | int | None) -> float:
         """The scale of a batch of `count` labels, of `counted` on all ranks; the Trainer averages over the ranks."""
@@ -323,12 +319,6 @@ class PlannedTrainer(transformers.Trainer):
             return 1.0
         ranks = self._ranks if self.args.average_tokens_across_devices else 1
         return (1 if self.reduction == "sum" else count) * ranks / max(float(counted), 1.0)
-
-    def _evaluate_loss(self, batch: Mapping[str, Any]) -> float:
-        inputs = self._prepare_inputs(dict(batch))
-        with self.compute_loss_context_manager():
-            count = count_labels(inputs, shifted=self._loss_shifts_labels)
-            return float(self._loss_of_batch(self.model, inputs, False, count))
 
     def _check_settings(self) -> None:
         ranks = self.args.world_size // (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
