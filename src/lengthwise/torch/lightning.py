@@ -84,6 +84,7 @@ class PlannedEpochs(Callback):
             remedy = "Give it to the DataLoader too, as its batch_sampler."
             raise checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
         if trainer.is_global_zero:
+            self.sampler.notices.is_first("what an epoch pads")  # the loader would say a part of it
             rank_zero_info(f"Lengthwise plans the batches.\n{self.sampler.summary()}")
 
     def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002

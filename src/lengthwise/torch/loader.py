@@ -29,8 +29,7 @@ from lengthwise.planning.window_epoch import WindowEpoch
 from lengthwise.report import words
 from lengthwise.torch.collate import PadCollate
 from lengthwise.torch.guard import changed, check_dataset
-from lengthwise.torch.padded import PaddedAsPlanned
-from lengthwise.torch.position import Rest
+from lengthwise.torch.position import Remainder
 from lengthwise.torch.rows import RowCollate
 from lengthwise.torch.sampler import BatchSampler
 
@@ -101,9 +100,8 @@ class DataLoader(data.DataLoader[Any]):
         options["generator"] = self._own_generator or generator
         super().__init__(dataset, batch_sampler=batch_sampler, collate_fn=collate, **options)
         self.quiet = quiet
-        self._padded = PaddedAsPlanned(batch_sampler.batching.cut, batch_sampler.lengths)
         self._loops = 0
-        self._rest, self._counts = batch_sampler.rest, list[_Count]()
+        self._remainder, self._counts = batch_sampler.remainder, list[_Count]()
 
     @property
     def epoch(self) -> int:
@@ -119,7 +117,7 @@ class DataLoader(data.DataLoader[Any]):
         """
         used_up = epoch == self.epoch and self._has_used_up()
         self.batch_sampler.set_epoch(epoch, restart=restart or used_up)
-        self._now()  # warns of an epoch that was left early
+        self._current_counts()  # warns of an epoch that was left early
         self._counts = []
 
     @property
@@ -129,20 +127,19 @@ class DataLoader(data.DataLoader[Any]):
         Raises:
             ValueError: Nobody can tell: another loop over this loader is open, or batches come out of order.
         """
-        counts = [count for count in self._now() if not count.was_look]
+        counts = [count for count in self._current_counts() if not count.was_look]
         if not counts:
-            return self._rest.start
+            return self._remainder.start
         if any(count.is_open for count in counts[:-1]):
             remedy = (
                 "Give the other loop a sampler and a loader of its own, and call set_epoch before each epoch; or give"
                 " state_dict your own count."
             )
             raise checks.value_error("loops", "one at a time, for a position to be known", "two that are open", remedy)
-        taken = counts[-1].taken
-        if 0 < taken < self._rest.batches_left and self.num_workers and not getattr(self, "in_order", True):
+        if not counts[-1].has_all and self.num_workers and not getattr(self, "in_order", True):
             remedy = "Let the loader keep its order, or save between epochs only."
             raise checks.value_error("in_order", "True, for a position to be kept", False, remedy)
-        return self._rest.start + taken
+        return counts[-1].delivered
 
     def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
         """Where this run stands: the same on every rank, under a kilobyte; see `BatchSampler.state_after`.
@@ -156,6 +153,7 @@ class DataLoader(data.DataLoader[Any]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where `state` was saved, on any number of ranks; see `BatchSampler.resume`."""
         self.batch_sampler.resume(state)
+        self._remainder, self._counts = self.batch_sampler.remainder, []
 
     def __iter__(self) -> Iterator[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]  # PyTorch's, in ours
         if self._has_used_up():
@@ -167,44 +165,44 @@ class DataLoader(data.DataLoader[Any]):
         self._loops += 1
         return _Loop(self, super().__iter__(), self._loops)
 
-    def _now(self) -> list[_Count]:
+    def _current_counts(self) -> list[_Count]:
         """The counts of the loops over what the sampler goes over now, the last of them by its last batch."""
-        rest = self.batch_sampler.rest
-        if rest is not self._rest:
-            counts, self._counts, self._rest = self._counts, [], rest
-            if counts and counts[-1].was_left_early and rest.plan.epoch > counts[-1].rest.plan.epoch and not rest.start:
-                left = counts[-1]
-                epoch = left.rest.plan.epoch
-                self.batch_sampler.notices.warn_early_end(left.rest.start + left.taken, len(left.rest), epoch)
+        remainder = self.batch_sampler.remainder
+        if remainder is not self._remainder:
+            latest, self._counts, self._remainder = self._counts[-1:], [], remainder
+            for count in latest:
+                epoch = count.remainder.plan.epoch
+                # An earlier epoch, or one that is gone on with, is another run.
+                if count.taken > 1 and not count.has_all and epoch < remainder.plan.epoch and not remainder.start:
+                    self.batch_sampler.notices.warn_early_end(count.delivered, len(count.remainder), epoch)
         return self._counts
 
     def _has_used_up(self) -> bool:
         """Whether a loop has taken all that a loaded state left of its epoch."""
-        return any(count.ended for count in self._now()) and self._rest.start > 0
+        return any(count.has_all for count in self._current_counts()) and self._remainder.start > 0
 
-    def _end(self, count: _Count, failed: int) -> None:
+    def _count_end(self, count: _Count, failed: int) -> None:
         """Counts a loop that asked for more than there is, and the batches at its end that failed."""
         count.ended = True
         count.taken += failed
-        if count.rest is self.batch_sampler.rest and count not in self._now():
+        if count.remainder is self.batch_sampler.remainder and count not in self._current_counts():
             self._counts.append(count)
 
-    def _note(self, count: _Count, batches: int, batch: Any) -> None:
+    def _count_batch(self, count: _Count, batches: int, batch: Any) -> None:
         """Counts a batch that is handed on, and those before it that failed."""
-        counts = self._now()
-        if count.rest is not self._rest:
-            raise changed(count.rest.plan.epoch, self.epoch)
-        if not (self.quiet or count.taken or self.batch_sampler.rank):
-            self.quiet = True
-            print(_describe_padding(self.batch_sampler), file=sys.stderr)
+        counts = self._current_counts()
+        if count.remainder is not self._remainder:
+            raise changed(count.remainder.plan.epoch, self.epoch)
+        sampler = self.batch_sampler
+        if not (self.quiet or sampler.rank) and sampler.notices.is_first("what an epoch pads"):
+            print(_describe_padding(sampler), file=sys.stderr)
         count.taken += batches
-        if not self._padded.has_seen_enough and getattr(self, "in_order", True):
-            place = self._rest.taken + count.taken - 1
-            self._padded.look(batch, self._rest.plan, self.batch_sampler.rank, place)
+        if not sampler.padded.has_seen_enough and getattr(self, "in_order", True):
+            sampler.padded.look(batch, self._remainder.plan, sampler.rank, self._remainder.taken + count.taken - 1)
         others = [other for other in counts if other is not count and not other.was_look]
         if count.taken > 1:  # no look: what is closed gives way
             if any(other.number < count.number and not other.is_open for other in others):
-                self.batch_sampler.notices.warn_second_pass(self.epoch)
+                sampler.notices.warn_second_pass(self.epoch)
             others = [other for other in others if other.is_open]
         self._counts = [*others, count]
 
@@ -214,31 +212,37 @@ class _Count:
     """How far a loop is; it outlives the loop.
 
     Attributes:
-        rest: What the loop goes over.
+        remainder: What the loop goes over.
         number: Of the loop, in the order of their beginnings.
         loop: The iterator.
         taken: Batches that were handed on, and those before them that failed.
         ended: Whether the loop asked for more than there is.
     """
 
-    rest: Rest
+    remainder: Remainder
     number: int
     loop: weakref.ref[Any]
     taken: int = 0
     ended: bool = False
 
     @property
+    def delivered(self) -> int:
+        """Batches of the epoch that were delivered, with those before this loop."""
+        return self.remainder.start + self.taken
+
+    @property
+    def has_all(self) -> bool:
+        """Whether nothing is left. One batch alone may be a look, until the loop asks for more."""
+        return self.ended or self.taken >= max(self.remainder.batches_left, 2)
+
+    @property
     def is_open(self) -> bool:
         """Whether more batches may be handed on."""
-        return not self.ended and self.taken < self.rest.batches_left and self.loop() is not None
+        return not self.has_all and self.loop() is not None
 
     @property
     def was_look(self) -> bool:
         return self.taken == 1 and not self.ended and self.loop() is None
-
-    @property
-    def was_left_early(self) -> bool:
-        return 1 < self.taken < self.rest.batches_left and not self.ended
 
 
 class _Loop(Iterator[Any]):
@@ -251,7 +255,7 @@ class _Loop(Iterator[Any]):
         self._count = self._begin() if loader.num_workers else None
 
     def _begin(self) -> _Count:
-        return _Count(self._loader.batch_sampler.rest, self._number, weakref.ref(self))
+        return _Count(self._loader.batch_sampler.remainder, self._number, weakref.ref(self))
 
     def __next__(self) -> Any:
         loader = self._loader
@@ -263,14 +267,14 @@ class _Loop(Iterator[Any]):
         try:
             batch = next(self._batches)
         except StopIteration:
-            loader._end(self._count, self._failed)
+            loader._count_end(self._count, self._failed)
             self._failed = 0
             raise
         except Exception:
             self._failed += 1
             raise
         failed, self._failed = self._failed, 0
-        loader._note(self._count, failed + 1, batch)
+        loader._count_batch(self._count, failed + 1, batch)
         return batch
 
 
@@ -284,7 +288,7 @@ def _collate_as_planned(cut: Cut) -> PadCollate | RowCollate:
 
 def _describe_padding(sampler: BatchSampler) -> str:
     """How many steps the epoch has, and what it pads; of windows, the first."""
-    plan: Any = sampler.rest.plan
+    plan: Any = sampler.remainder.plan
     lengths, steps, where = sampler.lengths, words.count(plan.steps, "step"), ""
     if isinstance(plan, WindowEpoch):
         window = plan.window(plan.first)

@@ -11,6 +11,12 @@ class Notices:
     def __init__(self) -> None:
         self._said: set[str] = set()
 
+    def is_first(self, name: str) -> bool:
+        """Notes that something is said; returns whether it was not said before."""
+        is_first = name not in self._said
+        self._said.add(name)
+        return is_first
+
     def warn_second_pass(self, epoch: int) -> None:
         """Warns that an epoch is taken a second time."""
         remedy = "Call set_epoch with a new number before each epoch."
@@ -54,6 +60,5 @@ class Notices:
 
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str = "") -> None:
         # Once for each kind, not for each epoch: a run of 100 epochs has the same cause 100 times.
-        if name not in self._said:
-            self._said.add(name)
+        if self.is_first(name):
             checks.warn(checks.sentence(name, rule, value, remedy, at=at))

@@ -87,7 +87,8 @@ def _planned_lengths(
         number, place = plan.find(place)
         window = plan.window(number)
         plan, lengths = window.plan, np.asarray(lengths)[window.numbers]
-    number = int(plan.grid[:, :, rank].reshape(-1)[place])
+    step, micro_batch = divmod(place, plan.micro_batches)
+    number = int(plan.grid[step, micro_batch, rank])
     batch = plan.batch(number)
     in_batch = batch[:, 2] - batch[:, 1] if batch.ndim == 2 else np.asarray(lengths[batch])
     return in_batch.reshape(len(batch), -1).astype(np.int64), plan.padded_lengths[number].reshape(-1)

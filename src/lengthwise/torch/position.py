@@ -139,7 +139,7 @@ def _digest(choices: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Rest:
+class Remainder:
     """A plan, and how many of its batches were taken.
 
     Say 8 ranks had 120 batches each of an epoch, and then 6 ranks had 40. Here `plan` is of what the 8 ranks left, for
@@ -156,7 +156,7 @@ class Rest:
     taken: int
 
     @classmethod
-    def after(cls, runs: tuple[EarlierRun, ...], plan: EpochPlan) -> Rest:
+    def after(cls, runs: tuple[EarlierRun, ...], plan: EpochPlan) -> Remainder:
         """Where a run stands on the plan of what `runs` left."""
         earlier, taken = split_runs(runs, World(plan.world_size, plan.micro_batches))
         # A state that was damaged may say more batches than the plan has. Windows are counted when len is asked for.

@@ -18,8 +18,9 @@ from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun
 from lengthwise.torch.guard import changed, check_no_worker, refuse_second_sharing, unused
 from lengthwise.torch.notices import Notices
+from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.planner import Planner
-from lengthwise.torch.position import Rest, read_state, split_runs, write_state
+from lengthwise.torch.position import Remainder, read_state, split_runs, write_state
 from lengthwise.torch.ranks import OwnRank
 from lengthwise.torch.summary import summarize
 
@@ -89,17 +90,18 @@ class BatchSampler(Sampler[list[Any]]):
         self._asked = True  # whether anything was asked of the sampler since the epoch was set
         self._resumed = False  # whether no epoch was set, and no pass begun, since a state was loaded
         self._begun, self._drawn = False, 0  # passes over what is left: whether one has begun, how many came to an end
-        self.notices: Notices = Notices()
+        self.notices = Notices()
         with self._own_rank.alike(self._facts):
             self._planner = self._read(lengths, times)
             self.lengths: NDArray[Any] = self._planner.lengths
+            self.padded = PaddedAsPlanned(batching.cut, self.lengths)  # beside it: trainers make loaders anew
             self.times: NDArray[np.float64] | None = self._planner.times
-            self._rest = self._plan_rest(0)
-            self._planner.try_epochs(self._rest.plan, check_world(self.world_size, self.micro_batches))
-            self._named = self._planner.facts(self._rest.plan)
+            self._remainder = self._plan_remainder(0)
+            self._planner.try_epochs(self._remainder.plan, check_world(self.world_size, self.micro_batches))
+            self._named = self._planner.facts(self._remainder.plan)
 
     def __repr__(self) -> str:
-        place = f"epoch {self.epoch} from batch {self.start} of {len(self.rest)}"
+        place = f"epoch {self.epoch} from batch {self.start} of {len(self.remainder)}"
         return (
             f"{type(self).__name__}(rank {self.rank} of {self.world_size}, {place}, {len(self.lengths)} sequences, "
             f"{self.batching})"
@@ -117,22 +119,22 @@ class BatchSampler(Sampler[list[Any]]):
     def plan(self) -> Plan:
         """The plan of the epoch that is set; after a state of other numbers of ranks, of what those runs left."""
         self._asked = True
-        return cast(Plan, self.rest.plan)  # that of a WindowSampler is a WindowEpoch, as its own `plan` says
+        return cast(Plan, self.remainder.plan)  # that of a WindowSampler is a WindowEpoch, as its own `plan` says
 
     @property
     def epoch(self) -> int:
-        return self._rest.plan.epoch
+        return self._remainder.plan.epoch
 
     @property
     def start(self) -> int:
         """Batches of the epoch that each rank had before a pass begins: 0 unless a state was loaded."""
-        return self.rest.start
+        return self.remainder.start
 
     @property
-    def rest(self) -> Rest:
+    def remainder(self) -> Remainder:
         """What a pass goes over: a plan, and where in it to begin. Another object for another epoch or position."""
         # If torch.distributed ends within a pass, a state is still of the ranks that took the batches.
-        return self._rest if self._begun else self._follow_ranks()
+        return self._remainder if self._begun else self._follow_ranks()
 
     @property
     def sampler(self) -> BatchSampler:
@@ -166,16 +168,16 @@ class BatchSampler(Sampler[list[Any]]):
             self._asked = self._begun
             self._follow_ranks()
             return
-        if resumed and not restart and (epoch < self.epoch or self._rest.batches_left):
+        if resumed and not restart and (epoch < self.epoch or self._remainder.batches_left):
             self.notices.warn_left_position(self.epoch, epoch)
         if epoch != self.epoch and not self._asked:
             raise unused(self.epoch)
-        self._stand(self._plan_rest(epoch))
+        self._stand(self._plan_remainder(epoch))
 
     def total_steps(self, epochs: int) -> int:
         """The exact optimiser steps of the epochs 0 to epochs - 1, for a learning rate schedule: plans them all."""
         checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
-        return sum(self._plan_rest(epoch).plan.steps for epoch in range(epochs))
+        return sum(self._plan_remainder(epoch).plan.steps for epoch in range(epochs))
 
     def summary(self, *, batch_size: int | None = None) -> str:
         """What the epoch that is set computes, in sentences to print, beside random batches.
@@ -188,9 +190,9 @@ class BatchSampler(Sampler[list[Any]]):
         >>> sampler.summary(batch_size=4).splitlines()[-2]
         'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
         """
-        rest = self.rest
-        place = {"before": rest.before, "taken": rest.taken}
-        return summarize(rest.plan, self.lengths, self.batching, **place, batch_size=batch_size)
+        remainder = self.remainder
+        place = {"before": remainder.before, "taken": remainder.taken}
+        return summarize(remainder.plan, self.lengths, self.batching, **place, batch_size=batch_size)
 
     def loss_scales(
         self,
@@ -220,7 +222,7 @@ class BatchSampler(Sampler[list[Any]]):
             ranks_averaged=ranks_averaged,
             micro_batches_averaged=micro_batches_averaged,
         )
-        return scales[:, :, self.rank].reshape(-1)[self.rest.taken :]
+        return scales[:, :, self.rank].reshape(-1)[self.remainder.taken :]
 
     def state_after(self, delivered: int) -> dict[str, Any]:
         """Where this run stands after so many batches: the same on every rank, under a kilobyte.
@@ -232,11 +234,13 @@ class BatchSampler(Sampler[list[Any]]):
         Returns:
             For `resume`, here or on another number of ranks; plain numbers and words, fit for JSON.
         """
-        rest, remedy = self.rest, "Count from the beginning of the epoch."
-        whole = checks.check_whole("delivered", delivered, minimum=rest.start, maximum=len(rest), remedy=remedy)
-        plan = rest.plan
-        facts = self._named | {"sequences": len(self.lengths), "epoch": plan.epoch, "plan": rest.fingerprint}
-        return write_state(facts, World(plan.world_size, plan.micro_batches), rest.runs(whole - rest.before))
+        remainder, remedy = self.remainder, "Count from the beginning of the epoch."
+        whole = checks.check_whole(
+            "delivered", delivered, minimum=remainder.start, maximum=len(remainder), remedy=remedy
+        )
+        plan = remainder.plan
+        facts = self._named | {"sequences": len(self.lengths), "epoch": plan.epoch, "plan": remainder.fingerprint}
+        return write_state(facts, World(plan.world_size, plan.micro_batches), remainder.runs(whole - remainder.before))
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Goes on where `state` was saved: a pass yields what was not delivered of its epoch, and nothing else.
@@ -252,49 +256,49 @@ class BatchSampler(Sampler[list[Any]]):
         """
         with self._own_rank.alike(self._facts):
             position = read_state(state, self._named, sequences=len(self.lengths))
-            rest = self._plan_rest(position.epoch, position.runs, position.world)
-            position.check_plan(rest.fingerprint)
+            remainder = self._plan_remainder(position.epoch, position.runs, position.world)
+            position.check_plan(remainder.fingerprint)
             if position.world != (self.world_size, self.micro_batches):
-                rest = self._plan_rest(position.epoch, position.runs)
-            self._stand(rest)
-            self._asked, self._resumed = True, rest.start > 0
+                remainder = self._plan_remainder(position.epoch, position.runs)
+            self._stand(remainder)
+            self._asked, self._resumed = True, remainder.start > 0
 
     def __len__(self) -> int:
         """Batches of this rank in the whole epoch that is set, exact before it begins. A pass yields `start` fewer."""
         self._asked = True
-        return len(self.rest)
+        return len(self.remainder)
 
     def __iter__(self) -> Iterator[list[Any]]:
         # A generator: it begins with its first batch, and until then the epoch may be set.
         check_no_worker()
-        rest = self._follow_ranks()
+        remainder = self._follow_ranks()
         self._asked, self._begun, self._resumed = True, True, False
         self._own_rank.check_started(self._facts)
-        for batch in rest.plan.batches(self.rank, rest.taken):
-            if rest is not self._rest:
-                raise changed(rest.plan.epoch, self.epoch)
+        for batch in remainder.plan.batches(self.rank, remainder.taken):
+            if remainder is not self._remainder:
+                raise changed(remainder.plan.epoch, self.epoch)
             # Chunks are rows (sequence, start, stop): the dataset is given one of them at a time, as a tuple.
             yield [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()
         # Workers of a short epoch may draw all of it for a look. So two ends may be a look and a loop; three are not.
-        self._drawn += rest is self._rest
+        self._drawn += remainder is self._remainder
         if self._drawn > 2:
             self.notices.warn_second_pass(self.epoch)
 
-    def _follow_ranks(self) -> Rest:
+    def _follow_ranks(self) -> Remainder:
         """What is left, for the ranks there are now: torch.distributed may have started since, or ended."""
-        if self._rest.plan.world_size != self.world_size:
-            self._rest = self._plan_rest(self.epoch, self._rest.runs(self._rest.taken))
-        return self._rest
+        if self._remainder.plan.world_size != self.world_size:
+            self._remainder = self._plan_remainder(self.epoch, self._remainder.runs(self._remainder.taken))
+        return self._remainder
 
-    def _stand(self, rest: Rest) -> None:
-        """Makes `rest` what passes go over."""
-        self._rest, self._begun, self._drawn, self._asked = rest, False, 0, False
+    def _stand(self, remainder: Remainder) -> None:
+        """Makes `remainder` what passes go over."""
+        self._remainder, self._begun, self._drawn, self._asked = remainder, False, 0, False
 
-    def _plan_rest(self, epoch: int, runs: tuple[EarlierRun, ...] = (), world: World | None = None) -> Rest:
+    def _plan_remainder(self, epoch: int, runs: tuple[EarlierRun, ...] = (), world: World | None = None) -> Remainder:
         """What `runs` left, planned for `world`; by default for the ranks and micro-batches of this run."""
         world = world or check_world(self.world_size, self.micro_batches)
         earlier = [run.numbers for run in split_runs(runs, world)[0]]
-        return Rest.after(runs, self._planner.plan(epoch, world, earlier, rank=self.rank))
+        return Remainder.after(runs, self._planner.plan(epoch, world, earlier, rank=self.rank))
 
     def _read(self, lengths: ArrayLike, times: ArrayLike | None) -> Planner:
         """What epochs are planned from. A sampler over windows has another one, and all else as it stands here."""
@@ -302,8 +306,8 @@ class BatchSampler(Sampler[list[Any]]):
 
     def _facts(self) -> dict[str, Any]:
         """What all ranks must share."""
-        rest = self._rest
+        remainder = self._remainder
         # The position is compared too: ranks that loaded different checkpoints would skip and repeat batches.
-        runs = [run.numbers for run in rest.runs(rest.taken)]
+        runs = [run.numbers for run in remainder.runs(remainder.taken)]
         facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": runs}
-        return self._named | facts | {"plan": rest.fingerprint}
+        return self._named | facts | {"plan": remainder.fingerprint}

@@ -101,7 +101,7 @@ class WindowSampler(BatchSampler):
         scales = self.plan.loss_scales(
             weights,
             rank=self.rank,
-            start=self.rest.taken,
+            start=self.remainder.taken,
             reduction=reduction,
             ranks_averaged=ranks_averaged,
             micro_batches_averaged=micro_batches_averaged,
