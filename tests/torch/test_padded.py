@@ -160,6 +160,15 @@ def test_sequences_that_were_padded_before_are_told_once(batching, workers):
     assert remedy in told
 
 
+def test_features_that_were_padded_before_are_told_too():
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
+    loader = lw.torch.DataLoader([torch.zeros(300, 3)] * len(LENGTHS), sampler)
+    list(loader)
+    loader.set_epoch(1)
+    with pytest.warns(UserWarning, match="`batches` must be padded to what is planned, .* but is '300 for all'"):
+        list(loader)
+
+
 def test_two_lengths_are_in_order_if_one_of_them_is():
     both = np.stack([LENGTHS, shuffled(LENGTHS, 1)], axis=1)
     sampler = lw.torch.BatchSampler(both, BATCHINGS["fixed"])

@@ -23,6 +23,7 @@ from lengthwise import checks
 from lengthwise.choices.cut import Cut
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
+from lengthwise.torch.collate import PaddedSequences
 from lengthwise.torch.rows import PackedRows
 
 _BATCHES = 24  # to look at: few, so that a user hears of it before an epoch is lost
@@ -220,6 +221,8 @@ def _sizes_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, int]]:
     elif isinstance(part, dict | UserDict):  # the batches of a tokenizer are a UserDict
         for name, each in part.items():
             yield from _sizes_in(each, (*place, name))
+    elif isinstance(part, PaddedSequences):  # its mask [B, T] tells which axis is padded
+        yield from _sizes_in((*part, part.mask), place)
     elif isinstance(part, list | tuple):
         for number, each in enumerate(part[:_PARTS]):
             yield from _sizes_in(each, (*place, number))
