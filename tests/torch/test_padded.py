@@ -163,8 +163,6 @@ def test_sequences_that_were_padded_before_are_told_once(batching, workers):
 def test_features_that_were_padded_before_are_told_too():
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
     loader = lw.torch.DataLoader([torch.zeros(300, 3)] * len(LENGTHS), sampler)
-    list(loader)
-    loader.set_epoch(1)
     with pytest.warns(UserWarning, match="`batches` must be padded to what is planned, .* but is '300 for all'"):
         list(loader)
 
