@@ -45,9 +45,12 @@ def attention_leaks(model: torch.nn.Module, batch: Any) -> bool | None:
     ...     model = torch.nn.Module()
     ...     model.forward = lambda input_ids, **_: [outputs(input_ids)[..., None].float()]
     ...     return model
-    >>> batch = {"input_ids": torch.tensor([[5, 6, 7, 8]]), "position_ids": torch.tensor([[0, 1, 0, 1]])}
-    >>> attention_leaks(make(lambda ids: ids), batch), attention_leaks(make(lambda ids: ids.cumsum(1)), batch)
-    (False, True)
+    >>> tokens, positions = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[0, 1, 0, 1]])
+    >>> batch = {"input_ids": tokens, "position_ids": positions}
+    >>> attention_leaks(make(lambda ids: ids), batch)
+    False
+    >>> attention_leaks(make(lambda ids: ids.cumsum(1)), batch)
+    True
     """
     pair = _take_pair(batch)
     if pair is None:
