@@ -81,7 +81,7 @@ def read_until(stream, *, epoch, batches):
 
 def checkpointed(folder):
     """Epoch and runs of the last checkpoint."""
-    state = torch.load(folder / "checkpoint.pt")["sampler"]
+    state = torch.load(folder / "checkpoint.pt")["loader"]
     return state["epoch"], state["runs"]
 
 

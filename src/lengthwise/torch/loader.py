@@ -142,7 +142,7 @@ class DataLoader(data.DataLoader[Any]):
         return counts[-1].delivered
 
     def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
-        """Where this run stands: the same on every rank, under a kilobyte; see `BatchSampler.state_after`.
+        """Returns where this run stands: the same on every rank, under a kilobyte; see `BatchSampler.state_after`.
 
         Args:
             delivered: Batches of the epoch that were trained on, if something between this loader and the training
@@ -213,7 +213,7 @@ class _Count:
 
     Attributes:
         remainder: What the loop goes over.
-        number: Of the loop, in the order of their beginnings.
+        number: Counts the loops of the loader; a later loop has a larger one.
         loop: The iterator.
         taken: Batches that were handed on, and those before them that failed.
         ended: Whether the loop asked for more than there is.

@@ -1,4 +1,4 @@
-"""Whether batches are as long as planned: what a loader hands on, beside the lengths that the sampler was given.
+"""Compares the first batches of a loader with the lengths that the sampler was given.
 
 A data set that was shuffled or filtered after its lengths were measured trains as if nothing were wrong, on batches
 that pad like random ones and know no budget. So does one whose tokenizer has padded all texts to one length. And what

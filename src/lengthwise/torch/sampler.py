@@ -225,7 +225,7 @@ class BatchSampler(Sampler[list[Any]]):
         return scales[:, :, self.rank].reshape(-1)[self.remainder.taken :]
 
     def state_after(self, delivered: int) -> dict[str, Any]:
-        """Where this run stands after so many batches: the same on every rank, under a kilobyte.
+        """Returns where this run stands after so many batches: the same on every rank, under a kilobyte.
 
         Args:
             delivered: Batches of the epoch that the training loop has had, `start` included. A `lw.torch.DataLoader`
