@@ -129,10 +129,14 @@ def may_drop(order, cut, deal):
     return asked or getattr(cut, "drop_incomplete", False) or deal.tail == "drop"
 
 
-def suit(deal, cut, cost=None):
-    """The deal, or the nearest that the cut and the cost allow: not every one forms steps, nor all by count."""
+def suit(deal, cut, cost=None, order=None):
+    """The deal, or the nearest that the cut, the cost and the order allow: not every one forms steps, nor by count."""
     priced = packs(cut) or cost is None or type(cost) is lw.Quadratic or cost == lw.Padded()
-    if not isinstance(deal, lw.RandomSteps) or (isinstance(cut, lw.FixedSize) and priced):
+    if not isinstance(deal, lw.RandomSteps):
+        return deal
+    if not packs(cut) and any(getattr(order, name, None) is not None for name in ("padding", "mixing")):
+        return lw.Stratified(tail=deal.tail)
+    if isinstance(cut, lw.FixedSize) and priced:
         return deal
     forms_steps = priced and getattr(cut, "rule", "") != "paper"
     return lw.RandomSteps(tail=deal.tail) if forms_steps else lw.Mixed(tail=deal.tail)

@@ -50,7 +50,7 @@ def plans():
             batching = lw.Batching(
                 order=choices.suit_order(order, cut),
                 cut=cut,
-                deal=choices.suit(choices.DEALS[next(of_deals)], cut, cost),
+                deal=choices.suit(choices.DEALS[next(of_deals)], cut, cost, order),
                 cost=cost,
                 arrange=choices.ARRANGEMENTS[next(of_arrangements)],
             )

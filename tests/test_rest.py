@@ -25,7 +25,7 @@ def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
         batching = lw.Batching(
             order=choices.suit_order(choices.ORDERS[order], cut),
             cut=cut,
-            deal=choices.suit(choices.DEALS[deal], cut),
+            deal=choices.suit(choices.DEALS[deal], cut, order=choices.ORDERS[order]),
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
         )
         loses_nothing(lengths, batching, chance)

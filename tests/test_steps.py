@@ -13,20 +13,23 @@ from hypothesis import strategies as st
 import choices
 import lengthwise as lw
 from lengthwise import _kernels
-from lengthwise.planning.steps import bounds_of, form_steps, lend
+from lengthwise.planning.cutter import limits_of
+from lengthwise.planning.random_steps import form_steps
 
 LONG_TAILED = lw.example_lengths()
 QUADRATIC = choices.COSTS["per_length"]
 
 
-def by_steps(needed, cut, slots, *, cost=None, **deal):
+def by_steps(needed, cut, slots, *, cost=None, steps=None, **deal):
     """The steps, each a list of batches, each a list of positions."""
     needed = np.array(needed, np.int64).reshape(len(needed), -1)  # a copy: steps move its rows
     longest = needed.max(axis=0)
     cost = cost or lw.Padded()
-    bounds = bounds_of(cut, cost, longest, slots)
-    positions = np.arange(len(needed))
-    members, _, offsets = form_steps(positions, needed, cut, lw.RandomSteps(**deal), bounds, bands=())
+    limits, positions = limits_of(cut, cost, longest), np.arange(len(needed))
+    formed = form_steps(positions, needed, cut, lw.RandomSteps(**deal), limits, slots=slots, bands=(), steps=steps)
+    if formed is None:
+        return None
+    members, _, offsets = formed
     assert [offsets[0], offsets[-1]] == [0, len(members)]
     batches = [part.tolist() for part in np.split(members, offsets[1:-1])]
     return [batches[first : first + slots] for first in range(0, len(batches), slots)]
@@ -77,10 +80,6 @@ def test_sizes_that_differ_by_more_than_31_bits_are_sorted():
     assert by_steps([2**40, 5, 2**33, 1], lw.FixedSize(2), 2) == [[[0], [2, 1, 3]]]
 
 
-def test_nothing_is_lent_of_no_steps():
-    assert lend(np.empty(0, np.int64), 4).tolist() == []
-
-
 def test_a_step_whose_least_budget_leaves_places_free_has_its_widest_batches_halved():
     """A budget of 5 makes four batches of the first, one of 10 makes two: three places, so one of the two is halved."""
     assert by_steps([5, 5, 5, 5], lw.Budget(20), 3) == [[[0], [1], [2, 3]]]
@@ -88,10 +87,6 @@ def test_a_step_whose_least_budget_leaves_places_free_has_its_widest_batches_hal
 
 
 def test_the_last_step_is_filled_from_those_before():
-    assert lend(np.array([9, 5, 1]), 4).tolist() == [7, 4, 4]
-    assert lend(np.array([9, 3]), 4).tolist() == [8, 4]
-    assert lend(np.array([4, 3]), 4).tolist() == [4, 3]  # too few: some will stand twice
-    assert lend(np.array([], np.int64), 4).tolist() == []
     for tail, sizes in (("split", [4, 4, 3]), ("repeat", [4, 4, 3]), ("drop", [4, 4])):
         steps = by_steps([1] * 11, lw.FixedSize(2), 2, tail=tail)
         assert [sum(map(len, step)) for step in steps] == sizes
@@ -140,10 +135,11 @@ def test_kernels_and_their_python_form_the_same_steps(cost, dims, monkeypatch):
         for cut in (lw.Budget(6_000 * dims), few_alone, filled, lw.FixedSize(7)):
             few = by_steps(needed[:60], cut, slots, cost=cost)
             with monkeypatch.context() as patched:
-                for name, kernel in vars(_kernels.steps).items():
-                    if hasattr(kernel, "py_func"):
-                        patched.setattr(_kernels.steps, name, kernel.py_func)
-                for name in ("sort_steps", "fill_steps", "cut_steps", "split_widest"):
+                for module in (_kernels.steps, _kernels.cuts):
+                    for name, kernel in vars(module).items():
+                        if hasattr(kernel, "py_func"):
+                            patched.setattr(module, name, kernel.py_func)
+                for name in ("sort_steps", "fill_steps", "cut_steps"):
                     patched.setattr(_kernels, name, getattr(_kernels, name).py_func)
                 assert by_steps(needed[:60], cut, slots, cost=cost) == few
 
@@ -162,7 +158,7 @@ def test_the_widest_batches_are_halved_as_if_one_after_the_other(sizes, slots):
     for kernel in (_kernels.split_widest, _kernels.split_widest.py_func):
         ends = np.zeros(slots, np.int64)
         ends[: len(sizes)] = np.cumsum(sizes)
-        batches = kernel(ends, len(sizes), slots)
+        batches = kernel(ends, len(sizes))
         assert np.diff(ends[:batches], prepend=0).tolist() == halve_one_by_one(list(sizes), slots)
 
 
@@ -189,17 +185,6 @@ def test_a_step_is_a_random_sample_and_its_ranks_wait_for_little():
     assert measures.straggler_waste < 0.025
     random_batches = lw.Batching(budget=20_000, order=lw.Shuffled())
     assert lw.measure(lw.make_plan(LONG_TAILED, random_batches), LONG_TAILED).padding_share > 0.6
-
-
-def test_steps_of_a_fixed_size_with_too_few_batches_for_the_padding_wait_as_the_guide_says():
-    batching = lw.Batching(cut=lw.FixedSize(16), padding=0.1, deal=lw.RandomSteps())
-    strata = replace(batching, deal=lw.Stratified())
-    cases = (batching, 8), (batching, 16), (strata, 8)
-    plans = [lw.make_plan(LONG_TAILED, each, world_size=ranks) for each, ranks in cases]
-    assert [f"{lw.measure(plan, LONG_TAILED).straggler_waste:.0%}" for plan in plans] == ["8%", "5%", "60%"]
-    guide = " ".join((Path(__file__).parents[1] / "docs" / "guide.md").read_text(encoding="utf-8").split())
-    assert "`cut=lw.FixedSize(16), padding=0.1, deal=lw.RandomSteps()` then waits 8 % of the time" in guide
-    assert "in strata it would wait 60 %" in guide
 
 
 def test_the_same_steps_on_as_many_places_after_a_crash():
@@ -263,13 +248,13 @@ def test_a_step_holds_more_sequences_than_a_short_number_counts(count):
 def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
     """How many fit is found by a division, which rounds: the budgets lie at what so many cost, and a bit below."""
     chance, checked = np.random.default_rng(0), 0
-    lengths, ends = np.full((6, 1), 7), np.empty(6, np.int64)
+    lengths, ends, none = np.full((6, 1), 7), np.empty(6, np.int64), np.empty(0, np.int64)
     for prices in chance.random((400, 5)):
         each, once = prices[1] + (prices[2] * 7.0 + prices[3] * (7.0 * 7.0)), prices[0] + prices[4] * 7.0
         for count in (1, 2, 3, 5):
             for budget in (np.nextafter(once + count * each, 0.0), once + count * each):
                 fits = max([size for size in range(1, 7) if once + size * each <= budget], default=1)
-                batches, *_ = _kernels.cut_falling(lengths, prices, budget, 6, 1, 6, ends)
+                batches, *_ = _kernels.try_budget(lengths, none, prices, budget, 6, 1, True, 6, ends)
                 assert np.diff(ends[:batches], prepend=0).max() == fits
                 checked += (budget - once) / each >= fits + 1
     assert checked > 0, "no division was rounded up"

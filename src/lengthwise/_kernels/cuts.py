@@ -1,10 +1,12 @@
-"""Batches cut in order."""
+"""Batches cut in order: as few as a budget allows, or a number of them, the costliest as cheap as can be."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lengthwise._compile import kernel
+
+_TRIES = 8  # by what the try before says; then bisection, which needs no luck
 
 
 @kernel
@@ -72,3 +74,172 @@ def greedy_cut(lengths, boundaries, prices, budget, most, multiple, overshoot, o
         start += fill_batch(bucket, start, prices, budget, most, multiple, overshoot, longest)[0]
     offsets[batches] = count
     return batches
+
+
+@kernel
+def _divide_budget(length, left, prices, budget, most, multiple):
+    """As `fill_batch`, of the next `left` sequences of one length each, of which the first, `length`, is the longest.
+
+    A division says how many fit, and what it rounds is put right one by one.
+    """
+    each = prices[1] + (prices[2] * length + prices[3] * (length * length))
+    once = prices[0] + prices[4] * length
+    size = min(most, left)
+    rows = count_rows(size, multiple)
+    if once + rows * each > budget:
+        fits = (budget - once) / each if each > 0.0 else 1.0
+        size = min(rows, int(fits)) if fits > 1.0 else 1
+        while size < rows and once + (size + 1) * each <= budget:
+            size += 1
+        while size > 1 and once + size * each > budget:
+            size -= 1
+        # As many rows fit. Of multiples of 8, 13 rows hold 8 sequences, and 5 rows hold 5.
+        size -= size % multiple if size >= multiple else 0
+    cost = once + count_rows(size, multiple) * each
+    return size, cost, once + count_rows(size + 1, multiple) * each if size < left else np.inf
+
+
+@kernel
+def try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wanted, ends):
+    """Cuts sequences in order into batches as `greedy_cut` does, unless these are more than `wanted`.
+
+    Where lengths are `falling`, and each sequence has but one, a batch is as long as its first: this takes time for the
+    batches, and not for the sequences. `ends` [wanted] receives how many sequences stand in the batches up to each.
+
+    Returns:
+    - how many batches there are, or wanted + 1 as soon as the sequences need more than `wanted`;
+    - what the costliest of them costs, without those that stand alone over the budget;
+    - the least budget under which one of them would take another sequence: infinite where none can;
+    - about how many batches all sequences fill: 2.5 if the third of three is half full. If there may be only two, it is
+      2.5 where half as many sequences are left over as stand in the second.
+    """
+    longest = np.empty(lengths.shape[1], np.int64)
+    # No literals: a kernel that is called with one is compiled a second time.
+    count, overshoot = np.int64(lengths.shape[0]), np.bool_(False)
+    start, batches, size, passed = np.int64(0), 0, np.int64(0), 0
+    cost, costliest, more, filled = 0.0, 0.0, np.inf, 0.0
+    while start < count:
+        if batches == wanted:
+            return wanted + 1, costliest, more, wanted + (count - start) / size
+        while passed < boundaries.size and boundaries[passed] <= start:
+            passed += 1
+        stop = boundaries[passed] if passed < boundaries.size else count
+        if falling and longest.size == 1:
+            length = float(lengths[start, 0])
+            size, cost, grown = _divide_budget(length, stop - start, prices, budget, most, multiple)
+        else:
+            size, cost, grown = fill_batch(lengths[:stop], start, prices, budget, most, multiple, overshoot, longest)
+        # A batch that is full by count takes no more under any budget.
+        more = min(more, grown) if size < most else more
+        costliest = max(costliest, cost) if cost <= budget else costliest
+        start += size
+        ends[batches] = start
+        batches += 1
+    if batches > 0:
+        filled = batches - 1.0 + max(min(1.0, cost / budget) if budget > 0.0 else 1.0, size / most)
+    return batches, costliest, more, filled
+
+
+@kernel
+def _count_wider(ends, batches, width):
+    """How many batches hold more than `width` sequences."""
+    wider = before = 0
+    for batch in range(batches):
+        wider += ends[batch] - before > width
+        before = ends[batch]
+    return wider
+
+
+@kernel
+def split_widest(ends, batches):
+    """Halves the batch of most sequences until there are as many as `ends`, or all are single sequences: how many.
+
+    Three batches of 1, 4 and 2 sequences, `ends` [1, 5, 7, _], become four of 1, 2, 2 and 2: [1, 3, 5, 7].
+    """
+    slots = ends.size
+    while batches < slots:
+        widest = before = 0
+        for batch in range(batches):
+            widest = max(widest, ends[batch] - before)
+            before = ends[batch]
+        if widest < 2:
+            break
+        # All that are wider than the halves of the widest are halved before any half is: in one round. Of widths
+        # [9, 6, 5] these are 9 and 6. Where they are more than what is missing, a larger width parts them.
+        low, high = (widest + 1) // 2, widest
+        while low < high:
+            middle = (low + high) // 2
+            if _count_wider(ends, batches, middle) <= slots - batches:
+                high = middle
+            else:
+                low = middle + 1
+        wider = _count_wider(ends, batches, low)
+        # Of those just as wide the first ones, unless halves may be as wide.
+        equals = slots - batches - wider if low > (widest + 1) // 2 else 0
+        equals = min(equals, _count_wider(ends, batches, low - 1) - wider)
+        skipped = _count_wider(ends, batches, low - 1) - wider - equals
+        batches += wider + equals
+        place = batches - 1
+        for batch in range(batches - wider - equals - 1, -1, -1):
+            end = ends[batch]
+            width = end - (ends[batch - 1] if batch > 0 else 0)
+            ends[place] = end
+            place -= 1
+            skipped -= width == low
+            if width > low or (width == low and skipped < 0):
+                ends[place] = end - width // 2
+                place -= 1
+    return batches
+
+
+@kernel
+def _copy(source, target):
+    """As `target[:] = source`, which takes seconds to compile: Numba's error about their shapes formats texts."""
+    for index in range(len(source)):
+        target[index] = source[index]
+
+
+@kernel
+def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, near, guess, ends):
+    """Cuts sequences in order into as many batches as there are `ends`, the costliest as cheap as can be.
+
+    Bisection on the budget, exact because both ends move to costs that occur: a budget that is too small is raised to
+    the next that changes a batch, and one that is enough is lowered to the costliest batch under it. So what is tried
+    changes only how many tries it takes: first the `guess`, and then what each try says of the next. Then the batches
+    of most sequences are halved until there are as many as are wanted.
+
+    Args:
+        lengths, boundaries, prices, budget, most, multiple: As in `greedy_cut`.
+        falling: As in `try_budget`.
+        near: The search is over once so few batches are missing, or the budget hardly changes; 0 for the exact one.
+        guess: A budget to begin with.
+        ends: [batches], receives how many sequences stand in the batches up to each.
+
+    Returns:
+        How many batches there are: fewer than are wanted only if all are single sequences, and one more if they need
+        more. And the least budget that was found.
+    """
+    low, tries, wanted, kept = 0.0, 0, ends.size, np.empty(ends.size, np.int64)
+    enough, high, _, _ = try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wanted, ends)
+    if enough > wanted:
+        return enough, high
+    _copy(ends, kept)
+    middle = guess if guess < high else high * (1.0 - 2.0**-10)  # full steps need nearly all of the budget
+    while low < high and wanted > 1:
+        if near > 0 and (wanted - enough <= near or high - low < high * 2.0**-11):
+            break
+        middle = low + (high - low) / 2.0 if tries >= _TRIES else max(low, min(middle, high - high * 2.0**-52))
+        if middle >= high:  # neighbours among the floats
+            break
+        batches, costliest, more, filled = try_budget(
+            lengths, boundaries, prices, middle, most, multiple, falling, wanted, ends
+        )
+        if batches > wanted:
+            low = more
+        else:
+            enough, high = batches, costliest
+            _copy(ends, kept)
+        middle *= filled / wanted
+        tries += 1
+    _copy(kept, ends)
+    return split_widest(ends, enough), high

@@ -17,7 +17,7 @@ from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced, InTurn, Mixed, RandomSteps
 from lengthwise.choices.multiples import round_up
-from lengthwise.choices.order import AlternatedSort, Bucketed, SemiSorted, Shuffled, Sorted, Windowed
+from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, SemiSorted, Shuffled, Sorted, Windowed
 from lengthwise.choices.world import World
 
 SizedCut = FixedSize | Budget | DynamicSize
@@ -44,7 +44,7 @@ def ours(cut: SizedCut, world: World, *, least: float, most: float) -> list[Cont
     """What this package offers between the paddings of sorted and of random batches."""
     contenders = []
     if world.slots > 1:
-        steps = Batching(cut=cut, order=Shuffled(), deal=RandomSteps())
+        steps = Batching(cut=cut, deal=RandomSteps())
         contenders.append(
             Contender("random-steps", steps, "Trainer's batch_rebalance" if isinstance(cut, FixedSize) else "")
         )
@@ -65,7 +65,7 @@ def ours(cut: SizedCut, world: World, *, least: float, most: float) -> list[Cont
 
 def between(cut: Cut, padding: float) -> Contender:
     """Max-entropy at a padding."""
-    return Contender(f"max-entropy:{padding:g}", Batching(cut=cut, padding=padding))
+    return Contender(f"max-entropy:{padding:g}", Batching(cut=cut, order=MaxEntropy(padding=padding)))
 
 
 def of_papers(cut: SizedCut, sizes: NDArray[np.int64], *, dims: int) -> list[Contender]:

@@ -29,7 +29,7 @@ from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut, FixedSize
-from lengthwise.choices.order import Sorted
+from lengthwise.choices.order import Sorted, finds_noise
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.pooled import epochs_to_pool, measure_pooled
 from lengthwise.planning.make import NoStepError, make_plan
@@ -178,7 +178,7 @@ def _spend_rest(rows: list[AdviceRow], question: Question) -> list[Contender]:
     found = []
     for cut in dict.fromkeys(row.batching.cut for row in rows):
         own = [row for row in rows if row.batching == Batching(cut=cut, order=row.batching.order)]
-        known = [(row.price, row.batching.padding) for row in own if row.batching.padding is not None]
+        known = [(row.price, row.batching.order.padding or 0.0) for row in own if finds_noise(row.batching.order)]
         # Sorted batches pad least.
         known += [(row.price, row.measures.padding_share) for row in own if row.batching.order == Sorted()]
         steps = sorted(known)

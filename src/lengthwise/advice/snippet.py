@@ -44,10 +44,8 @@ def write_batching(batching: Batching) -> str:
     >>> write_batching(Batching(budget=20_000, padding=0.05))
     'lw.Batching(budget=20_000, padding=0.05)'
     """
-    given = arguments_of(batching)
-    if batching.order == Batching(cut=batching.cut).order:
-        given = {name: value for name, value in given.items() if name not in ("order", "padding")}
-    return f"lw.Batching({', '.join(f'{name}={write_choice(value)}' for name, value in given.items())})"
+    given = arguments_of(batching).items()
+    return f"lw.Batching({', '.join(f'{name}={write_choice(value)}' for name, value in given)})"
 
 
 def write_choice(value: Any) -> str:

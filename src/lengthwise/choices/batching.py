@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import numbers
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratifi
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, finds_noise
 from lengthwise.choices.rows import Rows, row_capacity
 
-DEFAULT_ORDER = MaxEntropy(padding=0.1)  # told by `is`: a user who gives an equal one has asked for that padding
+DEFAULT_PADDING = 0.1
 _DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 
 
@@ -28,20 +29,24 @@ _DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 class Batching:
     """How batches are made: an order of the sequences, a cut into batches, a deal to steps and ranks, an arrangement.
 
-    If you do not want to choose, take `Batching(budget=20_000)`: batches of at most 20,000 padded frames, as random as
-    10 % padding allows, in steps of all lengths. It is `Budget(20_000)` with `MaxEntropy(padding=0.1)`,
-    `RandomSteps()` and `ShuffledSteps()`.
+    If you do not want to choose, take `Batching(budget=20_000)`: batches of at most 20,000 padded frames. The lengths
+    and the ranks then decide about order and deal:
 
-    All choices are attributes. `budget` and `padding` are read from the cut and the order. Two batchings of the same
-    choices are equal, however they were written. `dataclasses.replace(batching, budget=10_000)` changes that alone.
+    - Steps of several batches are random steps, `Shuffled()` and `RandomSteps()`, if these pad at most 10 %.
+    - Otherwise batches pad 10 %, `MaxEntropy(padding=0.1)`, and are dealt to steps by `Stratified()`.
+
+    `plan.batching` names what was decided. With `padding=0.05` it is decided by 5 %.
+
+    All choices are attributes. Two batchings of the same choices are equal, however they were written.
+    `dataclasses.replace(batching, budget=10_000)` changes that alone.
 
     Args:
         cut: Which sequences of the order share a batch; or give `budget`.
-        order: In which order sequences are cut; by default `MaxEntropy(padding=0.1)`, or `Shuffled()` beside a cut that
-            packs rows. If the lengths do not allow the padding, a padding that you gave warns; the default does not.
-        deal: Which batches share a step, and which rank takes which. By default `RandomSteps()` for a budget with
-            `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`: it makes steps of all lengths. `Stratified()` if that
-            budget has another `by`. Otherwise `Balanced()`.
+        order: In which order sequences are cut. By default as above under a hard budget. Else `Shuffled()` beside
+            `RandomSteps` and beside a cut that packs rows, and `MaxEntropy(padding=0.1)` beside all others.
+        deal: Which batches share a step, and which rank takes which. By default as above under a hard budget. Else
+            `Stratified()` for batches of a hard budget by `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`, and
+            `Balanced()` for all others.
         arrange: In which order the steps are taken; by default `ShuffledSteps()`.
         cost: What a batch costs; by default count x longest. Checkpoints name a cost of your own: a function by module
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
@@ -49,33 +54,45 @@ class Batching:
         chunks: Cut sequences into pieces first.
         budget: The most padded frames of a batch: 16 sequences have about 16 times their mean length. Short for
             `cut=Budget(budget)`; beside a `Budget`, the budget in place of its own.
-        padding: Short for `order=MaxEntropy(padding=padding)`; beside a `MaxEntropy`, the padding in place of its own.
+        padding: The share of the computed frames that may be padding. Beside another deal it is short for
+            `order=MaxEntropy(padding=padding)`; beside a `MaxEntropy`, the padding in place of its own. If the lengths
+            do not allow it, a warning says so, once; of the default nothing is said.
+
+    Attributes:
+        order: None where the lengths and the ranks decide.
+        deal: None where they do.
+        padding: As given, where they decide; else None.
 
     Raises:
-        ValueError: Neither `cut` nor `budget`; `budget` beside another cut, or `padding` beside another order.
+        ValueError: Neither `cut` nor `budget`; `budget` beside another cut, `padding` beside another order or beside
+            `RandomSteps`, which pad what they pad.
         TypeError: A deal given as the order, a class instead of a choice, or no choice at all.
 
+    >>> import lengthwise as lw
     >>> batching = Batching(budget=20_000)
     >>> batching
-    Batching(budget=20000.0, padding=0.1)
-    >>> batching.order
-    MaxEntropy(padding=0.1, scale=None, mixing=None)
+    Batching(budget=20000.0)
     >>> replace(batching, budget=10_000).cut.budget
     10000.0
+    >>> plan = lw.make_plan(lw.example_lengths("long-tailed"), batching, world_size=8)
+    >>> Batching.from_json(plan.batching)
+    Batching(budget=20000.0, order=Shuffled(), deal=RandomSteps(tail='split', even=True))
     """
 
     cut: Cut
-    order: Order
-    deal: Deal
+    # An Order and a Deal, or None. Planning reads them in a hundred places, all behind `resolve`, which leaves no None.
+    order: Any
+    deal: Any
     arrange: Arrangement
     cost: Cost
     chunks: Chunks | None
+    padding: float | None
 
     def __init__(
         self,
         *,
         cut: Cut | None = None,
-        order: Order = DEFAULT_ORDER,
+        order: Order | None = None,
         deal: Deal | None = None,
         arrange: Arrangement = _DEFAULTS["arrange"],
         cost: Cost = _DEFAULTS["cost"],
@@ -84,12 +101,22 @@ class Batching:
         padding: float | None = None,
     ) -> None:
         cut = _choose_cut(cut, budget)
-        order = _choose_order(order, padding, packed=row_capacity(cut) is not None)
-        deal = default_deal(cut, order, cost) if deal is None else deal
-        checks.keep(self, cut=cut, order=order, deal=deal, arrange=arrange, cost=cost, chunks=chunks)
-        for name in _CHOICES:
-            check_choice(name, getattr(self, name))
-        checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
+        given = {"cut": cut, "order": order, "deal": deal, "arrange": arrange, "cost": cost, "chunks": chunks}
+        for name, choice in given.items():
+            if choice is not None or name not in ("order", "deal"):
+                check_choice(name, choice)
+        if deal is not None:
+            checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
+        if row_capacity(cut) is not None:
+            order = _choose_order_of_rows(order, padding)
+        elif order is not None or deal is not None or not (_is_hard(cut) and is_priced(cost)):
+            order, padding = _choose_order(order, deal, padding), None
+        elif padding is not None:
+            padding = MaxEntropy(padding=padding).padding  # checked
+        if order is not None:
+            deal = deal or _choose_deal(cut, order)
+            given |= {"order": order, "deal": deal}
+        checks.keep(self, **given, padding=padding)
         if isinstance(deal, RandomSteps):
             deal.check_cut(self.cut)
             if not isinstance(self.cut, Rows):
@@ -102,23 +129,20 @@ class Batching:
         return self.cut.budget if isinstance(self.cut, Budget) else None
 
     @property
-    def padding(self) -> float | None:
-        """The share of padding that the order is to spend, 0..1; None where it is no `MaxEntropy` of a padding."""
-        return self.order.padding if isinstance(self.order, MaxEntropy) else None
+    def takes_random_steps(self) -> bool:
+        """Whether sequences go to steps before they go to batches: the other way to make steps than by a deal."""
+        return isinstance(self.deal, RandomSteps)
 
     def __repr__(self) -> str:
         """A call that makes this batching."""
         return f"Batching({', '.join(f'{name}={value!r}' for name, value in arguments_of(self).items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A default order is left out, so that it is the default again where a copy is made.
-        choices = {field.name: getattr(self, field.name) for field in fields(self)}
-        given = {name: choice for name, choice in choices.items() if choice is not DEFAULT_ORDER}
-        return partial(type(self), **given), ()
+        return partial(type(self), **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
     def to_json(self) -> str:
         """The choices as JSON, which `from_json` reads."""
-        return json.dumps({field.name: _describe(getattr(self, field.name)) for field in fields(self)})
+        return json.dumps({name: _describe(getattr(self, name)) for name in _CHOICES} | {"padding": self.padding})
 
     @classmethod
     def from_json(cls, text: str) -> Batching:
@@ -130,23 +154,29 @@ class Batching:
             raise checks.value_error("text", "JSON", text, remedy) from error
         if not isinstance(described, dict) or set(described) - {field.name for field in fields(cls)}:
             raise checks.value_error("text", "a batching as JSON", text, remedy)
-        return cls(**{name: _make(choice) for name, choice in described.items()})
+        made = {name: _make(choice) for name, choice in described.items() if name != "padding"}
+        return cls(**made, padding=described.get("padding"))
 
 
 def arguments_of(batching: Batching) -> dict[str, Any]:
-    """What makes the batching: its cut and order, or `budget` and `padding` where these say it all; what else it sets.
+    """The least that makes the batching: its cut or budget, and what differs from what then follows.
 
     >>> arguments_of(Batching(budget=500, order=Shuffled(), deal=Balanced()))
     {'budget': 500.0, 'order': Shuffled()}
     """
-    cut, order, budget, padding = batching.cut, batching.order, batching.budget, batching.padding
-    said_by_budget = budget is not None and cut == Budget(budget)
-    said_by_padding = padding is not None and order == MaxEntropy(padding=padding)
-    given = {"budget": budget} if said_by_budget else {"cut": cut}
-    given |= {"padding": padding} if said_by_padding else {"order": order}
-    defaults = {"deal": default_deal(cut, order, batching.cost), **_DEFAULTS}
-    others = {name: getattr(batching, name) for name in defaults}
-    return given | {name: choice for name, choice in others.items() if choice != defaults[name]}
+    cut, budget = batching.cut, batching.budget
+    given: dict[str, Any] = {"budget": budget} if budget is not None and cut == Budget(budget) else {"cut": cut}
+    others = {name: getattr(batching, name) for name in _DEFAULTS}
+    others = {name: choice for name, choice in others.items() if choice != _DEFAULTS[name]}
+    if batching.order is None:
+        return given | ({} if batching.padding is None else {"padding": batching.padding}) | others
+    order, deal = {"order": batching.order}, {"deal": batching.deal}
+    padding = {"padding": batching.order.padding} if finds_noise(batching.order) else {}
+    for chosen in ({}, padding, order, deal, padding | deal):
+        with suppress(ValueError):
+            if Batching(**given, **chosen, **others) == batching:
+                return given | chosen | others
+    return given | order | deal | others
 
 
 def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
@@ -159,15 +189,32 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
     return cut
 
 
-def default_deal(cut: object, order: object, cost: Cost) -> Deal:
-    """By docs/results.md: random steps, or strata, wherever batches cost about the same and pad as asked."""
-    by_budget = isinstance(cut, Budget) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
-    if not (by_budget and finds_noise(order)):
-        return Balanced()
-    return RandomSteps() if is_priced(cost) else Stratified()
+def _is_hard(cut: object) -> bool:
+    return type(cut) is Budget or (type(cut) is DynamicSize and cut.rule == "hard")
 
 
-def _check_chain(order: Order) -> None:
+def _choose_deal(cut: object, order: Order) -> Deal:
+    """By docs/results.md: strata wherever batches cost about the same and pad as asked."""
+    return Stratified() if _is_hard(cut) and finds_noise(order) else Balanced()
+
+
+def _choose_order(order: Order | None, deal: Deal | None, padding: float | None) -> Order:
+    if isinstance(deal, RandomSteps):
+        if padding is not None or finds_noise(order):
+            asked = order if padding is None else padding
+            remedy = "Leave out the one or the other: a budget alone takes random steps where they pad little enough."
+            raise checks.value_error("padding", "left out beside RandomSteps, which pad what they pad", asked, remedy)
+        return Shuffled() if order is None else order
+    if order is None:
+        return MaxEntropy(padding=DEFAULT_PADDING if padding is None else padding)
+    if padding is None:
+        return order
+    if type(order) is MaxEntropy:
+        return replace(order, padding=padding)
+    raise checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
+
+
+def _check_chain(order: Order | None) -> None:
     """Refuses padding to edges of several lengths where batches mix buckets, unless each bucket holds the one before.
 
     A batch of the buckets (9, 4) and (5, 9) would be padded to (9, 9), which is no bucket.
@@ -180,21 +227,9 @@ def _check_chain(order: Order) -> None:
         raise checks.value_error("edges", rule, order.edges, "Widen them, or take another deal, such as Balanced().")
 
 
-def _choose_order(order: Order, padding: float | None, *, packed: bool) -> Order:
-    if packed:
-        return _choose_order_of_rows(order, padding)
-    if padding is None:
-        return order
-    if order is DEFAULT_ORDER:  # given alone, a padding makes the order; beside a MaxEntropy, it replaces its own
-        return MaxEntropy(padding=padding)
-    if type(order) is MaxEntropy:
-        return replace(order, padding=padding)
-    raise checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
-
-
-def _choose_order_of_rows(order: Order, padding: float | None) -> Order:
+def _choose_order_of_rows(order: Order | None, padding: float | None) -> Order:
     """Rows are random by default: what is left of a row is padding, whatever the lengths beside each other are."""
-    if padding is None and order is DEFAULT_ORDER:
+    if padding is None and order is None:
         return Shuffled()
     if padding is not None or getattr(order, "padding", None) is not None:
         given = order if padding is None else padding
@@ -206,7 +241,7 @@ def _choose_order_of_rows(order: Order, padding: float | None) -> Order:
     if getattr(order, "pad_to_edge", False):
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, order, "Take Shuffled().")
-    return order
+    return order or Shuffled()
 
 
 # The methods that each choice must have, and an example for the error.

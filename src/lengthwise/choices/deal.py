@@ -178,15 +178,8 @@ class RandomSteps(_Whole):
     they pad little. The more batches a step has, the less they pad. Each costs about the same, so that no rank waits
     long.
 
-    Which steps there are depends on the order:
-
-    - With `Shuffled`, steps are random samples, whatever they pad.
-    - With `MaxEntropy(padding=0.1)`, too, if that pads no more than 10 %. If it would pad more, as with few batches a
-      step, the order makes batches of 10 % padding, and they are dealt as `Stratified` deals.
-    - With `MaxEntropy(mixing=0.5)`, batches are always dealt as `Stratified` deals: the mixing is that of batches, and
-      sorted batches would have none.
-    - Batches of a `FixedSize` differ in cost, and several ranks would wait long in strata. In both cases they are dealt
-      as `Balanced(waiting=0.05)` deals, and one warning says so.
+    The order is `Shuffled`, unless another is given: steps are then cut from that. `MaxEntropy` of a padding or a
+    mixing is refused, which asks for batches that are not sorted within their step.
 
     Steps are cut by `Padded` or `Quadratic`. A cost of your own is refused: with it the default deal is `Stratified`.
 
@@ -211,7 +204,7 @@ class RandomSteps(_Whole):
 
     def check_cut(self, cut: Cut) -> None:
         """Refuses a cut by which no step can be formed: one of the user's, or one that overshoots its capacity."""
-        known = isinstance(cut, FixedSize | Budget | Rows) or (isinstance(cut, DynamicSize) and cut.rule == "hard")
+        known = type(cut) in (FixedSize, Budget, Rows) or (type(cut) is DynamicSize and cut.rule == "hard")
         if not known:
             rule = 'a FixedSize, a Budget, a Rows, or a DynamicSize of rule "hard" beside RandomSteps'
             raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
@@ -241,7 +234,7 @@ class Portions:
         return "split"
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
-        shuffled = key.at("portions").permutation(count)
+        shuffled = key.permutation(count)
         # Sorted, because all that is drawn here is who has which sequence: the order draws by a key of its own.
         return [np.sort(portion) for portion in np.array_split(shuffled, world.world_size)]
 

@@ -92,10 +92,8 @@ def _print_next(arguments: argparse.Namespace, cut: lw.Cut) -> None:
     words = [*source.write_words(arguments), *cuts.write_words(arguments)]
     show.say(f"\nNext, see {'which packing fills more' if packed else 'which batches waste less'}:\n")
     show.program(f"    lengthwise {'compare' if packed else 'advise'} {shlex.join(words)}")
-    show.say(f"\nIn Python, {'in random order' if packed else 'as random as 10 % padding allows'}:\n")
+    show.say(f"\nIn Python, {'in random order' if packed else 'by a budget of padded frames alone'}:\n")
     batching = write_batching(lw.Batching(cut=cut))
-    if not packed:  # the default, written out: it is the number to change
-        batching = f"{batching.removesuffix(')')}, padding={lw.Batching(cut=cut).padding})"
     plan = f"plan = lw.make_plan(lengths, {batching})\nprint(lw.measure(plan, lengths))"
     show.program(textwrap.indent(f"import lengthwise as lw\n{source.write_code(arguments)}\n{plan}", "    "))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,10 +120,15 @@ def _batching(arguments: argparse.Namespace) -> lw.Batching:
 
 def _deal(arguments: argparse.Namespace, named: Any) -> Any:
     """The deal that was asked for, or that of the strategy, which may set the tail too."""
-    tail = arguments.tail or named.tail
+    if named is None and arguments.deal is None:  # the lengths and the ranks decide
+        if arguments.tail is not None:
+            rule, remedy = "given with --deal or --strategy", "Add --deal random-steps, for example."
+            raise value_error("tail", rule, arguments.tail, remedy)
+        return None
+    tail = arguments.tail or getattr(named, "tail", "split")
     if arguments.deal is None:
         # The strategy's own deal, mxnet's with drop=true say, and only another tail.
-        return replace(named, tail=tail)
+        return replace(cast(Any, named), tail=tail)
     if getattr(named, "waiting", None) is not None:
         rule = "left out beside a strategy with waiting"
         raise value_error("deal", rule, arguments.deal, "Leave out one of the two.")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lengthwise import checks
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
-from lengthwise.choices.batching import DEFAULT_ORDER, Batching
+from lengthwise.choices.batching import DEFAULT_PADDING, Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced, Deal, RandomSteps
@@ -73,7 +73,9 @@ PACKINGS = {
     "best-fit": Strategy("", Shuffled, "", "longest first, each into the fullest row with room; as TRL packs"),
 }
 
-DEFAULT_STRATEGY = f"max-entropy:{DEFAULT_ORDER.padding:g}"  # the order of a Batching that is given none
+DEFAULT_STRATEGY = (
+    f"max-entropy:{DEFAULT_PADDING:g}"  # the order of a Batching that is given none, where steps are not random
+)
 
 ARRANGEMENTS: dict[str, Arrangement] = {
     "shuffled": ShuffledSteps(),

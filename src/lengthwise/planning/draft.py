@@ -15,24 +15,28 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of, sum_rows
 from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import Cut, OversizeError
-from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order, Ordered
-from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity
+from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity, row_offsets
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.custom import check_cuts, check_ordered, check_rows, is_custom
-from lengthwise.planning.row_steps import form_row_steps
-from lengthwise.planning.steps import bounds_of, form_steps
+from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, limits_of, split_largest
+from lengthwise.planning.random_rows import form_row_steps
+from lengthwise.planning.random_steps import form_steps
 from lengthwise.planning.times import copies_of
 
 
 class Draft(NamedTuple):
-    """Members in order, cut; `needed` [k, dims] is what each must be padded to, `boundaries` the borders of buckets."""
+    """Members in order, cut; `needed` [k, dims] is what each must be padded to, `boundaries` the borders of buckets.
+
+    `limits` are those of a batch; None where the cut alone says which batches there are.
+    """
 
     members: NDArray[np.int64]
     offsets: NDArray[np.int64]
     boundaries: NDArray[np.int64]
     needed: NDArray[np.int64]
+    limits: Limits | None = None
 
 
 class _Line(NamedTuple):
@@ -52,11 +56,13 @@ def draft(
     *,
     slots: int,
     bands: tuple[int, ...],
-) -> Draft:
-    """The sequences `members`, or all, ordered and cut.
+    steps: int | None = None,
+) -> Draft | None:
+    """The sequences `members`, or all, ordered and cut; None if the deal takes whole steps, and not so many do.
 
     Args:
         slots: Batches of a step, where the deal takes whole steps.
+        steps: How many steps there are to be, where the deal takes whole steps; None for as many as sequences fill.
         bands: By how many bands sequences of several lengths are sorted: by the order, or, where the deal takes whole
             steps, inside of each step. None for by their sum.
     """
@@ -68,7 +74,7 @@ def draft(
     # An edge may be longer than any sequence.
     longest = np.maximum(longest_of(items), longest_of(line.needed))
     try:
-        (sequences, needed, boundaries), offsets = _cut(line, batching, longest=longest, slots=slots, bands=bands)
+        cut = _cut(line, batching, longest=longest, slots=slots, bands=bands, steps=steps)
     except OversizeError as error:
         # The cut knows positions in the order alone. The user knows the numbers of the data set.
         position = line.sequences[error.position]
@@ -77,7 +83,28 @@ def draft(
         mean = mean_cost(items, batching.cost)
         doubt: dict[str, Any] = {"mean_cost": mean} if mean > error.budget else {}
         raise type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt) from None
-    return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed)
+    if cut is None:
+        return None
+    (sequences, needed, boundaries), offsets = cut
+    limits = limits_of(batching.cut, batching.cost, longest)
+    return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed, limits)
+
+
+def cut_again(draft: Draft, batching: Batching, batches: int) -> Draft:
+    """The draft with exactly so many batches, at least as many as it has; or as many as it has sequences."""
+    cut, offsets, limits = batching.cut, draft.offsets, draft.limits
+    if not len(draft.members) or batches < 1:
+        return draft
+    if type(cut) is Rows:
+        # Rows go to batches in equal numbers; a batch of members in order fills no more rows than it was given.
+        rows = row_offsets(one_of_each(draft.needed), offsets, cut.capacity, cut.max_in_row)
+        rows = split_largest(rows, batches)
+        offsets = rows[cut_by_count(len(rows) - 1, np.searchsorted(rows, draft.boundaries), batches)]
+    elif limits is not None:
+        offsets = cut_into(draft.needed, draft.boundaries, batches, limits)
+    else:
+        offsets = split_largest(offsets, batches)
+    return draft._replace(offsets=offsets)
 
 
 def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: tuple[int, ...]) -> _Line:
@@ -88,7 +115,7 @@ def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
     needed = round_up(_pad_to_edges(items, ordered, batching), length_multiple(batching.cut))
-    if isinstance(batching.deal, RandomSteps) and len(boundaries):
+    if batching.takes_random_steps and len(boundaries):
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
         sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
@@ -98,7 +125,7 @@ def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key
 def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: tuple[int, ...]) -> Ordered:
     """What the order gives; checked, where it is the user's own."""
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
-    in_bands = bands and not isinstance(batching.deal, RandomSteps)
+    in_bands = bands and not batching.takes_random_steps
     sizes: Any = line_up(items, bands) if in_bands else _whole_sizes(items, batching, order)
     ordered = order(sizes, key)
     return check_ordered(ordered, *items.shape) if is_custom(batching.order) else ordered
@@ -117,17 +144,24 @@ def _pad_to_edges(items: NDArray[np.int64], ordered: Ordered, batching: Batching
 
 
 def _cut(
-    line: _Line, batching: Batching, *, longest: NDArray[np.int64], slots: int, bands: tuple[int, ...]
-) -> tuple[_Line, NDArray[np.int64]]:
+    line: _Line,
+    batching: Batching,
+    *,
+    longest: NDArray[np.int64],
+    slots: int,
+    bands: tuple[int, ...],
+    steps: int | None,
+) -> tuple[_Line, NDArray[np.int64]] | None:
     """What the cut keeps of the line, batch after batch, and the offsets of the batches."""
     cut, cost, deal = batching.cut, batching.cost, batching.deal
     sequences, needed, boundaries = line
-    if isinstance(deal, RandomSteps) and not isinstance(cut, Rows):
-        bounds = bounds_of(cut, cost, longest, slots)
-        sequences, needed, offsets = form_steps(sequences, needed, cut, deal, bounds, bands=bands)
-        return _Line(sequences, needed, boundaries), offsets
-    if isinstance(deal, RandomSteps) and isinstance(cut, Rows):
-        cuts = form_row_steps(needed, cut, deal, slots, cost=cost)
+    if batching.takes_random_steps and (limits := limits_of(cut, cost, longest)) is not None:
+        formed = form_steps(sequences, needed, cut, deal, limits, slots=slots, bands=bands, steps=steps)
+        return formed and (_Line(*formed[:2], boundaries), formed[2])
+    if batching.takes_random_steps and isinstance(cut, Rows):
+        cuts = form_row_steps(needed, cut, deal, slots, cost=cost, steps=steps)
+        if cuts is None:
+            return None
     else:
         cuts = cut(needed, boundaries, cost=cost, longest=longest)
     kept, offsets = check_cuts(cuts, len(needed), boundaries) if is_custom(cut) else cuts

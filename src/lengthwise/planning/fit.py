@@ -1,6 +1,6 @@
-"""Fit: what depends on all sequences is settled once for a plan, and remembered for the next epoch.
+"""Fit: what depends on all sequences is decided once for a plan, and remembered for the next epoch.
 
-`settle` says whether a batching of `RandomSteps` takes random steps, or deals batches of the order.
+`resolve` decides about order and deal where the batching leaves them to the lengths and the ranks.
 `choose_bands` says how sequences of several lengths are put in line.
 `fit_order` fits edges, and the noise of `MaxEntropy`, which `noise` then corrects by trials.
 """
@@ -8,17 +8,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.choices.bands import count_bands
-from lengthwise.choices.batching import Batching
-from lengthwise.choices.cut import Cut, FixedSize, OversizeError
-from lengthwise.choices.deal import Balanced, Deal, RandomSteps, Stratified
+from lengthwise.choices.batching import DEFAULT_PADDING, Batching
+from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.deal import Balanced, RandomSteps, Stratified
 from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise
 from lengthwise.choices.world import World
@@ -30,60 +30,33 @@ from lengthwise.planning.recent import Recent, Same
 from lengthwise.planning.trial import Data, Trial, estimate_batches
 
 _MOST_TRIED = 200_000  # sequences of a trial: they fill all the bins of mixing
-_MAY_WAIT = 0.05  # of the time of ranks, where batches of different costs share a step that was to be random
 
 _Found = TypeVar("_Found")
 _remembered: Recent[Any] = Recent(most=16)
 
 
-class Settled(NamedTuple):
-    """The batching by which steps are made, and what random steps pad, 0..1, where they are refused for it."""
-
-    batching: Batching
-    steps_pad: float | None = None
-
-
-def settle(data: Data, batching: Batching, world: World) -> Settled:
-    """The batching by which steps are made for these ranks, where `RandomSteps` goes with a padding.
-
-    `MaxEntropy(padding=0.1)` with `RandomSteps` asks for steps as random as 10 % padding allows. Where random steps pad
-    no more, they are taken, and the order is `Shuffled`. Elsewhere the order makes batches of that padding, and
-    another deal makes the steps.
-    """
-    order, deal = batching.order, batching.deal
-    if not finds_noise(order) or not isinstance(deal, RandomSteps):
-        return Settled(batching)
-    of_batches = replace(batching, deal=_deal_batches(batching.cut, deal, world))
-    if order.padding is None:  # a mixing is asked of batches, and those of random steps are sorted
-        return Settled(of_batches)
+def resolve(batching: Batching, data: Data, world: World) -> Batching:
+    """Makes the choices that the batching leaves to the lengths and the ranks, by the rule that `Batching` states."""
+    if batching.order is not None:
+        return batching
+    asked = DEFAULT_PADDING if batching.padding is None else batching.padding
+    in_steps = replace(batching, padding=None, order=Shuffled(), deal=RandomSteps())
+    of_batches = replace(batching, padding=None, order=MaxEntropy(padding=asked), deal=Stratified())
     kinds, slots = sort_out(data.items, of_batches), world.slots
     # A step of one batch is that batch: as a random sample it would pad as random batches do.
     if slots == 1 or not kinds.fitted.any():
-        return Settled(of_batches)
-    in_steps, asked = replace(batching, order=Shuffled()), order.padding
+        return of_batches
 
     def measure_steps() -> float:
         bands = choose_bands(data, kinds, in_steps, portions=1, slots=slots)
         trial = Trial(data.select(kinds.fitted), in_steps, portions=1, slots=slots, bands=bands)
-        return trial.padding_of(in_steps.order, against=asked)
+        return trial.padding_of(Shuffled(), against=asked)
 
     try:
-        padding = _remember(measure_steps, "steps", data.name, batching, (1, slots))
+        padding = remember(measure_steps, "steps", data.name, batching, (1, slots))
     except OversizeError:  # the plan itself will say which sequence it is
-        return Settled(of_batches)
-    return Settled(in_steps) if padding <= asked else Settled(of_batches, padding)
-
-
-def _deal_batches(cut: Cut, deal: RandomSteps, world: World) -> Deal:
-    """The deal of batches of the order, where the steps are not random.
-
-    Batches under a budget cost about the same, so that any of them may share a step. Those of a fixed size differ: on 8
-    ranks strata waited 60 % of the time on long-tailed lengths and 31 % on speech. There steps are as mixed as 5 %
-    waiting allows. One rank waits for nobody.
-    """
-    if isinstance(cut, FixedSize) and world.world_size > 1:
-        return Balanced(waiting=_MAY_WAIT, tail=deal.tail)
-    return Stratified(tail=deal.tail)
+        return of_batches
+    return in_steps if padding <= asked else of_batches
 
 
 def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> tuple[int, ...]:
@@ -91,7 +64,7 @@ def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int,
 
     For the orders that sort by length, and for what is sorted inside of a step.
     """
-    in_steps, order = isinstance(batching.deal, RandomSteps), batching.order
+    in_steps, order = batching.takes_random_steps, batching.order
     # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
     sorts = in_steps or type(order) is Sorted or finds_noise(order)
     # The edges of a step are a chain, which one sum puts in line.
@@ -117,21 +90,20 @@ def fit_order(
     """
     if not (finds_noise(batching.order) or hasattr(batching.order, "fit")) or not kinds.ordered.any():
         return Fit(batching.order)
-
     if type(batching.deal) is Balanced:  # what may be waited for moves batches to other steps, and changes none
         batching = replace(batching, deal=Balanced(tail=batching.deal.tail))
     fit = partial(_fit_anew, data, kinds, batching, portions, bands, places)
-    return _remember(fit, "order", data.name, batching, (portions, places))
+    if is_custom(batching.order):  # it may find other things every time
+        return fit()
+    return remember(fit, "order", data.name, batching, (portions, places))
 
 
-def _remember(find: Callable[[], _Found], about: str, name: str, batching: Batching, world: tuple[int, int]) -> _Found:
+def remember(find: Callable[[], _Found], about: str, name: str, batching: Batching, world: tuple[int, int]) -> _Found:
     """What `find` returns, found once for the same lengths, of this `name`, choices, and `world`: (portions, batches).
 
-    A choice of the user's is the same where it is the same object. An order of the user's is fitted for every plan.
+    A choice of the user's is the same where it is the same object.
     """
-    if is_custom(batching.order):
-        return find()
-    chosen = [getattr(batching, field.name) for field in fields(batching)]
+    chosen = [batching.cut, batching.order, batching.deal, batching.arrange, batching.cost, batching.chunks]
     custom = tuple(Same(choice) for choice in chosen if choice is not None and is_custom(choice))
     return _remembered.get((about, batching.to_json(), custom, name, world), find)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,25 +14,25 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cut import OversizeError
-from lengthwise.choices.multiples import count_multiple, length_multiple, round_up
+from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.rows import max_in_row, row_capacity, row_offsets
 from lengthwise.choices.world import World, check_world
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.lengths.description import name_checked
 from lengthwise.planning.batches import Batches, select
 from lengthwise.planning.draft import Draft, price, take_items
-from lengthwise.planning.fit import settle
+from lengthwise.planning.drafts import count_steps, draft_portions, fill_steps
+from lengthwise.planning.fitted import Fitted, fit_epochs, fit_window, stand_for_epochs
 from lengthwise.planning.grid import deal_and_arrange, in_grid
-from lengthwise.planning.missed import tell_missed_waiting, tell_other_deal
-from lengthwise.planning.oversize import name_sequence
+from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request, tell_missed_waiting
+from lengthwise.planning.oversize import Kinds, name_sequence, sort_out
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.portions import draft_portions
 from lengthwise.planning.rest import read_runs, take_runs
-from lengthwise.planning.shared_fit import Fitted, stand_for_epochs
 from lengthwise.planning.tail import complete_steps
 from lengthwise.planning.times import Draw, copies_of, draw_times, read_times
 from lengthwise.planning.trial import Data
 
+_DRAWS = 64  # of an epoch: one in nine draws has too many batches, or in the worst of cases every second
 REMEDY = "Choose tail='split', smaller batches, or a policy that drops less."
 
 
@@ -94,7 +95,7 @@ def make_plan(
     >>> [batch.tolist() for batch in make_plan([5, 9, 2, 4], batching, times=[1, 0, 2, 1]).batches()]
     [[2, 2], [3, 0]]
     """
-    which = {"seed": seed, "epoch": epoch, "world_size": world_size, "micro_batches": micro_batches}
+    which: dict[str, Any] = {"seed": seed, "epoch": epoch, "world_size": world_size, "micro_batches": micro_batches}
     return make_fitted(lengths, batching, None, **which, after=after, times=times)
 
 
@@ -109,10 +110,12 @@ def make_fitted(
     micro_batches: int,
     after: Sequence[Sequence[int]],
     times: ArrayLike | Draw | None = None,
+    alone: bool = False,
 ) -> Plan:
     """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks.
 
-    `times` may be drawn already, by the same seed: the draw serves all epochs.
+    `times` may be drawn already, by the same seed: the draw serves all epochs. A plan `alone` has as many steps as its
+    batches fill, whatever other epochs have.
     """
     check_batching(batching)
     world = check_world(world_size, micro_batches)
@@ -120,27 +123,21 @@ def make_fitted(
     key = Key(seed=seed, epoch=epoch)
     # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
     first = runs[0].world if runs else world
-    # Order and cut; then a tail fills the last step.
-    portions, made = _make_batches(lengths, batching, fitted, key, first, times)
-    settled, capacity = made.batching, row_capacity(made.batching.cut)
-    batches, numbers = complete_steps(
-        portions,
-        first.slots // len(portions),
-        tail=settled.deal.tail,
-        cost=settled.cost,
-        keys=[key.at("tail", lane=lane) for lane in range(len(portions))],
-        multiple=count_multiple(settled.cut),
-    )
+    # Order and cut, into as many batches as fill whole steps.
+    portions, made = _make_batches(lengths, batching, fitted, key, first, times, alone)
+    batching, capacity = made.batching, row_capacity(made.batching.cut)
+    keys = [key.at("tail", lane=lane) for lane in range(len(portions))]
+    batches, numbers = complete_steps(portions, first.slots // len(portions), made.steps, keys=keys)
     if made.items and not numbers.size:
         raise NoStepError.of(len(batches.costs), first)
     if not runs and capacity is None:  # nobody splits or packs these batches from here on
         batches = batches._replace(needed=batches.needed[:0].copy())
 
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
-    grid = deal_and_arrange(batches, numbers, first, settled, deal=key.at("deal"), arrange=key.at("arrange"))
+    grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
     if not runs:  # the rest of an epoch may wait a little longer by chance
         tell_missed_waiting(grid, batches.costs, batching, name=made.data_name)
-    batches, grid, taken = take_runs(batches, grid, runs, world, settled, key)
+    batches, grid, taken = take_runs(batches, grid, runs, world, batching, key)
 
     # Batches that no rank takes, for a tail that drops or a run that took them, leave.
     held = in_grid(batches, grid)
@@ -148,7 +145,7 @@ def make_fitted(
         batches, grid = select(batches, held), (np.cumsum(held) - 1)[grid]
     starts = None
     if capacity is not None:
-        starts = row_offsets(batches.needed[:, 0], batches.offsets, capacity, max_in_row(settled.cut))
+        starts = row_offsets(batches.needed[:, 0], batches.offsets, capacity, max_in_row(batching.cut))
     return Plan(
         sequences=batches.members,
         offsets=batches.offsets,
@@ -175,7 +172,8 @@ class _Made(NamedTuple):
     times       [n]          how often the epoch takes each sequence, or None
     name                     the fingerprint of the lengths
     data_name                the name of what the order is fitted to
-    batching                 the choices as they were settled for these lengths
+    batching                 all choices made
+    steps                    how many there are
     """
 
     spans: NDArray[np.int64] | None
@@ -185,6 +183,7 @@ class _Made(NamedTuple):
     data_name: str
     max_cost: float
     batching: Batching
+    steps: int
 
 
 def _make_batches(
@@ -194,6 +193,7 @@ def _make_batches(
     key: Key,
     world: World,
     times: ArrayLike | Draw | None,
+    alone: bool,
 ) -> tuple[list[Batches], _Made]:
     """Lengths ordered, cut, padded and priced: the batches of each portion."""
     array = view_lengths(lengths)
@@ -203,15 +203,19 @@ def _make_batches(
     check_countable(array if array.ndim == 2 else array[:, None])
     items, spans = take_items(array, batching, taken_times)
     check_countable(round_up(items, length_multiple(batching.cut)))
-
-    # The plan keeps the batching as it was given, for that is what a checkpoint compares.
     name = name_checked(array)
     data = Data(items, name) if drawn is None else stand_for_epochs(array, batching, drawn, name)
-    settled = settle(data, batching, world) if fitted is None else fitted.settled
-    tell_other_deal(batching, settled, world, name=data.name)
-    batching = settled.batching
     try:
-        drafts = draft_portions(items, batching, world, key, data=data, fitted=fitted)
+        if fitted is None:
+            items_of = None if alone else partial(_items_of, items, array, batching, drawn)
+            fitted = fit_epochs(data, batching, world, items_of, vary=drawn is not None)
+        else:  # what a sample of windows has settled is taken; the edges of buckets are each window's own
+            fitted = fit_window(fitted, data, world)
+        kinds = sort_out(items, fitted.batching)
+        tell_doubted_budget(kinds.over, items, batching, name=data.name)
+        tell_missed_request(fitted, items, kinds, batching, name=data.name, world=world)
+        batching = fitted.batching
+        drafts, steps = _draw_epoch(items, kinds, fitted, world, key)
     except OversizeError as error:
         # The draft knows the numbers of chunks and of copies; the user those of the data set.
         if spans is not None:
@@ -220,9 +224,37 @@ def _make_batches(
             raise name_sequence(error, copies_of(taken_times)) from None
         raise
     most = _max_cost(items, drafts, batching)
-    made = _Made(spans, taken_times, len(items), name, data.name, most, batching)
+    made = _Made(spans, taken_times, len(items), name, data.name, most, batching, steps)
     del array, items, data  # the drafts have what they need of these, and batches take the room
     return [price(draft, batching) for draft in drafts], made
+
+
+def _items_of(
+    items: NDArray[np.int64], array: NDArray[np.int64], batching: Batching, drawn: Draw | None, epoch: int
+) -> NDArray[np.int64]:
+    """The items of an epoch, where all have the same or each takes what is drawn for it."""
+    return items if drawn is None else take_items(array, batching, drawn.take(epoch))[0]
+
+
+def _draw_epoch(
+    items: NDArray[np.int64], kinds: Kinds, fitted: Fitted, world: World, key: Key
+) -> tuple[list[Draft], int]:
+    """The drafts of an epoch, drawn until they fit into the steps that every epoch has, and how many steps these are.
+
+    Copies of very different lengths may fit in no draw. Such an epoch has the steps that it needs, and a warning.
+    """
+    batching, portions, steps, draws = fitted.batching, None, fitted.steps, 0
+    while portions is None:
+        if draws == _DRAWS:
+            steps = None
+        options = {"bands": fitted.bands, "steps": steps, "draw": draws}
+        portions = draft_portions(items, kinds, batching, fitted.fit.order, world, key, **options)
+        draws += 1
+    needed = count_steps(portions, batching, world) if steps is None else steps
+    if steps != fitted.steps:
+        rule = f"{fitted.steps} as in the other epochs"
+        checks.warn(checks.sentence("steps", rule, needed, "Its copies are longer.", at=f"epoch {key.epoch}"))
+    return fill_steps(portions, items, batching, world, steps=needed), needed
 
 
 def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:

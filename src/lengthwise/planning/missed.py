@@ -10,15 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.batching import DEFAULT_ORDER, Batching
-from lengthwise.choices.cut import Budget, Cut, FixedSize
+from lengthwise._random import Key
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import Balanced
-from lengthwise.choices.order import Order, Shuffled, Sorted, finds_noise
+from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted, finds_noise
 from lengthwise.choices.waiting import waiting_of
 from lengthwise.choices.world import World
 from lengthwise.lengths import fingerprint
-from lengthwise.planning.draft import Draft, mean_cost, padding_of
-from lengthwise.planning.fit import Settled
+from lengthwise.planning.draft import mean_cost, padding_of
+from lengthwise.planning.drafts import draft_portions, fill_steps
+from lengthwise.planning.fitted import Fitted
+from lengthwise.planning.oversize import Kinds
 from lengthwise.planning.recent import Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
@@ -46,28 +49,22 @@ class FirstWarnings:
 
 
 def tell_missed_request(
-    achieved: float | None,
-    items: NDArray[np.int64],
-    batching: Batching,
-    draft_by: Callable[[Order], list[Draft]],
-    *,
-    name: str,
-    world: World,
+    fitted: Fitted, items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, name: str, world: World
 ) -> None:
     """Warns if plans miss the padding or the mixing that was asked for; once for the same batching, lengths and world.
 
-    The default order does not warn: nobody asked for its padding.
-
     Args:
-        achieved: What trials by the fitted order pad, or mix, on average; None if there were none.
+        fitted: What trials by the fitted order pad, or mix, on average.
         items: What is planned.
-        batching: The choices.
-        draft_by: Drafts the same sequences by another order, to see what is possible.
+        kinds: Which of them stand alone, and which are left out.
+        batching: The choices as they were given.
         name: Of the lengths.
         world: What a step is shared out to: on other ranks, plans pad and mix otherwise.
     """
-    order = batching.order
-    if achieved is None or order is DEFAULT_ORDER or not finds_noise(order):
+    achieved = fitted.fit.achieved
+    # The default has no order and no padding: nobody asked for what it pads.
+    order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
+    if achieved is None or not finds_noise(order):
         return
     if order.padding is not None:
         what, asked = "padding", order.padding
@@ -75,11 +72,13 @@ def tell_missed_request(
         what, asked = "mixing", order.mixing or 0.0
     if abs(achieved - asked) <= _TOLERANCE or _was_told(what, name, batching, world):
         return
-    why = (
-        _say_why_mixing(asked, achieved)
-        if what == "mixing"
-        else _say_why_padding(asked, achieved, items, draft_by, batching.cut)
-    )
+
+    def padding_by(order: Order) -> float:
+        bands, made = fitted.bands, fitted.batching
+        portions = draft_portions(items, kinds, made, order, world, Key(), bands=bands) or []
+        return padding_of(fill_steps(portions, items, made, world), items, made.cut)
+
+    why = _say_why_mixing(asked, achieved) if what == "mixing" else _say_why_padding(asked, achieved, padding_by)
     if why:
         checks.warn(f"`{what}` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {achieved:.3f}. {why}")
 
@@ -90,11 +89,9 @@ def _say_why_mixing(asked: float, achieved: float) -> str:
     return f"Random batches mix {achieved:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
 
 
-def _say_why_padding(
-    asked: float, achieved: float, items: NDArray[np.int64], draft_by: Callable[[Order], list[Draft]], cut: Cut
-) -> str:
+def _say_why_padding(asked: float, achieved: float, padding_by: Callable[[Order], float]) -> str:
     """Returns the reason; nothing where all lengths are nearly equal, so that no order pads more."""
-    least, most = (padding_of(draft_by(end), items, cut) for end in (Sorted(), Shuffled()))
+    least, most = padding_by(Sorted()), padding_by(Shuffled())
     if asked > most and most <= _TOLERANCE:
         return ""
     if asked > most:
@@ -128,35 +125,6 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
         f"16 sequences of the mean length cost about {float(f'{16 * cost:.3g}'):,.16g}."
     )
     checks.warn(checks.sentence("budget", rule, batching.cut.budget, remedy))
-
-
-def tell_other_deal(batching: Batching, settled: Settled, world: World, *, name: str) -> None:
-    """Warns if random steps of a fixed size are not taken; once for the same batching, lengths and world.
-
-    Under a budget nothing is said: batches of the padding that was asked share the steps by strata, as documented.
-
-    Args:
-        batching: The choices, as they were given.
-        settled: What they became.
-        world: What a step is shared out to.
-        name: Of the lengths.
-    """
-    deal, order = settled.batching.deal, batching.order
-    if not isinstance(batching.cut, FixedSize) or deal == batching.deal or world.slots == 1 or not finds_noise(order):
-        return
-    if (settled.steps_pad is None and order.mixing is None) or _was_told("steps", name, batching, world):
-        return
-    if order.mixing is not None:
-        sentence = (
-            f"`mixing` must be left out beside RandomSteps, which sorts the steps inside, but is {order.mixing:g}."
-        )
-        remedy = "ask for a padding, or choose that deal"
-    else:
-        least = f"what random steps of {world.slots:,} batches pad, {settled.steps_pad:.3f}"
-        sentence = f"`padding` must be at least {least}, but is {order.padding:g}."
-        remedy = "take more ranks or micro-batches, ask for more padding, or cut by a budget"
-    shown = f"Balanced(waiting={deal.waiting:g})" if isinstance(deal, Balanced) else "Stratified()"
-    checks.warn(f"{sentence} So {shown} deals the batches of the order: {remedy}.")
 
 
 def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], batching: Batching, *, name: str) -> None:

@@ -14,7 +14,6 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import costs_alone
 from lengthwise.choices.cut import OversizeError
-from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
 from lengthwise.planning.draft import Draft
@@ -52,7 +51,7 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     else:
         needed = round_up(items, length_multiple(batching.cut))
         over = costs_alone(batching.cost, needed) > batching.cut.max_cost(batching.cost, longest_of(items))
-    if policy == "alone" and (padded_to_edge or isinstance(batching.deal, RandomSteps)):
+    if policy == "alone" and (padded_to_edge or batching.takes_random_steps):
         return Kinds(everything, nothing, ~over, int(over.sum()))
     return Kinds(~over, over if policy == "alone" else nothing, ~over, int(over.sum()))
 
@@ -80,11 +79,11 @@ def put_alone(ordered: Draft, alone: NDArray[np.int64], items: NDArray[np.int64]
     offsets = np.concatenate(
         [ordered.offsets[:place], at + np.arange(len(alone)), ordered.offsets[place:] + len(alone)]
     )
-    return Draft(
-        np.insert(ordered.members, at, rising),
-        offsets,
-        _boundaries_around(ordered.boundaries, int(at), len(alone), int(offsets[-1])),
-        np.insert(ordered.needed, at, round_up(items[rising], multiple), axis=0),
+    return ordered._replace(
+        members=np.insert(ordered.members, at, rising),
+        offsets=offsets,
+        boundaries=_boundaries_around(ordered.boundaries, int(at), len(alone), int(offsets[-1])),
+        needed=np.insert(ordered.needed, at, round_up(items[rising], multiple), axis=0),
     )
 
 

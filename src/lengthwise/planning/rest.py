@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import RandomSteps, Stratified, share_out
+from lengthwise.choices.deal import Stratified, share_out
 from lengthwise.choices.multiples import count_multiple
 from lengthwise.choices.world import World, check_world
 from lengthwise.planning.batches import Batches, select
 from lengthwise.planning.grid import deal_and_arrange, in_grid
-from lengthwise.planning.tail import complete_steps
+from lengthwise.planning.tail import complete_steps, count_wanted, split_batches
 
 _MAX_RUNS = 1_000  # within an epoch: each is planned, one after another
 
@@ -134,15 +134,11 @@ def _deal_again(
     batches: Batches, world: World, batching: Batching, keys: Sequence[Key]
 ) -> tuple[Batches, NDArray[np.int64]]:
     tail, deal, arrange = keys
-    batches, (numbers,) = complete_steps(
-        [batches],
-        world.slots,
-        tail=batching.deal.tail,
-        cost=batching.cost,
-        keys=[tail],
-        multiple=count_multiple(batching.cut),
-    )
-    if isinstance(batching.deal, RandomSteps):  # what is left of steps of another number makes steps of every length
+    how = batching.deal.tail
+    batches = split_batches(batches, world.slots, how, batching.cost, count_multiple(batching.cut))
+    steps = count_wanted([len(batches.costs)], world.slots, how) // world.slots
+    batches, (numbers,) = complete_steps([batches], world.slots, steps, keys=[tail])
+    if batching.takes_random_steps:  # what is left of steps of another number makes steps of every length
         batching = replace(batching, deal=Stratified(tail=batching.deal.tail))
         numbers = numbers[np.argsort(batches.lengths[numbers], kind="stable")]
     portions = len(batching.deal.portions(0, world, deal))

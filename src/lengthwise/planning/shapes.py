@@ -17,7 +17,7 @@ from lengthwise import checks
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.buckets import find_bucket, sort_rows
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
-from lengthwise.choices.deal import Balanced, RandomSteps
+from lengthwise.choices.deal import Balanced
 from lengthwise.choices.multiples import count_multiple, fill_up
 from lengthwise.choices.order import Bucketed
 from lengthwise.planning import make_plan
@@ -54,7 +54,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     if not (isinstance(batching.order, Bucketed) and batching.order.pad_to_edge):
         remedy = "Take order=lw.Bucketed(buckets=8, pad_to_edge=True)."
         raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
-    if isinstance(batching.deal, RandomSteps):
+    if batching.takes_random_steps:
         return _shapes_of_steps(lengths, batching)
     # Undivided: in portions, each rank has a part of every bucket, and no larger batches.
     plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))

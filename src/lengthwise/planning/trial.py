@@ -20,10 +20,9 @@ from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.order import Order, Sorted
 from lengthwise.planning.custom import check_batch_sizes
-from lengthwise.planning.draft import Draft, count_frames, draft, longest_in_batches, share_of_padding
+from lengthwise.planning.draft import Draft, count_frames, cut_again, draft, longest_in_batches, share_of_padding
 from lengthwise.planning.joint import mixing_of_batches
-from lengthwise.planning.level import level
-from lengthwise.planning.tail import count_wanted, split_largest
+from lengthwise.planning.tail import count_wanted
 
 _MANY = 400  # batches: of fewer, chance moves what they pad by a hundredth
 _ENOUGH = 1_600  # batches of all trials
@@ -155,19 +154,13 @@ class Trial:
         if self.drafted > 1:
             shuffled = key.at("portions").permutation(len(items))
             portions = [np.sort(portion) for portion in np.array_split(shuffled, self.drafted)]
-        drafts = [
-            draft(
-                items,
-                portion,
-                self.batching,
-                order,
-                key.at("trial", lane=lane),
-                slots=self.slots,
-                bands=self.bands,
-            )
-            for lane, portion in enumerate(portions)
-        ]
-        return fill_steps(drafts, self.batching, self.places, alone=self.alone) if self.places else drafts
+        lanes = (key.at("trial", lane=lane) for lane in range(len(portions)))
+        drawn = (
+            draft(items, portion, self.batching, order, lane, slots=self.slots, bands=self.bands)
+            for portion, lane in zip(portions, lanes, strict=True)
+        )
+        drafts = [each for each in drawn if each is not None]  # all: no number of steps is asked for
+        return _fill_steps(drafts, self.batching, self.places, alone=self.alone) if self.places else drafts
 
 
 def _standard_error(values: Sequence[float]) -> float:
@@ -177,7 +170,7 @@ def _standard_error(values: Sequence[float]) -> float:
     return math.sqrt(squares / (len(values) - 1) / len(values))
 
 
-def fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: int) -> list[Draft]:
+def _fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: int) -> list[Draft]:
     """The drafts with as many batches as fill whole steps, where the tail splits batches to fill them.
 
     Other tails leave batches out, or take some twice: those that are taken stay as they are.
@@ -191,10 +184,8 @@ def fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: i
     if batching.deal.tail != "split":
         return drafts
     beside = alone if len(drafts) == 1 else 0
-    if len(drafts) == 1:
-        drafts = [level(drafts[0], batching, places, beside=beside)]
     wanted = count_wanted([len(each.offsets) - 1 + beside for each in drafts], places, "split") - beside
-    return [each._replace(offsets=split_largest(each.offsets, wanted)) for each in drafts]
+    return [cut_again(each, batching, wanted) for each in drafts]
 
 
 def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:

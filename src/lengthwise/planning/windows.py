@@ -31,13 +31,13 @@ from lengthwise.lengths import as_lengths
 from lengthwise.lengths.mapped import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
 from lengthwise.planning.draft import take_items
+from lengthwise.planning.fitted import Fitted, fit_windows, has_fit
 from lengthwise.planning.make import NoStepError, make_fitted, make_plan
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.oversize import name_sequence
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.recent import Recent
 from lengthwise.planning.rest import EarlierRun, read_runs
-from lengthwise.planning.shared_fit import Fitted, fit_windows, has_fit
 from lengthwise.planning.step_counts import StepCounts
 
 _MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both
@@ -254,8 +254,7 @@ class Windows:
         arrange = arrange_of(self.batching.arrange, epoch)
         batching = replace(self.batching, arrange=arrange)
         if fitted is not None:
-            settled = fitted.settled._replace(batching=replace(fitted.settled.batching, arrange=arrange))
-            fitted = fitted._replace(settled=settled)
+            fitted = fitted._replace(batching=replace(fitted.batching, arrange=arrange))
         options: dict[str, Any] = key | self.world._asdict()
         try:
             with self._warnings.give(self.world):
@@ -280,8 +279,7 @@ class Windows:
             most = min(len(self), _FITTED_WINDOWS, max(1, _FITTED_LENGTHS // self.window))
             # Of epoch 0, whatever epoch is planned: any window can be planned alone, and is the same on every rank.
             windows = [self._items(self.numbers(0, number)) for number in range(most)]
-            portions = len(self.batching.deal.portions(len(windows[0]), world, Key()))
-            self._fits[world] = fit_windows(windows, self.batching, world, portions)
+            self._fits[world] = fit_windows(windows, self.batching, world)
         return self._fits[world]
 
     def _items(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -99,7 +99,9 @@ class Planner:
         """What checkpoints and ranks must share, of any plan that was made."""
         times = None if self.times is None else name_times(self.times)
         named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times}
-        return named | {"batching": json.loads(plan.batching)}
+        # As it was given: for other ranks, other choices may follow from it.
+        given = plan.batching if isinstance(plan, WindowEpoch) else self.batching.to_json()
+        return named | {"batching": json.loads(given)}
 
 
 _MORE = "Give larger ones, so that epochs are longer and fewer: twice as large for half as many epochs."
@@ -123,7 +125,7 @@ def check_taken(drawn: Draw, epoch: int) -> None:
 def _may_drop_all(batching: Batching) -> bool:
     """Whether the choices may leave an epoch without a step, though it has sequences."""
     cut, order = batching.cut, batching.order
-    drops = batching.deal.tail == "drop" or getattr(cut, "drop_incomplete", False)
+    drops = getattr(batching.deal, "tail", "split") == "drop" or getattr(cut, "drop_incomplete", False)
     return drops or "drop" in (getattr(cut, "oversize", ""), getattr(order, "longer", ""))
 
 
@@ -131,7 +133,9 @@ def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.f
     """Raises now what the epoch that first takes some sequence would raise days later, such as one over the budget."""
     if ((times == 0) | (times >= 1)).all():  # every epoch takes all of them, also the first
         return
-    order = Shuffled() if finds_noise(batching.order) else batching.order  # what is fitted refuses no sequence
+    order = batching.order
+    if order is None or finds_noise(order):  # what is fitted refuses no sequence
+        order = Shuffled()
     with warnings.catch_warnings():  # the epochs warn by themselves
         warnings.simplefilter("ignore")
-        make_plan(lengths, replace(batching, order=order), times=np.ceil(times))
+        make_plan(lengths, replace(batching, padding=None, order=order), times=np.ceil(times))

@@ -22,7 +22,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Portions
 from lengthwise.choices.world import World
 from lengthwise.lengths import fingerprint
-from lengthwise.planning.make import NoStepError, make_plan
+from lengthwise.planning.make import NoStepError, make_fitted
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.rest import EarlierRun
 from lengthwise.torch.position import DAMAGED
@@ -146,13 +146,14 @@ def check_taken(taken: int, plan: Plan) -> None:
 def _plan(
     window: Window, members: NDArray[np.int64], batching: Batching, world: World, *, seed: int, key: int
 ) -> Deliveries:
-    options: dict[str, Any] = {"seed": seed, "epoch": key, **world._asdict()}
+    # A window has as many steps as its batches fill.
+    options: dict[str, Any] = {"seed": seed, "epoch": key, **world._asdict(), "after": (), "alone": True}
     ranks = window.shards[members] % world.world_size
     try:
-        plan = make_plan(window.lengths[members], _with_owners(batching, ranks, world), **options)
+        plan = make_fitted(window.lengths[members], _with_owners(batching, ranks, world), None, **options)
     except NoStepError:  # what is left was dropped before, or is too little for a step
         members, ranks = members[:0], ranks[:0]
-        plan = make_plan(window.lengths[members], _with_owners(batching, ranks, world), **options)
+        plan = make_fitted(window.lengths[members], _with_owners(batching, ranks, world), None, **options)
     owners = ranks[plan.sequences[plan.offsets[:-1]]]
     return Deliveries(plan, members, owners, _scale(plan, owners, window.weights[members]))
 

@@ -20,18 +20,19 @@ from lengthwise.choices.cost import Cost, costs_of_rows
 from lengthwise.choices.cut import Cuts
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.rows import Rows, one_of_each, row_offsets
-from lengthwise.planning.steps import lend
-from lengthwise.planning.tail import split_largest
+from lengthwise.planning.cutter import cut_by_count, split_largest
 
 _NO_BOUNDARIES = np.empty(0, np.int64)
 
 
-def form_row_steps(needed: NDArray[np.int64], cut: Rows, deal: RandomSteps, slots: int, *, cost: Cost) -> Cuts:
+def form_row_steps(
+    needed: NDArray[np.int64], cut: Rows, deal: RandomSteps, slots: int, *, cost: Cost, steps: int | None = None
+) -> Cuts | None:
     """Packs sequences into rows, and shares out the rows of each step to its batches.
 
-    Only the last step may have fewer rows, and the one before, if it lends some. What a batch holds is laid so that its
-    sequences alone say where rows end. For that a row begins with its longest. If all sequences of a row fit into what
-    an earlier row of its batch has left, some of them join that row.
+    Steps have as many rows as each other, or one more. What a batch holds is laid so that its sequences alone say where
+    rows end. For that a row begins with its longest. If all sequences of a row fit into what an earlier row of its
+    batch has left, some of them join that row.
 
     Args:
         needed: [m, 1], in the order's order.
@@ -39,9 +40,11 @@ def form_row_steps(needed: NDArray[np.int64], cut: Rows, deal: RandomSteps, slot
         deal: What becomes of the last step.
         slots: Batches of a step.
         cost: What a batch costs.
+        steps: How many there are to be; None for as many as the rows fill.
 
     Returns:
-        Batches step by step, `slots` of them each, unless sequences are too few.
+        Batches step by step, `slots` of them each, unless sequences are too few. None if so many steps do not hold the
+        rows, or if they do not fill so many that a tail may drop the rest.
 
     Raises:
         OversizeError: A sequence is longer than a row.
@@ -51,11 +54,17 @@ def form_row_steps(needed: NDArray[np.int64], cut: Rows, deal: RandomSteps, slot
     kept = np.arange(len(needed)) if packed.kept is None else packed.kept
     lengths = needed[kept]
     starts = row_offsets(one_of_each(lengths), packed.offsets, cut.capacity, cut.max_in_row)
-    taken = np.diff(np.searchsorted(starts, packed.offsets))
+    rows, of_step = len(starts) - 1, slots * cut.rows
     if deal.tail == "drop":
-        taken = taken[taken == slots * cut.rows]
+        if rows // of_step < (steps or 0):
+            return None
+        taken = np.full(rows // of_step if steps is None else steps, of_step)
     else:
-        starts, taken = _fill_last(starts, taken, slots)
+        if steps is not None and rows > steps * of_step:
+            return None
+        wanted = -(-rows // of_step) if steps is None else steps
+        starts = split_largest(starts, slots * wanted)  # a row for each batch, where sequences are enough
+        taken = np.diff(cut_by_count(len(starts) - 1, _NO_BOUNDARIES, wanted))
     batch = _share(lengths, starts, taken, slots, cut, cost)
     # The rows batch by batch, those of a batch in the order in which they were filled.
     rows = np.argsort(batch, kind="stable")
@@ -63,27 +72,6 @@ def form_row_steps(needed: NDArray[np.int64], cut: Rows, deal: RandomSteps, slot
     _kernels.lay_rows(lengths[:, 0], starts, rows, places)
     sizes = np.bincount(batch, weights=np.diff(starts[: len(batch) + 1])).astype(np.int64)
     return Cuts(kept[places], np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
-
-
-def _fill_last(
-    starts: NDArray[np.int64], taken: NDArray[np.int64], slots: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Brings the last step to a row for each of its batches: the step before lends rows, or rows are halved.
-
-    Steps of [8, 2] rows, for 4 batches each, become [6, 4]. Of [4, 2] rows, two are halved: [4, 4].
-
-    Args:
-        starts: [rows + 1], where each row begins, and the end.
-        taken: [steps], how many rows each step takes.
-        slots: Batches of a step.
-    """
-    missing = slots * len(taken) - int(taken.sum())
-    if missing > 0:
-        last = int(taken[-2:].sum())  # the rows of the last two steps, of which some are halved
-        tail = split_largest(starts[-last - 1 :], last + missing)
-        starts = np.concatenate([starts[: -last - 1], tail])
-        taken = np.append(taken[:-1], taken[-1] + len(tail) - 1 - last)
-    return starts, lend(taken, slots)
 
 
 def _share(

@@ -1,0 +1,132 @@
+"""Cutter: an order is cut into exactly so many batches, each within the budget, the costliest as cheap as can be.
+
+lengths     4 4 4 4 4 4 4 4 4 4       a budget of 16, so 3 batches at least; a step takes 4
+greedy      (4 4 4 4) (4 4 4 4) (4 4)
+cut into 4  (4 4 4) (4 4 4) (4 4) (4 4)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _kernels
+from lengthwise.choices.cost import Cost, prices_of
+from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.greedy import cut_greedily
+from lengthwise.choices.multiples import count_multiple, most_sequences
+
+UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
+_NEAR = (
+    256  # of so many batches one may be missing before the widest are halved: a search takes long where they are many
+)
+_HALVINGS = 60  # of a batch size: neighbours among the floats
+
+
+class Limits(NamedTuple):
+    """What a batch may hold: `size` sequences at most, if that is not 0; else `most`, of at most `budget` in cost.
+
+    Rows of batches are filled up to a `multiple`.
+    """
+
+    cost: Cost
+    budget: float = np.inf
+    most: int = UNBOUNDED
+    multiple: int = 1
+    size: int = 0
+
+
+def limits_of(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None:
+    """What a batch may hold by a cut of ours, where `longest` [dims] is the longest of the data set.
+
+    None where the cut alone says which batches there are: by the rule of the paper, which overshoots, or the user's.
+    """
+    if type(cut) is FixedSize:
+        return Limits(cost, size=cut.batch_size)
+    if type(cut) is Budget or (type(cut) is DynamicSize and cut.rule == "hard"):
+        most = most_sequences(cut) or UNBOUNDED
+        return Limits(cost, cut.max_cost(cost, longest), most, count_multiple(cut))
+    return None
+
+
+def cut_into(
+    needed: NDArray[np.int64], boundaries: NDArray[np.int64], batches: int, limits: Limits
+) -> NDArray[np.int64]:
+    """Cuts sequences in order into exactly `batches`, or as many as there are sequences.
+
+    Batches of a fixed size hold as many sequences as each other, or one more. Under a budget the costliest batch is as
+    cheap as can be: exactly where there are few of them, within half a per cent where there are many. A cost of the
+    user's own is not called so often: batches are filled, and then those of most sequences are halved.
+
+    Args:
+        needed: [m, dims], what each sequence must be padded to.
+        boundaries: Rising positions in 1..m-1 that no batch may cross.
+        batches: At least as many as the limits allow.
+        limits: What a batch may hold. A sequence that is over the budget by itself stands alone.
+
+    Returns:
+        The offsets, [batches + 1].
+
+    References:
+        Ours. Partition of a line such that the largest part is least: bisection over a greedy pass.
+    """
+    if limits.size:
+        return cut_by_count(len(needed), boundaries, batches)
+    ends = np.empty(batches, np.int64)
+    prices = prices_of(limits.cost, needed.shape[1])
+    if prices is None:
+        bounds = {"budget": limits.budget, "most": limits.most, "multiple": limits.multiple}
+        filled = cut_greedily(needed, boundaries, cost=limits.cost, **bounds)
+        ends[: len(filled) - 1] = filled[1:]
+        cut = _kernels.split_widest(ends, len(filled) - 1)
+    else:
+        bounded = prices, limits.budget, limits.most, limits.multiple
+        cut, _ = _kernels.cut_into(needed, boundaries, *bounded, np.bool_(False), batches // _NEAR, np.inf, ends)
+    return np.concatenate([[0], ends[:cut]])
+
+
+def cut_by_count(count: int, boundaries: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
+    """The offsets of `batches` of as equal counts as the boundaries allow; of fewer where sequences are fewer.
+
+    >>> cut_by_count(10, np.array([8]), 4)
+    array([ 0,  2,  5,  8, 10])
+    """
+    widths = np.diff(np.concatenate([[0], boundaries, [count]]).astype(np.int64))
+    widths = widths[widths > 0]
+    batches = min(batches, count)
+    # A batch size, whole or not, by which buckets of 8 and 2 make 3 + 1 batches.
+    low, high = 0.0, float(widths.max(initial=0))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        if middle > 0.0 and np.ceil(widths / middle).sum() <= batches:
+            high = middle
+        else:
+            low = middle
+    parts = np.ceil(widths / high).astype(np.int64) if count else widths
+    more = np.flatnonzero(parts < widths)[: batches - parts.sum()]  # buckets just as wide as each other
+    parts[more] += 1
+    return split_evenly(widths, parts)
+
+
+def split_evenly(widths: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The offsets of so many parts of each width, as equal as can be.
+
+    >>> split_evenly(np.array([3, 2]), np.array([2, 2]))
+    array([0, 1, 3, 4, 5])
+    """
+    within = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)  # [0, 1, 0, 1]
+    starts = within * np.repeat(widths, parts) // np.repeat(parts, parts)
+    return np.append(np.repeat(np.cumsum(widths) - widths, parts) + starts, widths.sum())
+
+
+def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
+    """Halves the batches of most sequences until there are `batches`, or until every batch is one sequence.
+
+    >>> split_largest(np.array([0, 2, 6, 7]), 4)
+    array([0, 2, 4, 6, 7])
+    """
+    ends = np.empty(max(batches, len(offsets) - 1), np.int64)
+    ends[: len(offsets) - 1] = offsets[1:]
+    return np.concatenate([[0], ends[: _kernels.split_widest(ends, len(offsets) - 1)]])
