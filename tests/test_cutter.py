@@ -1,0 +1,115 @@
+"""The cutter: exactly so many batches, each within the budget, the costliest as cheap as can be; by brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import choices
+import lengthwise as lw
+from lengthwise import _kernels
+from lengthwise.choices.greedy import cut_greedily
+from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, limits_of
+
+NONE = np.empty(0, np.int64)
+
+
+def ways(count, batches, boundaries):
+    """The offsets of every way to cut so many things in a row into so many parts that cross no boundary."""
+    for inner in itertools.combinations(range(1, count), batches - 1):
+        if set(boundaries) <= set(inner):
+            yield [0, *inner, count]
+
+
+def costs_of(needed, offsets, limits):
+    parts = [needed[start:stop] for start, stop in itertools.pairwise(offsets)]
+    rows = [
+        len(part) if len(part) < limits.multiple else -(-len(part) // limits.multiple) * limits.multiple
+        for part in parts
+    ]
+    return limits.cost(np.array(rows), np.array([part.max(axis=0) for part in parts]))
+
+
+@settings(max_examples=300, derandomize=True)
+@given(st.data())
+def test_the_costliest_batch_is_as_cheap_as_brute_force_finds(data):
+    dims = data.draw(st.integers(1, 2))
+    rows = data.draw(st.lists(st.tuples(*[st.integers(1, 12)] * dims), min_size=1, max_size=9))
+    needed = np.array(rows, np.int64).reshape(-1, dims)
+    boundaries = np.array(sorted(data.draw(st.sets(st.integers(1, 8), max_size=2))), np.int64)
+    boundaries = boundaries[boundaries < len(needed)]
+    cost = data.draw(st.sampled_from([lw.Padded(), choices.COSTS["per_length"]]))
+    most = data.draw(st.sampled_from([2**62, 2, 3]))
+    multiple = data.draw(st.sampled_from([1, 1, 2])) if most == 2**62 else 1
+    dearest = float(cost(np.ones(len(needed), np.int64), needed).max())
+    limits = Limits(cost, dearest * data.draw(st.sampled_from([1.0, 1.5, 3.0, 50.0])), most, multiple)
+    bounds = {"cost": cost, "budget": limits.budget, "most": most, "multiple": multiple}
+    fewest = len(cut_greedily(needed, boundaries, **bounds)) - 1
+    batches = data.draw(st.integers(fewest, len(needed)))
+    offsets = cut_into(needed, boundaries, batches, limits)
+    assert offsets.tolist() == sorted(set(offsets.tolist()))
+    assert [offsets[0], offsets[-1], len(offsets) - 1] == [0, len(needed), batches]
+    assert set(boundaries.tolist()) <= set(offsets.tolist())
+    assert np.diff(offsets).max() <= most
+    best = min(
+        costs_of(needed, way, limits).max()
+        for way in ways(len(needed), batches, boundaries.tolist())
+        if np.diff(way).max() <= most
+    )
+    assert costs_of(needed, offsets, limits).max() == best <= limits.budget
+
+
+@settings(max_examples=200, derandomize=True)
+@given(st.integers(1, 40), st.sets(st.integers(1, 39), max_size=4), st.integers(0, 40))
+def test_batches_of_a_fixed_size_differ_as_little_as_boundaries_allow(count, inner, more):
+    boundaries = np.array(sorted(place for place in inner if place < count), np.int64)
+    batches = min(count, len(boundaries) + 1 + more)
+    offsets = cut_by_count(count, boundaries, batches)
+    assert [offsets[0], offsets[-1], len(offsets) - 1] == [0, count, batches]
+    assert (np.diff(offsets) > 0).all()
+    assert set(boundaries.tolist()) <= set(offsets.tolist())
+    widths = np.diff([0, *boundaries, count])
+    least = next(size for size in range(1, count + 1) if (-(-widths // size)).sum() <= batches)
+    assert np.diff(offsets).max() == least
+    for start, stop in itertools.pairwise([0, *boundaries.tolist(), count]):  # within a bucket they differ by one
+        sizes = np.diff(offsets[(offsets >= start) & (offsets <= stop)])
+        assert sizes.max() - sizes.min() <= 1
+
+
+def test_ten_sequences_in_batches_of_four_by_hand():
+    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.Sorted(), arrange=lw.InOrder())
+    assert lw.make_plan(range(1, 11), batching).batch_sizes.tolist() == [3, 3, 4]
+    assert lw.make_plan(range(1, 11), batching, world_size=4).batch_sizes.tolist() == [2, 3, 2, 3]
+
+
+def test_many_batches_are_level_within_half_a_per_cent():
+    lengths = np.sort(np.random.default_rng(0).lognormal(5, 0.6, 60_000).astype(np.int64) + 1)[:, None]
+    limits = limits_of(lw.Budget(20_000), lw.Padded(), lengths.max(axis=0))
+    fewest = len(cut_greedily(lengths, NONE, cost=lw.Padded(), budget=20_000.0)) - 1
+    for batches in (fewest, fewest + 3, fewest + 90):
+        offsets = cut_into(lengths, NONE, batches, limits)
+        costs = costs_of(lengths, offsets, limits)
+        assert len(costs) == batches
+        assert costs.max() <= 20_000
+        assert costs.max() <= 1.02 * costs.mean()
+
+
+def test_a_cost_of_the_users_own_fills_batches_and_halves_the_largest():
+    needed = np.full((10, 1), 4)
+    limits = Limits(lambda counts, lengths: counts * lengths[:, 0] * 1.0, 16.0)
+    assert cut_into(needed, NONE, 3, limits).tolist() == [0, 4, 8, 10]
+    assert cut_into(needed, NONE, 4, limits).tolist() == [0, 2, 4, 8, 10]
+
+
+@pytest.mark.parametrize("kind", ["__call__", "py_func"])
+def test_more_batches_than_are_wanted_are_said_to_be_one_more(kind, monkeypatch):
+    if kind == "py_func":
+        for name in ("try_budget", "fill_batch", "count_rows", "split_widest", "_copy", "_count_wider"):
+            monkeypatch.setattr(_kernels.cuts, name, getattr(_kernels.cuts, name).py_func)
+    ends, prices = np.empty(2, np.int64), np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    cut = getattr(_kernels.cut_into, kind)
+    assert cut(np.full((9, 1), 5), NONE, prices, 15.0, 2**62, 1, np.bool_(False), 0, np.inf, ends)[0] == 3
+    assert cut(np.full((6, 1), 5), NONE, prices, 15.0, 2**62, 1, np.bool_(False), 0, np.inf, ends) == (2, 15.0)
+    assert ends.tolist() == [3, 6]
