@@ -20,7 +20,8 @@ from lengthwise.choices.cost import Cost, costs_of_rows
 from lengthwise.choices.cut import Cuts
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.rows import Rows, one_of_each, row_offsets
-from lengthwise.planning.cutter import cut_by_count, split_largest
+from lengthwise.planning.cutter import split_largest
+from lengthwise.planning.random_steps import spread
 
 _NO_BOUNDARIES = np.empty(0, np.int64)
 
@@ -30,7 +31,7 @@ def form_row_steps(
 ) -> Cuts | None:
     """Packs sequences into rows, and shares out the rows of each step to its batches.
 
-    Steps have as many rows as each other, or one more. What a batch holds is laid so that its sequences alone say where
+    Only the last steps may have fewer rows. What a batch holds is laid so that its sequences alone say where
     rows end. For that a row begins with its longest. If all sequences of a row fit into what an earlier row of its
     batch has left, some of them join that row.
 
@@ -64,7 +65,7 @@ def form_row_steps(
             return None
         wanted = -(-rows // of_step) if steps is None else steps
         starts = split_largest(starts, slots * wanted)  # a row for each batch, where sequences are enough
-        taken = np.diff(cut_by_count(len(starts) - 1, _NO_BOUNDARIES, wanted))
+        taken = spread(np.clip(len(starts) - 1 - of_step * np.arange(wanted), 0, of_step), slots)
     batch = _share(lengths, starts, taken, slots, cut, cost)
     # The rows batch by batch, those of a batch in the order in which they were filled.
     rows = np.argsort(batch, kind="stable")

@@ -185,23 +185,28 @@ def _share_of_last(taken: NDArray[np.int64]) -> float:
 
 
 def _spread(queue: Queue, steps: Steps, slots: int) -> Steps:
-    """Gives every step a sequence for each batch, where there are so many: a step that has too few takes of the next.
+    taken = spread(steps.taken, slots)
+    return steps if taken is steps.taken else Steps(taken, queue.sort(taken))
 
-    A last step that has too few takes of the one before: of steps of [9, 5, 1] sequences, for 4 batches each, the last
-    two keep 4, and the first lends them the rest. No step takes sequences beyond those that each fill a batch alone.
+
+def spread(taken: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+    """Gives every step a sequence for each batch, where there are so many; a step that has too few takes of the next.
+
+    A last step that has too few takes of the one before. No step takes sequences beyond those that each fill a batch
+    alone. Too few sequences for all steps fill as many as they do.
+
+    >>> spread(np.array([9, 5, 1]), 4).tolist()  # the last two keep 4 each, and the first lends them the rest
+    [7, 4, 4]
     """
-    taken, least = steps.taken, np.arange(len(steps.taken) + 1) * slots
     if not len(taken) or taken.min() >= slots:
-        return steps
+        return taken
+    least = np.arange(len(taken) + 1) * slots
     stops = np.concatenate([[0], np.cumsum(taken)])
     count = int(stops[-1])
     if count < least[-1]:  # the tail takes some batches again
-        stops = np.minimum(least, count)
-    else:
-        stops = np.minimum(np.maximum.accumulate(stops - least), count - least[-1]) + least
-    taken = np.diff(stops)
-    taken = taken[taken > 0]
-    return Steps(taken, queue.sort(taken))
+        taken = np.diff(np.minimum(least, count))
+        return taken[taken > 0]
+    return np.diff(np.minimum(np.maximum.accumulate(stops - least), count - least[-1]) + least)
 
 
 def _guess(queue: Queue, limits: Limits, slots: int) -> int:
