@@ -63,7 +63,7 @@ WITHIN = {
             "loss",
             "evaluation",
         ),
-        *("step_counts", "windows", "window_epoch"),
+        *("windows", "window_epoch"),
     ),
 }
 

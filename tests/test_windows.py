@@ -3,14 +3,12 @@
 import copy
 import hashlib
 import itertools
-import json
 import mmap
 import pickle
 import re
 import tracemalloc
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +18,7 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
-from lengthwise.planning import fit, step_counts
-from lengthwise.planning.step_counts import StepCounts
+from lengthwise.planning import fit
 
 BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
 LENGTHS = lw.example_lengths("long-tailed", count=700)
@@ -100,7 +97,7 @@ def test_windows_keep_the_promises(lengths, block, blocks, world_size, micro_bat
     parts = [windows.numbers(2, number) for number in range(len(windows))]
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
     assert max(map(len, parts)) <= block * blocks
-    assert windows.steps(2).sum() == epoch.steps
+    assert len(windows) * windows.steps == epoch.steps
     assert len(epoch) == epoch.steps * micro_batches
 
     taken = [list(epoch.batches(rank)) for rank in range(world_size)]
@@ -166,7 +163,8 @@ def test_windows_have_on_average_what_was_asked(chosen, world_size, dims):
 @pytest.mark.parametrize("dims", [1, 2])
 def test_a_window_that_is_planned_alone_is_that_of_the_epoch(dims, deal):
     lengths = LENGTHS if dims == 1 else np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
-    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.MaxEntropy(0.2), deal=choices.DEALS[deal])
+    order, cut = lw.MaxEntropy(0.2), lw.FixedSize(4)
+    batching = lw.Batching(cut=cut, order=order, deal=choices.suit(choices.DEALS[deal], cut, order=order))
     named = {"window": 128, "block": 4, "world_size": 2}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`padding` must be within|`waiting` must be at most")
@@ -185,8 +183,9 @@ def test_one_fit_serves_all_windows_and_epochs(lengths, monkeypatch):
     windows = lw.Windows(lengths, batching, window=128, block=4)
     windows.plan(2, 3)
     first = len(tried)
-    windows.steps(0)
-    windows.steps(1)
+    for epoch in (0, 1):
+        for number in range(len(windows)):
+            windows.plan(epoch, number)
     assert len(tried) == first > 0
 
 
@@ -238,7 +237,8 @@ def test_a_mapped_file_is_not_read_whole(tmp_path):
     file = np.lib.format.open_memmap(tmp_path / "lengths.npy", "w+", np.uint16, (count,))
     # A file of holes is full of zeros, which are no lengths: whoever reads beyond the window and the sample is refused.
     windows = lw.Windows(tmp_path / "lengths.npy", BATCHING, window=2**14)
-    file[windows.numbers(5, 100)] = 7
+    for epoch, number in ((5, 100), *((0, number) for number in range(16))):  # the batches of 16 windows are counted
+        file[windows.numbers(epoch, number)] = 7
     tracemalloc.start()
     window = lw.Windows(tmp_path / "lengths.npy", BATCHING, window=2**14).plan(5, 100)
     _, peak = tracemalloc.get_traced_memory()
@@ -336,29 +336,11 @@ def test_the_same_steps_follow_on_as_many_slots():
 
 def test_a_window_that_was_taken_to_its_end_is_left_behind():
     windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4, world_size=2, micro_batches=3)
-    ends = np.cumsum(windows.steps(0)) * 3
+    ends = np.cumsum([windows.steps] * len(windows)) * 3
     for window, left in ((0, ends[0] - 1), (1, 0), (1, 2), (2, 0)):
         taken = int(left + (ends[window - 1] if window else 0))
         epoch = lw.WindowEpoch(windows, 0, after=[(2, 3, taken)])
         assert (epoch.first, epoch.after) == (window, [(2, 3, left)] if left else [])
-
-
-def test_a_window_without_a_step_that_was_not_come_to_is_planned_for_the_new_ranks():
-    """Two windows have one batch, and two have four, for the four ranks of the first run."""
-    lengths = np.array(([9] * 4 + [2] * 4) * 2)
-    batching = lw.Batching(budget=10, order=lw.Sorted(), deal=lw.Balanced(tail="drop"))
-    windows = lw.Windows(lengths, batching, window=4, block=4, world_size=4)
-    with pytest.warns(UserWarning, match=r"^`window` must be large enough for one step, but is 4 at window "):
-        steps = windows.steps(0)
-    assert sorted(steps.tolist()) == [0, 0, 1, 1]
-    first, second = np.flatnonzero(steps).tolist()
-    rest = lw.WindowEpoch(windows.share_out(1), 0, after=[(4, 1, 1)])
-    found = sorted(number for batch in rest.batches() for number in batch.tolist())
-    expected = np.concatenate([windows.numbers(0, number) for number in range(first + 1, 4)])
-    assert found == sorted(expected.tolist())
-    whole = lw.WindowEpoch(windows.share_out(1), 0, after=[(4, 1, 0)])
-    assert sorted(number for batch in whole.batches() for number in batch.tolist()) == list(range(16))
-    assert second > first
 
 
 def test_a_window_that_was_just_planned_is_not_planned_again():
@@ -412,130 +394,12 @@ def test_a_window_may_weigh_nothing_and_an_epoch_may_not():
         list(epoch.loss_scales(0 * weights))
 
 
-def count_plans(windows, monkeypatch, epoch=0):
-    """How many windows are planned to count an epoch."""
-    made = []
-    plan = lw.Windows.plan
-    monkeypatch.setattr(lw.Windows, "plan", lambda self, *given, **named: made.append(1) or plan(self, *given, **named))
-    windows.steps(epoch)
-    monkeypatch.undo()
-    return len(made)
-
-
-def test_counts_are_kept_in_a_file(tmp_path, monkeypatch):
-    def windows(**changes):
-        return lw.Windows(LENGTHS, BATCHING, **{"window": 64, "block": 4, "counts": tmp_path} | changes)
-
-    count = len(windows())
-    assert count_plans(windows(), monkeypatch) == count
-    assert count_plans(windows(), monkeypatch) == 0
-    assert windows().steps(0).tolist() == windows(counts=None).steps(0).tolist()
-    (kept,) = tmp_path.iterdir()
-    assert kept.stat().st_size < 2_000
-    for changed in ({"seed": 1}, {"world_size": 2}, {"micro_batches": 2}, {"block": 8}, {"window": 32}):
-        assert count_plans(windows(**changed), monkeypatch) == len(windows(**changed))
-    assert count_plans(windows(), monkeypatch, epoch=1) == count
-    other = lw.Windows(LENGTHS[::-1].copy(), BATCHING, window=64, block=4, counts=tmp_path)
-    assert count_plans(other, monkeypatch) == count
-
-
-def test_ranks_share_the_counting_through_the_file(tmp_path):
-    planned = {rank: [] for rank in range(4)}
-    steps = lw.Windows(LENGTHS, BATCHING, window=16, block=2, world_size=4).steps(0).tolist()
-
-    def count(rank, most):
-        counts = StepCounts({"epoch": 0}, len(steps), tmp_path)
-
-        def plan(number):
-            if len(planned[rank]) == most:
-                raise InterruptedError
-            planned[rank].append(number)
-            return steps[number]
-
-        return counts.of(range(len(steps)), plan, begin=rank / 4)
-
-    assert len(steps) == 44
-    for rank in (3, 2, 1):  # each is killed in its 12th window: 8 of them are in the file
-        with pytest.raises(InterruptedError):
-            count(rank, 11)
-    assert [planned[rank][0] for rank in (3, 2, 1)] == [33, 22, 11]
-    assert count(0, 99).tolist() == steps
-    assert planned[0] == [
-        number for number in range(44) if not any(first <= number < first + 8 for first in (11, 22, 33))
-    ]
-
-
-def test_what_others_have_counted_is_read_once(tmp_path, monkeypatch):
-    facts, reads = {"epoch": 0}, []
-    late = StepCounts(facts, 9_000, tmp_path)
-    StepCounts(facts, 9_000, tmp_path).of(range(8, 9_000), lambda number: number)
-    read_text = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda path: reads.append(path) or read_text(path))
-    assert late.of(range(9_000), lambda number: number).tolist() == list(range(9_000))
-    assert len(reads) == 1
-
-
-def with_steps(text, change):
-    """The file with other steps, and a checksum that fits them."""
-    content = json.loads(text)
-    del content["checksum"]
-    content["steps"] = change(content["steps"])
-    return json.dumps(content | {"checksum": step_counts._digest(content)})
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda text: text[:-20],
-        lambda text: text[:0],
-        lambda text: "[" * len(text) * 100,
-        lambda text: f"[{len(text)}]",
-        lambda text: re.sub(r'"steps": \[\d+', '"steps": [999', text),
-        lambda text: text.replace('"seed": 0', '"seed": 1'),
-        lambda text: json.dumps(json.loads(text) | {"steps": "none"}),
-        lambda text: with_steps(text, lambda steps: [-7, *steps[1:]]),
-        lambda text: with_steps(text, lambda steps: [[each] for each in steps]),
-    ],
-)
-def test_a_damaged_file_of_counts_is_written_anew(tmp_path, monkeypatch, damage):
-    named = {"window": 64, "block": 4, "counts": tmp_path}
-    right = lw.Windows(LENGTHS, BATCHING, **named).steps(0).tolist()
-    (kept,) = tmp_path.iterdir()
-    text = kept.read_text()
-    kept.write_text(damage(text))
-    again = lw.Windows(LENGTHS, BATCHING, **named)
-    assert count_plans(again, monkeypatch) == len(again)
-    assert again.steps(0).tolist() == right
-    assert kept.read_text() == text
-
-
-@pytest.mark.parametrize("lost", ["folder", "file"])
-def test_counts_that_cannot_be_written_warn_and_are_counted_all_the_same(tmp_path, lost):
-    folder = tmp_path / "counts"
-    folder.mkdir()
-    named = {"window": 64, "block": 4}
-    right = lw.Windows(LENGTHS, BATCHING, **named).steps(0).tolist()
-    windows = lw.Windows(LENGTHS, BATCHING, **named, counts=folder)
-    if lost == "folder":
-        folder.rmdir()
-    else:
-        lw.Windows(LENGTHS, BATCHING, **named, counts=folder).steps(0)
-        (kept,) = folder.iterdir()
-        kept.unlink()
-        kept.mkdir()
-    with pytest.warns(
-        match="^`counts` must be a folder that can be written to, but is .*Until it is, every process counts"
-    ):
-        assert windows.steps(0).tolist() == right
-    assert len(lw.WindowEpoch(windows, 0)) == sum(right)
-
-
 @pytest.mark.parametrize("whole", [int, np.int64, np.int32, np.uint8])
-def test_epochs_windows_and_ranks_may_be_numbers_of_numpy(tmp_path, whole):
+def test_epochs_windows_and_ranks_may_be_numbers_of_numpy(whole):
     named = {"window": whole(64), "block": whole(4), "seed": whole(2), "world_size": whole(2)}
-    windows = lw.Windows(LENGTHS, BATCHING, **named, counts=tmp_path)
+    windows = lw.Windows(LENGTHS, BATCHING, **named)
     expected = lw.Windows(LENGTHS, BATCHING, window=64, block=4, seed=2, world_size=2)
-    assert windows.steps(whole(3), [whole(1)]).tolist() == expected.steps(3, [1]).tolist()
+    assert windows.steps == expected.steps
     for epoch in (3, 200):
         own = windows.plan(whole(epoch), whole(1))
         assert own.plan.fingerprint() == expected.plan(epoch, 1).plan.fingerprint()
@@ -548,38 +412,10 @@ def test_a_copy_of_windows_keeps_its_file_mapped(tmp_path):
     windows = lw.Windows(tmp_path / "a.npy", BATCHING, window=64, block=4)
     copied = copy.deepcopy(windows)
     assert copied.lengths is windows.lengths
-    assert copied.steps(0).tolist() == windows.steps(0).tolist()
+    assert copied.steps == windows.steps
     part = copy.deepcopy(windows.lengths[:9])  # a part is copied as any array is
     assert part.base is None or not isinstance(part.base, mmap.mmap)
     assert part.tolist() == LENGTHS[:9].tolist()
-
-
-def test_counts_of_other_plans_are_refused(tmp_path):
-    width = 3
-
-    def cost(counts, padded_lengths):
-        return counts * (1000.0 / width) + 0 * padded_lengths[:, 0]
-
-    batching = lw.Batching(cut=lw.Budget(1_000.0), order=lw.Shuffled(), cost=cost)
-    named = {"window": 64, "block": 4, "counts": tmp_path}
-    lw.Windows(LENGTHS, batching, **named).steps(0)
-    width = 5
-    with pytest.raises(ValueError, match=r"^`counts` must be of the plans that are made now, .* Remove the file "):
-        list(lw.WindowEpoch(lw.Windows(LENGTHS, batching, **named), 0).batches())
-
-
-def test_counts_of_other_lengths_than_the_sample_shows_are_refused(tmp_path):
-    named = {"window": 1024, "block": 64, "counts": tmp_path}
-    lengths = np.full(200_000, 10)
-    batching = lw.Batching(cut=lw.Budget(100), order=lw.Shuffled())
-    windows = lw.Windows(lengths, batching, **named)
-    windows.steps(0)
-    changed = lengths.copy()
-    changed[1_100:2_500] = 50  # between the first 1,024 and the next that are looked at
-    other = lw.Windows(changed, batching, **named)
-    assert other.lengths_fingerprint == windows.lengths_fingerprint
-    with pytest.raises(ValueError, match=r"lengths beyond the sample that names them"):
-        list(lw.WindowEpoch(other, 0).batches())
 
 
 @pytest.mark.parametrize("cut", [lw.Budget(8), lw.Rows(8)])
@@ -590,42 +426,50 @@ def test_an_error_names_the_chunk_of_the_sequence_among_all_lengths(cut, place):
     windows = lw.Windows(lengths, lw.Batching(cut=cut, chunks=lw.Chunks(18)), window=20, block=1)
     message = rf"but is 8(\.0)? at sequence {place}, frames 0 to 18\. Raise it, .*give (shorter )?chunks"
     with pytest.raises(lw.OversizeError, match=message) as raised:
-        windows.steps(0)
+        list(lw.WindowEpoch(windows, 0).batches())
     assert (raised.value.sequence, raised.value.span) == (place, (0, 18))
     for times in (None, 2):
         with pytest.raises(lw.OversizeError, match=message):
             lw.make_plan(lengths, windows.batching, times=times)
 
 
-def test_a_window_without_a_step_is_left_out_and_an_epoch_without_one_is_refused():
+def test_all_windows_of_all_epochs_have_as_many_steps():
+    for order in (lw.Shuffled(), lw.Sorted(), lw.Bucketed(buckets=4)):
+        windows = lw.Windows(LENGTHS, lw.Batching(cut=lw.Budget(6_000), order=order), window=128, block=4, world_size=2)
+        for epoch in range(4):
+            assert {windows.plan(epoch, number).plan.steps for number in range(len(windows))} == {windows.steps}
+
+
+def test_windows_without_a_step_are_refused():
     cut = lw.FixedSize(2, drop_incomplete=True)
     dropping = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.Balanced(tail="drop"))
-    lengths = np.arange(1, 60)  # 30 blocks in windows of 5 blocks: the one with the short block holds 9
-    windows = lw.Windows(lengths, dropping, window=10, block=2, world_size=5)
-    epoch = lw.WindowEpoch(windows, 0)
-    message = r"^`window` must be large enough for one step, but is 9 at window "
-    with pytest.warns(UserWarning, match=message) as found:
-        assert epoch.steps == 5
-    assert len(found) == 1
-    assert [each.filename for each in found] == [__file__]
-    assert sorted(windows.steps(0).tolist()) == [0, 1, 1, 1, 1, 1]
-    taken = [number for rank in range(5) for batch in epoch.batches(rank) for number in batch.tolist()]
-    assert len(taken) == len(set(taken)) == 50
-    assert [windows.plan(0, epoch.find(place)[0]).plan.steps for place in range(5)] == [1] * 5
-    rest = lw.WindowEpoch(windows, 0, after=[(5, 1, 3)])
-    assert len(rest) == 2
-    epoch = lw.WindowEpoch(windows.share_out(6), 0)
-    refused = pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0 at epoch 0\. No window ")
-    with refused, pytest.warns(UserWarning, match="^`window` must be large enough") as found:
-        len(epoch)
-    assert len(found) == 1
+    windows = lw.Windows(np.arange(1, 61), dropping, window=10, block=2, world_size=5)
+    assert [len(lw.WindowEpoch(windows, epoch)) for epoch in range(3)] == [6, 6, 6]
+    taken = [number for rank in range(5) for batch in lw.WindowEpoch(windows, 0).batches(rank) for number in batch]
+    assert sorted(taken) == list(range(60))
+    with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0\. No window has the batches"):
+        len(lw.WindowEpoch(windows.share_out(6), 0))
+
+
+def test_windows_of_very_different_lengths_are_refused_with_a_remedy():
+    """Sorted on disk, in windows of one block: the one of the longest needs far more batches than the others."""
+    lengths = np.array([1] * 4_000 + [900] * 40)
+    windows = lw.Windows(lengths, lw.Batching(budget=900, order=lw.Shuffled()), window=40, block=40)
+    with pytest.raises(ValueError, match=r"^`window` must be large enough that each fills no more .* a smaller block"):
+        list(lw.WindowEpoch(windows, 0).batches())
+
+
+def test_a_cut_that_alone_says_which_batches_there_are_is_refused():
+    batching = lw.Batching(cut=lw.DynamicSize(4, rule="paper"))
+    with pytest.raises(ValueError, match=r"^`cut` must be one by which all windows have"):
+        lw.Windows(LENGTHS, batching)
 
 
 def test_a_missed_padding_is_said_once():
     batching = lw.Batching(cut=lw.FixedSize(16), padding=0.6)
     windows = lw.Windows(np.arange(100, 800), batching, window=64, block=4)
     with pytest.warns(UserWarning, match="`padding` must be within 0.02") as found:
-        windows.steps(0)
+        list(lw.WindowEpoch(windows, 0).batches())
     assert [each.filename for each in found] == [__file__]
 
 
@@ -634,11 +478,11 @@ def test_an_error_names_the_sequence_among_all_lengths():
     lengths[137] = 900
     windows = lw.Windows(lengths, lw.Batching(cut=lw.Budget(100)), window=40, block=4)
     with pytest.raises(lw.OversizeError, match="at sequence 137"):
-        windows.steps(0)
+        list(lw.WindowEpoch(windows, 0).batches())
     lengths[137] = 0
     message = "`lengths` must be at least 1, but is 0 at sequence 137. Drop the sequence or repair its length."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        windows.share_out(2).steps(0)
+        print(windows.share_out(2).steps)
 
 
 @pytest.mark.parametrize(
@@ -683,17 +527,14 @@ def test_an_error_names_the_sequence_among_all_lengths():
         (lambda: lw.WindowEpoch(lw.Windows([3], BATCHING), "3"), "`epoch` must be a whole number, but is '3'. Give"),
         (lambda: lw.WindowEpoch([3], 0), "`windows` must be a lengthwise.Windows, but is [3]. Make them of"),
         (lambda: lw.Windows([3], BATCHING).numbers(0, None), "`number` must be a whole number, but is None. Windows"),
-        (lambda: lw.Windows([3], BATCHING).steps(0, [1]), "`number` must be at most 0, but is 1. Windows count"),
-        (lambda: lw.Windows([3], BATCHING).steps(0, [-1]), "`number` must be at least 0, but is -1. Windows count"),
-        (lambda: lw.Windows([3], BATCHING).steps(0, [0.5]), "`number` must be a whole number, but is 0.5. Windows"),
-        (lambda: lw.Windows([3], BATCHING).steps(0, 0), "`numbers` must be a list of windows, but is 0. Give [number]"),
-        (lambda: lw.Windows([3], BATCHING, counts=5), "`counts` must be the path of a folder, but is 5. Give"),
+        (lambda: lw.Windows([3], BATCHING).plan(0, 1), "`number` must be at most 0, but is 1. Windows count"),
+        (lambda: lw.Windows([3], BATCHING).plan(0, -1), "`number` must be at least 0, but is -1. Windows count"),
+        (lambda: lw.Windows([3], BATCHING).plan(0, 0.5), "`number` must be a whole number, but is 0.5. Windows"),
         (
             lambda: lw.Windows(np.ones((2, 0), int), BATCHING),
             "`lengths` must be an array of shape [n] or [n, dims], but is (2, 0). Give one number",
         ),
         (lambda: lw.Windows("/nowhere/a.npy", BATCHING), "`path` must be a file that can be read, but is"),
-        (lambda: lw.Windows(LENGTHS, BATCHING, counts="/dev/null"), "`counts` must be a folder that is there, but"),
     ],
 )
 def test_bad_values_are_told(make, message):

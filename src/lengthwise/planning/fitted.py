@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Padded
-from lengthwise.choices.cut import Cut
-from lengthwise.choices.order import Sorted, finds_noise
+from lengthwise.choices.cut import Cut, OversizeError
+from lengthwise.choices.order import finds_noise
 from lengthwise.choices.rows import Rows
 from lengthwise.choices.world import World
 from lengthwise.lengths import fingerprint
@@ -27,7 +27,7 @@ from lengthwise.planning.cutter import limits_of
 from lengthwise.planning.draft import take_items
 from lengthwise.planning.drafts import count_portions, draft_portions
 from lengthwise.planning.fit import Fit, choose_bands, fit_order, remember, resolve
-from lengthwise.planning.oversize import sort_out
+from lengthwise.planning.oversize import name_sequence, sort_out
 from lengthwise.planning.times import Draw
 from lengthwise.planning.trial import Data
 
@@ -84,9 +84,7 @@ def fit_epochs(
         tried = np.array([_try_epoch(items_of(epoch), batching, fit, bands, world, epoch) for epoch in trials])
         # Another draw brings no other copies, so that the epoch of the longest copies counts, of all that will be.
         margin = _DEVIATIONS * float(tried.std()) if vary else 0.0
-        if batching.deal.tail == "drop":
-            return max(0, math.floor(min(tried.min(), tried.mean() - margin)))
-        return math.ceil(max(tried.max(), tried.mean() + margin))
+        return _round(min(tried.min(), tried.mean() - margin), max(tried.max(), tried.mean() + margin), batching)
 
     return Fitted(batching, bands, fit, remember(count, "steps of epochs", data.name, batching, world))
 
@@ -124,12 +122,27 @@ def _try_epoch(
     return filled * (count / len(items)) if len(items) else 0.0
 
 
-def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, world: World) -> Fitted:
-    """Finds what every window of an epoch would find by itself; `windows` [n, dims] each are a sample of them.
+class Part(NamedTuple):
+    """Some of the items of a window [n, dims], their names, and how many times as many the largest window has."""
 
-    An order that tries drafts is tried on all of the sample, each window drafted by itself, so that windows pad what
-    was asked on average. Edges of buckets are left to each window, whose longest sequence they must hold. Each window
-    has as many steps as its batches fill.
+    items: NDArray[np.int64]
+    names: NDArray[np.int64]
+    ratio: float
+
+
+def fit_windows(
+    windows: Sequence[NDArray[np.int64]], parts: Sequence[Part], batching: Batching, world: World
+) -> Fitted:
+    """Finds what every window of an epoch would find by itself.
+
+    An order that tries drafts is tried on a sample of windows, each drafted by itself, so that windows pad what was
+    asked on average. Edges of buckets are left to each window, whose longest sequence they must hold.
+
+    Args:
+        windows: A sample of them, [n, dims] each.
+        parts: Of windows, whose batches are counted.
+        batching: The choices.
+        world: What a step is shared out to.
     """
     items, sizes = np.concatenate(windows), [len(window) for window in windows]
     data = Data(items, f"{fingerprint(items)} in windows of {sizes}", sizes)
@@ -140,7 +153,26 @@ def fit_windows(windows: Sequence[NDArray[np.int64]], batching: Batching, world:
     fit = Fit(batching.order)
     if finds_noise(batching.order):
         fit = fit_order(data, kinds, batching, portions=portions, bands=bands, places=slots // portions)
-    return Fitted(batching, bands, fit, None)
+    fitted = Fitted(batching, bands, fit, None)
+    ratios = np.array([part.ratio for part in parts])
+    tried = ratios * [_try_part(part, fitted, world, number) for number, part in enumerate(parts)]
+    # Of a quarter of a window, batches deviate by twice as much of their number as those of all of it.
+    margin = _DEVIATIONS * float(tried.std()) / math.sqrt(float(ratios.mean()))
+    return fitted._replace(steps=_round(tried.mean() - margin, tried.mean() + margin, batching))
+
+
+def _try_part(part: Part, fitted: Fitted, world: World, number: int) -> float:
+    """The steps that a part of a window fills."""
+    try:
+        own = fit_window(fitted, Data(part.items, fingerprint(part.items)), world)
+        return _try_epoch(part.items, own.batching, own.fit, own.bands, world, number)
+    except OversizeError as error:  # the draft knows places in the part; the user those among all lengths
+        raise name_sequence(error, part.names) from None
+
+
+def _round(least: float, most: float, batching: Batching) -> int:
+    """So many steps that epochs fill them, where the tail drops; else so many that epochs need no more."""
+    return max(0, math.floor(least)) if batching.deal.tail == "drop" else math.ceil(most)
 
 
 def stand_for_epochs(array: NDArray[np.int64], batching: Batching, drawn: Draw, name: str) -> Data:
@@ -154,10 +186,3 @@ def stand_for_epochs(array: NDArray[np.int64], batching: Batching, drawn: Draw, 
         if sort_out(items, batching).fitted.any():
             return Data(items, f"{name} in the first epoch of {drawn.name}")
     return Data(take_items(array, batching, drawn.most())[0], f"{name} at most as in {drawn.name}")
-
-
-def has_fit(batching: Batching, dims: int) -> bool:
-    """Whether `fit_windows` has anything to find."""
-    order = batching.order
-    in_bands = dims > 1 and (type(order) is Sorted or batching.takes_random_steps)
-    return order is None or in_bands or finds_noise(order)

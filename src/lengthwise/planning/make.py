@@ -206,6 +206,7 @@ def _make_batches(
     name = name_checked(array)
     data = Data(items, name) if drawn is None else stand_for_epochs(array, batching, drawn, name)
     try:
+        of_run = fitted is None
         if fitted is None:
             items_of = None if alone else partial(_items_of, items, array, batching, drawn)
             fitted = fit_epochs(data, batching, world, items_of, vary=drawn is not None)
@@ -216,6 +217,9 @@ def _make_batches(
         tell_missed_request(fitted, items, kinds, batching, name=data.name, world=world)
         batching = fitted.batching
         drafts, steps = _draw_epoch(items, kinds, fitted, world, key)
+        if of_run and steps != (fitted.steps or steps):
+            rule = f"{fitted.steps} as in the other epochs"
+            checks.warn(checks.sentence("steps", rule, steps, "Its copies are longer.", at=f"epoch {key.epoch}"))
     except OversizeError as error:
         # The draft knows the numbers of chunks and of copies; the user those of the data set.
         if spans is not None:
@@ -241,7 +245,7 @@ def _draw_epoch(
 ) -> tuple[list[Draft], int]:
     """The drafts of an epoch, drawn until they fit into the steps that every epoch has, and how many steps these are.
 
-    Copies of very different lengths may fit in no draw. Such an epoch has the steps that it needs, and a warning.
+    Copies of very different lengths may fit in no draw. Such an epoch has the steps that it needs.
     """
     batching, portions, steps, draws = fitted.batching, None, fitted.steps, 0
     while portions is None:
@@ -251,9 +255,6 @@ def _draw_epoch(
         portions = draft_portions(items, kinds, batching, fitted.fit.order, world, key, **options)
         draws += 1
     needed = count_steps(portions, batching, world) if steps is None else steps
-    if steps != fitted.steps:
-        rule = f"{fitted.steps} as in the other epochs"
-        checks.warn(checks.sentence("steps", rule, needed, "Its copies are longer.", at=f"epoch {key.epoch}"))
     return fill_steps(portions, items, batching, world, steps=needed), needed
 
 

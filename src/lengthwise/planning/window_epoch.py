@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.planning.loss import check_some_weight, check_weights, scale_losses, sum_by_batch
-from lengthwise.planning.make import NoStepError
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import read_runs
 from lengthwise.planning.windows import Window, Windows, locate
@@ -23,8 +22,7 @@ _ONE_WEIGHT = "Give one weight for each sequence."
 class WindowEpoch:
     """The batches of one epoch, window after window; a plan is made when its window is reached.
 
-    `len` counts the steps of its windows, as `Windows.steps` does. From then on batch k is found
-    without planning any window but its own.
+    All windows have as many steps, so that batch k is found without planning any window but its own.
 
     Args:
         windows: Of the lengths, for the ranks that take the epoch.
@@ -61,15 +59,10 @@ class WindowEpoch:
         self.after: list[tuple[int, int, int]] = [run.numbers for run in runs]
 
     @cached_property
-    def _ends(self) -> NDArray[np.int64]:
-        """How many batches there are up to the end of each window, from the first on."""
-        steps = self.windows.steps(self.epoch, range(self.first, len(self.windows)))
-        if self.after:  # the first is the rest of a window
-            steps[0] = self.window(self.first).plan.steps
-        elif self.first == 0 and len(self.windows.lengths) and not steps.any():
-            remedy = "No window has the batches of a step. Give larger windows, smaller batches, or tail='split'."
-            raise NoStepError(checks.sentence("steps", "at least 1", 0, remedy, at=f"epoch {self.epoch}"))
-        return np.cumsum(steps) * self.micro_batches
+    def _of_first(self) -> int:
+        """Batches that each rank takes in the first window, which may be the rest of one."""
+        steps = self.window(self.first).plan.steps if self.after else self.windows.steps
+        return steps * self.micro_batches
 
     @property
     def seed(self) -> int:
@@ -102,7 +95,8 @@ class WindowEpoch:
 
     def __len__(self) -> int:
         """Batches that one rank takes."""
-        return int(self._ends[-1]) if len(self._ends) else 0
+        others = len(self.windows) - self.first - 1
+        return self._of_first + others * self.windows.steps * self.micro_batches if others >= 0 else 0
 
     def __repr__(self) -> str:
         return (
@@ -118,9 +112,11 @@ class WindowEpoch:
         """The window of each rank's batch `number`, and which batch of that window it is."""
         remedy = "Give the number of a batch of this epoch."
         number = checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
-        # Windows of 50, 40 and 60 batches end at 50, 90 and 150: batch 90 is the first of the third.
-        at = int(np.searchsorted(self._ends, number, side="right"))
-        return self.first + at, number - (int(self._ends[at - 1]) if at else 0)
+        if number < self._of_first:
+            return self.first, number
+        # The rest of a window of 20 batches, then windows of 50: batch 70 is the first of the third.
+        behind, place = divmod(number - self._of_first, self.windows.steps * self.micro_batches)
+        return self.first + 1 + behind, place
 
     def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
         """The batches of `rank` in order, from its batch number `start` on; see `Window.batches`.
@@ -170,14 +166,14 @@ class WindowEpoch:
             yield from scales[:, :, rank].reshape(-1)[begin:].tolist()
 
     def fingerprint(self) -> str:
-        """16 hex digits that name the epoch: the plan of its first window, the steps of all, and their facts."""
+        """16 hex digits that name the epoch: the plan of its first window, how many batches follow, and its facts."""
         return self._fingerprint
 
     @cached_property
     def _fingerprint(self) -> str:
         facts = [self.batching, self.seed, self.epoch, self.lengths_fingerprint, self.world_size, self.micro_batches]
         planned = self.window(self.first).plan.fingerprint() if len(self) else ""
-        content = json.dumps([facts, self.first, self.after, self._ends.tolist(), planned])
+        content = json.dumps([facts, self.first, self.after, len(self), planned])
         return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
     def _check_place(self, rank: int, start: int) -> None:
@@ -192,8 +188,6 @@ class WindowEpoch:
         number, begin = self.find(start)
         while number < len(self.windows):
             window = self.window(number)
-            if number > self.first or not self.after:
-                self.windows.check_steps(self.epoch, number, window)
             yield window, begin
             number, begin = number + 1, 0
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,20 +30,20 @@ from lengthwise.lengths import as_lengths
 from lengthwise.lengths.mapped import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
 from lengthwise.planning.draft import take_items
-from lengthwise.planning.fitted import Fitted, fit_windows, has_fit
-from lengthwise.planning.make import NoStepError, make_fitted, make_plan
+from lengthwise.planning.fitted import Fitted, Part, fit_windows, has_equal_epochs
+from lengthwise.planning.make import NoStepError, make_fitted
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.oversize import name_sequence
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.recent import Recent
 from lengthwise.planning.rest import EarlierRun, read_runs
-from lengthwise.planning.step_counts import StepCounts
 
 _MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both
 _PLANS_KEPT = 2  # the window that is taken, and one that somebody looks at
-_EPOCHS_KEPT = 16  # whose steps are remembered
 _FITTED_LENGTHS = 2**17  # lengths of the sample of windows that an order is fitted to
 _FITTED_WINDOWS = 32  # the most in that sample
+_COUNTED_WINDOWS = 16  # whose batches are counted
+_COUNTED_LENGTHS = 2**16  # lengths of each of them that are enough for that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,18 +103,17 @@ class Windows:
         seed: Names the run.
         world_size: How many ranks share out the batches of a step.
         micro_batches: Batches of each rank in one step.
-        counts: A folder in which the steps of each epoch's windows are kept once they are counted, in a small file.
-            Processes that count at the same time share the work through it, and wait for nobody.
 
     Raises:
-        ValueError: `window` is no multiple of `block`, or the file is none of lengths.
+        ValueError: `window` is no multiple of `block`, the file is none of lengths, or the cut alone says which batches
+            there are, so that windows would have other numbers of steps.
         TypeError: `lengths` are no whole numbers, or `batching` is none.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted())
     >>> windows = Windows([5, 9, 2, 4, 7, 7, 1, 3], batching, window=4, block=2)
-    >>> len(windows), windows.steps(epoch=0)
-    (2, array([2, 2]))
+    >>> len(windows), windows.steps
+    (2, 2)
     >>> windows.numbers(epoch=0, number=0), windows.numbers(epoch=0, number=1)
     (array([0, 1, 2, 3]), array([4, 5, 6, 7]))
     >>> sorted(batch.tolist() for batch in windows.plan(epoch=0, number=1).batches())
@@ -132,12 +130,13 @@ class Windows:
         seed: int = 0,
         world_size: int = 1,
         micro_batches: int = 1,
-        counts: str | os.PathLike[str] | None = None,
     ) -> None:
         check_batching(batching)
+        if not has_equal_epochs(batching.cut):
+            rule, remedy = "one by which all windows have as many steps", "Take Budget, FixedSize or Rows."
+            raise checks.value_error("cut", rule, batching.cut, remedy)
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
-        self.rank: int = 0
         self.seed: int = int(Key(seed=seed).seed)
         self.block: int = checks.check_whole(
             "block", block, minimum=1, remedy="Give how many neighbours to read, such as 2048."
@@ -153,11 +152,9 @@ class Windows:
             raise checks.value_error(
                 "window", f"one of at most {_MOST} in an epoch", self.window, "Give larger windows."
             )
-        self._folder: Path | None = None if counts is None else _check_folder(counts)
-        self._warnings, self._left_out = FirstWarnings(), FirstWarnings()
+        self._warnings = FirstWarnings()
         self._fits: dict[World, Fitted] = {}
         self._plans: Recent[Window] = Recent(_PLANS_KEPT)
-        self._counts: Recent[StepCounts] = Recent(_EPOCHS_KEPT)
 
     def __len__(self) -> int:
         """Windows of an epoch, the same in every epoch: at least 1, which may be empty."""
@@ -170,21 +167,28 @@ class Windows:
         # To another process go no plans, no fits, and no lengths that lie in a file: it plans what it needs.
         return self.__dict__ | {"_plans": Recent(_PLANS_KEPT), "_fits": {}}
 
-    def share_out(self, world_size: int = 1, micro_batches: int = 1, *, rank: int = 0) -> Windows:
-        """The same windows for another number of ranks or micro-batches.
-
-        Args:
-            world_size: How many ranks share out the batches of a step.
-            micro_batches: Batches of each rank in one step.
-            rank: Of this process. Each rank has the same plans; only what `steps` counts first differs, so that ranks
-                that keep their `counts` in one folder share that work.
-        """
+    def share_out(self, world_size: int = 1, micro_batches: int = 1) -> Windows:
+        """Returns the same windows for another number of ranks or micro-batches."""
         other = Windows.__new__(Windows)
         other.__dict__.update(self.__dict__)  # what is known of the other ranks too
         other.world = check_world(world_size, micro_batches)
-        remedy = "Ranks count from 0 to world_size - 1."
-        other.rank = checks.check_whole("rank", rank, minimum=0, maximum=other.world.world_size - 1, remedy=remedy)
         return other
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps of every window of every epoch.
+
+        Raises:
+            ValueError: As of `plan`.
+        """
+        if not len(self.lengths):
+            return 0
+        fitted = self._fit(self.world)
+        steps = self.plan(0, 0).plan.steps if fitted is None else fitted.steps
+        if not steps:
+            remedy = "No window has the batches of a step. Give larger windows, smaller batches, or tail='split'."
+            raise NoStepError(checks.sentence("steps", "at least 1", 0, remedy))
+        return steps
 
     def numbers(self, epoch: int, number: int) -> NDArray[np.int64]:
         """The sequences of the window `number` of `epoch`, rising: [k] int64."""
@@ -207,42 +211,15 @@ class Windows:
             after: What earlier runs took of this window, as in `make_plan`.
 
         Returns:
-            The window. If its choices drop every batch, as `tail="drop"` may, it is empty, which warns once.
+            The window.
 
         Raises:
-            ValueError: As `make_plan`; the sentence names a sequence by its number among all lengths.
+            ValueError: As `make_plan`; the sentence names a sequence by its number among all lengths. Or the window
+                needs more steps than the others have.
         """
         epoch, number = self.check_epoch(epoch), self._check_number(number)
         known = (epoch, number, self.world, tuple(map(tuple, after)))
         return self._plans.get(known, lambda: self._plan_anew(epoch, number, after))
-
-    def steps(self, epoch: int, numbers: Sequence[int] | None = None) -> NDArray[np.int64]:
-        """Counts the optimiser steps of windows of `epoch`: [windows] int64; of all, or of `numbers`.
-
-        An epoch's windows hold other sequences than those of another, so each epoch is counted by itself. What is not
-        known yet is planned: the steps of a whole epoch take about as long as all of its plans.
-
-        Raises:
-            ValueError: As of `plan`.
-        """
-        asked = range(len(self)) if numbers is None else self._check_numbers(numbers)
-        begin = self.rank / self.world.world_size
-        return self._counts_of(epoch).of(asked, lambda number: self.plan(epoch, number).plan.steps, begin=begin)
-
-    def check_steps(self, epoch: int, number: int, window: Window) -> None:
-        """Refuses counts that were kept for other plans than are made now.
-
-        Raises:
-            ValueError: The counts are of other plans.
-        """
-        (steps,) = self.steps(epoch, [number])
-        if steps != window.plan.steps:
-            remedy = (
-                f"Remove the file {self._counts_of(epoch).path}: lengths beyond the sample that names them, a cost of "
-                f"your own, or a version has changed."
-            )
-            rule = f"of the plans that are made now, {window.plan.steps} steps"
-            raise checks.value_error("counts", rule, int(steps), remedy, at=f"window {number} of epoch {epoch}")
 
     def _plan_anew(self, epoch: int, number: int, after: Sequence[Sequence[int]]) -> Window:
         numbers = self.numbers(epoch, number)
@@ -261,26 +238,36 @@ class Windows:
                 plan = make_fitted(lengths, batching, fitted, **options, after=after)
         except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
             raise name_sequence(error, numbers) from None
-        except NoStepError:  # another window may have steps: `WindowEpoch` refuses an epoch where none has
-            with self._left_out.give(self.world):
-                rule, remedy = "large enough for one step", "Its sequences are left out. Give larger windows."
-                at = f"window {number} of epoch {epoch}"
-                checks.warn(checks.sentence("window", rule, len(numbers), remedy, at=at))
-            numbers = numbers[:0]
-            plan = make_plan(lengths[:0], batching, **options)
+        if not after and fitted is not None and plan.steps != fitted.steps:
+            rule = f"large enough that each fills no more steps than {fitted.steps}, as the others do"
+            at = f"window {number} of epoch {epoch}, which fills {plan.steps}"
+            raise checks.value_error("window", rule, len(numbers), "Give larger windows, or a smaller block.", at=at)
         return Window(plan, numbers)
 
     def _fit(self, world: World) -> Fitted | None:
-        """What is fitted to a sample of windows; None where there is nothing to fit, or one window alone."""
-        dims = 1 if self.lengths.ndim == 1 else self.lengths.shape[1]
-        if len(self) == 1 or not has_fit(self.batching, dims):
+        """What is found on a sample of windows; None for one window alone, which is an epoch by itself."""
+        if len(self) == 1:
             return None
         if world not in self._fits:
             most = min(len(self), _FITTED_WINDOWS, max(1, _FITTED_LENGTHS // self.window))
             # Of epoch 0, whatever epoch is planned: any window can be planned alone, and is the same on every rank.
             windows = [self._items(self.numbers(0, number)) for number in range(most)]
-            self._fits[world] = fit_windows(windows, self.batching, world)
+            parts = [self._part(*divmod(number, len(self))) for number in range(_COUNTED_WINDOWS)]
+            self._fits[world] = fit_windows(windows, parts, self.batching, world)
         return self._fits[world]
+
+    def _part(self, epoch: int, number: int) -> Part:
+        """Some blocks of a window, drawn at random, where it has many: enough to count its batches."""
+        numbers = self.numbers(epoch, number)
+        blocks, kept = -(-len(numbers) // self.block), max(1, _COUNTED_LENGTHS // self.block)
+        if kept < blocks:
+            drawn = Key(seed=self.seed, epoch=epoch * _MOST + number, stage="trial").places(0, kept, blocks)
+            numbers = numbers[np.isin(np.arange(len(numbers)) // self.block, drawn)]
+        items, spans = take_items(self._read(numbers), self.batching)
+        if spans is not None:
+            spans[:, 0] = numbers[spans[:, 0]]
+        largest = min(self.block * -(-self._blocks // len(self)), len(self.lengths))
+        return Part(items, numbers if spans is None else spans, largest / len(numbers))
 
     def _items(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """What is batched of these sequences, [k, dims]."""
@@ -299,23 +286,6 @@ class Windows:
         )
         return found.reshape(raw.shape)
 
-    def _counts_of(self, epoch: int) -> StepCounts:
-        epoch = self.check_epoch(epoch)
-        return self._counts.get((epoch, self.world), lambda: self._count_anew(epoch))
-
-    def _count_anew(self, epoch: int) -> StepCounts:
-        facts = {
-            "lengths": self.lengths_fingerprint,
-            "batching": self.batching.to_json(),
-            "seed": self.seed,
-            "epoch": epoch,
-            "window": self.window,
-            "block": self.block,
-            "fit": "shared by all",  # counts of plans that fitted some windows by themselves are of other plans
-            **self.world._asdict(),
-        }
-        return StepCounts(facts, len(self), self._folder)
-
     def check_epoch(self, epoch: int) -> int:
         """The epoch as a number of Python: multiplied by 2**32, one of NumPy would overflow."""
         remedy = "Give a whole number from 0 to 2**32 - 1."
@@ -324,11 +294,6 @@ class Windows:
     def _check_number(self, number: int) -> int:
         remedy = f"Windows count from 0 to {len(self) - 1}."
         return checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
-
-    def _check_numbers(self, numbers: Sequence[int]) -> list[int]:
-        if np.ndim(numbers) != 1:
-            raise checks.type_error("numbers", "a list of windows", numbers, "Give [number] for one alone.")
-        return [self._check_number(number) for number in numbers]
 
 
 def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[int, list[EarlierRun]]:
@@ -343,8 +308,8 @@ def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[in
         left = run.taken
         while left and number < len(windows):
             after = [each.numbers for each in taken]
-            steps = shared.plan(epoch, number, after=after).plan.steps if after else shared.steps(epoch, [number])[0]
-            if left < (batches := int(steps) * run.world.micro_batches):
+            steps = shared.plan(epoch, number, after=after).plan.steps if after else shared.steps
+            if left < (batches := steps * run.world.micro_batches):
                 break
             left, number, taken = left - batches, number + 1, []
         if left and number == len(windows):
@@ -353,14 +318,6 @@ def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[in
             )
         taken += [run._replace(taken=left)] if left else []
     return number, taken
-
-
-def _check_folder(counts: object) -> Path:
-    if not isinstance(counts, str | os.PathLike):
-        raise checks.type_error("counts", "the path of a folder", counts, 'Give "counts", for example.')
-    if not os.path.isdir(counts):
-        raise checks.value_error("counts", "a folder that is there", os.fspath(counts), "Make the folder first.")
-    return Path(counts)
 
 
 def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:

@@ -24,12 +24,10 @@ from lengthwise.torch.sampler import BatchSampler
 class WindowSampler(BatchSampler):
     """Yields the batches of one epoch of `lengthwise.Windows`, for `lw.torch.DataLoader(dataset, sampler)`.
 
-    It is used as `BatchSampler` is. Three things differ:
+    It is used as `BatchSampler` is. Two things differ:
 
     - A plan is made when its window is reached, so only one window is in memory. A window of 2**20 sequences takes some
       hundredths of a second.
-    - `len` is exact, so the steps of an epoch are counted when it is set. That takes as long as planning all of it:
-      give `counts` to count once for all runs and restarts.
     - A checkpoint names lengths by a sample of them.
 
     Args:
@@ -42,8 +40,6 @@ class WindowSampler(BatchSampler):
         world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
         group: The ranks that share out the batches, in place of the two, such as those of data parallelism.
         micro_batches: Batches of each rank in one optimiser step.
-        counts: A folder in which the steps of each epoch are kept once they are counted. Ranks that see the same folder
-            share the counting, without a collective.
 
     Raises:
         ValueError: As `Windows` and `BatchSampler`.
@@ -68,9 +64,8 @@ class WindowSampler(BatchSampler):
         world_size: int | None = None,
         group: distributed.ProcessGroup | None = None,
         micro_batches: int = 1,
-        counts: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._shape = {"window": window, "block": block, "counts": counts}
+        self._shape = {"window": window, "block": block}
         # BatchSampler hands what it is given to `_read`, below.
         given: Any = lengths
         world: Any = {"rank": rank, "world_size": world_size, "group": group, "micro_batches": micro_batches}
@@ -120,6 +115,5 @@ class _WindowPlanner(Planner):
     windows: Windows
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]], *, rank: int) -> WindowEpoch:
-        # Planned for an earlier number of ranks, this one may have none of their numbers.
-        shared_out = self.windows.share_out(*world, rank=rank if rank < world.world_size else 0)
-        return WindowEpoch(shared_out, epoch, after=after)
+        del rank
+        return WindowEpoch(self.windows.share_out(*world), epoch, after=after)
