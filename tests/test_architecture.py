@@ -47,23 +47,10 @@ WITHIN = {
     ),
     "engines": ("rule", "files", "pyarrow", "datasets", "dask", "ray", "write", "__init__"),
     "planning": (
-        *("recent", "times", "plan", "batches", "custom", "joint"),
-        *("steps", "tail", "row_steps", "draft", "oversize", "level", "trial", "noise"),
-        *(
-            "fit",
-            "missed",
-            "shared_fit",
-            "portions",
-            "grid",
-            "rest",
-            "make",
-            "__init__",
-            "shapes",
-            "few_shapes",
-            "loss",
-            "evaluation",
-        ),
-        *("windows", "window_epoch"),
+        *("recent", "times", "plan", "batches", "custom", "joint", "cutter"),
+        *("random_steps", "random_rows", "tail", "draft", "oversize", "drafts", "trial", "noise"),
+        *("fit", "fitted", "missed", "grid", "rest", "make", "__init__"),
+        *("shapes", "few_shapes", "loss", "evaluation", "windows", "window_epoch"),
     ),
 }
 
