@@ -31,7 +31,22 @@ def copy_until(needed, positions, end, lengths):
 
 
 @kernel
-def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, taken, sequences):
+def find_borders(groups, positions, end, borders):
+    """The rows, among those `positions` that are below `end`, at which another group begins, in `borders`."""
+    row, found, before = 0, 0, np.int64(0)
+    if groups.size > 0:
+        for position in positions:
+            if position < end:
+                if row > 0 and groups[position] != before:
+                    borders[found] = row
+                    found += 1
+                before = groups[position]
+                row += 1
+    return borders[:found]
+
+
+@kernel
+def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, guess, taken, sequences):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
 
     More sequences than a step may take are sorted. Each try leaves out those beyond a number of them, and says about
@@ -39,7 +54,8 @@ def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, take
 
     Args:
         needed: [n, dims], what each sequence must be padded to, in order.
-        sizes: [n], whole numbers by which a step is sorted before it is cut.
+        sizes: [n], whole numbers by which a step is sorted before it is cut, group by group.
+        groups: [n], of which no batch mixes two; or none.
         prices, budget, most: As in `greedy_cut`.
         multiple: As in `greedy_cut`.
         slots: Batches of a step.
@@ -50,7 +66,8 @@ def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, take
     count, dims = needed.shape
     top = largest(sizes)
     # No literals: a kernel that is called with one is compiled a second time.
-    ends, none, falling = np.empty(slots, np.int64), np.empty(0, np.int64), np.bool_(True)
+    ends, falling = np.empty(slots, np.int64), np.bool_(True)
+    borders = np.empty(64, np.int64)
     counts = np.empty(8192, np.int64)
     spare, lengths, positions = np.empty(64, np.int64), np.empty((64, dims), np.int64), sequences[:0]
     start, steps = np.int64(0), 0
@@ -66,7 +83,7 @@ def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, take
                 reach = min(left, max(fits, 2 * reach if reach > 0 else guess + 3 * (int(math.sqrt(guess)) + 1)))
                 if reach > spare.size:
                     spare = np.empty(reach + reach // 8, np.int64)
-                    lengths = np.empty((spare.size, dims), np.int64)
+                    lengths, borders = np.empty((spare.size, dims), np.int64), np.empty(spare.size, np.int64)
                 positions = sequences[start : start + reach]
                 sort_step(sizes, top, start, start + reach, positions, spare, counts)
                 beyond = reach + 1
@@ -74,7 +91,8 @@ def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, take
             middle = (fits + beyond) // 2 if tries >= _TRIES else max(fits + 1, min(middle, beyond - 1))
             end = start + middle
             own = copy_until(needed, positions, end, lengths)
-            batches, _, _, filled = try_budget(own, none, prices, budget, most, multiple, falling, slots, ends)
+            inner = find_borders(groups, positions, end, borders)
+            batches, _, _, filled = try_budget(own, inner, prices, budget, most, multiple, falling, slots, ends)
             # Ever further in the same direction, until what fits lies between two tries.
             if batches > slots:
                 beyond, further = middle, min(further, 0) * 2 - 1
@@ -93,25 +111,28 @@ def fill_steps(needed, sizes, prices, budget, most, multiple, slots, guess, take
 
 
 @kernel
-def cut_steps(lengths, taken, prices, budget, most, multiple, slots, offsets):
+def cut_steps(lengths, taken, groups, prices, budget, most, multiple, slots, offsets):
     """Cuts each step, sorted, into `slots` batches by `cut_into`. Returns how many batches there are.
 
     Args:
         lengths: [n, dims], what each sequence must be padded to, step by step, each step from its largest.
         taken: [steps], how many sequences each step takes.
+        groups: [n], of which no batch mixes two; or none.
         prices, budget, most: As in `greedy_cut`.
         multiple: As in `greedy_cut`.
         slots: Batches of a step.
         offsets: [steps x slots + 1], receives where each batch begins, and the end.
     """
-    ends, none, falling, exactly = np.empty(slots, np.int64), np.empty(0, np.int64), np.bool_(True), np.int64(0)
+    ends, falling, exactly = np.empty(slots, np.int64), np.bool_(True), np.int64(0)
+    borders = np.empty(slots, np.int64)
     start = batches = 0
     costliest = np.inf
     offsets[0] = 0
     for size in taken:
         # Steps cost about as much as the one before.
         step = lengths[start : start + size]
-        found, costliest = cut_into(step, none, prices, budget, most, multiple, falling, exactly, costliest, ends)
+        inner = find_borders(groups, np.arange(start, start + size), start + size, borders)
+        found, costliest = cut_into(step, inner, prices, budget, most, multiple, falling, exactly, costliest, ends)
         for batch in range(found):
             offsets[batches + 1 + batch] = start + ends[batch]
         batches += found

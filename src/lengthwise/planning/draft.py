@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise._random import Key
+from lengthwise._random import Key, argsort
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.columns import longest_of, sum_rows
@@ -40,11 +40,15 @@ class Draft(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """Sequences in order, [k]; what each must be padded to, [k, dims]; and positions that no batch may cross."""
+    """Sequences in order, [k]; what each must be padded to, [k, dims]; and positions that no batch may cross.
+
+    Where whole steps are taken, `groups` [k] are those of which no batch mixes two; else boundaries part them.
+    """
 
     sequences: NDArray[np.int64]
     needed: NDArray[np.int64]
     boundaries: NDArray[np.int64]
+    groups: NDArray[np.int64] | None = None
 
 
 def draft(
@@ -57,12 +61,14 @@ def draft(
     slots: int,
     bands: tuple[int, ...],
     steps: int | None = None,
+    groups: NDArray[np.int64] | None = None,
 ) -> Draft | None:
     """The sequences `members`, or all, ordered and cut; None if the deal takes whole steps, and not so many do.
 
     Args:
         slots: Batches of a step, where the deal takes whole steps.
         steps: How many steps there are to be, where the deal takes whole steps; None for as many as sequences fill.
+        groups: [n], of all items: no batch mixes two of them. None for one group.
         bands: By how many bands sequences of several lengths are sorted: by the order, or, where the deal takes whole
             steps, inside of each step. None for by their sum.
     """
@@ -70,7 +76,8 @@ def draft(
     if not len(own):
         none = np.empty(0, np.int64)
         return Draft(none, np.zeros(1, np.int64), none, own)
-    line = _put_in_line(own, batching, order, key, bands)
+    own_groups = groups if groups is None or members is None else groups[members]
+    line = _put_in_line(own, batching, order, key, bands, own_groups)
     # An edge may be longer than any sequence.
     longest = np.maximum(longest_of(items), longest_of(line.needed))
     try:
@@ -85,7 +92,7 @@ def draft(
         raise type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt) from None
     if cut is None:
         return None
-    (sequences, needed, boundaries), offsets = cut
+    (sequences, needed, boundaries, _), offsets = cut
     limits = limits_of(batching.cut, batching.cost, longest)
     return Draft(sequences if members is None else members[sequences], offsets, boundaries, needed, limits)
 
@@ -107,19 +114,44 @@ def cut_again(draft: Draft, batching: Batching, batches: int) -> Draft:
     return draft._replace(offsets=offsets)
 
 
-def _put_in_line(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: tuple[int, ...]) -> _Line:
+def _put_in_line(
+    items: NDArray[np.int64],
+    batching: Batching,
+    order: Order,
+    key: Key,
+    bands: tuple[int, ...],
+    groups: NDArray[np.int64] | None,
+) -> _Line:
     """All of `items` in order."""
     ordered = _order(items, batching, order, key, bands)
-    sequences, boundaries, edges = ordered
-    if edges is not None and row_capacity(batching.cut) is not None:
+    if ordered.edges is not None and row_capacity(batching.cut) is not None:
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
+    if groups is not None and not batching.takes_random_steps:
+        ordered = _group(ordered, groups)
+    sequences, boundaries, _ = ordered
     needed = round_up(_pad_to_edges(items, ordered, batching), length_multiple(batching.cut))
     if batching.takes_random_steps and len(boundaries):
         # A step takes sequences of all buckets, which then say no more than what each is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
         sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
-    return _Line(sequences, needed, boundaries)
+    in_steps = groups is not None and batching.takes_random_steps
+    return _Line(sequences, needed, boundaries, groups[sequences] if in_steps and groups is not None else None)
+
+
+def _group(ordered: Ordered, groups: NDArray[np.int64]) -> Ordered:
+    """The order group by group, with a boundary wherever another group or another bucket begins.
+
+    >>> _group(Ordered(np.array([3, 0, 2, 1])), np.array([1, 0, 1, 0]))[:2]
+    (array([3, 1, 0, 2]), array([2]))
+    """
+    sequences, boundaries, edges = ordered
+    own = groups[sequences]
+    by_group = argsort(own)
+    bucket = np.searchsorted(boundaries, np.arange(len(sequences)), side="right")[by_group]
+    own = own[by_group]
+    borders = 1 + np.flatnonzero((own[1:] != own[:-1]) | (bucket[1:] != bucket[:-1]))
+    return Ordered(sequences[by_group], borders, None if edges is None else edges[by_group])
 
 
 def _order(items: NDArray[np.int64], batching: Batching, order: Order, key: Key, bands: tuple[int, ...]) -> Ordered:
@@ -154,9 +186,9 @@ def _cut(
 ) -> tuple[_Line, NDArray[np.int64]] | None:
     """What the cut keeps of the line, batch after batch, and the offsets of the batches."""
     cut, cost, deal = batching.cut, batching.cost, batching.deal
-    sequences, needed, boundaries = line
+    sequences, needed, boundaries, groups = line
     if batching.takes_random_steps and (limits := limits_of(cut, cost, longest)) is not None:
-        formed = form_steps(sequences, needed, cut, deal, limits, slots=slots, bands=bands, steps=steps)
+        formed = form_steps(sequences, needed, cut, deal, limits, slots=slots, bands=bands, steps=steps, groups=groups)
         return formed and (_Line(*formed[:2], boundaries), formed[2])
     if batching.takes_random_steps and isinstance(cut, Rows):
         cuts = form_row_steps(needed, cut, deal, slots, cost=cost, steps=steps)
@@ -253,6 +285,15 @@ def take_items(
     if copies is not None:
         spans[:, 0] = copies[spans[:, 0]]
     return (spans[:, 2] - spans[:, 1])[:, None], spans
+
+
+def take_groups(
+    groups: NDArray[np.int64] | None, spans: NDArray[np.int64] | None, times: NDArray[np.int64] | None
+) -> NDArray[np.int64] | None:
+    """The group of each item, by the groups [n] of the sequences; `spans` and `times` as of `take_items`."""
+    if groups is None or spans is not None:
+        return None if groups is None or spans is None else groups[spans[:, 0]]
+    return groups if times is None else groups[copies_of(times)]
 
 
 def _one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ def draft_portions(
     bands: tuple[int, ...],
     steps: int | None = None,
     draw: int = 0,
+    groups: NDArray[np.int64] | None = None,
 ) -> list[Portion] | None:
     """Every portion in order, and cut; None if they are more than `steps` hold, or fewer than they drop from.
 
@@ -55,6 +56,7 @@ def draft_portions(
         bands: As `draft` takes them.
         steps: How many there are to be; None for as many as the sequences fill.
         draw: Which of several draws of the same epoch.
+        groups: [n], of which no batch mixes two; None for one group.
     """
     portions = _deal_portions(len(items), batching.deal, world, key.at("portions", lane=draw))
     alone = [_choose(portion, kinds.alone) if kinds.over else np.empty(0, np.int64) for portion in portions]
@@ -63,7 +65,8 @@ def draft_portions(
     made: list[Portion] = []
     for number, (own, giants) in enumerate(zip(members, alone, strict=True)):
         lane = key.at("order", lane=draw * len(members) + number)
-        drafted = draft(items, own, batching, order, lane, slots=world.slots, bands=bands, steps=steps)
+        options: dict[str, Any] = {"slots": world.slots, "bands": bands, "steps": steps, "groups": groups}
+        drafted = draft(items, own, batching, order, lane, **options)
         if drafted is None:
             return None
         made.append(Portion(drafted, giants))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lengthwise.choices.bands import count_bands
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching
+from lengthwise.choices.columns import distinct
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import Balanced, RandomSteps, Stratified
 from lengthwise.choices.multiples import length_multiple, round_up
@@ -29,6 +30,7 @@ from lengthwise.planning.oversize import Kinds, sort_out
 from lengthwise.planning.recent import Recent, Same
 from lengthwise.planning.trial import Data, Trial, estimate_batches
 
+_BATCHES_A_GROUP = 4  # in a random step, where there are several groups
 _MOST_TRIED = 200_000  # sequences of a trial: they fill all the bins of mixing
 
 _Found = TypeVar("_Found")
@@ -43,8 +45,10 @@ def resolve(batching: Batching, data: Data, world: World) -> Batching:
     in_steps = replace(batching, padding=None, order=Shuffled(), deal=RandomSteps())
     of_batches = replace(batching, padding=None, order=MaxEntropy(padding=asked), deal=Stratified())
     kinds, slots = sort_out(data.items, of_batches), world.slots
-    # A step of one batch is that batch: as a random sample it would pad as random batches do.
-    if slots == 1 or not kinds.fitted.any():
+    # A step of one batch is that batch: as a random sample it would pad as random batches do. And each group of a step
+    # has a batch that is not full.
+    groups = 1 if data.groups is None else len(distinct(data.groups))
+    if slots < (2 if groups == 1 else _BATCHES_A_GROUP * groups) or not kinds.fitted.any():
         return of_batches
 
     def measure_steps() -> float:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.columns import distinct
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.order import finds_noise
@@ -24,7 +26,7 @@ from lengthwise.choices.rows import Rows
 from lengthwise.choices.world import World
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.cutter import limits_of
-from lengthwise.planning.draft import take_items
+from lengthwise.planning.draft import take_groups, take_items
 from lengthwise.planning.drafts import count_portions, draft_portions
 from lengthwise.planning.fit import Fit, choose_bands, fit_order, remember, resolve
 from lengthwise.planning.oversize import name_sequence, sort_out
@@ -58,7 +60,7 @@ def fit_epochs(
     data: Data,
     batching: Batching,
     world: World,
-    items_of: Callable[[int], NDArray[np.int64]] | None,
+    items_of: Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64] | None]] | None,
     *,
     vary: bool = False,
 ) -> Fitted:
@@ -68,10 +70,12 @@ def fit_epochs(
         data: What the order is fitted to.
         batching: The choices.
         world: What a step is shared out to.
-        items_of: The items of an epoch, [n, dims]; None where epochs need not have the same number of steps.
+        items_of: The items of an epoch, [n, dims], and their groups, [n] or None. None where epochs need not have the
+            same number of steps.
         vary: Whether epochs take other copies.
     """
     batching = resolve(batching, data, world)
+    _check_groups(batching, data.groups, world)
     portions = count_portions(batching.deal, len(data.items), world)
     kinds = sort_out(data.items, batching)
     bands = choose_bands(data, kinds, batching, portions=portions, slots=world.slots)
@@ -81,7 +85,7 @@ def fit_epochs(
 
     def count() -> int:
         trials = range(_TRIALS_OF_COPIES if vary else _TRIALS)
-        tried = np.array([_try_epoch(items_of(epoch), batching, fit, bands, world, epoch) for epoch in trials])
+        tried = np.array([_try_epoch(*items_of(epoch), batching, fit, bands, world, epoch) for epoch in trials])
         # Another draw brings no other copies, so that the epoch of the longest copies counts, of all that will be.
         margin = _DEVIATIONS * float(tried.std()) if vary else 0.0
         return _round(min(tried.min(), tried.mean() - margin), max(tried.max(), tried.mean() + margin), batching)
@@ -109,14 +113,22 @@ def has_equal_epochs(cut: Cut) -> bool:
 
 
 def _try_epoch(
-    items: NDArray[np.int64], batching: Batching, fit: Fit, bands: tuple[int, ...], world: World, epoch: int
+    items: NDArray[np.int64],
+    groups: NDArray[np.int64] | None,
+    batching: Batching,
+    fit: Fit,
+    bands: tuple[int, ...],
+    world: World,
+    epoch: int,
 ) -> float:
     """The steps that an epoch fills, the last of them in part; of very many sequences, by a sample of them."""
     count, key = len(items), Key(epoch=epoch)
     if count > _MOST_TRIED:
-        items = items[np.sort(key.at("trial").places(0, _MOST_TRIED, count))]
+        chosen = np.sort(key.at("trial").places(0, _MOST_TRIED, count))
+        items, groups = items[chosen], None if groups is None else groups[chosen]
     kinds = sort_out(items, batching)
-    drawn = draft_portions(items, kinds, batching, fit.order, world, key, bands=bands, draw=_OF_TRIALS)
+    options: dict[str, Any] = {"bands": bands, "draw": _OF_TRIALS, "groups": groups}
+    drawn = draft_portions(items, kinds, batching, fit.order, world, key, **options)
     portions = drawn or []  # never None, as no number of steps is asked for
     filled = max(portion.batches for portion in portions) / (world.slots // len(portions))
     return filled * (count / len(items)) if len(items) else 0.0
@@ -165,7 +177,7 @@ def _try_part(part: Part, fitted: Fitted, world: World, number: int) -> float:
     """The steps that a part of a window fills."""
     try:
         own = fit_window(fitted, Data(part.items, fingerprint(part.items)), world)
-        return _try_epoch(part.items, own.batching, own.fit, own.bands, world, number)
+        return _try_epoch(part.items, None, own.batching, own.fit, own.bands, world, number)
     except OversizeError as error:  # the draft knows places in the part; the user those among all lengths
         raise name_sequence(error, part.names) from None
 
@@ -175,14 +187,39 @@ def _round(least: float, most: float, batching: Batching) -> int:
     return max(0, math.floor(least)) if batching.deal.tail == "drop" else math.ceil(most)
 
 
-def stand_for_epochs(array: NDArray[np.int64], batching: Batching, drawn: Draw, name: str) -> Data:
+def stand_for_epochs(
+    array: NDArray[np.int64], groups: NDArray[np.int64] | None, batching: Batching, drawn: Draw, name: str
+) -> Data:
     """What stands for every epoch of the lengths `array`, of this `name`, whose copies are `drawn`.
 
     A padding or a mixing is asked of what an epoch takes: it is fitted to the first one. Edges must hold the longest
     sequence of every epoch, and be the same in all: they are fitted to the most copies that any epoch takes of each.
     """
     if batching.order is None or finds_noise(batching.order):
-        items, _ = take_items(array, batching, drawn.take(0))
+        items, own = take_grouped(array, groups, batching, drawn.take(0))
         if sort_out(items, batching).fitted.any():
-            return Data(items, f"{name} in the first epoch of {drawn.name}")
-    return Data(take_items(array, batching, drawn.most())[0], f"{name} at most as in {drawn.name}")
+            return Data(items, f"{name} in the first epoch of {drawn.name}", groups=own)
+    items, own = take_grouped(array, groups, batching, drawn.most())
+    return Data(items, f"{name} at most as in {drawn.name}", groups=own)
+
+
+def take_grouped(
+    array: NDArray[np.int64], groups: NDArray[np.int64] | None, batching: Batching, times: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """The items of so many copies, [m, dims], and the group of each, [m] or None."""
+    items, spans = take_items(array, batching, times)
+    return items, take_groups(groups, spans, times)
+
+
+def _check_groups(batching: Batching, groups: NDArray[np.int64] | None, world: World) -> None:
+    """Refuses groups of which random steps cannot be made."""
+    if groups is None or not batching.takes_random_steps:
+        return
+    remedy = "Take another deal, such as Mixed(), or leave the deal to the plan."
+    if type(batching.cut) is Rows or not batching.deal.even:
+        what = "even=False" if type(batching.cut) is not Rows else batching.cut
+        raise checks.value_error("groups", "left out beside random steps of these batches", what, remedy)
+    count = len(distinct(groups))
+    if count > world.slots:
+        rule = f"at most {world.slots} beside RandomSteps, as many as a step has batches"
+        raise checks.value_error("groups", rule, count, remedy)

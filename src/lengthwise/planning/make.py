@@ -17,12 +17,13 @@ from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.multiples import length_multiple, round_up
 from lengthwise.choices.rows import max_in_row, row_capacity, row_offsets
 from lengthwise.choices.world import World, check_world
+from lengthwise.lengths import fingerprint
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.lengths.description import name_checked
 from lengthwise.planning.batches import Batches, select
-from lengthwise.planning.draft import Draft, price, take_items
+from lengthwise.planning.draft import Draft, price, take_groups, take_items
 from lengthwise.planning.drafts import count_steps, draft_portions, fill_steps
-from lengthwise.planning.fitted import Fitted, fit_epochs, fit_window, stand_for_epochs
+from lengthwise.planning.fitted import Fitted, fit_epochs, fit_window, stand_for_epochs, take_grouped
 from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request, tell_missed_waiting
 from lengthwise.planning.oversize import Kinds, name_sequence, sort_out
@@ -57,6 +58,7 @@ def make_plan(
     micro_batches: int = 1,
     after: Sequence[Sequence[int]] = (),
     times: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> Plan:
     """Plans one epoch for every rank. Same inputs, same plan, on every platform and in every process.
 
@@ -74,6 +76,9 @@ def make_plan(
         times: [n] numbers, at least 0, or one for all: how often epochs take each sequence. By default once. 2.5 is
             twice or three times in an epoch, and five times in two of them. Sequences of equal `times` are taken
             together as often as asked in every epoch, rounded up or down. Two copies may meet in one batch by chance.
+        groups: [n] whole numbers or names, such as the task or the source of each sequence: no batch mixes two groups.
+            Steps do. Random steps need at least as many batches as there are groups; where the deal is left to the
+            plan, they are taken for four batches a group or more.
 
     Returns:
         A plan with the same number of steps on every rank, and every sequence in it exactly once, or every copy. There
@@ -96,7 +101,7 @@ def make_plan(
     [[2, 2], [3, 0]]
     """
     which: dict[str, Any] = {"seed": seed, "epoch": epoch, "world_size": world_size, "micro_batches": micro_batches}
-    return make_fitted(lengths, batching, None, **which, after=after, times=times)
+    return make_fitted(lengths, batching, None, **which, after=after, times=times, groups=groups)
 
 
 def make_fitted(
@@ -110,6 +115,7 @@ def make_fitted(
     micro_batches: int,
     after: Sequence[Sequence[int]],
     times: ArrayLike | Draw | None = None,
+    groups: ArrayLike | None = None,
     alone: bool = False,
 ) -> Plan:
     """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks.
@@ -124,7 +130,7 @@ def make_fitted(
     # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
     first = runs[0].world if runs else world
     # Order and cut, into as many batches as fill whole steps.
-    portions, made = _make_batches(lengths, batching, fitted, key, first, times, alone)
+    portions, made = _make_batches(lengths, batching, fitted, key, first, times, groups, alone)
     batching, capacity = made.batching, row_capacity(made.batching.cut)
     keys = [key.at("tail", lane=lane) for lane in range(len(portions))]
     batches, numbers = complete_steps(portions, first.slots // len(portions), made.steps, keys=keys)
@@ -193,6 +199,7 @@ def _make_batches(
     key: Key,
     world: World,
     times: ArrayLike | Draw | None,
+    groups: ArrayLike | None,
     alone: bool,
 ) -> tuple[list[Batches], _Made]:
     """Lengths ordered, cut, padded and priced: the batches of each portion."""
@@ -203,12 +210,16 @@ def _make_batches(
     check_countable(array if array.ndim == 2 else array[:, None])
     items, spans = take_items(array, batching, taken_times)
     check_countable(round_up(items, length_multiple(batching.cut)))
-    name = name_checked(array)
-    data = Data(items, name) if drawn is None else stand_for_epochs(array, batching, drawn, name)
+    name, of_groups = name_checked(array), None if groups is None else read_groups(groups, len(array))
+    own = take_groups(of_groups, spans, taken_times)
+    data_name = name if of_groups is None else f"{name} in groups {fingerprint(of_groups + 1)}"
+    data = Data(items, data_name, groups=own)
+    if drawn is not None:
+        data = stand_for_epochs(array, of_groups, batching, drawn, data_name)
     try:
         of_run = fitted is None
         if fitted is None:
-            items_of = None if alone else partial(_items_of, items, array, batching, drawn)
+            items_of = None if alone else partial(_items_of, (items, own), array, of_groups, batching, drawn)
             fitted = fit_epochs(data, batching, world, items_of, vary=drawn is not None)
         else:  # what a sample of windows has settled is taken; the edges of buckets are each window's own
             fitted = fit_window(fitted, data, world)
@@ -216,7 +227,7 @@ def _make_batches(
         tell_doubted_budget(kinds.over, items, batching, name=data.name)
         tell_missed_request(fitted, items, kinds, batching, name=data.name, world=world)
         batching = fitted.batching
-        drafts, steps = _draw_epoch(items, kinds, fitted, world, key)
+        drafts, steps = _draw_epoch(items, own, kinds, fitted, world, key)
         if of_run and steps != (fitted.steps or steps):
             rule = f"{fitted.steps} as in the other epochs"
             checks.warn(checks.sentence("steps", rule, steps, "Its copies are longer.", at=f"epoch {key.epoch}"))
@@ -233,15 +244,47 @@ def _make_batches(
     return [price(draft, batching) for draft in drafts], made
 
 
+_Grouped = tuple[NDArray[np.int64], NDArray[np.int64] | None]
+
+
 def _items_of(
-    items: NDArray[np.int64], array: NDArray[np.int64], batching: Batching, drawn: Draw | None, epoch: int
-) -> NDArray[np.int64]:
-    """The items of an epoch, where all have the same or each takes what is drawn for it."""
-    return items if drawn is None else take_items(array, batching, drawn.take(epoch))[0]
+    same: _Grouped,
+    array: NDArray[np.int64],
+    groups: NDArray[np.int64] | None,
+    batching: Batching,
+    drawn: Draw | None,
+    epoch: int,
+) -> _Grouped:
+    """The items of an epoch and their groups, where all have the `same` or each takes what is drawn for it."""
+    return same if drawn is None else take_grouped(array, groups, batching, drawn.take(epoch))
+
+
+def read_groups(groups: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Numbers the groups of `count` sequences from 0 on: [count].
+
+    Raises:
+        TypeError: Neither whole numbers nor names.
+        ValueError: Not [count].
+
+    >>> read_groups(["b", "a", "b"], 3)
+    array([1, 0, 1])
+    """
+    given = np.asarray(groups)
+    remedy = "Give the task or the source of each sequence."
+    if given.dtype.kind not in "iubUS":
+        raise checks.type_error("groups", "a list of whole numbers or names", groups, remedy)
+    if given.shape != (count,):
+        raise checks.value_error("groups", f"of shape [{count}]", given.shape, remedy)
+    return np.unique(given, return_inverse=True)[1].reshape(-1)
 
 
 def _draw_epoch(
-    items: NDArray[np.int64], kinds: Kinds, fitted: Fitted, world: World, key: Key
+    items: NDArray[np.int64],
+    groups: NDArray[np.int64] | None,
+    kinds: Kinds,
+    fitted: Fitted,
+    world: World,
+    key: Key,
 ) -> tuple[list[Draft], int]:
     """The drafts of an epoch, drawn until they fit into the steps that every epoch has, and how many steps these are.
 
@@ -251,7 +294,7 @@ def _draw_epoch(
     while portions is None:
         if draws == _DRAWS:
             steps = None
-        options = {"bands": fitted.bands, "steps": steps, "draw": draws}
+        options: dict[str, Any] = {"bands": fitted.bands, "steps": steps, "draw": draws, "groups": groups}
         portions = draft_portions(items, kinds, batching, fitted.fit.order, world, key, **options)
         draws += 1
     needed = count_steps(portions, batching, world) if steps is None else steps

@@ -33,10 +33,12 @@ class Queue(NamedTuple):
 
     needed   [m, dims]   what each must be padded to at least
     sizes    [m]         whole numbers, by which a step is sorted, from the largest; equal ones stand as they come
+    groups   [m]         of which no batch mixes two, and by which a step is sorted first; or none
     """
 
     needed: NDArray[np.int64]
     sizes: NDArray[np.int64]
+    groups: NDArray[np.int64]
 
     def sort(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the positions step by step, those of a step from its largest to its smallest."""
@@ -62,6 +64,7 @@ def form_steps(
     slots: int,
     bands: tuple[int, ...],
     steps: int | None = None,
+    groups: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None:
     """Cuts sequences in order into steps, and each step into batches of about equal cost.
 
@@ -76,6 +79,7 @@ def form_steps(
         slots: Batches of a step.
         bands: How sequences of several lengths are sorted inside of a step: by `line_up`, or, for none, by their sum.
         steps: How many there are to be; None for as many as the sequences fill.
+        groups: [m], of which no batch mixes two; None for one group.
 
     Returns:
         The sequences batch after batch, those of a step from its longest to its shortest: [kept]; what each must be
@@ -88,8 +92,8 @@ def form_steps(
     oversize = getattr(cut, "oversize", "alone")
     kept = keep_within(needed, longest_of(needed), cost=limits.cost, budget=limits.budget, oversize=oversize)
     if kept is not None:
-        sequences, needed = sequences[kept], needed[kept]
-    queue = Queue(needed, _sizes_of(needed, bands))
+        sequences, needed, groups = sequences[kept], needed[kept], None if groups is None else groups[kept]
+    queue = _queue(needed, bands, groups)
     filled = _fill(queue, limits, slots, limits.budget)
     if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
         full = len(filled.taken) - (not _is_full(queue, filled.taken, limits, slots))
@@ -100,19 +104,22 @@ def form_steps(
         return None
     else:
         filled = _spread(queue, filled if steps is None else _level(queue, filled, limits, slots, steps), slots)
+    own = queue.groups[filled.positions] if len(queue.groups) else queue.groups
     del queue  # as many sizes as sequences
     sequences, needed = sequences[filled.positions], needed[filled.positions]
     if deal.even:
-        return sequences, needed, _cut_evenly(needed, filled.taken, limits, slots)
+        return sequences, needed, _cut_evenly(needed, filled.taken, own, limits, slots)
     return sequences, needed, split_evenly(filled.taken, np.minimum(filled.taken, slots))
 
 
-def _sizes_of(needed: NDArray[np.int64], bands: tuple[int, ...]) -> NDArray[np.int64]:
-    """By what sequences are sorted: [m], spread over less than 2**31, so that a size and a place fit into one word."""
+def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np.int64] | None) -> Queue:
     sizes = line_up(needed, bands) if bands else np.ascontiguousarray(sum_rows(needed))
-    if sizes.max(initial=0) - sizes.min(initial=0) < 2**31:
-        return sizes
-    return np.unique(sizes, return_inverse=True)[1].reshape(-1)
+    if groups is not None:
+        sizes = sizes + groups * (int(sizes.max(initial=0)) + 1)
+    # Spread over less than 2**31, so that a size and a place fit into one word.
+    if sizes.max(initial=0) - sizes.min(initial=0) >= 2**31:
+        sizes = np.unique(sizes, return_inverse=True)[1].reshape(-1)
+    return Queue(needed, sizes, np.empty(0, np.int64) if groups is None else groups)
 
 
 def _take(steps: Steps, first: int) -> Steps:
@@ -127,12 +134,13 @@ def _is_full(queue: Queue, taken: NDArray[np.int64], limits: Limits, slots: int)
     if limits.size:
         return bool(taken[-1] == limits.size * slots)
     stop = int(taken.sum())
-    step = queue.needed[stop - int(taken[-1]) : stop]
-    step = step[np.argsort(-queue.sizes[stop - len(step) : stop], kind="stable")]
+    last = slice(stop - int(taken[-1]), stop)
+    order = np.argsort(-queue.sizes[last], kind="stable")
     # The same step with its shortest sequence twice: if that needs one batch more, the step was full.
-    again = np.concatenate([step, step[-1:]])
-    ends, falling = np.empty(slots, np.int64), np.bool_(True)
-    return bool(_kernels.try_budget(again, _NO_BOUNDARIES, *_bounds(again, limits), falling, slots, ends)[0] > slots)
+    again = np.append(order, order[-1])
+    step, own = queue.needed[last][again], queue.groups[last][again] if len(queue.groups) else np.zeros(len(again))
+    ends, borders = np.empty(slots, np.int64), 1 + np.flatnonzero(own[1:] != own[:-1])
+    return bool(_kernels.try_budget(step, borders, *_bounds(step, limits), np.bool_(True), slots, ends)[0] > slots)
 
 
 def _fill(queue: Queue, limits: Limits, slots: int, budget: float) -> Steps:
@@ -217,10 +225,12 @@ def _guess(queue: Queue, limits: Limits, slots: int) -> int:
     return max(1, int(min(count, slots * limits.budget / mean)) if mean > 0.0 else count)
 
 
-def _cut_evenly(needed: NDArray[np.int64], taken: NDArray[np.int64], limits: Limits, slots: int) -> NDArray[np.int64]:
+def _cut_evenly(
+    needed: NDArray[np.int64], taken: NDArray[np.int64], groups: NDArray[np.int64], limits: Limits, slots: int
+) -> NDArray[np.int64]:
     """The offsets of the batches: the costliest of each step as cheap as can be. `needed` [m, dims] is sorted."""
     offsets = np.empty(len(taken) * slots + 1, np.int64)
-    batches = _kernels.cut_steps(needed, taken, *_bounds(needed, limits), slots, offsets)
+    batches = _kernels.cut_steps(needed, taken, groups, *_bounds(needed, limits), slots, offsets)
     return offsets[: batches + 1].copy()
 
 

@@ -41,20 +41,22 @@ class Data(NamedTuple):
         items: [n, dims], of all portions; of windows, those of one after the other.
         name: The fingerprint of the lengths, by which what was found is remembered.
         windows: How many of the items each window has, where one order is to serve several; else empty.
+        groups: [n], of which no batch mixes two; None for one group.
     """
 
     items: NDArray[np.int64]
     name: str
     windows: Sequence[int] = ()
+    groups: NDArray[np.int64] | None = None
 
     def select(self, chosen: NDArray[np.bool_]) -> Data:
         """The items that are `chosen` [n]; windows that have none are left out."""
         sizes = [int(part.sum()) for part in self._split(chosen) if part.any()] if self.windows else ()
-        return Data(self.items[chosen], self.name, sizes)
+        return Data(self.items[chosen], self.name, sizes, None if self.groups is None else self.groups[chosen])
 
     def parts(self) -> list[NDArray[np.int64]]:
-        """The items of each window; all, where there are none."""
-        return self._split(self.items)
+        """The places of the items of each window; of all, where there are none."""
+        return self._split(np.arange(len(self.items)))
 
     def _split(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
         return np.split(rows, np.cumsum(self.windows)[:-1]) if self.windows else [rows]
@@ -108,7 +110,11 @@ class Trial:
         batches = estimate_batches(data.items, batching, portions * len(parts))
         self.places = places if batches < _MANY_STEPS * places and places * drafted > 1 else 0
         # Windows are drafted together as one set of sequences is: as many of each as of one.
-        self.items = [_draw(part, min(most, _enough(len(part), portions, drafted, slots, batches))) for part in parts]
+        drawn = [
+            _draw(data.items, part, min(most, _enough(len(part), portions, drafted, slots, batches))) for part in parts
+        ]
+        self.items = [data.items[part] for part in drawn]
+        self._groups = [None if data.groups is None else data.groups[part] for part in drawn]
         # What chance does to one set of sequences is no fault of the order. It would be one in every window.
         self.few = batches * drafted < _MANY and not windows
         most_trials = _MOST_TRIALS if prices_of(batching.cost, data.items.shape[1]) is not None else 1
@@ -146,17 +152,17 @@ class Trial:
         # Chance puts equal lengths in order, which changes no padding: all drafts of sorted sequences would be alike.
         fixed = type(order) is Sorted and self.drafted == 1 and self.items[0].shape[1] == 1
         for number in range(len(self.items) if fixed else self.trials):
-            items = self.items[number % len(self.items)]
-            yield self._draft(order, items, Key(seed=0, epoch=number, stage="trial")), items
+            items, groups = self.items[number % len(self.items)], self._groups[number % len(self.items)]
+            yield self._draft(order, items, groups, Key(seed=0, epoch=number, stage="trial")), items
 
-    def _draft(self, order: Order, items: NDArray[np.int64], key: Key) -> list[Draft]:
+    def _draft(self, order: Order, items: NDArray[np.int64], groups: NDArray[np.int64] | None, key: Key) -> list[Draft]:
         portions: list[NDArray[np.int64] | None] = [None]
         if self.drafted > 1:
             shuffled = key.at("portions").permutation(len(items))
             portions = [np.sort(portion) for portion in np.array_split(shuffled, self.drafted)]
         lanes = (key.at("trial", lane=lane) for lane in range(len(portions)))
         drawn = (
-            draft(items, portion, self.batching, order, lane, slots=self.slots, bands=self.bands)
+            draft(items, portion, self.batching, order, lane, slots=self.slots, bands=self.bands, groups=groups)
             for portion, lane in zip(portions, lanes, strict=True)
         )
         drafts = [each for each in drawn if each is not None]  # all: no number of steps is asked for
@@ -215,9 +221,9 @@ def _enough(count: int, portions: int, drafted: int, slots: int, batches: float)
     return count
 
 
-def _draw(items: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """As many of `items` at random, the same ones every time, and among them the longest of each dimension."""
-    if count >= len(items):
-        return items
-    drawn = Key(stage="trial", lane=1).permutation(len(items))[:count]
-    return items[distinct(np.append(drawn, items.argmax(axis=0)))]
+def _draw(items: NDArray[np.int64], places: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """As many of `places` at random, the same ones every time, and among them the longest item of each dimension."""
+    if count >= len(places):
+        return places
+    drawn = Key(stage="trial", lane=1).permutation(len(places))[:count]
+    return places[distinct(np.append(drawn, items[places].argmax(axis=0)))]

@@ -1,0 +1,106 @@
+"""Groups: no batch mixes two of them, under every way to make steps; steps do."""
+
+import random
+
+import numpy as np
+import pytest
+
+import choices
+import lengthwise as lw
+
+LONG_TAILED = lw.example_lengths()
+TASKS = np.random.default_rng(0).integers(0, 4, len(LONG_TAILED))
+
+
+def groups_of(plan, groups):
+    """The groups of each batch."""
+    return [
+        set(groups[plan.numbers[start:stop]].tolist())
+        for start, stop in zip(plan.offsets, plan.offsets[1:], strict=False)
+    ]
+
+
+@pytest.mark.parametrize("cut", choices.cuts(1, 1))
+@pytest.mark.parametrize("order", choices.ORDERS)
+def test_no_batch_mixes_groups_under_any_order_and_cut(order, cut):
+    chance = random.Random(f"{order} {cut}")
+    for _ in range(3):
+        lengths = (
+            np.random.default_rng(chance.randint(0, 99)).lognormal(4, 0.7, chance.choice([5, 60, 150])).astype(int) + 1
+        )
+        chosen = choices.cuts(*(max(many * float(lengths.max()), 6_100.0) for many in (6, 2)))[cut]
+        which = {
+            "world_size": chance.choice([1, 3]),
+            "micro_batches": chance.choice([1, 2]),
+            "epoch": chance.randint(0, 9),
+        }
+        groups = np.array([chance.randint(0, 2) for _ in lengths])
+        taken = choices.suit_order(choices.ORDERS[order], chosen)
+        deal = choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], chosen, order=taken)
+        few = len(set(groups.tolist())) > which["world_size"] * which["micro_batches"]
+        if isinstance(deal, lw.RandomSteps) and (choices.packs(chosen) or not deal.even or few):
+            deal = lw.Mixed(tail=deal.tail)
+        batching = lw.Batching(cut=chosen, order=taken, deal=deal)
+        try:
+            plan = lw.make_plan(lengths, batching, groups=groups, **which)
+        except ValueError:
+            if not choices.may_drop(taken, chosen, deal):
+                raise
+            continue
+        assert all(len(each) == 1 for each in groups_of(plan, groups))
+        assert len(set(plan.sequences.tolist())) == len(plan.sequences)
+        assert choices.may_drop(taken, chosen, deal) or len(plan.sequences) == len(lengths)
+        assert (plan.costs <= plan.max_cost).all() or getattr(chosen, "rule", "") == "paper" or "alone" in str(chosen)
+
+
+@pytest.mark.parametrize("ranks", [1, 8, 64])
+def test_steps_mix_groups_and_pad_as_little(ranks):
+    batching = lw.Batching(budget=20_000)
+    plans = [lw.make_plan(LONG_TAILED, batching, groups=TASKS, world_size=ranks, epoch=epoch) for epoch in range(6)]
+    assert len({plan.steps for plan in plans}) == 1
+    assert all(len(each) == 1 for plan in plans for each in groups_of(plan, TASKS))
+    measures = lw.measure(plans, LONG_TAILED)
+    assert measures.padding_share < 0.12
+    if ranks > 1:
+        steps = [{TASKS[plans[0].batch(number)[0]] for number in step.reshape(-1)} for step in plans[0].grid]
+        assert np.mean([len(step) for step in steps]) > 3
+        assert measures.straggler_waste < 0.06
+    taken = lw.Batching.from_json(plans[0].batching).deal
+    assert isinstance(taken, lw.RandomSteps if ranks == 64 else lw.Stratified)
+
+
+def test_random_steps_of_groups_by_hand():
+    batching = lw.Batching(budget=20, deal=lw.RandomSteps(), arrange=lw.InOrder())
+    plan = lw.make_plan([5, 5, 5, 5, 5, 5], batching, groups=["b", "a", "b", "a", "a", "a"], world_size=2)
+    assert sorted(sorted(plan.batch(number).tolist()) for number in range(2)) == [[0, 2], [1, 3, 4, 5]]
+
+
+def test_copies_and_chunks_keep_the_groups_of_their_sequences():
+    lengths, groups = np.arange(10, 90), np.arange(80) % 3
+    batching = lw.Batching(budget=300, order=lw.Shuffled(), chunks=lw.Chunks(20))
+    plan = lw.make_plan(lengths, batching, groups=groups)
+    assert all(len(set(groups[plan.batch(number)[:, 0]].tolist())) == 1 for number in range(len(plan.costs)))
+    plan = lw.make_plan(lengths, lw.Batching(budget=300), groups=groups, times=1.5, world_size=2)
+    assert all(len(each) == 1 for each in groups_of(plan, groups))
+    assert len(plan.sequences) == 120
+
+
+def test_what_runs_left_keeps_groups_apart():
+    plan = lw.make_plan(LONG_TAILED, lw.Batching(budget=20_000), groups=TASKS, world_size=6, after=[(8, 1, 5)])
+    assert all(len(each) == 1 for each in groups_of(plan, TASKS))
+
+
+@pytest.mark.parametrize(
+    ("given", "groups", "sentence"),
+    [
+        ({}, [1, 2], r"`groups` must be of shape \[3\], but is \(2,\)"),
+        ({}, [0.5, 1.5, 2.5], "`groups` must be a list of whole numbers or names"),
+        ({"deal": lw.RandomSteps()}, [0, 1, 2], "`groups` must be at most 2 beside RandomSteps, as many as a step has"),
+        ({"cut": lw.FixedSize(2), "deal": lw.RandomSteps(even=False)}, [0, 1, 1], "`groups` must be left out beside"),
+        ({"cut": lw.Rows(20), "deal": lw.RandomSteps()}, [0, 1, 1], "`groups` must be left out beside random steps"),
+    ],
+)
+def test_groups_that_cannot_be_kept_apart_are_refused(given, groups, sentence):
+    batching = lw.Batching(**({"budget": 20} if "cut" not in given else {}), **given)
+    with pytest.raises((ValueError, TypeError), match=f"^{sentence}"):
+        lw.make_plan([5, 6, 7], batching, groups=groups, world_size=2)
