@@ -1,0 +1,52 @@
+"""Counts the files of the package that one plan enters, by a profile: how much a reader must open to follow it.
+
+    python benchmarks/files_entered.py          the default plan, and random batches of a fixed size
+
+Imports are done before, and a kernel counts as entered where it is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import lengthwise as lw
+
+ROOT = Path(lw.__file__).parent
+PLANS = {
+    "default": lw.Batching(budget=20_000),
+    "random batches of a fixed size": lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled()),
+}
+
+
+def files_entered(call: Callable[[], Any]) -> list[str]:
+    """The files of the package whose functions run in the call, rising."""
+    entered: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        del argument
+        if event == "call":
+            entered.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    inside = (Path(name) for name in entered if name.startswith(str(ROOT)))
+    return sorted(path.relative_to(ROOT).as_posix() for path in inside)
+
+
+def plan(batching: lw.Batching) -> list[str]:
+    """The files that a first plan of 300 lengths enters."""
+    lengths = lw.example_lengths()[:300]
+    return files_entered(lambda: lw.make_plan(lengths, batching, world_size=8))
+
+
+if __name__ == "__main__":
+    for name, batching in PLANS.items():
+        files = plan(batching)
+        print(f"{name}: {len(files)}", *files, sep="\n  ")
