@@ -18,7 +18,7 @@ from lengthwise.advice.answer import choose, epoch_price
 from lengthwise.advice.contenders import _edges_of_equal_total, of_equal_memory, on_sample, ours, shipped, sort_alone
 from lengthwise.advice.search import _most_mixed, epochs_to_plan
 from lengthwise.advice.snippet import write_batching
-from lengthwise.choices.world import World
+from lengthwise.choices.deal import World
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise.measures.pooled import measure_pooled
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lengthwise.planning.level import level
 
 import lengthwise as lw
 from lengthwise.choices.deal import share_out
 from lengthwise.choices.greedy import cut_greedily
 from lengthwise.cli.strategies import parse_strategies
 from lengthwise.planning.draft import Draft
-from lengthwise.planning.level import level
 
 RANKS = 8
 LENGTHS = lw.example_lengths("long-tailed")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lengthwise.choices.columns import longest_of, small_whole, sum_rows
+from lengthwise.choices.arithmetic import longest_of, small_whole, sum_rows
 
 
 @pytest.mark.parametrize("count", [0, 20, 2**11, 2**11 + 1])

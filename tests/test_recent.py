@@ -2,7 +2,7 @@
 
 import pytest
 
-from lengthwise.planning.recent import Recent, Same
+from lengthwise.planning.fit import Recent, Same
 
 
 def test_what_was_asked_for_last_is_kept_and_found_once():

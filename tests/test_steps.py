@@ -2,8 +2,6 @@
 
 import itertools
 import random
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest

@@ -6,7 +6,7 @@ import pytest
 
 import lengthwise as lw
 from choices import ARRANGEMENTS, CHUNKS, COSTS, DEALS, ORDERS, cuts
-from lengthwise.choices import tags
+from lengthwise.choices import batching as tags
 
 CHOICES = [
     choice

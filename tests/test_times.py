@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.planning import fit
-from lengthwise.planning.recent import Recent
+from lengthwise.planning.fit import Recent
 from lengthwise.planning.times import draw_times, name_times, read_times
 
 EPOCHS = [0, 1, 2, 7, 999_999, 10**6, 2**40, 2**64 - 2]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.choices.waiting import order_by, order_within, waiting_of
+from lengthwise.choices.deal import order_by, order_within, waiting_of
 from lengthwise.cli.strategies import parse_strategies, parse_strategy
 
 SPEECH = lw.example_lengths("speech", count=6_000)

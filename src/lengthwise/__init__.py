@@ -28,7 +28,7 @@ from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, Quadratic
 from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
-from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
+from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified, World
 from lengthwise.choices.order import (
     AlternatedSort,
     Bucketed,
@@ -41,7 +41,6 @@ from lengthwise.choices.order import (
     Windowed,
 )
 from lengthwise.choices.rows import Rows
-from lengthwise.choices.world import World
 from lengthwise.engines import write_lengths
 from lengthwise.lengths import (
     as_lengths,

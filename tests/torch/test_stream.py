@@ -15,7 +15,7 @@ from streams import length, names, samples, shards_of, stream_of
 from torch import distributed
 
 import lengthwise as lw
-from lengthwise.choices.world import World
+from lengthwise.choices.deal import World
 from lengthwise.planning.rest import EarlierRun
 from lengthwise.torch.shards import BEGIN, Shard
 from lengthwise.torch.sources import Source

@@ -13,7 +13,7 @@ from streams import ByEpoch, Stateful, length, names, samples, shards_of, stream
 from torch.utils.data import DataLoader, IterableDataset
 
 import lengthwise as lw
-from lengthwise.choices.world import World
+from lengthwise.choices.deal import World
 from lengthwise.planning.rest import EarlierRun
 from lengthwise.torch import sources
 from lengthwise.torch.window import Window, deliver

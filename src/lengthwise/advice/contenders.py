@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthwise.choices.arithmetic import round_up
 from lengthwise.choices.arrange import InOrder
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
-from lengthwise.choices.deal import Balanced, InTurn, Mixed, RandomSteps
-from lengthwise.choices.multiples import round_up
+from lengthwise.choices.deal import Balanced, InTurn, Mixed, RandomSteps, World
 from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, SemiSorted, Shuffled, Sorted, Windowed
-from lengthwise.choices.world import World
 
 SizedCut = FixedSize | Budget | DynamicSize
 

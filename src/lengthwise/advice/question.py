@@ -15,7 +15,7 @@ from lengthwise.advice.contenders import SizedCut, batch_size
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
-from lengthwise.choices.world import World, check_world
+from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths import as_lengths
 
 SAMPLE = 262_144  # sequences to measure at most, 10 million would take minutes; but as many as make `STEPS`

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from lengthwise.choices.batching import Batching, arguments_of
-from lengthwise.choices.tags import tag_of
+from lengthwise.choices.batching import Batching, arguments_of, tag_of
 
 _WIDTH = 79  # columns of a line of code
 

@@ -1,4 +1,4 @@
-"""Batching: an order, a cut, a deal and an arrangement, and their JSON."""
+"""Batching: an order, a cut, a deal and an arrangement; what each choice is called in JSON, and so in checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lengthwise import _names, checks
-from lengthwise.choices import tags
+from lengthwise.choices import arrange, chunk, cost, cut, deal, order, rows
 from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, check_priced, is_priced
@@ -20,6 +20,51 @@ from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize
 from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, finds_noise
 from lengthwise.choices.rows import Rows, row_capacity
+
+CLASSES: dict[str, Any] = {
+    "arrange.CostliestFirst": arrange.CostliestFirst,
+    "arrange.InOrder": arrange.InOrder,
+    "arrange.ShortestFirst": arrange.ShortestFirst,
+    "arrange.ShuffledSteps": arrange.ShuffledSteps,
+    "chunk.Chunks": chunk.Chunks,
+    "cost.Padded": cost.Padded,
+    "cost.Quadratic": cost.Quadratic,
+    "cut.Budget": cut.Budget,
+    "cut.DynamicSize": cut.DynamicSize,
+    "cut.FixedSize": cut.FixedSize,
+    "cut.Rows": rows.Rows,
+    "deal.Balanced": deal.Balanced,
+    "deal.InTurn": deal.InTurn,
+    "deal.Mixed": deal.Mixed,
+    "deal.Portions": deal.Portions,
+    "deal.RandomSteps": deal.RandomSteps,
+    "deal.Stratified": deal.Stratified,
+    "order.AlternatedSort": order.AlternatedSort,
+    "order.Bucketed": order.Bucketed,
+    "order.MaxEntropy": order.MaxEntropy,
+    "order.SemiSorted": order.SemiSorted,
+    "order.Shuffled": order.Shuffled,
+    "order.Sorted": order.Sorted,
+    "order.Windowed": order.Windowed,
+}
+
+# By class and not by name: a class that extends a choice may do anything, and has no tag.
+_TAGS = {kind: tag for tag, kind in CLASSES.items()}
+
+
+def is_custom(choice: object) -> bool:
+    """Whether the user wrote a choice, so that it is not of this package."""
+    return tag_of(choice) is None
+
+
+def tag_of(choice: object) -> str | None:
+    """The tag of a choice of this package, or of its class; None of anything else, and of what extends a choice.
+
+    >>> tag_of(order.Sorted()), tag_of(order.Sorted), tag_of(len)
+    ('order.Sorted', 'order.Sorted', None)
+    """
+    return _TAGS.get(choice if isinstance(choice, type) else type(choice))
+
 
 DEFAULT_PADDING = 0.1
 _DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
@@ -267,7 +312,7 @@ def check_choice(name: str, choice: object) -> None:
     if choice is None and name == "chunks":
         return
     verbs, example = _CHOICES[name]
-    tag = tags.tag_of(choice)
+    tag = tag_of(choice)
     # Only a tag tells Sorted() in place of a cost: both are called, and the call would fail in the middle of a plan.
     misplaced = tag is not None and tag.partition(".")[0] != _VERB_OF.get(name, name)
     if misplaced or isinstance(choice, type) or not all(callable(getattr(choice, verb, None)) for verb in verbs):
@@ -283,7 +328,7 @@ def _describe(choice: Any) -> Any:
     """A choice as JSON: its tag and fields; one of the user's by its name, as `_names` says."""
     if choice is None:
         return None
-    tag = tags.tag_of(choice)
+    tag = tag_of(choice)
     if tag is None:
         return {"choice": _names.name_of(choice), "repr": _names.parts_of(choice)}
     return {"choice": tag, **{field.name: getattr(choice, field.name) for field in fields(choice)}}
@@ -295,7 +340,7 @@ def _make(described: Any) -> Any:
     remedy = "Give what Batching.to_json wrote."
     if not isinstance(described, dict) or not isinstance(described.get("choice"), str):
         raise checks.value_error("choice", 'of the form {"choice": ...}', described, remedy)
-    kind = tags.CLASSES.get(described["choice"])
+    kind = CLASSES.get(described["choice"])
     if kind is None:
         remedy = "Make the Batching in code, with the choice itself."
         raise checks.value_error("choice", "one of this package", described["choice"], remedy)

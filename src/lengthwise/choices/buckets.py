@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _exact, _kernels, checks
-from lengthwise.choices.columns import distinct
+from lengthwise.choices.arithmetic import distinct
 from lengthwise.lengths import as_lengths
 
 _EDGES_RULE, _EDGES_REMEDY = "whole numbers from 1 to 2**63 - 1", "Give the longest length of each bucket."

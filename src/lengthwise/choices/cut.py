@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.columns import distinct
+from lengthwise.choices.arithmetic import check_multiple, distinct, most_sequences, round_counts, round_up
 from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
 from lengthwise.choices.greedy import cut_greedily, sizes_within
-from lengthwise.choices.multiples import check_multiple, most_sequences, round_counts, round_up
 
 # Said wherever a budget is asked for: nobody knows the padded frames of a batch by heart.
 BUDGET_REMEDY = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."

@@ -10,8 +10,9 @@ taken on another number of ranks that divides it. `Portions` and `Balanced(waiti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,121 @@ from lengthwise import _random, checks
 from lengthwise._random import Key
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.rows import Rows
-from lengthwise.choices.waiting import order_by, order_within, waiting_of
-from lengthwise.choices.world import World
+
+_MAX_SLOTS = 2**20  # batches in a step: more is a mistake, and the grid of its plan would fill the memory
+
+
+class World(NamedTuple):
+    """What a step is shared out to: `world_size` ranks, and on each `micro_batches` batches, one after another.
+
+    Attributes:
+        world_size: How many ranks there are.
+        micro_batches: How many batches each of them takes in one step.
+
+    >>> World(8, 2).slots
+    16
+    """
+
+    world_size: int
+    micro_batches: int
+
+    @property
+    def slots(self) -> int:
+        """Batches in a step."""
+        return self.world_size * self.micro_batches
+
+
+def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = "") -> World:
+    """Returns the world of a run, and refuses numbers that no run has.
+
+    Args:
+        world_size: Ranks.
+        micro_batches: Batches that each rank takes in a step.
+        remedy: What the error advises; by default, to give the right number.
+
+    >>> check_world(8, 2).slots
+    16
+    """
+    ranks = checks.check_whole("world_size", world_size, minimum=1, remedy=remedy or "Give the number of ranks.")
+    fix = remedy or "Give the batches a rank takes in a step."
+    world = World(ranks, checks.check_whole("micro_batches", micro_batches, minimum=1, remedy=fix))
+    if world.slots > _MAX_SLOTS:
+        rule = f"at most {_MAX_SLOTS} batches in a step"
+        fix = remedy or "Check world_size and micro_batches."
+        raise checks.value_error("world_size x micro_batches", rule, world.slots, fix)
+    return world
+
+
+# Sums of costs are rounded: a waiting that is more than was asked by less than this is what was asked.
+_ROUNDING = 1e-12
+_NEAR = 1e-4  # a search that is so near to what was asked is over
+_HALF = 32  # bits of a float that are searched: the sign, the exponent, and 20 of the fraction
+
+
+def waiting_of(steps: NDArray[np.float64]) -> float:
+    """The share of time that ranks spend waiting for the slowest of their step.
+
+    Args:
+        steps: [steps, ranks], what each rank has to do, of about 1 or less.
+
+    >>> waiting_of(np.array([[2.0, 4.0], [5.0, 9.0]]))  # both ranks take 4 + 9, and work 20 of these 26
+    0.23076923076923073
+    """
+    taken = float(steps.max(axis=1, initial=0.0).sum()) * steps.shape[1]
+    return 1.0 - float(steps.sum()) / taken if taken else 0.0
+
+
+def order_by(costs: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+    """Puts batches in order of cost, equals at random: [batches], positions in `costs`.
+
+    If each rank takes one batch of a step, no other steps wait less: the costliest batches share one step, so that the
+    others need not wait for them. Of the rest the costliest share the next step, and so on.
+    """
+    shuffled = key.permutation(len(costs))
+    return shuffled[_random.argsort(costs[shuffled])]
+
+
+def order_within(
+    costs: NDArray[np.float64], waits: Callable[[NDArray[np.int64]], float], waiting: float, key: Key
+) -> NDArray[np.int64]:
+    """Puts batches in an order that makes steps as random as the waiting allows.
+
+    The order is by cost x beta + standard exponential noise, with the least beta of a bisection under which the
+    steps wait no longer than was asked. If `order_by` waits longer than that, its order is taken.
+
+    Args:
+        costs: [batches], of about 1 or less.
+        waits: What share of the time ranks wait, by an order.
+        waiting: The share that they may wait.
+        key: The source of all chance.
+
+    Returns:
+        [batches], positions in `costs`. Where random steps wait no longer than was asked, `key.permutation`.
+    """
+    shuffled, by_cost = key.permutation(len(costs)), order_by(costs, key)
+    if waits(shuffled) <= waiting + _ROUNDING:
+        return shuffled
+    if waits(by_cost) > waiting + _ROUNDING:
+        return by_cost
+    noise, order = key.exponential(len(costs)), by_cost
+    # At the lower bound noise is far beyond the largest cost, which is about 1; at the upper one it is below the gap
+    # between most two costs. The bits of a positive float rise with it, and in logarithmic steps or nearly so: halving
+    # their interval takes the same betas on every platform, as halving that of log(beta) would not.
+    low, high = (int(np.array(beta).view(np.int64)) >> _HALF for beta in (2.0**-12, 2.0**40))
+    while high - low > 1:
+        middle = (low + high) // 2
+        beta = np.array(middle << _HALF).view(np.float64)
+        # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
+        found = _random.argsort(costs * beta + noise)
+        waited = waits(found)
+        if waited > waiting + _ROUNDING:
+            low = middle
+            continue
+        high, order = middle, found
+        if waited > waiting - _NEAR:
+            break
+    return order
+
 
 TAILS = ("split", "repeat", "drop")
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
+from lengthwise.choices.arithmetic import fill_up
 from lengthwise.choices.cost import Cost, check_finite, costs_of, prices_of, split_price
-from lengthwise.choices.multiples import fill_up
 
 _ASKED = 2**14  # costs that one call of a user's own cost is asked for: enough that the call itself hardly counts
 _LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close

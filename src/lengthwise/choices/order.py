@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels, _random, checks
 from lengthwise._random import Key
+from lengthwise.choices.arithmetic import small_whole
 from lengthwise.choices.buckets import EDGES, check_edges, check_held, find_bucket
-from lengthwise.choices.columns import small_whole
 
 # Noise wider than this share of the longest has 2**32 values there: hardly any two sums of length and noise are equal.
 _NO_TIES = 2.0**-20

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, checks
-from lengthwise.choices.columns import distinct
+from lengthwise.choices.arithmetic import distinct
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Cuts, OversizeError
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.advice.answer import choose, epoch_price
-from lengthwise.choices.world import check_world
+from lengthwise.choices.deal import check_world
 from lengthwise.cli import cuts, show, source
 from lengthwise.cli.strategies import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy, parse_strategies
 from lengthwise.measures.pooled import epochs_to_pool, join_measures, measure_pooled

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.columns import sum_rows
+from lengthwise.choices.arithmetic import sum_rows
 from lengthwise.choices.cost import Padded
-from lengthwise.choices.world import World, check_world
+from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.lengths.description import name_checked
 from lengthwise.planning.batches import pad

@@ -13,22 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices import tags
 from lengthwise.choices.cut import Cuts
+from lengthwise.choices.deal import World
 from lengthwise.choices.order import Ordered
 from lengthwise.choices.rows import check_in_row
-from lengthwise.choices.world import World
 
 _ORDER_REMEDY = "Return Ordered(sequences), or Ordered(sequences, boundaries, edges)."
 _CUT_REMEDY = "Return Cuts(kept, offsets): batch b is kept[offsets[b]:offsets[b + 1]]."
 _PORTIONS_REMEDY = "Return [np.arange(count)], or one array for each rank."
 _GRID_REMEDY = "Return all of numbers, of shape [steps, micro_batches, ranks]."
 _ARRANGE_REMEDY = "Return a permutation of 0..steps-1."
-
-
-def is_custom(choice: object) -> bool:
-    """Whether the user wrote a choice, so that it is not of this package."""
-    return tags.tag_of(choice) is None
 
 
 def check_ordered(given: Ordered, count: int, dims: int) -> Ordered:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
+from lengthwise.choices.arithmetic import count_multiple, most_sequences
 from lengthwise.choices.cost import Cost, prices_of
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.greedy import cut_greedily
-from lengthwise.choices.multiples import count_multiple, most_sequences
 
 UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _NEAR = (

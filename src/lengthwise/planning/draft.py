@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key, argsort
+from lengthwise.choices.arithmetic import count_multiple, fill_up, length_multiple, longest_of, round_up, sum_rows
 from lengthwise.choices.bands import line_up
-from lengthwise.choices.batching import Batching
-from lengthwise.choices.columns import longest_of, sum_rows
+from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import Cost, costs_alone
 from lengthwise.choices.cut import Cut, OversizeError
-from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.order import Bucketed, Order, Ordered
 from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity, row_offsets
 from lengthwise.planning.batches import Batches, pad
-from lengthwise.planning.custom import check_cuts, check_ordered, check_rows, is_custom
+from lengthwise.planning.custom import check_cuts, check_ordered, check_rows
 from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, limits_of, split_largest
 from lengthwise.planning.random_rows import form_row_steps
 from lengthwise.planning.random_steps import form_steps

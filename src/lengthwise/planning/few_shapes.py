@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, length_multiple, round_up
 from lengthwise.choices.batching import Batching, check_choice
 from lengthwise.choices.buckets import one_length, optimal_edges
-from lengthwise.choices.columns import distinct
 from lengthwise.choices.cost import Cost, Padded, check_finite, costs_alone, costs_of
 from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError
-from lengthwise.choices.multiples import count_multiple, fill_up, length_multiple, round_up
 from lengthwise.choices.rows import row_capacity
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.draft import mean_cost

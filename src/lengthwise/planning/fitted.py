@@ -17,19 +17,18 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.choices.arithmetic import distinct
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.columns import distinct
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Cut, OversizeError
+from lengthwise.choices.deal import World
 from lengthwise.choices.order import finds_noise
 from lengthwise.choices.rows import Rows
-from lengthwise.choices.world import World
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.cutter import limits_of
 from lengthwise.planning.draft import take_groups, take_items
-from lengthwise.planning.drafts import count_portions, draft_portions
+from lengthwise.planning.drafts import count_portions, draft_portions, name_sequence, sort_out
 from lengthwise.planning.fit import Fit, choose_bands, fit_order, remember, resolve
-from lengthwise.planning.oversize import name_sequence, sort_out
 from lengthwise.planning.times import Draw
 from lengthwise.planning.trial import Data
 

@@ -11,25 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, round_up
 from lengthwise.choices.batching import Batching, check_batching
-from lengthwise.choices.columns import distinct, longest_of
 from lengthwise.choices.cut import OversizeError
-from lengthwise.choices.multiples import length_multiple, round_up
+from lengthwise.choices.deal import World, check_world
 from lengthwise.choices.rows import max_in_row, row_capacity, row_offsets
-from lengthwise.choices.world import World, check_world
 from lengthwise.lengths import fingerprint
 from lengthwise.lengths.arrays import view_lengths
 from lengthwise.lengths.description import name_checked
-from lengthwise.planning.batches import Batches, select
+from lengthwise.planning.batches import Batches, complete_steps, deal_and_arrange, in_grid, select
 from lengthwise.planning.draft import Draft, price, take_groups, take_items
-from lengthwise.planning.drafts import count_steps, draft_portions, fill_steps
+from lengthwise.planning.drafts import Kinds, count_steps, draft_portions, fill_steps, name_sequence, sort_out
 from lengthwise.planning.fitted import Fitted, fit_epochs, fit_window, stand_for_epochs, take_grouped
-from lengthwise.planning.grid import deal_and_arrange, in_grid
 from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request, tell_missed_waiting
-from lengthwise.planning.oversize import Kinds, name_sequence, sort_out
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import read_runs, take_runs
-from lengthwise.planning.tail import complete_steps
 from lengthwise.planning.times import Draw, copies_of, draw_times, read_times
 from lengthwise.planning.trial import Data
 
@@ -125,7 +121,7 @@ def make_fitted(
     """
     check_batching(batching)
     world = check_world(world_size, micro_batches)
-    runs = read_runs(after)
+    runs = read_runs(after) if after else ()
     key = Key(seed=seed, epoch=epoch)
     # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
     first = runs[0].world if runs else world
@@ -141,9 +137,11 @@ def make_fitted(
 
     # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
-    if not runs:  # the rest of an epoch may wait a little longer by chance
+    taken = np.empty(0, np.int64)
+    if runs:
+        batches, grid, taken = take_runs(batches, grid, runs, world, batching, key)
+    elif getattr(batching.deal, "waiting", None) is not None:  # the rest of an epoch may wait a little longer by chance
         tell_missed_waiting(grid, batches.costs, batching, name=made.data_name)
-    batches, grid, taken = take_runs(batches, grid, runs, world, batching, key)
 
     # Batches that no rank takes, for a tail that drops or a run that took them, leave.
     held = in_grid(batches, grid)
@@ -224,8 +222,10 @@ def _make_batches(
         else:  # what a sample of windows has settled is taken; the edges of buckets are each window's own
             fitted = fit_window(fitted, data, world)
         kinds = sort_out(items, fitted.batching)
-        tell_doubted_budget(kinds.over, items, batching, name=data.name)
-        tell_missed_request(fitted, items, kinds, batching, name=data.name, world=world)
+        if kinds.over:
+            tell_doubted_budget(kinds.over, items, batching, name=data.name)
+        if fitted.fit.achieved is not None:
+            tell_missed_request(fitted, items, kinds, batching, name=data.name, world=world)
         batching = fitted.batching
         drafts, steps = _draw_epoch(items, own, kinds, fitted, world, key)
         if of_run and steps != (fitted.steps or steps):

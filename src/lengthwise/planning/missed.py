@@ -13,16 +13,13 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import Budget, FixedSize
-from lengthwise.choices.deal import Balanced
+from lengthwise.choices.deal import Balanced, World, waiting_of
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted, finds_noise
-from lengthwise.choices.waiting import waiting_of
-from lengthwise.choices.world import World
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import mean_cost, padding_of
-from lengthwise.planning.drafts import draft_portions, fill_steps
+from lengthwise.planning.drafts import Kinds, draft_portions, fill_steps
+from lengthwise.planning.fit import Recent
 from lengthwise.planning.fitted import Fitted
-from lengthwise.planning.oversize import Kinds
-from lengthwise.planning.recent import Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
 _NEARLY_ALL = 0.9  # of the sequences are over the budget: nobody means to drop so many
@@ -64,7 +61,7 @@ def tell_missed_request(
     achieved = fitted.fit.achieved
     # The default has no order and no padding: nobody asked for what it pads.
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
-    if achieved is None or not finds_noise(order):
+    if not finds_noise(order) or achieved is None:
         return
     if order.padding is not None:
         what, asked = "padding", order.padding
@@ -114,7 +111,7 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
         batching: The choices.
         name: Of the lengths; by default the fingerprint of the items.
     """
-    if not over or over < _NEARLY_ALL * len(items) or type(batching.cut) is not Budget:
+    if over < _NEARLY_ALL * len(items) or type(batching.cut) is not Budget:
         return
     cost = mean_cost(items, batching.cost)
     if cost <= batching.cut.budget or _was_told("budget", name or fingerprint(items), batching):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks, files
-from lengthwise.choices.multiples import fill_up
+from lengthwise.choices.arithmetic import fill_up
 from lengthwise.planning.times import copies_of
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered", "times")

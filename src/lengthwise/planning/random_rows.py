@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.columns import longest_of
+from lengthwise.choices.arithmetic import longest_of
 from lengthwise.choices.cost import Cost, costs_of_rows
 from lengthwise.choices.cut import Cuts
 from lengthwise.choices.deal import RandomSteps

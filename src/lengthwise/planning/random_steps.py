@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
+from lengthwise.choices.arithmetic import longest_of, sum_rows
 from lengthwise.choices.bands import line_up
-from lengthwise.choices.columns import longest_of, sum_rows
 from lengthwise.choices.cost import costs_alone, prices_of
 from lengthwise.choices.cut import Cut, keep_within
 from lengthwise.choices.deal import RandomSteps

@@ -18,13 +18,18 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.choices.arithmetic import count_multiple
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import Stratified, share_out
-from lengthwise.choices.multiples import count_multiple
-from lengthwise.choices.world import World, check_world
-from lengthwise.planning.batches import Batches, select
-from lengthwise.planning.grid import deal_and_arrange, in_grid
-from lengthwise.planning.tail import complete_steps, count_wanted, split_batches
+from lengthwise.choices.deal import Stratified, World, check_world, share_out
+from lengthwise.planning.batches import (
+    Batches,
+    complete_steps,
+    count_wanted,
+    deal_and_arrange,
+    in_grid,
+    select,
+    split_batches,
+)
 
 _MAX_RUNS = 1_000  # within an epoch: each is planned, one after another
 

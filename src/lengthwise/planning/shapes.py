@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.choices.arithmetic import count_multiple, fill_up
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.buckets import find_bucket, sort_rows
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
 from lengthwise.choices.deal import Balanced
-from lengthwise.choices.multiples import count_multiple, fill_up
 from lengthwise.choices.order import Bucketed
 from lengthwise.planning import make_plan
 

@@ -1,28 +1,31 @@
-"""Trial: drafts by keys of their own, filled to whole steps as plans are, that say what an order pads and mixes.
+"""Trial: drafts by keys of their own that say what an order pads and mixes, and how much noise it needs.
 
-an order that spends 10 % of padding by the histogram of lengths
-14 batches of it, for steps of 4                 pad 10 %
-16 smaller ones, which fill the last step        pad 12 %: the fit must ask for less
+asked for 10 %     noise of 60 frames on average     trials pad 8 %
+noise of 77 frames                trials pad 10 %
+
+Drafts are filled to whole steps as plans are: 14 batches for steps of 4 become 16 smaller ones, which pad less.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
-from lengthwise.choices.batching import Batching
-from lengthwise.choices.columns import distinct, longest_of
+from lengthwise.choices.arithmetic import distinct, longest_of
+from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import prices_of
-from lengthwise.choices.order import Order, Sorted
+from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
+from lengthwise.planning.batches import count_wanted
 from lengthwise.planning.custom import check_batch_sizes
 from lengthwise.planning.draft import Draft, count_frames, cut_again, draft, longest_in_batches, share_of_padding
 from lengthwise.planning.joint import mixing_of_batches
-from lengthwise.planning.tail import count_wanted
 
 _MANY = 400  # batches: of fewer, chance moves what they pad by a hundredth
 _ENOUGH = 1_600  # batches of all trials
@@ -210,7 +213,8 @@ def estimate_batches(items: NDArray[np.int64], batching: Batching, portions: int
     """About how many batches a portion makes, were all sequences of the mean length."""
     mean = np.ceil(items.mean(axis=0)).astype(np.int64)
     sizes = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=longest_of(items))
-    return len(items) / portions / float(check_batch_sizes(sizes, 1)[0])
+    sizes = check_batch_sizes(sizes, 1) if is_custom(batching.cut) else sizes
+    return len(items) / portions / float(sizes[0])
 
 
 def _enough(count: int, portions: int, drafted: int, slots: int, batches: float) -> int:
@@ -227,3 +231,98 @@ def _draw(items: NDArray[np.int64], places: NDArray[np.int64], count: int) -> ND
         return places
     drawn = Key(stage="trial", lane=1).permutation(len(places))[:count]
     return places[distinct(np.append(drawn, items[places].argmax(axis=0)))]
+
+
+_NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to what was asked: chance moves plans by more
+_MOST_GUESSES = 32
+_FINEST = 0.01  # two scales that differ by a hundredth pad alike but for chance
+_BY_ODDS = 5  # guesses that the odds are followed alone
+_FURTHEST = 2.0**16  # times the first guess: beyond, the noise changes nothing
+_LEAST = 1e-6  # of padding or mixing
+
+
+class Fit(NamedTuple):
+    """An order fitted to its sequences; `achieved` is what trials by it have on average, None if there were none.
+
+    It is the share of the computed frames that is padding, or, if a mixing was asked for, the mixing: both 0..1.
+    """
+
+    order: Order
+    achieved: float | None = None
+
+
+def fit_noise(order: MaxEntropy, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
+    """Finds the scale of the noise under which trials have the padding, or the least that has the mixing, asked for.
+
+    Random batches that pad no more than was asked are as random as can be; sorted ones that pad no less are as near as
+    can be. Both ends are tried only if the search runs into them.
+
+    Args:
+        order: What was asked.
+        add_noise: Makes the order whose noise has this scale.
+        guess: A scale to begin with.
+        trial: What says how much an order pads or mixes.
+    """
+    try:
+        if order.padding is not None:
+            return _seek_padding(order.padding, add_noise, guess, trial)
+        return _seek_mixing(order.mixing or 0.0, add_noise, guess, trial)
+    except OversizeError:  # the plan itself will say which sequence it is
+        return Fit(add_noise(guess))
+
+
+def _seek_padding(padding: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
+    near = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 200.0)
+    tried = _seek(padding, near, add_noise, guess, partial(trial.padding_of, against=padding))
+    order, achieved = min(tried, key=lambda fit: abs(fit[1] - padding))
+    # It may be so far off that its trials were stopped. Warnings tell the padding of all trials.
+    return Fit(order, trial.padding_of(order) if trial.may_stop else achieved)
+
+
+def _seek_mixing(mixing: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
+    # Aims a little higher, so as not to end below.
+    tried = _seek(mixing + _NEAR_OF_FEW, _NEAR_OF_FEW, add_noise, guess, trial.mixing_of)
+    enough = [fit for fit in tried if fit[1] >= mixing]
+    return Fit(*min(enough or tried, key=lambda fit: abs(fit[1] - mixing)))
+
+
+def _seek(
+    asked: float, near: float, add_noise: Callable[[float], Order], guess: float, measure: Callable[[Order], float]
+) -> list[tuple[Order, float]]:
+    """Measures scale after scale until one is `near` to what was `asked`, and returns all that were tried.
+
+    The odds of padding, padding / (1 - padding), go about with the scale. So who asked for 10 % and had 8 % tries a
+    scale 1.28 times as large; and never one outside of those that had too little and too much. The first time that
+    there is too little, random batches are tried, and the first time that there is too much, sorted ones. If even these
+    have too little, or too much, nothing else is returned.
+    """
+    tried: list[tuple[Order, float]] = []
+    low, high, scale = guess / _FURTHEST, guess * _FURTHEST, guess
+    least: float | None = None  # what sorted batches have, and
+    most: float | None = None  # random ones, once they were tried
+
+    def odds_of(share: float) -> float:
+        return max(share - (least or 0.0), _LEAST) / max((most or 1.0) - share, _LEAST)
+
+    for _ in range(_MOST_GUESSES):
+        order = add_noise(scale)
+        tried.append((order, achieved := measure(order)))
+        too_little = achieved < asked
+        if abs(achieved - asked) <= near or high <= low * (1.0 + _FINEST):
+            break
+        if too_little and most is None:
+            most = measure(Shuffled())
+            tried.append((Shuffled(), most))
+            if most <= asked:
+                return tried[-1:]
+        elif not too_little and least is None:
+            least = measure(Sorted())
+            tried.append((Sorted(), least))
+            if least >= asked:
+                return tried[-1:]
+        low, high = (scale, high) if too_little else (low, scale)
+        scale *= odds_of(asked) / odds_of(achieved)
+        # Where padding leaps, as between two lengths far apart, the odds say little: halves find the leap.
+        if (len(tried) > _BY_ODDS and len(tried) % 2) or not low * (1.0 + _FINEST) < scale < high / (1.0 + _FINEST):
+            scale = math.sqrt(low * high)
+    return tried

@@ -25,17 +25,17 @@ from lengthwise._random import Key
 from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cut import OversizeError
-from lengthwise.choices.world import World, check_world
+from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.lengths.mapped import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
 from lengthwise.planning.draft import take_items
+from lengthwise.planning.drafts import name_sequence
+from lengthwise.planning.fit import Recent
 from lengthwise.planning.fitted import Fitted, Part, fit_windows, has_equal_epochs
 from lengthwise.planning.make import NoStepError, make_fitted
 from lengthwise.planning.missed import FirstWarnings
-from lengthwise.planning.oversize import name_sequence
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.recent import Recent
 from lengthwise.planning.rest import EarlierRun, read_runs
 
 _MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both

@@ -23,10 +23,10 @@ from lengthwise.advice.step_checks import (
 )
 from lengthwise.advice.step_cost import show_table
 from lengthwise.advice.step_timing import make_once, ran_out, trial_lengths, try_once
+from lengthwise.choices.arithmetic import round_up
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cost import cost_of_one, costs_of
 from lengthwise.choices.cut import Budget
-from lengthwise.choices.multiples import round_up
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.draft import take_items
 from lengthwise.planning.make import make_plan

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from lengthwise import _samples, checks
-from lengthwise.choices.multiples import check_multiple, fill_up
+from lengthwise.choices.arithmetic import check_multiple, fill_up
 from lengthwise.torch.fields import Field, Sequences, move, place, put_together, take_apart
 
 

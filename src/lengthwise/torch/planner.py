@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching, check_batching
+from lengthwise.choices.deal import World
 from lengthwise.choices.order import Shuffled, finds_noise
-from lengthwise.choices.world import World
 from lengthwise.lengths import as_lengths
 from lengthwise.planning import make_plan
 from lengthwise.planning.make import REMEDY, NoStepError, make_fitted

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from lengthwise import checks
-from lengthwise.choices.world import World, check_world
+from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.planning.window_epoch import EpochPlan

@@ -11,7 +11,7 @@ from typing import Any
 from torch import distributed
 
 from lengthwise import checks
-from lengthwise.choices.world import check_world
+from lengthwise.choices.deal import check_world
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.torch.facts import check_alike
 

@@ -14,7 +14,7 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cut import OversizeError
-from lengthwise.choices.world import World, check_world
+from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.make import NoStepError
 from lengthwise.planning.missed import FirstWarnings

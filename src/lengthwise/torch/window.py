@@ -19,8 +19,7 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import Portions
-from lengthwise.choices.world import World
+from lengthwise.choices.deal import Portions, World
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.make import NoStepError, make_fitted
 from lengthwise.planning.plan import Plan, PlanMismatchError

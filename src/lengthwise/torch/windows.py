@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import distributed
 
 from lengthwise.choices.batching import Batching, check_batching
-from lengthwise.choices.world import World
+from lengthwise.choices.deal import World
 from lengthwise.planning.window_epoch import WindowEpoch
 from lengthwise.planning.windows import Windows
 from lengthwise.torch.planner import Planner
