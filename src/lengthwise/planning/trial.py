@@ -111,7 +111,7 @@ class Trial:
         self.batching, self.slots, self.bands, self.drafted, self.alone = batching, slots, bands, drafted, alone
         parts, windows = data.parts(), len(data.windows)
         batches = estimate_batches(data.items, batching, portions * len(parts))
-        self.places = places if batches < _MANY_STEPS * places and places * drafted > 1 else 0
+        self.places = places if batches < _MANY_STEPS * places else 0
         # Windows are drafted together as one set of sequences is: as many of each as of one.
         drawn = [
             _draw(data.items, part, min(most, _enough(len(part), portions, drafted, slots, batches))) for part in parts
