@@ -86,23 +86,41 @@ def test_copies_are_the_same_and_hash_alike(given):
     assert {each.to_json() for each in copies} == {batching.to_json()}
 
 
-def test_budget_and_padding_are_read_off_the_choices_however_they_were_given():
-    short = lw.Batching(budget=20_000, padding=0.1)
-    long = lw.Batching(cut=lw.Budget(20_000), order=lw.MaxEntropy(padding=0.1))
+def test_a_budget_leaves_order_and_deal_to_the_lengths_and_the_ranks():
+    short, long = lw.Batching(budget=20_000, padding=0.1), lw.Batching(cut=lw.Budget(20_000), padding=0.1)
     assert short == long
-    assert (short.budget, short.padding) == (long.budget, long.padding) == (20_000, 0.1)
+    assert (short.budget, short.padding, short.order, short.deal) == (20_000, 0.1, None, None)
     assert repr(short) == repr(long) == "Batching(budget=20000.0, padding=0.1)"
-    none = lw.Batching(cut=lw.FixedSize(4), order=lw.MaxEntropy(scale=3))
-    assert (none.budget, none.padding) == (None, None)
+    assert lw.Batching(cut=lw.DynamicSize(4)).order is None
 
 
-def test_the_default_order_is_the_one_that_we_recommend():
+def test_a_padding_beside_other_choices_is_that_of_the_order():
+    strata = lw.Batching(budget=20_000, order=lw.MaxEntropy(padding=0.2))
+    assert strata == lw.Batching(budget=20_000, padding=0.2, deal=lw.Stratified())
+    assert (strata.padding, strata.deal) == (None, lw.Stratified())
+    by_size = lw.Batching(cut=lw.FixedSize(4))
+    assert by_size == lw.Batching(cut=lw.FixedSize(4), padding=0.1)
+    assert (by_size.budget, by_size.padding) == (None, None)
+    assert (by_size.order, by_size.deal) == (lw.MaxEntropy(padding=0.1), lw.Balanced())
+    assert replace(by_size, padding=0.2).order == lw.MaxEntropy(padding=0.2)
+
+
+def test_a_plan_names_what_was_decided():
     default = lw.Batching(budget=20_000)
-    assert default == lw.Batching(budget=20_000, padding=0.1)
-    assert default.padding == 0.1
-    assert replace(default, padding=0.2).padding == 0.2
     plan = lw.make_plan(LENGTHS, default)
+    strata = lw.Batching(budget=20_000, order=lw.MaxEntropy(padding=0.1), deal=lw.Stratified())
+    assert lw.Batching.from_json(plan.batching) == strata
+    assert plan.fingerprint() == lw.make_plan(LENGTHS, strata).fingerprint()
     assert lw.measure(plan, LENGTHS).padding_share == pytest.approx(0.1, abs=0.02)
+    # A rank pads less than a tenth with steps of 64 batches: they are random. Of two it would pad more.
+    in_steps = lw.Batching(budget=20_000, order=lw.Shuffled(), deal=lw.RandomSteps())
+    long = lw.example_lengths()
+    for batching, micro_batches, decided in ((default, 64, in_steps), (default, 2, strata)):
+        plan = lw.make_plan(long, batching, micro_batches=micro_batches)
+        assert lw.Batching.from_json(plan.batching) == decided
+    # The same steps pad more than a hundredth.
+    plan = lw.make_plan(long, replace(default, padding=0.01), micro_batches=64)
+    assert lw.Batching.from_json(plan.batching) == replace(strata, padding=0.01)
 
 
 def test_the_default_order_is_for_pairs_and_for_chunks_too():
@@ -122,7 +140,7 @@ def test_what_the_short_words_do_not_say_is_written_out():
     assert repr(batching) == (
         "Batching(cut=Budget(budget=90.0, oversize='drop', max_sequences=None, "
         "multiple_of=1, count_multiple_of=1), "
-        "padding=0.1, deal=Mixed(tail='split'))"
+        "deal=Mixed(tail='split'))"
     )
 
 

@@ -1,5 +1,6 @@
 """The budget is hard, and batches are as full as it allows."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -134,16 +135,14 @@ def test_a_batch_takes_the_next_sequence_exactly_if_its_own_cost_allows(lengths,
         return
     budget = float(cost(np.array([count]), rows.max(axis=0)[None])[0])
     budget = max(np.nextafter(budget, nudge * np.inf) if nudge else budget, 5e-324)
-    plan = plan_of(lengths, lw.Budget(budget, oversize="alone"), order=lw.Shuffled(), cost=cost)
-    by_calls = plan_of(
-        lengths, lw.Budget(budget, oversize="alone"), order=lw.Shuffled(), cost=lambda *given: cost(*given)
-    )
-    assert by_calls.offsets.tolist() == plan.offsets.tolist()
-    for start, end in zip(plan.offsets[:-1], plan.offsets[1:], strict=True):
-        members = rows[plan.sequences[start:end]]
-        assert end - start == 1 or cost(np.array([end - start]), members.max(axis=0)[None])[0] <= budget
+    cut, given = lw.Budget(budget, oversize="alone"), {"longest": rows.max(axis=0)}
+    offsets = cut(rows, np.empty(0, np.int64), cost=cost, **given).offsets
+    by_calls = cut(rows, np.empty(0, np.int64), cost=lambda *batches: cost(*batches), **given)
+    assert by_calls.offsets.tolist() == offsets.tolist()
+    for start, end in itertools.pairwise(offsets.tolist()):
+        assert end - start == 1 or cost(np.array([end - start]), rows[start:end].max(axis=0)[None])[0] <= budget
         if end < len(rows):
-            more = rows[plan.sequences[start : end + 1]]
+            more = rows[start : end + 1]
             assert cost(np.array([len(more)]), more.max(axis=0)[None])[0] > budget
 
 
@@ -254,14 +253,17 @@ def test_batches_that_cost_nothing_are_planned_and_measured(cut):
 
 
 def test_a_cost_that_writes_into_what_it_is_given_changes_no_plan():
+    def careful(counts, padded_lengths):
+        return counts * padded_lengths[:, 0].astype(float)
+
     def careless(counts, padded_lengths):
         counts *= padded_lengths[:, 0]
         padded_lengths[:] = 0
         return counts.astype(float)
 
     lengths = lw.example_lengths(count=200)
-    careful = lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1))
-    plan = lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1, cost=careless))
+    costs = careful, careless
+    careful, plan = (lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1, cost=cost)) for cost in costs)
     assert plan.sequences.tolist() == careful.sequences.tolist()
     assert plan.padded_lengths.tolist() == careful.padded_lengths.tolist()
 

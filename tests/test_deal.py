@@ -66,25 +66,11 @@ def test_mixed_steps_are_more_representative_than_balanced_ones():
     assert mixing["mixed"] > 2 * mixing["balanced"]
 
 
-def test_a_split_tail_halves_the_largest_batches():
+def test_a_split_tail_cuts_as_many_batches_as_there_are_places():
     plan = planned([1] * 10, cut=lw.FixedSize(4), order=lw.Sorted(), world_size=4)
-    # 4, 4, 2 are three batches for four ranks.
-    assert sorted(plan.batch_sizes.tolist()) == [2, 2, 2, 4]
+    # Three batches of at most 4 for four ranks.
+    assert sorted(plan.batch_sizes.tolist()) == [2, 2, 3, 3]
     assert split_largest(np.array([0, 5, 6]), 4).tolist() == [0, 2, 3, 5, 6]
-
-
-@given(st.lists(st.integers(1, 20), min_size=1, max_size=30), st.integers(1, 60))
-def test_the_largest_batches_are_halved_until_there_are_enough(sizes, wanted):
-    # As one would do it by hand: round after round, the largest first, of equal ones the first.
-    expected = list(sizes)
-    while len(expected) < wanted and max(expected) > 1:
-        ranked = sorted(range(len(expected)), key=lambda batch: -expected[batch])
-        chosen = {batch for batch in ranked[: wanted - len(expected)] if expected[batch] > 1}
-        halved = []
-        for batch, size in enumerate(expected):
-            halved += [size // 2, size - size // 2] if batch in chosen else [size]
-        expected = halved
-    assert np.diff(split_largest(np.cumsum([0, *sizes]), wanted)).tolist() == expected
 
 
 @given(st.integers(1, 60), st.integers(1, 9), st.integers(0, 99))

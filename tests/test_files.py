@@ -18,7 +18,7 @@ HOUR = 3600
 
 
 def a_plan(seed=0):
-    return lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(2)), seed=seed)
+    return lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(2), order=lw.Shuffled()), seed=seed)
 
 
 def names_in(folder):
@@ -201,7 +201,7 @@ import lengthwise as lw
 from lengthwise import files
 
 path, seed = sys.argv[1], int(sys.argv[2])
-batching = lw.Batching(cut=lw.FixedSize(2))
+batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Shuffled())
 plans = [lw.make_plan([5, 9, 2, 4, 7, 7, 1, 3], batching, seed=seed + each) for each in range(3)]
 
 def save(plan):

@@ -58,7 +58,13 @@ def test_sorted_sequences_are_drafted_once_where_each_draft_pads_the_same(
 ):
     items = np.random.default_rng(0).integers(1, 40, (300, dims))  # many of a length, in another order by every key
     trial = Trial(
-        Data(items, ""), lw.Batching(cut=cut), portions=drafted, slots=1, bands=(), drafted=drafted, places=places
+        Data(items, ""),
+        lw.Batching(cut=cut, deal=lw.Balanced()),
+        portions=drafted,
+        slots=1,
+        bands=(),
+        drafted=drafted,
+        places=places,
     )
     trial.trials = 4
     keys, draft = [], trial._draft
