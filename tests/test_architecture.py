@@ -23,34 +23,14 @@ ROOMS = (
 # So it is within the rooms that have an order of their own; `__init__` stands below what it imports.
 WITHIN = {
     "choices": (
-        *(
-            "__init__",
-            "columns",
-            "cost",
-            "chunk",
-            "buckets",
-            "bands",
-        ),
-        *(
-            "order",
-            "multiples",
-            "greedy",
-            "cut",
-            "rows",
-            "world",
-            "waiting",
-            "deal",
-            "arrange",
-            "tags",
-            "batching",
-        ),
+        *("__init__", "arithmetic", "cost", "chunk", "buckets", "bands", "order", "greedy", "cut", "rows", "deal"),
+        *("arrange", "batching"),
     ),
     "engines": ("rule", "files", "pyarrow", "datasets", "dask", "ray", "write", "__init__"),
     "planning": (
-        *("recent", "times", "plan", "batches", "custom", "joint", "cutter"),
-        *("random_steps", "random_rows", "tail", "draft", "oversize", "drafts", "trial", "noise"),
-        *("fit", "fitted", "missed", "grid", "rest", "make", "__init__"),
-        *("shapes", "few_shapes", "loss", "evaluation", "windows", "window_epoch"),
+        *("times", "plan", "custom", "joint", "cutter", "batches", "random_steps", "random_rows", "draft", "drafts"),
+        *("trial", "fit", "missed", "rest", "make", "__init__"),
+        *("shapes", "few_shapes", "loss", "evaluation", "window_fit", "windows", "window_epoch"),
     ),
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 import choices
 import lengthwise as lw
-from lengthwise.planning.fitted import has_equal_epochs
+from lengthwise.planning.fit import has_equal_epochs
 
 EPOCHS = 12
 LONG_TAILED = lw.example_lengths()

@@ -16,10 +16,10 @@ from lengthwise.choices import arrange, chunk, cost, cut, deal, order, rows
 from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, check_priced, is_priced
-from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize
+from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, row_capacity
 from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, finds_noise
-from lengthwise.choices.rows import Rows, row_capacity
+from lengthwise.choices.rows import Rows
 
 CLASSES: dict[str, Any] = {
     "arrange.CostliestFirst": arrange.CostliestFirst,

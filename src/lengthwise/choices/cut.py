@@ -131,6 +131,16 @@ class Cut(Protocol):
         ...
 
 
+def row_capacity(cut: object) -> int | None:
+    """How many frames a row holds by a cut that packs, ours or the user's: its `row_capacity`; None by any other."""
+    return getattr(cut, "row_capacity", None)
+
+
+def max_in_row(cut: object) -> int | None:
+    """How many sequences a row holds at most by a cut that packs: its `max_in_row`; None where nothing limits them."""
+    return getattr(cut, "max_in_row", None)
+
+
 @dataclass(frozen=True, slots=True)
 class FixedSize:
     """Batches of the same number of sequences. The last before a boundary, and the last of all, may be smaller.

@@ -156,16 +156,6 @@ class Rows:
         return kept, offsets[: batches + 1].copy()
 
 
-def row_capacity(cut: object) -> int | None:
-    """How many frames a row holds by a cut that packs, ours or the user's: its `row_capacity`; None by any other."""
-    return getattr(cut, "row_capacity", None)
-
-
-def max_in_row(cut: object) -> int | None:
-    """How many sequences a row holds at most by a cut that packs: its `max_in_row`; None where nothing limits them."""
-    return getattr(cut, "max_in_row", None)
-
-
 def check_in_row(most: object) -> int | None:
     """Returns the most sequences in a row as an int, or None."""
     remedy = "Give the most sequences in a row, such as 64, or leave it out."

@@ -8,10 +8,10 @@ description, examples             what lengths look like, and some to try things
 """
 
 from lengthwise.lengths.arrays import as_lengths as as_lengths
+from lengthwise.lengths.arrays import fingerprint as fingerprint
 from lengthwise.lengths.audio import audio_files as audio_files
 from lengthwise.lengths.description import Description as Description
 from lengthwise.lengths.description import describe as describe
-from lengthwise.lengths.description import fingerprint as fingerprint
 from lengthwise.lengths.examples import example_lengths as example_lengths
 from lengthwise.lengths.files import read_lengths as read_lengths
 from lengthwise.lengths.files import split_source as split_source

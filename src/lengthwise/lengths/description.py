@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.lengths.arrays import as_lengths
+from lengthwise.lengths.arrays import as_lengths, fingerprint
 
-_HASHED = 1 << 16  # lengths that are narrowed at a time: few enough to stay in the cache of a core
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 _LONG = 10  # times the median: where the longest is longer than this, bars of equal width would show one bar alone
 
@@ -78,31 +76,6 @@ def describe(lengths: ArrayLike) -> Description:
         total=total,
         fingerprint=fingerprint(checked),
     )
-
-
-def fingerprint(lengths: ArrayLike) -> str:
-    """Names lengths by 16 hex digits: the same on every platform, and others after any change, also of the order.
-
-    BLAKE2b over the shape, as little-endian int64, and then the lengths, as little-endian unsigned integers of 1, 2, 4
-    or 8 bytes: the fewest that hold the longest. Bytes are what hashing takes its time for.
-
-    Args:
-        lengths: [n] or [n, dims], as `as_lengths` takes them.
-
-    >>> fingerprint([1, 2, 3])
-    'b7589102dda1c9e6'
-    """
-    return name_checked(as_lengths(lengths))
-
-
-def name_checked(lengths: NDArray[np.int64]) -> str:
-    """The `fingerprint` of lengths that were checked before, without a copy of them."""
-    digest = hashlib.blake2b(np.array(lengths.shape, dtype="<i8").tobytes(), digest_size=8)
-    flat = lengths.reshape(-1)
-    narrow = np.min_scalar_type(int(flat.max(initial=0))).newbyteorder("<")
-    for start in range(0, len(flat), _HASHED):
-        digest.update(np.ascontiguousarray(flat[start : start + _HASHED], narrow).data)
-    return digest.hexdigest()
 
 
 def _quantile_rows(count: int) -> list[int]:

@@ -18,8 +18,7 @@ from lengthwise import checks
 from lengthwise.choices.arithmetic import sum_rows
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.deal import World, check_world
-from lengthwise.lengths.arrays import view_lengths
-from lengthwise.lengths.description import name_checked
+from lengthwise.lengths.arrays import name_checked, view_lengths
 from lengthwise.planning.batches import pad
 from lengthwise.planning.plan import Plan
 

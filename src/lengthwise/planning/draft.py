@@ -14,9 +14,9 @@ from lengthwise.choices.arithmetic import count_multiple, fill_up, length_multip
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import Cost, costs_alone
-from lengthwise.choices.cut import Cut, OversizeError
+from lengthwise.choices.cut import Cut, OversizeError, max_in_row, row_capacity
 from lengthwise.choices.order import Bucketed, Order, Ordered
-from lengthwise.choices.rows import Rows, max_in_row, one_of_each, row_capacity, row_offsets
+from lengthwise.choices.rows import Rows, one_of_each, row_offsets
 from lengthwise.planning.batches import Batches, pad
 from lengthwise.planning.custom import check_cuts, check_ordered, check_rows
 from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, limits_of, split_largest

@@ -15,10 +15,10 @@ from lengthwise._random import Key
 from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, round_up
 from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import costs_alone
-from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.cut import OversizeError, row_capacity
 from lengthwise.choices.deal import Deal, Portions, World
 from lengthwise.choices.order import Order
-from lengthwise.choices.rows import Rows, row_capacity
+from lengthwise.choices.rows import Rows
 from lengthwise.planning.batches import count_wanted
 from lengthwise.planning.custom import check_portions
 from lengthwise.planning.draft import Draft, cut_again, draft

@@ -19,8 +19,7 @@ from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, len
 from lengthwise.choices.batching import Batching, check_choice
 from lengthwise.choices.buckets import one_length, optimal_edges
 from lengthwise.choices.cost import Cost, Padded, check_finite, costs_alone, costs_of
-from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError
-from lengthwise.choices.rows import row_capacity
+from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, row_capacity
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.draft import mean_cost
 from lengthwise.planning.make import check_countable

@@ -13,16 +13,15 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, round_up
 from lengthwise.choices.batching import Batching, check_batching
-from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.cut import OversizeError, max_in_row, row_capacity
 from lengthwise.choices.deal import World, check_world
-from lengthwise.choices.rows import max_in_row, row_capacity, row_offsets
+from lengthwise.choices.rows import row_offsets
 from lengthwise.lengths import fingerprint
-from lengthwise.lengths.arrays import view_lengths
-from lengthwise.lengths.description import name_checked
+from lengthwise.lengths.arrays import name_checked, view_lengths
 from lengthwise.planning.batches import Batches, complete_steps, deal_and_arrange, in_grid, select
 from lengthwise.planning.draft import Draft, price, take_groups, take_items
 from lengthwise.planning.drafts import Kinds, count_steps, draft_portions, fill_steps, name_sequence, sort_out
-from lengthwise.planning.fitted import Fitted, fit_epochs, fit_window, stand_for_epochs, take_grouped
+from lengthwise.planning.fit import Fitted, fit_epochs, fit_window, stand_for_epochs, take_grouped
 from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request, tell_missed_waiting
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import read_runs, take_runs
@@ -224,7 +223,7 @@ def _make_batches(
         kinds = sort_out(items, fitted.batching)
         if kinds.over:
             tell_doubted_budget(kinds.over, items, batching, name=data.name)
-        if fitted.fit.achieved is not None:
+        if fitted.fit.achieved is not None and (batching.order or batching.padding):  # of the default nothing is said
             tell_missed_request(fitted, items, kinds, batching, name=data.name, world=world)
         batching = fitted.batching
         drafts, steps = _draw_epoch(items, own, kinds, fitted, world, key)

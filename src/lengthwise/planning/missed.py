@@ -18,8 +18,7 @@ from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted, finds_
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import mean_cost, padding_of
 from lengthwise.planning.drafts import Kinds, draft_portions, fill_steps
-from lengthwise.planning.fit import Recent
-from lengthwise.planning.fitted import Fitted
+from lengthwise.planning.fit import Fitted, Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
 _NEARLY_ALL = 0.9  # of the sequences are over the budget: nobody means to drop so many

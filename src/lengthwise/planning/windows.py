@@ -31,12 +31,12 @@ from lengthwise.lengths.mapped import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
 from lengthwise.planning.draft import take_items
 from lengthwise.planning.drafts import name_sequence
-from lengthwise.planning.fit import Recent
-from lengthwise.planning.fitted import Fitted, Part, fit_windows, has_equal_epochs
+from lengthwise.planning.fit import Fitted, Recent, has_equal_epochs
 from lengthwise.planning.make import NoStepError, make_fitted
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun, read_runs
+from lengthwise.planning.window_fit import Part, fit_windows
 
 _MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both
 _PLANS_KEPT = 2  # the window that is taken, and one that somebody looks at
