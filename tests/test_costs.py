@@ -133,7 +133,8 @@ class Attention:
 COSTS = [frames, lambda *given: frames(*given), functools.partial(frames, scale=2), Attention(frames)]
 
 def names():
-    return [lw.make_plan([5, 9, 2, 4], lw.Batching(budget=99, order=lw.Sorted(), cost=cost)).fingerprint() for cost in COSTS]
+    batchings = [lw.Batching(budget=99, order=lw.Sorted(), cost=cost) for cost in COSTS]
+    return [lw.make_plan([5, 9, 2, 4], batching).fingerprint() for batching in batchings]
 
 if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise._random import Key
-from lengthwise.planning import noise
 from lengthwise.planning.draft import count_frames, share_of_padding
-from lengthwise.planning.trial import Data, Trial
+from lengthwise.planning.trial import Data, Trial, _seek
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
@@ -25,7 +24,7 @@ def test_a_scale_is_found_by_few_trials(asked, shift, slope, least, most):
         odds = math.exp(shift) * order.scale**slope
         return least + (most - least) * odds / (1.0 + odds)
 
-    tried = noise._seek(asked, 1e-3, lambda scale: lw.MaxEntropy(scale=scale), asked / (1.0 - asked), measure)
+    tried = _seek(asked, 1e-3, lambda scale: lw.MaxEntropy(scale=scale), asked / (1.0 - asked), measure)
     nearest = min(max(asked, least), most)
     assert min(abs(achieved - nearest) for _, achieved in tried) < 0.004
     assert len(tried) <= 20
@@ -57,23 +56,15 @@ def test_sorted_sequences_are_drafted_once_where_each_draft_pads_the_same(
     cut, places, drafted, dims, asked, monkeypatch
 ):
     items = np.random.default_rng(0).integers(1, 40, (300, dims))  # many of a length, in another order by every key
-    trial = Trial(
-        Data(items, ""),
-        lw.Batching(cut=cut, deal=lw.Balanced()),
-        portions=drafted,
-        slots=1,
-        bands=(),
-        drafted=drafted,
-        places=places,
-    )
+    batching = lw.Batching(cut=cut, deal=lw.Balanced())
+    trial = Trial(Data(items, ""), batching, portions=drafted, slots=1, bands=(), drafted=drafted, places=places)
     trial.trials = 4
     keys, draft = [], trial._draft
-    monkeypatch.setattr(trial, "_draft", lambda order, items, key: keys.append(key) or draft(order, items, key))
+    monkeypatch.setattr(trial, "_draft", lambda *given: keys.append(given) or draft(*given))
     found = trial.padding_of(lw.Sorted())
     assert len(keys) == asked
-    every = [
-        share_of_padding(*count_frames(draft(lw.Sorted(), items, Key(epoch=epoch)), items, cut)) for epoch in range(3)
-    ]
+    drafts = [draft(lw.Sorted(), items, None, Key(epoch=epoch)) for epoch in range(3)]
+    every = [share_of_padding(*count_frames(each, items, cut)) for each in drafts]
     assert (set(every) == {found}) == (asked == 1)
 
 

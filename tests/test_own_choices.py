@@ -38,7 +38,6 @@ NOT_WRAPPED |= {"entropy_padding", "entropy_mixing"}
 CUTS = choices.cuts(6_000.0, 300.0)
 WRAPPED = [
     *({"order": order} for name, order in choices.ORDERS.items() if name not in NOT_WRAPPED),
-    *({"cut": cut} for cut in CUTS.values()),
     *({"deal": deal} for deal in choices.DEALS.values() if not isinstance(deal, lw.RandomSteps)),
     *({"arrange": arrangement} for arrangement in choices.ARRANGEMENTS.values()),
     *({"cost": cost} for cost in choices.COSTS.values()),
@@ -54,12 +53,22 @@ def named(ours):
 def test_a_choice_of_the_users_plans_as_the_same_one_of_ours(ours, order):
     lengths = lw.example_lengths("speech", count=300)
     ((name, choice),) = ours.items()
-    # Only a cut of this package can be levelled to fill the last step, and only its deals take random steps.
     given = {"order": order, "cut": lw.Budget(30_000), "deal": lw.Balanced(tail="repeat"), **ours}
     given["order"] = choices.suit_order(given["order"], given["cut"])
     theirs = lw.Batching(**given | {name: Wrapped(choice)})
     run = {"seed": 3, "epoch": 2, "world_size": 2, "micro_batches": 2}
     assert planned(theirs, lengths, **run) == planned(lw.Batching(**given), lengths, **run)
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=repr)
+def test_a_cut_of_the_users_says_alone_which_batches_there_are(cut):
+    lengths = np.unique(lw.example_lengths("speech", count=600))
+    needed = choices.padded_to(lengths, cut)[:, None]
+    kept, offsets = cut(needed, np.empty(0, np.int64), cost=lw.Padded(), longest=needed.max(axis=0))
+    batching = lw.Batching(order=lw.Sorted(), cut=Wrapped(cut), deal=lw.Balanced(tail="repeat"))
+    plan = lw.make_plan(lengths, batching, world_size=2, micro_batches=2)
+    assert plan.offsets.tolist() == offsets.tolist()
+    assert plan.sequences.tolist() == (np.arange(len(lengths)) if kept is None else kept).tolist()
 
 
 def always(value):
@@ -194,7 +203,7 @@ def test_a_choice_that_breaks_its_promise_is_told_which(fault, sentence):
 def test_whole_numbers_of_any_kind_will_do():
     mine = lw.Batching(order=Gives(lw.Ordered([2, 0, 1])), cut=lw.FixedSize(2), arrange=Gives(np.array([1, 0], "i2")))
     plan = lw.make_plan(LENGTHS[:3], mine)
-    assert [batch.tolist() for batch in plan.batches()] == [[1], [2, 0]]
+    assert [batch.tolist() for batch in plan.batches()] == [[0, 1], [2]]
     assert plan.sequences.dtype == plan.offsets.dtype == plan.grid.dtype == np.int64
 
 

@@ -29,7 +29,6 @@ from lengthwise.planning.joint import mixing_of_batches
 
 _MANY = 400  # batches: of fewer, chance moves what they pad by a hundredth
 _ENOUGH = 1_600  # batches of all trials
-_MANY_STEPS = 100  # of more steps, filling the last one changes less than a hundredth of the batches
 _MOST_TRIALS = 16
 _STEPS_TRIED = 24  # more of them pad the same
 _LEAST_TRIED = 20_000  # sequences, where there are as many
@@ -111,13 +110,14 @@ class Trial:
         self.batching, self.slots, self.bands, self.drafted, self.alone = batching, slots, bands, drafted, alone
         parts, windows = data.parts(), len(data.windows)
         batches = estimate_batches(data.items, batching, portions * len(parts))
-        self.places = places if batches < _MANY_STEPS * places else 0
         # Windows are drafted together as one set of sequences is: as many of each as of one.
         drawn = [
             _draw(data.items, part, min(most, _enough(len(part), portions, drafted, slots, batches))) for part in parts
         ]
         self.items = [data.items[part] for part in drawn]
         self._groups = [None if data.groups is None else data.groups[part] for part in drawn]
+        # Of a part of the sequences, the last step would be another.
+        self.places = places if sum(map(len, self.items)) == len(data.items) else 0
         # What chance does to one set of sequences is no fault of the order. It would be one in every window.
         self.few = batches * drafted < _MANY and not windows
         most_trials = _MOST_TRIALS if prices_of(batching.cost, data.items.shape[1]) is not None else 1
