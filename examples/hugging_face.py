@@ -46,6 +46,6 @@ with tempfile.TemporaryDirectory() as folder:
     trainer = PlannedTrainer(model, arguments, train_dataset=texts, data_collator=collate, batch_sampler=sampler)
     trainer.train()
 
-print(f"steps: {trainer.state.global_step} taken, {sampler.total_steps(4)} planned")
+print(f"steps: {trainer.state.global_step} taken, {4 * sampler.steps} planned")
 losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 print("loss of each epoch:", ", ".join(f"{loss:.2f}" for loss in losses))

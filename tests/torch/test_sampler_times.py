@@ -91,7 +91,7 @@ def test_the_steps_of_all_epochs_are_known_beforehand():
     for epoch in range(6):
         sampler.set_epoch(epoch)
         steps += sum(1 for _ in sampler) // 2
-    assert made(BATCHINGS["padding"], micro_batches=2).total_steps(6) == steps
+    assert 6 * made(BATCHINGS["padding"], micro_batches=2).steps == steps
 
 
 @pytest.mark.parametrize("other", [None, 1.0, np.where(TIMES == 0.4, 0.5, TIMES)], ids=["none", "one", "others"])

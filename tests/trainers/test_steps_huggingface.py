@@ -44,7 +44,7 @@ def numbers(record, made):
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (1, 3), (1, 4), (2, 1), (4, 1), (3, 2)])
 @pytest.mark.parametrize("share", [0.0, 0.7, 1.0, 1.3, 2.9])
 def test_a_run_goes_on_in_steps_of_any_size_to_its_last_epoch(tmp_path, before, after, share):
-    whole = [batch_sampler(micro_batches=before).total_steps(epochs) for epochs in range(EPOCHS + 1)]
+    whole = [epochs * batch_sampler(micro_batches=before).steps for epochs in range(EPOCHS + 1)]
     stop = max(1, int(share * whole[1]))
     left, first, early = trainer(tmp_path, before, stop=stop)
     first.train()
@@ -54,7 +54,7 @@ def test_a_run_goes_on_in_steps_of_any_size_to_its_last_epoch(tmp_path, before, 
     assert second.state.global_step == second.state.max_steps == stop + record.steps
     assert second.state.epoch == EPOCHS
     # The schedule goes on where it was, up to one of the larger steps, and falls by as much each step, to 0 at the end.
-    total = batch_sampler(micro_batches=after).total_steps(EPOCHS)
+    total = EPOCHS * batch_sampler(micro_batches=after).steps
     falls = [0.05 * left / total for left in range(len(late.rates) - 1, 0, -1)]
     assert late.rates[1:] == pytest.approx(falls)
     assert late.rates[0] == pytest.approx(early.rates[-1], abs=0.05 / whole[-1] + 1e-9)
@@ -67,7 +67,7 @@ def test_samples_per_second_count_what_was_trained_on(tmp_path, settings):
     _, made, _ = trainer(tmp_path, 2, **settings)
     speeds = made.train().metrics
     of_step = speeds["train_samples_per_second"] / speeds["train_steps_per_second"]
-    assert of_step == pytest.approx(EPOCHS * len(LENGTHS) / batch_sampler().total_steps(EPOCHS), rel=0.05)
+    assert of_step == pytest.approx(len(LENGTHS) / batch_sampler().steps, rel=0.05)
 
 
 class Leaving(transformers.TrainerCallback):
@@ -102,14 +102,14 @@ def test_epochs_that_another_callback_leaves_are_followed_by_the_next(tmp_path):
 def test_the_trainer_tells_what_it_trains_on(tmp_path, capsys):
     _, made, _ = trainer(tmp_path, 2, stop=13, log_level="warning")
     made.train()
-    total = batch_sampler().total_steps(EPOCHS)
+    total = EPOCHS * batch_sampler().steps
     begun = f"Lengthwise plans {total} steps in {EPOCHS} epochs.\n{batch_sampler().summary()}\n"
     assert begun in capsys.readouterr().out  # behind what libraries say first
     _, made, _ = trainer(tmp_path, 2, log_level="warning")
     made.train(resume_from_checkpoint=f"{tmp_path}/checkpoint-13")
     told = capsys.readouterr().out
     assert told.startswith(f"Lengthwise plans {total} steps in {EPOCHS} epochs.\nEpoch 1 has ")
-    assert f"\nEach rank has had {2 * (13 - batch_sampler().total_steps(1))} of its " in told
+    assert f"\nEach rank has had {2 * (13 - batch_sampler().steps)} of its " in told
     _, made, _ = trainer(tmp_path, 2, max_steps=3, log_level="warning")
     made.train()
     assert capsys.readouterr().out.startswith("Lengthwise plans 3 steps.\nEpoch 0 has ")

@@ -25,7 +25,7 @@ class Notices:
     def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
         """Warns that an epoch is left before its end."""
         remedy = (
-            "Raise the trainer's limit (total_steps tells the steps of the epochs), or let it ask for every epoch's"
+            "Raise the trainer's limit (sampler.steps are those of an epoch), or let it ask for every epoch's"
             " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."
         )
         rule = f"{batches} before the next epoch, or sequences are lost"

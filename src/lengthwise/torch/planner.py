@@ -16,14 +16,11 @@ from lengthwise import checks
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.deal import World
 from lengthwise.choices.order import Shuffled, finds_noise
-from lengthwise.lengths import as_lengths
+from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning import make_plan
-from lengthwise.planning.make import REMEDY, NoStepError, make_fitted
+from lengthwise.planning.make import make_fitted, read_groups
 from lengthwise.planning.times import Draw, draw_times, name_times, read_times
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
-
-# Epochs that are tried when a sampler is made: so many, of so many sequences together, where the first has few steps.
-_TRIED_EPOCHS, _TRIED_SEQUENCES, _FEW_STEPS = 100, 10**6, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,60 +32,38 @@ class Planner:
         batching: How batches are made.
         seed: Names the run.
         times: [n], checked: how often epochs take each sequence; None for once.
+        groups: [n], numbered: no batch mixes two of them; None for one group.
     """
 
     lengths: NDArray[Any]
     batching: Batching
     seed: int
     times: NDArray[np.float64] | None
+    groups: NDArray[np.int64] | None
 
     @classmethod
-    def read(cls, lengths: ArrayLike, batching: Batching, *, seed: int, times: ArrayLike | None) -> Planner:
+    def read(
+        cls, lengths: ArrayLike, batching: Batching, *, seed: int, times: ArrayLike | None, groups: ArrayLike | None
+    ) -> Planner:
         """Checks what a sampler was given; the seed is checked with the first plan."""
         check_batching(batching)
         array = as_lengths(lengths)
+        numbered = None if groups is None else read_groups(groups, len(array))
         if times is None:
-            return cls(array, batching, seed, None)
+            return cls(array, batching, seed, None, numbered)
         read = read_times(times, len(array))
         _check_sum(read)
         _try_all(array, batching, read)
-        return cls(array, batching, seed, read)
+        return cls(array, batching, seed, read, numbered)
 
-    def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]], *, rank: int) -> EpochPlan:
-        """Plans what earlier runs left of an epoch, for all ranks of `world`: `rank` says which of them asks."""
-        del rank  # for planners that plan a part at a time
-        options = {"seed": self.seed, "epoch": epoch, **world._asdict()}
+    def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:
+        """Plans what earlier runs left of an epoch, for all ranks of `world`."""
+        options: dict[str, Any] = {"seed": self.seed, "epoch": epoch, **world._asdict()}
         if self._drawn is not None:
             check_taken(self._drawn, epoch)
-        return make_fitted(self.lengths, self.batching, None, **options, after=after, times=self._drawn)
-
-    def try_epochs(self, first: EpochPlan, world: World) -> None:
-        """Raises now what a later epoch would raise within a training: that it has no step, or takes no sequence.
-
-        How many batches an epoch has changes with its order and its copies. Where the first has many steps, none does.
-        Of windows none is tried: they are many.
-        """
-        if isinstance(first, WindowEpoch):
-            return
-        count = len(self.lengths)
-        tried = min(_TRIED_EPOCHS, _TRIED_SEQUENCES // max(count, first.count, 1))
-        if first.steps > _FEW_STEPS or not count:
-            return
-        if self._drawn is not None:
-            for epoch in range(1, tried):
-                check_taken(self._drawn, epoch)
-        if _may_drop_all(self.batching):
-            with warnings.catch_warnings():  # the epochs warn by themselves
-                warnings.simplefilter("ignore")
-                for epoch in range(1, tried):
-                    self._try(epoch, world)
-
-    def _try(self, epoch: int, world: World) -> None:
-        try:
-            self.plan(epoch, world, (), rank=0)
-        except NoStepError:
-            rule = "at least 1 in every epoch"
-            raise NoStepError(checks.sentence("steps", rule, 0, REMEDY, at=f"epoch {epoch}")) from None
+        return make_fitted(
+            self.lengths, self.batching, None, **options, after=after, times=self._drawn, groups=self.groups
+        )
 
     @cached_property
     def _drawn(self) -> Draw | None:
@@ -98,7 +73,8 @@ class Planner:
     def facts(self, plan: EpochPlan) -> dict[str, Any]:
         """What checkpoints and ranks must share, of any plan that was made."""
         times = None if self.times is None else name_times(self.times)
-        named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times}
+        groups = None if self.groups is None else fingerprint(self.groups + 1)
+        named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times, "groups": groups}
         # As it was given: for other ranks, other choices may follow from it.
         given = plan.batching if isinstance(plan, WindowEpoch) else self.batching.to_json()
         return named | {"batching": json.loads(given)}
@@ -120,13 +96,6 @@ def check_taken(drawn: Draw, epoch: int) -> None:
         total = round(float(drawn.whole.sum()) + float(drawn.fraction.astype(np.float64).sum()) / 2.0**64, 6)
         rule = "enough in sum for each epoch to take some sequence"
         raise checks.value_error("times", rule, total, _MORE, at=f"epoch {epoch}")
-
-
-def _may_drop_all(batching: Batching) -> bool:
-    """Whether the choices may leave an epoch without a step, though it has sequences."""
-    cut, order = batching.cut, batching.order
-    drops = getattr(batching.deal, "tail", "split") == "drop" or getattr(cut, "drop_incomplete", False)
-    return drops or "drop" in (getattr(cut, "oversize", ""), getattr(order, "longer", ""))
 
 
 def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.float64]) -> None:

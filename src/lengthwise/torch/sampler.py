@@ -13,6 +13,7 @@ from torch.utils.data import Sampler
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import World, check_world
+from lengthwise.planning.fit import has_equal_epochs
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun
@@ -50,6 +51,7 @@ class BatchSampler(Sampler[list[Any]]):
         group: The ranks that share out the batches, in place of the two, such as those of data parallelism.
         micro_batches: Batches of each rank in one optimiser step.
         times: [n], or one number for all: how often epochs take each sequence, as in `make_plan`; by default once.
+        groups: [n], such as the task of each sequence, as in `make_plan`: no batch mixes two of them.
 
     Yields:
         A fresh list for each batch. It has sequence numbers or, where the batching takes chunks, tuples (sequence,
@@ -81,6 +83,7 @@ class BatchSampler(Sampler[list[Any]]):
         group: distributed.ProcessGroup | None = None,
         micro_batches: int = 1,
         times: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> None:
         remedy = "Give every rank the same lengths, batching, seed, micro_batches, times and checkpoint."
         self._own_rank = OwnRank(rank, world_size, group, remedy=remedy)
@@ -89,15 +92,15 @@ class BatchSampler(Sampler[list[Any]]):
         self.micro_batches = micro_batches
         self._asked = True  # whether anything was asked of the sampler since the epoch was set
         self._resumed = False  # whether no epoch was set, and no pass begun, since a state was loaded
+        self._steps: dict[World, int] = {}
         self._begun, self._drawn = False, 0  # passes over what is left: whether one has begun, how many came to an end
         self.notices = Notices()
         with self._own_rank.alike(self._facts):
-            self._planner = self._read(lengths, times)
+            self._planner = self._read(lengths, times, groups)
             self.lengths: NDArray[Any] = self._planner.lengths
             self.padded = PaddedAsPlanned(batching.cut, self.lengths)  # beside it: trainers make loaders anew
             self.times: NDArray[np.float64] | None = self._planner.times
             self._remainder = self._plan_remainder(0)
-            self._planner.try_epochs(self._remainder.plan, check_world(self.world_size, self.micro_batches))
             self._named = self._planner.facts(self._remainder.plan)
 
     def __repr__(self) -> str:
@@ -174,10 +177,21 @@ class BatchSampler(Sampler[list[Any]]):
             raise unused(self.epoch)
         self._stand(self._plan_remainder(epoch))
 
-    def total_steps(self, epochs: int) -> int:
-        """The exact optimiser steps of the epochs 0 to epochs - 1, for a learning rate schedule: plans them all."""
-        checks.check_whole("epochs", epochs, minimum=0, remedy="Give the number of epochs.")
-        return sum(self._plan_remainder(epoch).plan.steps for epoch in range(epochs))
+    @property
+    def steps(self) -> int:
+        """Optimiser steps of every epoch, on these ranks: a learning rate schedule has `epochs * sampler.steps`.
+
+        Raises:
+            ValueError: The cut alone says which batches there are, as the user's own do: epochs may differ.
+        """
+        if not has_equal_epochs(self.batching.cut):
+            remedy = "Take Budget, FixedSize or Rows, or end each epoch where the loader does."
+            rule = "one by which every epoch has as many steps"
+            raise checks.value_error("cut", rule, self.batching.cut, remedy)
+        world = World(self.world_size, self.micro_batches)
+        if world not in self._steps:
+            self._steps[world] = self._plan_remainder(0).plan.steps
+        return self._steps[world]
 
     def summary(self, *, batch_size: int | None = None) -> str:
         """What the epoch that is set computes, in sentences to print, beside random batches.
@@ -298,11 +312,11 @@ class BatchSampler(Sampler[list[Any]]):
         """What `runs` left, planned for `world`; by default for the ranks and micro-batches of this run."""
         world = world or check_world(self.world_size, self.micro_batches)
         earlier = [run.numbers for run in split_runs(runs, world)[0]]
-        return Remainder.after(runs, self._planner.plan(epoch, world, earlier, rank=self.rank))
+        return Remainder.after(runs, self._planner.plan(epoch, world, earlier))
 
-    def _read(self, lengths: ArrayLike, times: ArrayLike | None) -> Planner:
+    def _read(self, lengths: ArrayLike, times: ArrayLike | None, groups: ArrayLike | None) -> Planner:
         """What epochs are planned from. A sampler over windows has another one, and all else as it stands here."""
-        return Planner.read(lengths, self.batching, seed=self.seed, times=times)
+        return Planner.read(lengths, self.batching, seed=self.seed, times=times, groups=groups)
 
     def _facts(self) -> dict[str, Any]:
         """What all ranks must share."""

@@ -16,7 +16,7 @@ from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths import as_lengths
-from lengthwise.planning.make import NoStepError
+from lengthwise.planning.make import NoStepError, read_groups
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.rest import EarlierRun, read_runs
@@ -62,6 +62,7 @@ class _Read(NamedTuple):
     starts: dict[int, Start]
     lengths: list[Any]
     weights: list[float]
+    groups: list[Any]
     shards: list[int]
     place: dict[str, Any]  # where the rank stands
 
@@ -91,6 +92,7 @@ class StreamBatches:
         collate_fn: From the samples of a batch to what is yielded.
         weight: From a sample to what it counts for in the loss of a batch, for `loss_scale`, such as its tokens; by
             default 1.
+        group_of: From a sample to its task or source, a whole number or a name: no batch mixes two.
         seed: Names the run.
         rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
         world_size: How many ranks share out the shards; by default that of torch.distributed, else 1.
@@ -123,6 +125,7 @@ class StreamBatches:
         buffer: int = 10_000,
         collate_fn: Callable[[list[Any]], Any] = default_collate,
         weight: Callable[[Any], float] | None = None,
+        group_of: Callable[[Any], Any] | None = None,
         seed: int = 0,
         rank: int | None = None,
         world_size: int | None = None,
@@ -136,13 +139,13 @@ class StreamBatches:
         if not callable(length):
             raise checks.type_error("length", "a function of a sample", length, "Give length=len, for example.")
         if not callable(collate_fn):
-            raise checks.type_error(
-                "collate_fn", "a function of a list of samples", collate_fn, "Give list to see them."
-            )
-        if weight is not None and not callable(weight):
-            raise checks.type_error(
-                "weight", "a function of a sample, or None", weight, "Leave it out to count each as 1."
-            )
+            rule, remedy = "a function of a list of samples", "Give list to see them."
+            raise checks.type_error("collate_fn", rule, collate_fn, remedy)
+        for name, function in (("weight", weight), ("group_of", group_of)):
+            if function is not None and not callable(function):
+                raise checks.type_error(
+                    name, "a function of a sample, or None", function, "Leave it out for all alike."
+                )
         self._shards = list_shards(shards)
         self._sources = [Source(shard) for shard in self._shards]
         self._seeds = seeds_of(self._shards)
@@ -150,7 +153,7 @@ class StreamBatches:
         self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, for example.")
         self.seed: int = int(Key(seed=seed).seed)
         self.micro_batches: int = check_world(1, micro_batches).micro_batches
-        self._length, self._weight, self._collate = length, weight, collate_fn
+        self._length, self._weight, self._group_of, self._collate = length, weight, group_of, collate_fn
         remedy = "Give every rank the same shards, batching, seed and buffer."
         self._own_rank = OwnRank(rank, world_size, group, remedy=remedy)
         if self._own_rank.is_alone and self._own_rank.world_size > 1:
@@ -336,8 +339,9 @@ class StreamBatches:
         lengths = check_measured(ask("length", self._length, samples, named), shards, starts)
         weighed = [1.0] * len(samples) if self._weight is None else ask("weight", self._weight, samples, named)
         weights = check_weighed(weighed, named)
+        groups = [] if self._group_of is None else ask("group_of", self._group_of, samples, named)
         place = {"micro_batches": self.micro_batches, **position.place()}
-        return _Read(samples, starts, lengths, weights, shards, place)
+        return _Read(samples, starts, lengths, weights, groups, shards, place)
 
     def _deliver(
         self, samples: list[Any], window: Window, world: World, reader: Reader, position: _Position
@@ -397,4 +401,5 @@ def _join(told: list[_Read]) -> Window:
     lengths = check_measured([length for each in told for length in each.lengths], shards.tolist(), starts)
     weights = np.array([weight for each in told for weight in each.weights])
     array = as_lengths(lengths) if lengths else np.empty((0, 1), np.int64)
-    return Window(array[order], weights[order], shards[order])
+    named = [group for each in told for group in each.groups]
+    return Window(array[order], weights[order], shards[order], read_groups(named, len(named))[order] if named else None)

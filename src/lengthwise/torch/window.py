@@ -3,6 +3,7 @@
 lengths  [m, dims]  of the window's sequences, shard by shard
 weights  [m]        what each counts for in the loss
 shards   [m]        the shard of each
+groups   [m]        its task or source, numbered; None for one alone
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Window(NamedTuple):
     lengths: NDArray[np.int64]
     weights: NDArray[np.float64]
     shards: NDArray[np.int64]
+    groups: NDArray[np.int64] | None = None
 
 
 def name_window(window: Window, known: str) -> str:
@@ -148,10 +150,13 @@ def _plan(
     # A window has as many steps as its batches fill.
     options: dict[str, Any] = {"seed": seed, "epoch": key, **world._asdict(), "after": (), "alone": True}
     ranks = window.shards[members] % world.world_size
+    if window.groups is not None:
+        options["groups"] = window.groups[members]
     try:
         plan = make_fitted(window.lengths[members], _with_owners(batching, ranks, world), None, **options)
     except NoStepError:  # what is left was dropped before, or is too little for a step
         members, ranks = members[:0], ranks[:0]
+        options["groups"] = None
         plan = make_fitted(window.lengths[members], _with_owners(batching, ranks, world), None, **options)
     owners = ranks[plan.sequences[plan.offsets[:-1]]]
     return Deliveries(plan, members, owners, _scale(plan, owners, window.weights[members]))

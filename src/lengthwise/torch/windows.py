@@ -103,17 +103,16 @@ class WindowSampler(BatchSampler):
         )
         return np.fromiter(scales, np.float64)
 
-    def _read(self, lengths: ArrayLike, times: ArrayLike | None) -> Planner:
-        del times  # `__init__` takes none
+    def _read(self, lengths: ArrayLike, times: ArrayLike | None, groups: ArrayLike | None) -> Planner:
+        del times, groups  # `__init__` takes none
         check_batching(self.batching)
         windows = Windows(lengths, self.batching, seed=self.seed, **self._shape)
-        return _WindowPlanner(windows.lengths, self.batching, self.seed, None, windows)
+        return _WindowPlanner(windows.lengths, self.batching, self.seed, None, None, windows)
 
 
 @dataclass(frozen=True, eq=False)
 class _WindowPlanner(Planner):
     windows: Windows
 
-    def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]], *, rank: int) -> WindowEpoch:
-        del rank
+    def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> WindowEpoch:
         return WindowEpoch(self.windows.share_out(*world), epoch, after=after)

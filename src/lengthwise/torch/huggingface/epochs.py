@@ -60,7 +60,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         sampler.resume(saved["position"])
         if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
             # The steps so far, as if all had been taken on these ranks: those of these epochs, less what is left.
-            done = sampler.total_steps(sampler.epoch + 1) - (len(sampler) - sampler.start) // sampler.micro_batches
+            done = (sampler.epoch + 1) * sampler.steps - (len(sampler) - sampler.start) // sampler.micro_batches
             state.max_steps = state.global_step + total_steps_of(sampler, args.num_train_epochs) - done
             if _world_of(saved["position"]) != (sampler.world_size, sampler.micro_batches):
                 _move_schedule(schedule, done)
@@ -134,9 +134,5 @@ def _move_schedule(schedule: Any, done: int) -> None:
 
 
 def total_steps_of(sampler: BatchSampler, epochs: float) -> int:
-    """Optimiser steps of so many epochs; 2.5 epochs are two whole ones and half the steps of the third, rounded up."""
-    whole = math.floor(epochs)
-    steps = sampler.total_steps(whole)
-    if epochs > whole:
-        steps += math.ceil((epochs - whole) * (sampler.total_steps(whole + 1) - steps))
-    return steps
+    """Optimiser steps of so many epochs, of which the last may be a part."""
+    return math.ceil(epochs * sampler.steps)
