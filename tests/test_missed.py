@@ -211,7 +211,7 @@ def test_windows_say_it_once():
     windows = lw.Windows(LONG, batching, window=2_048, block=64, world_size=4)
     for each in (windows, windows.share_out(8)):
         with pytest.warns(UserWarning, match="`padding` must be within 0.02 of what was asked, 0.9") as caught:
-            each.steps(0)
+            each.plan(0, 0)
         assert len(caught) == 1
 
 

@@ -159,12 +159,6 @@ def test_a_cost_of_ones_own_is_named_and_not_made_again():
         lw.Batching.from_json(batching.to_json())
 
 
-def test_the_two_short_forms():
-    short = lw.Batching(budget=20_000, padding=0.05)
-    assert short == lw.Batching(cut=lw.Budget(20_000), order=lw.MaxEntropy(padding=0.05))
-    assert short.arrange == lw.ShuffledSteps()
-
-
 def test_a_plan_that_was_pickled_is_the_same_and_still_read_only():
     plan = lw.make_plan([3, 1, 4, 1, 5], lw.Batching(cut=lw.FixedSize(2), chunks=lw.Chunks(2)), world_size=2)
     copied = pickle.loads(pickle.dumps(plan))

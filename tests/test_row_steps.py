@@ -130,7 +130,7 @@ def test_rows_are_laid_from_their_longest(rows, seed):
 @pytest.mark.parametrize("cut", [lw.Rows(4_096, rows=8), lw.Rows(4_096, rows=8, by="best-fit")])
 def test_steps_take_the_rows_of_any_other_deal_as_they_come(cut):
     plan = lw.make_plan(LENGTHS, replace(STEPS, cut=cut), world_size=4)
-    one_by_one = replace(STEPS, cut=replace(cut, rows=32), deal=lw.InTurn())  # a batch as large as a step
+    one_by_one = replace(STEPS, cut=replace(cut, rows=32), deal=lw.InTurn(tail="repeat"))  # a batch is a full step
     steps = lw.make_plan(LENGTHS, one_by_one)
     for step in range(plan.steps - 2):
         assert rows_of(plan, step) == rows_of(steps, step)

@@ -56,8 +56,9 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
         raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
     if batching.takes_random_steps:
         return _shapes_of_steps(lengths, batching)
-    # Undivided: in portions, each rank has a part of every bucket, and no larger batches.
-    plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
+    # Undivided: in portions, each rank has a part of every bucket, and no larger batches. A tail that repeats leaves
+    # batches as full as they can be.
+    plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced(tail="repeat")))
     padded_lengths = sort_rows(plan.padded_lengths)
     # Batches padded to [10, 40, 10] of [4, 2, 3] sequences: shape_of is [0, 1, 0], and the rows are [4, 2].
     shape_of = find_bucket(plan.padded_lengths, padded_lengths)
