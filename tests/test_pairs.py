@@ -64,7 +64,7 @@ def test_every_order_with_every_cut_keeps_the_promises(order, cut):
         batching = lw.Batching(
             order=chosen,
             cut=of_it,
-            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], of_it, cost),
+            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], of_it, cost, chosen),
             arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
             cost=cost,
         )
@@ -80,7 +80,7 @@ def test_every_deal_under_a_budget_of_every_cost_keeps_the_promises(deal, cost):
         order = choices.OF_PAIRS[chance.choice(list(choices.OF_PAIRS))]
         lengths = some_pairs(chance)
         cut = choices.padding_cuts(*budgets(lengths, None, order, choices.COSTS[cost]))[name]
-        chosen = choices.suit(choices.DEALS[deal], cut, choices.COSTS[cost])
+        chosen = choices.suit(choices.DEALS[deal], cut, choices.COSTS[cost], order)
         batching = lw.Batching(order=order, cut=cut, deal=chosen, cost=choices.COSTS[cost])
         keeps_its_promises(lengths, batching, world_size=chance.randint(1, 6), micro_batches=chance.randint(1, 3))
 
@@ -92,7 +92,7 @@ def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_
     order = choices.OF_PAIRS[name]
     cut = data.draw(st.sampled_from([lw.DynamicSize(3), lw.FixedSize(4), lw.Budget(60_000)]))
     cost = data.draw(st.sampled_from([lw.Padded(), lw.Padded(dims="largest")]))
-    batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut, cost), cost=cost)
+    batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut, cost, order), cost=cost)
     keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
@@ -116,7 +116,7 @@ def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
         lengths = some_pairs(chance, 40)
         cuts = choices.padding_cuts(*budgets(lengths, None, chosen, lw.Padded()))
         cut = cuts[chance.choice(list(cuts))]
-        dealt = choices.suit(choices.DEALS[deal], cut)
+        dealt = choices.suit(choices.DEALS[deal], cut, order=chosen)
         loses_nothing(lengths, lw.Batching(order=chosen, cut=cut, deal=dealt), chance)
 
 

@@ -179,7 +179,8 @@ def test_a_window_is_that_of_torchtext(names):
         window = window[np.argsort(LENGTHS[window])]
         theirs += [window[first : first + 32] for first in range(0, len(window), 32)]
     ours = batches_of(lw.make_plan(LENGTHS, batching_of("torchtext", names)))
-    assert sorted(map(len, ours)) == sorted(map(len, theirs))
+    assert len(ours) == len(theirs)
+    assert set(map(len, ours)) == {31, 32}
     assert padding_of(ours, LENGTHS) == pytest.approx(padding_of(theirs, LENGTHS), abs=0.015)
 
 
@@ -223,7 +224,8 @@ def test_the_steps_of_batch_rebalance_are_those_of_its_row(names):
     theirs = [batch for rank in ranks for batch in rank]
     plan = lw.make_plan(LENGTHS, batching_of("Trainer", names, "batch_rebalance"), world_size=4, micro_batches=2)
     held = plan.batch_sizes[plan.grid].sum(axis=(1, 2))
-    assert np.sort(held)[1:].tolist() == [16 * 8] * (len(LENGTHS) // (16 * 8))
+    assert plan.steps == -(-len(LENGTHS) // (16 * 8))
+    assert set(held.tolist()) == {127, 128}
     known = np.concatenate(theirs)  # its default leaves out a last step that is not full
     padded = sum(len(batch) * LENGTHS[batch].max() for batch in theirs)
     assert padding_of(batches_of(plan), LENGTHS) == pytest.approx(1 - LENGTHS[known].sum() / padded, abs=0.02)
