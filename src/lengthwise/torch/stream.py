@@ -139,13 +139,10 @@ class StreamBatches:
         if not callable(length):
             raise checks.type_error("length", "a function of a sample", length, "Give length=len, for example.")
         if not callable(collate_fn):
-            rule, remedy = "a function of a list of samples", "Give list to see them."
-            raise checks.type_error("collate_fn", rule, collate_fn, remedy)
+            raise checks.type_error("collate_fn", "a function of a list of samples", collate_fn, "Give list, say.")
         for name, function in (("weight", weight), ("group_of", group_of)):
             if function is not None and not callable(function):
-                raise checks.type_error(
-                    name, "a function of a sample, or None", function, "Leave it out for all alike."
-                )
+                raise checks.type_error(name, "a function of a sample, or None", function, "Leave it out.")
         self._shards = list_shards(shards)
         self._sources = [Source(shard) for shard in self._shards]
         self._seeds = seeds_of(self._shards)
@@ -154,13 +151,11 @@ class StreamBatches:
         self.seed: int = int(Key(seed=seed).seed)
         self.micro_batches: int = check_world(1, micro_batches).micro_batches
         self._length, self._weight, self._group_of, self._collate = length, weight, group_of, collate_fn
-        remedy = "Give every rank the same shards, batching, seed and buffer."
-        self._own_rank = OwnRank(rank, world_size, group, remedy=remedy)
+        same = "Give every rank the same shards, batching, seed and buffer."
+        self._own_rank = OwnRank(rank, world_size, group, remedy=same)
         if self._own_rank.is_alone and self._own_rank.world_size > 1:
             rule = f"given in place of rank and world_size by {world_size} ranks, which tell each other the lengths"
-            raise checks.value_error(
-                "group", rule, None, "Give that of data parallelism, such as mesh['dp'].get_group()."
-            )
+            raise checks.value_error("group", rule, None, "Give that of data parallelism: mesh['dp'].get_group().")
         self._position = _Position(epoch=0)
         self._resumes = False
         self._taken: int | None = None  # the epoch of the last pass that was more than a look
@@ -399,7 +394,7 @@ def _join(told: list[_Read]) -> Window:
     starts = {number: start for each in told for number, start in each.starts.items()}
     # Those of one rank may be numbers, and those of another pairs.
     lengths = check_measured([length for each in told for length in each.lengths], shards.tolist(), starts)
-    weights = np.array([weight for each in told for weight in each.weights])
+    weights, grouped = np.array([weight for each in told for weight in each.weights]), any(each.groups for each in told)
     array = as_lengths(lengths) if lengths else np.empty((0, 1), np.int64)
-    named = [group for each in told for group in each.groups]
-    return Window(array[order], weights[order], shards[order], read_groups(named, len(named))[order] if named else None)
+    groups = read_groups([group for each in told for group in each.groups], len(lengths))[order] if grouped else None
+    return Window(array[order], weights[order], shards[order], groups)
