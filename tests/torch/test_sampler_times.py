@@ -231,31 +231,3 @@ def test_an_epoch_that_takes_nothing_is_refused_when_it_is_set():
     assert empty >= 100
     with pytest.raises(ValueError, match=f"^`times` must be enough .* 1.0004 at epoch {empty}\\. "):
         sampler.set_epoch(empty)
-
-
-FEW = {
-    "times": (
-        lw.Batching(cut=lw.FixedSize(4, drop_incomplete=True), deal=lw.Stratified(tail="drop")),
-        np.repeat([0.26, 0.27, 0.28, 0.2], 16),
-    ),
-    "tail": (lw.Batching(budget=640, order=lw.Shuffled(), deal=lw.Stratified(tail="drop")), None),
-    "oversize": (lw.Batching(cut=lw.Budget(40, oversize="drop")), 1 / 16),
-    "longer": (lw.Batching(cut=lw.FixedSize(1), order=lw.Bucketed(edges=(40,), longer="drop")), 1 / 16),
-}
-
-
-@pytest.mark.parametrize(("batching", "times"), FEW.values(), ids=FEW)
-def test_a_later_epoch_without_a_step_is_refused_at_once(batching, times):
-    """The first epoch has a step or more; of a later one all batches are dropped, in the middle of a training."""
-    lengths = np.random.default_rng(3).integers(5, 99, 64 if times is not None else 25)
-    which, failed = {"seed": 2, "times": times}, []
-    for epoch in range(100):
-        try:
-            lw.make_plan(lengths, batching, world_size=4, epoch=epoch, **which)
-        except ValueError:
-            failed.append(epoch)
-    assert failed
-    assert failed[0] > 0
-    message = "`steps` must be at least 1 in every epoch, but is 0 at epoch {}. Choose tail='split'"
-    with pytest.raises(ValueError, match=f"^{re.escape(message.format(failed[0]))}"):
-        lw.torch.BatchSampler(lengths, batching, world_size=4, rank=1, **which)

@@ -115,7 +115,7 @@ def test_a_summary_counts_what_the_plan_does(order, cut, deal, cost, chunks, wor
     batching = lw.Batching(
         cut=chosen,
         order=suit_order(ORDERS[order], chosen),
-        deal=suit(DEALS[deal], chosen, COSTS[cost]),
+        deal=suit(DEALS[deal], chosen, COSTS[cost], ORDERS[order]),
         cost=COSTS[cost],
         chunks=CHUNKS[chunks],
         arrange=ARRANGEMENTS["shuffled"],

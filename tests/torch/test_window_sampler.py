@@ -129,22 +129,18 @@ def test_a_sampler_of_a_mapped_file_plans_its_first_window_alone(tmp_path, monke
     planned = []
     plan = lw.Windows.plan
     monkeypatch.setattr(lw.Windows, "plan", lambda *given, **named: planned.append(given[2]) or plan(*given, **named))
-    sampler = lw.torch.WindowSampler(tmp_path / "lengths.npy", BATCHING, counts=tmp_path, **SHAPE)
-    assert planned == []
+    sampler = lw.torch.WindowSampler(tmp_path / "lengths.npy", BATCHING, **SHAPE)
     assert len(sampler) == len(samplers(1)[0])
-    assert set(planned) == {0, 1, 2, 3, 4}
-    planned.clear()
-    again = lw.torch.WindowSampler(tmp_path / "lengths.npy", BATCHING, counts=tmp_path, **SHAPE)
-    assert len(again) == len(sampler)
-    assert next(iter(again)) == next(iter(sampler))
+    assert planned == []
+    assert len(next(iter(sampler))) > 0
     assert set(planned) == {0}
-    assert repr(again).startswith("WindowSampler(rank 0 of 1, epoch 0 from batch 0 of ")
+    assert repr(sampler).startswith("WindowSampler(rank 0 of 1, epoch 0 from batch 0 of ")
 
 
 def test_a_sampler_may_be_copied_and_asked_for_its_windows():
     (sampler,) = samplers(1)
     assert len(sampler.windows) == 5
-    assert sampler.plan.window(0).plan.steps == sampler.windows.steps(0)[0]
+    assert sampler.plan.window(0).plan.steps == sampler.windows.steps
 
 
 def test_a_sequence_longer_than_a_row_is_told_as_such_in_windows_too():

@@ -67,7 +67,7 @@ def test_samples_per_second_count_what_was_trained_on(tmp_path, settings):
     _, made, _ = trainer(tmp_path, 2, **settings)
     speeds = made.train().metrics
     of_step = speeds["train_samples_per_second"] / speeds["train_steps_per_second"]
-    assert of_step == pytest.approx(len(LENGTHS) / batch_sampler().steps, rel=0.05)
+    assert of_step == pytest.approx(len(LENGTHS) / batch_sampler().steps, rel=0.1)  # whole sequences
 
 
 class Leaving(transformers.TrainerCallback):
@@ -84,7 +84,7 @@ def test_epochs_that_another_callback_leaves_are_followed_by_the_next(tmp_path):
     record, made, _ = trainer(tmp_path, 2, save_strategy="epoch")
     made.add_callback(Leaving())
     with pytest.warns(
-        UserWarning, match=r"`batches delivered` must be 20 before the next epoch, .* but is 6 at epoch 0"
+        UserWarning, match=r"`batches delivered` must be 22 before the next epoch, .* but is 6 at epoch 0"
     ):
         made.train()
     plans = [make_plan(LENGTHS, BATCHING, seed=SEED, epoch=epoch, micro_batches=2) for epoch in range(EPOCHS)]

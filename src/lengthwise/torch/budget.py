@@ -230,7 +230,11 @@ class _Trials:
             # The batch of most rows comes between: a run meets all shapes, and memory gets fragmented.
             widest = int(plan.row_counts.argmax())
             numbers = [each for number in plan.costliest(_CHECKED).tolist() for each in (number, widest)]
-            shapes = [(int(plan.row_counts[each]), plan.padded_lengths[each]) for each in numbers]
+            # With as many rows as the budget allows: batches of other epochs may be fuller than those of this one.
+            padded = plan.padded_lengths[numbers]
+            rows = cut.batch_sizes(padded, cost=batching.cost, longest=padded.max(axis=0, initial=1))
+            most = np.maximum(plan.row_counts[numbers], np.minimum(rows, plan.count)).astype(np.int64)
+            shapes = list(zip(most.tolist(), padded, strict=True))
             # All of them again, not the one that failed: alone it would not meet the memory that the others fragment.
             if any(all(self._fits(*shape) for shape in shapes) for _ in range(2)):
                 return cut

@@ -22,6 +22,8 @@ from lengthwise.planning.make import make_fitted, read_groups
 from lengthwise.planning.times import Draw, draw_times, name_times, read_times
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 
+_FEW, _TRIED_EPOCHS = 1_000, 100  # of so few sequences an epoch may take none
+
 
 @dataclass(frozen=True, eq=False)
 class Planner:
@@ -54,7 +56,11 @@ class Planner:
         read = read_times(times, len(array))
         _check_sum(read)
         _try_all(array, batching, read)
-        return cls(array, batching, seed, read, numbered)
+        planner = cls(array, batching, seed, read, numbered)
+        if planner._drawn is not None and len(array) <= _FEW:
+            for epoch in range(_TRIED_EPOCHS):
+                check_taken(planner._drawn, epoch)
+        return planner
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:
         """Plans what earlier runs left of an epoch, for all ranks of `world`."""
