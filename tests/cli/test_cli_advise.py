@@ -247,7 +247,7 @@ def test_inspect_names_the_command_and_the_code_of_the_same_lengths(run, tmp_pat
     names = {}
     exec(program, names)
     assert names["plan"].costs.max() <= 40
-    assert "padding=0.1)" in program
+    assert "lw.Batching(budget=40))" in program
 
 
 @pytest.mark.parametrize(

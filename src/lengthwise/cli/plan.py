@@ -115,7 +115,8 @@ def _batching(arguments: argparse.Namespace) -> lw.Batching:
     if chunks is None and arguments.chunk_step is not None:
         raise value_error("chunk-step", "given with --chunk", arguments.chunk_step, "Give the chunk size too.")
     # The cost stays the padded frames, in which the budget of the command line is counted.
-    return lw.Batching(cut=named.cut, order=named.order, arrange=named.arrange, deal=deal, chunks=chunks)
+    order = None if arguments.strategy is None else named.order  # that of the deal
+    return lw.Batching(cut=named.cut, order=order, arrange=named.arrange, deal=deal, chunks=chunks)
 
 
 def _deal(arguments: argparse.Namespace, named: Any) -> Any:
