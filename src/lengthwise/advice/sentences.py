@@ -10,7 +10,6 @@ from lengthwise.advice.answer import LEAP, NOTHING, WITHIN, AdviceRow, relative
 from lengthwise.advice.contenders import OTHER_CUT
 from lengthwise.advice.question import Question
 from lengthwise.choices.cut import Budget, FixedSize
-from lengthwise.choices.deal import RandomSteps
 from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled
 
 _WORDS = {
@@ -104,7 +103,7 @@ def _describe(row: AdviceRow) -> str:
         waiting = getattr(row.batching.deal, "waiting", None)
         allow = "padding allows" if waiting is None else f"padding and {100 * waiting:.2g} % waiting allow"
         return f"as random as {100 * order.padding:.2g} % {allow}"
-    if isinstance(order, Shuffled) and isinstance(row.batching.deal, RandomSteps):
+    if isinstance(order, Shuffled) and row.batching.takes_random_steps:
         return "each step is a random sample, sorted into its batches"
     return _WORDS[name]
 

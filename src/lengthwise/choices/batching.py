@@ -152,18 +152,19 @@ class Batching:
                 check_choice(name, choice)
         if deal is not None:
             checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
+        in_steps = isinstance(deal, RandomSteps)
         if row_capacity(cut) is not None:
             order = _choose_order_of_rows(order, padding)
         elif order is not None or deal is not None or not (_is_hard(cut) and is_priced(cost)):
-            order, padding = _choose_order(order, deal, padding), None
+            order, padding = _choose_order(order, padding, in_steps=in_steps), None
         elif padding is not None:
             padding = MaxEntropy(padding=padding).padding  # checked
         if order is not None:
             deal = deal or _choose_deal(cut, order)
             given |= {"order": order, "deal": deal}
         checks.keep(self, **given, padding=padding)
-        if isinstance(deal, RandomSteps):
-            deal.check_cut(self.cut)
+        if self.takes_random_steps:
+            self.deal.check_cut(cut)
             if not isinstance(self.cut, Rows):
                 check_priced(self.cost)
             _check_chain(order)
@@ -243,8 +244,8 @@ def _choose_deal(cut: object, order: Order) -> Deal:
     return Stratified() if _is_hard(cut) and finds_noise(order) else Balanced()
 
 
-def _choose_order(order: Order | None, deal: Deal | None, padding: float | None) -> Order:
-    if isinstance(deal, RandomSteps):
+def _choose_order(order: Order | None, padding: float | None, *, in_steps: bool) -> Order:
+    if in_steps:
         if padding is not None or finds_noise(order):
             asked = order if padding is None else padding
             remedy = "Leave out the one or the other: a budget alone takes random steps where they pad little enough."

@@ -193,7 +193,7 @@ def _find_strategy(name: str, *, packed: bool) -> Strategy:
 
 def _let_wait(deal: Deal | None, waiting: Any, label: str) -> Deal:
     """The deal by the cost of batches, with the share of waiting that was asked for."""
-    if isinstance(deal, RandomSteps):
+    if deal == RandomSteps():
         remedy = "Random steps share out their cost evenly already."
         raise checks.value_error("waiting", "left out here", waiting, remedy, at=label)
     return Balanced(tail=deal.tail if deal else "split", waiting=waiting)
