@@ -7,6 +7,7 @@ Imports are done before, and a kernel counts as entered where it is called.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,7 @@ def plan(batching: lw.Batching) -> list[str]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     for name, batching in PLANS.items():
         files = plan(batching)
         print(f"{name}: {len(files)}", *files, sep="\n  ")

@@ -130,7 +130,7 @@ def test_signatures_of_the_reference_name_nothing_private(site):
         for code in re.findall(r"doc-signature.*?<code>(.*?)</code>", path.read_text(encoding="utf-8"), re.DOTALL):
             text = html.unescape(re.sub("<[^>]+>", "", code))
             found[text.partition("(")[0]] = text
-    assert "order: Order = MaxEntropy(padding=0.1)," in found["Batching"]
+    assert "order: Order | None = None," in found["Batching"]
     assert "arrange: Arrangement = ShuffledSteps()," in found["Batching"]
     assert [text for text in found.values() if re.search(r"^ +_\w+:|\b_?DEFAULT", text, re.MULTILINE)] == []
 

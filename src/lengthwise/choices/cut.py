@@ -143,12 +143,12 @@ def max_in_row(cut: object) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FixedSize:
-    """Batches of the same number of sequences. The last before a boundary, and the last of all, may be smaller.
+    """Batches of the same number of sequences, or a few less, so that they fill whole steps.
 
     Args:
         batch_size: Sequences in a batch.
         drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists what was dropped.
-            A deal with `tail="split"` may still halve full batches to fill the last step: choose "drop" there too.
+            A deal with `tail="split"` may still cut full batches smaller to fill a step: choose "drop" there too.
         multiple_of: Each batch is padded to a multiple of this length.
     """
 
