@@ -54,6 +54,8 @@ rows" shows the others.
   frames of 12.5 ms. Multi30k en-de is pairs of English and German sentences, in tokens.
 - Results from before 2026-11-25 ran `max-entropy` by another algorithm: batches drawn from a pool of waiting sequences,
   or noise fitted on the histogram of lengths. At equal padding it mixed up to a tenth more.
+- Results from before 2026-11-26 ran plans whose epochs had as many steps as their batches filled, and whose last step
+  was filled by halving batches. Now all epochs have the same number of steps, and batches are cut to fill them.
 - `python benchmarks/tables.py` makes this page from [benchmarks/results](../benchmarks/results).
 """
 
