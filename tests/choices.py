@@ -136,7 +136,7 @@ def suit(deal, cut, cost=None, order=None):
         return deal
     if not packs(cut) and any(getattr(order, name, None) is not None for name in ("padding", "mixing")):
         return lw.Stratified(tail=deal.tail)
-    if isinstance(cut, lw.FixedSize) and priced:
+    forms_steps = priced and getattr(cut, "rule", "") != "paper" and not getattr(cut, "drop_incomplete", False)
+    if isinstance(cut, lw.FixedSize) and forms_steps:
         return deal
-    forms_steps = priced and getattr(cut, "rule", "") != "paper"
     return lw.RandomSteps(tail=deal.tail) if forms_steps else lw.Mixed(tail=deal.tail)

@@ -90,14 +90,22 @@ def test_what_runs_left_keeps_groups_apart():
     assert all(len(each) == 1 for each in groups_of(plan, TASKS))
 
 
+def test_the_names_of_a_table_are_groups_and_no_sequence_has_none():
+    batching = lw.Batching(budget=20)
+    column = np.array(["b", "a", "b"], object)  # as pandas holds names
+    named, numbered = (lw.make_plan([5, 6, 7], batching, groups=groups) for groups in (column, [1, 0, 1]))
+    assert named.fingerprint() == numbered.fingerprint()
+    assert lw.make_plan([], batching, groups=[]).steps == 0
+
+
 @pytest.mark.parametrize(
     ("given", "groups", "sentence"),
     [
         ({}, [1, 2], r"`groups` must be of shape \[3\], but is \(2,\)"),
         ({}, [0.5, 1.5, 2.5], "`groups` must be a list of whole numbers or names"),
         ({"deal": lw.RandomSteps()}, [0, 1, 2], "`groups` must be at most 2 beside RandomSteps, as many as a step has"),
-        ({"cut": lw.FixedSize(2), "deal": lw.RandomSteps(even=False)}, [0, 1, 1], "`groups` must be left out beside"),
-        ({"cut": lw.Rows(20), "deal": lw.RandomSteps()}, [0, 1, 1], "`groups` must be left out beside random steps"),
+        ({"cut": lw.FixedSize(2), "deal": lw.RandomSteps(even=False)}, [0, 1, 1], "`even` must be True beside groups"),
+        ({"cut": lw.Rows(20), "deal": lw.RandomSteps()}, [0, 1, 1], "`cut` must be one that packs no rows"),
     ],
 )
 def test_groups_that_cannot_be_kept_apart_are_refused(given, groups, sentence):

@@ -174,7 +174,7 @@ def test_steps_of_a_dropped_giant_and_of_incomplete_buckets_fit_their_shapes():
     longer = lw.Bucketed(edges=(10, 50), pad_to_edge=True, longer="drop")
     giant = lw.Batching(cut=lw.DynamicSize(1), deal=lw.RandomSteps(), order=longer)
     edges = lw.Bucketed(edges=(10, 40), pad_to_edge=True)
-    incomplete = lw.Batching(cut=lw.FixedSize(4, drop_incomplete=True), deal=lw.RandomSteps(), order=edges)
+    incomplete = lw.Batching(cut=lw.FixedSize(4), deal=lw.RandomSteps(tail="drop"), order=edges)
     for lengths, batching in (([10] * 30 + [50, 100], giant), ([10] * 8 + [40] * 3, incomplete)):
         shapes = dict(lw.batch_shapes(lengths, batching)[:, ::-1].tolist())
         for epoch in range(20):

@@ -229,11 +229,14 @@ def test_random_programs_of_runs_never_lose_a_sequence():
         assert taken == set(range(len(lengths)))
 
 
-def test_a_last_step_that_is_not_full_is_dropped_where_batches_are_to_be_full():
+def test_a_last_step_that_is_not_full_is_dropped_by_the_deal_alone():
+    batching = lw.Batching(cut=lw.FixedSize(2), deal=lw.RandomSteps(tail="drop"))
     for count, dropped in ((8, 0), (7, 3), (10, 2)):
-        cut = lw.FixedSize(2, drop_incomplete=True)
-        batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps())
         assert lw.make_plan([10] * count, batching, world_size=2).dropped().size == dropped
+    with pytest.raises(
+        ValueError, match=r"^`drop_incomplete` must be False beside RandomSteps.* RandomSteps\(tail='drop'"
+    ):
+        lw.Batching(cut=lw.FixedSize(2, drop_incomplete=True), deal=lw.RandomSteps())
 
 
 @pytest.mark.parametrize("count", [65_535, 65_536, 70_000])

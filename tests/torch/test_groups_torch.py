@@ -42,6 +42,19 @@ def test_a_stream_keeps_groups_apart(names):
     assert all(len({task for _, task in batch}) == 1 for batch in batches)
 
 
+def test_a_stream_of_other_groups_does_not_go_on():
+    def stream(group_of):
+        return lw.torch.StreamBatches([list(range(40))], lw.Batching(budget=200), length=lambda _: 9, group_of=group_of)
+
+    begun = stream(lambda sample: sample % 2)
+    next(iter(begun))
+    for group_of in (lambda sample: sample % 3, None):
+        other = stream(group_of)
+        other.load_state_dict(begun.state_dict())
+        with pytest.raises(lw.PlanMismatchError, match="of the same groups"):
+            next(iter(other))
+
+
 def test_a_function_of_groups_that_is_none_is_refused():
     with pytest.raises(TypeError, match=r"^`group_of` must be a function of a sample, or None, but is 3"):
         lw.torch.StreamBatches([[1]], BATCHING, length=int, group_of=3)

@@ -322,6 +322,9 @@ class RandomSteps(_Whole):
         if not known:
             rule = 'a FixedSize, a Budget, a Rows, or a DynamicSize of rule "hard" beside RandomSteps'
             raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
+        if isinstance(cut, FixedSize) and cut.drop_incomplete:
+            rule, remedy = "False beside RandomSteps, which drop whole steps", "Choose RandomSteps(tail='drop')."
+            raise checks.value_error("drop_incomplete", rule, True, remedy)
         if not self.even and not isinstance(cut, FixedSize):
             rule = "True beside a budget or rows: only the batches of a FixedSize may be told to hold as many sequences"
             raise checks.value_error("even", rule, False, "Leave it out.")

@@ -363,9 +363,10 @@ def _check_groups(batching: Batching, groups: NDArray[np.int64] | None, world: W
     if groups is None or not batching.takes_random_steps:
         return
     remedy = "Take another deal, such as Mixed(), or leave the deal to the plan."
-    if type(batching.cut) is Rows or not batching.deal.even:
-        what = "even=False" if type(batching.cut) is not Rows else batching.cut
-        raise checks.value_error("groups", "left out beside random steps of these batches", what, remedy)
+    if type(batching.cut) is Rows:
+        raise checks.value_error("cut", "one that packs no rows beside groups and RandomSteps", batching.cut, remedy)
+    if not batching.deal.even:
+        raise checks.value_error("even", "True beside groups", False, remedy)
     count = len(distinct(groups))
     if count > world.slots:
         rule = f"at most {world.slots} beside RandomSteps, as many as a step has batches"

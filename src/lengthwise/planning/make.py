@@ -269,8 +269,10 @@ def read_groups(groups: ArrayLike, count: int) -> NDArray[np.int64]:
     array([1, 0, 1])
     """
     given = np.asarray(groups)
+    if given.dtype == object and all(isinstance(name, str) for name in given.flat):  # a column of a table
+        given = given.astype(str)
     remedy = "Give the task or the source of each sequence."
-    if given.dtype.kind not in "iubUS":
+    if given.size and given.dtype.kind not in "iubUS":
         raise checks.type_error("groups", "a list of whole numbers or names", groups, remedy)
     if given.shape != (count,):
         raise checks.value_error("groups", f"of shape [{count}]", given.shape, remedy)

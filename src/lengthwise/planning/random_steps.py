@@ -95,7 +95,7 @@ def form_steps(
         sequences, needed, groups = sequences[kept], needed[kept], None if groups is None else groups[kept]
     queue = _queue(needed, bands, groups)
     filled = _fill(queue, limits, slots, limits.budget)
-    if deal.tail == "drop" or getattr(cut, "drop_incomplete", False):
+    if deal.tail == "drop":
         full = len(filled.taken) - (not _is_full(queue, filled.taken, limits, slots))
         if full < (steps or 0):
             return None

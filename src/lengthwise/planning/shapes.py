@@ -71,9 +71,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
 def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     """The shapes where a batch of a step may hold sequences of shorter buckets too: as many rows as the cost allows."""
     cut = batching.cut
-    if isinstance(cut, FixedSize):  # a step may hold sequences of buckets that have no full batch
-        cut = dataclasses.replace(cut, drop_incomplete=False)
-    plan = make_plan(lengths, dataclasses.replace(batching, cut=cut, deal=Balanced()))
+    plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
     padded_lengths = np.unique(plan.padded_lengths, axis=0)
     if not len(padded_lengths):
         return np.empty((0, 1 + padded_lengths.shape[1]), np.int64)

@@ -40,14 +40,16 @@ class Window(NamedTuple):
 
 
 def name_window(window: Window, known: str) -> str:
-    """The fingerprint of a window's lengths.
+    """The fingerprint of a window's lengths, and of its groups if there are any.
 
     Raises:
         PlanMismatchError: It is not the one that is known from a checkpoint.
     """
     name = fingerprint(window.lengths) if len(window.shards) else ""
+    if window.groups is not None:
+        name += f" in groups {fingerprint(window.groups + 1)}"
     if known and name != known:
-        remedy = "Resume with shards that give the same samples in the same order."
+        remedy = "Resume with shards that give the same samples in the same order, of the same groups."
         raise PlanMismatchError(checks.sentence("window", f"the checkpoint's, {known!r}", name, remedy))
     return name
 
