@@ -86,7 +86,8 @@ class StreamBatches:
     Args:
         shards: A list of iterables, the same on every rank, one for each rank at least; each gives the same samples
             whenever it is read. Or a Hugging Face stream: its shards are taken.
-        batching: How batches are made. On several ranks its deal is that of portions, each rank's own.
+        batching: How batches are made. On several ranks its deal is that of portions, each rank's own, and random
+            steps are refused.
         length: From a sample to its length, or to a pair of lengths.
         buffer: Sequences in a window, on all ranks together: as many of each shard, and at least one.
         collate_fn: From the samples of a batch to what is yielded.
@@ -236,6 +237,9 @@ class StreamBatches:
             raise checks.value_error("shards", rule, len(self._shards), "Split the data into more shards.")
         if world.world_size > 1:
             check_whole(self._shards)
+            if self.batching.takes_random_steps:  # as portions their random order would pad as random batches do
+                rule, remedy = "left out where ranks batch what each has read", "Leave it to the stream."
+                raise checks.value_error("deal", rule, self.batching.deal, remedy)
         starts = position.starts or (BEGIN,) * len(self._shards)
         own = {
             number: Shard(self._sources[number], starts[number], epoch=position.epoch)
