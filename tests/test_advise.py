@@ -491,6 +491,13 @@ def test_small_buckets_that_would_be_dropped_whole_are_left_out():
         assert row.ships_in or row.measures.dropped <= random.measures.dropped + 0.01 * row.measures.sequences
 
 
+@pytest.mark.parametrize("cut", [lw.FixedSize(16, drop_incomplete=True), lw.DynamicSize(16, rule="paper")])
+def test_cuts_that_form_no_steps_are_advised_on_without_them(cut):
+    labels = {row.label for row in lw.advise(sets()["Zipf"][:300], cut, world_size=4).candidates}
+    assert "random-steps" not in labels
+    assert "random" in labels
+
+
 def test_more_steps_are_said():
     giant = np.where(np.arange(800) == 7, 50_000, 100 + np.arange(800) % 90)
     advice = lw.advise(giant, FIXED)

@@ -187,6 +187,14 @@ def test_with_several_batches_a_step_steps_have_columns_of_their_own(run, monkey
     assert rows["sorted"]["step_length_variance"] > 10 * steps["step_length_variance"]
 
 
+@pytest.mark.parametrize("cut", ["fixed:16,drop-incomplete=true", "dynamic:16,rule=paper"])
+def test_cuts_that_form_no_steps_are_compared_without_them(run, cut):
+    found = run("compare", "--subset", 500, "--cut", cut, "--world-size", 4, "--json", "-").json["rows"]
+    strategies = {row["strategy"] for row in found}
+    assert "random" in strategies
+    assert "random-steps" not in strategies
+
+
 def test_a_world_that_cannot_be_is_refused(run):
     done = run("compare", "--world-size", 0)
     assert (done.status, done.out) == (2, "")

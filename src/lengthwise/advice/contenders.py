@@ -5,6 +5,7 @@ Each is made for all sequences. Where the search measures a sample, `on_sample` 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,10 +44,9 @@ def ours(cut: SizedCut, world: World, *, least: float, most: float) -> list[Cont
     """What this package offers between the paddings of sorted and of random batches."""
     contenders = []
     if world.slots > 1:
-        steps = Batching(cut=cut, deal=RandomSteps())
-        contenders.append(
-            Contender("random-steps", steps, "Trainer's batch_rebalance" if isinstance(cut, FixedSize) else "")
-        )
+        ships_in = "Trainer's batch_rebalance" if isinstance(cut, FixedSize) else ""
+        with suppress(ValueError):  # not every cut can form steps
+            contenders.append(Contender("random-steps", Batching(cut=cut, deal=RandomSteps()), ships_in))
     for padding in PADDINGS:
         if least < padding < most:
             contenders.append(between(cut, padding))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.advice.answer import choose, epoch_price
+from lengthwise.choices.cut import Cut
 from lengthwise.choices.deal import check_world
 from lengthwise.cli import cuts, show, source
 from lengthwise.cli.strategies import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy, parse_strategies
@@ -61,13 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
     cut = cuts.choose_cut(arguments)
     world = check_world(arguments.world_size, arguments.micro_batches)
     packed = isinstance(cut, lw.Rows)
-    # Random steps say something only where a step has several batches.
-    default = DEFAULT if world.slots == 1 else DEFAULT.replace("random,", "random,random-steps,")
+    # Random steps say something only where a step has several batches, and not every cut can make them.
+    steps = ",random-steps" if world.slots > 1 and _forms_steps(cut) else ""
+    default = DEFAULT.replace("random,", f"random{steps},")
     lengths, name = source.read(arguments)
     if lengths.ndim == 2:  # edges of several lengths are given by hand
         default = default.replace("optimal:8,", "")
     if packed:
-        default = DEFAULT_OF_ROWS if world.slots == 1 else f"{DEFAULT_OF_ROWS},random-steps"
+        default = DEFAULT_OF_ROWS + steps
     named = default if arguments.strategies is None else arguments.strategies
     batchings = parse_strategies(named, cut=cut, cost=ATTENTION if packed else None)
     plans, rows = {}, []
@@ -94,6 +96,13 @@ def run(arguments: argparse.Namespace) -> int:
         title = f"{show.sentence_of(lengths, name)}\n{made}"
         _print(rows, title, steps=world.slots > 1, packed=packed)
     return 0
+
+
+def _forms_steps(cut: Cut) -> bool:
+    with suppress(ValueError):
+        lw.RandomSteps().check_cut(cut)
+        return True
+    return False
 
 
 def _best(plans: dict[str, lw.Plan], rows: list[dict[str, Any]], packed: bool) -> str:
