@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lengthwise_recipes.pages import percent, table
+from sections.shared import folded
 
 
 def planning(document: dict[str, Any]) -> tuple[str, ...]:
@@ -29,7 +30,7 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
         "In seconds of one core. *Permutations*: how many times as long as NumPy takes to permute as many "
         "numbers. The first plan fits the order too. Memory is the peak beyond the lengths that are given."
     )
-    return answer, table(heads, rows), note
+    return answer, folded(heads, rows, lambda row: row[0] == f"{most:,}"), note
 
 
 _OF_FEW = "new_seconds", "later_seconds"

@@ -101,7 +101,7 @@ class Batching:
             `cut=Budget(budget)`; beside a `Budget`, the budget in place of its own.
         padding: The share of the computed frames that may be padding. Beside another deal it is short for
             `order=MaxEntropy(padding=padding)`; beside a `MaxEntropy`, the padding in place of its own. If the lengths
-            do not allow it, a warning says so, once; of the default nothing is said.
+            do not allow it, a warning says so, once. Of the default for a budget alone nothing is said.
 
     Attributes:
         order: None where the lengths and the ranks decide.
@@ -248,8 +248,10 @@ def _choose_order(order: Order | None, padding: float | None, *, in_steps: bool)
     if in_steps:
         if padding is not None or finds_noise(order):
             asked = order if padding is None else padding
+            name = "mixing" if finds_noise(order) and order.mixing is not None else "padding"
             remedy = "Leave out the one or the other: a budget alone takes random steps where they pad little enough."
-            raise checks.value_error("padding", "left out beside RandomSteps, which pad what they pad", asked, remedy)
+            rule = "left out beside RandomSteps, which sort each step into its batches"
+            raise checks.value_error(name, rule, asked, remedy)
         return Shuffled() if order is None else order
     if order is None:
         return MaxEntropy(padding=DEFAULT_PADDING if padding is None else padding)

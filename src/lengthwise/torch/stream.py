@@ -86,13 +86,11 @@ class StreamBatches:
     Args:
         shards: A list of iterables, the same on every rank, one for each rank at least; each gives the same samples
             whenever it is read. Or a Hugging Face stream: its shards are taken.
-        batching: How batches are made. On several ranks its deal is that of portions, each rank's own, and random
-            steps are refused.
+        batching: How batches are made. Of several ranks each batches its own, and random steps are refused.
         length: From a sample to its length, or to a pair of lengths.
         buffer: Sequences in a window, on all ranks together: as many of each shard, and at least one.
         collate_fn: From the samples of a batch to what is yielded.
-        weight: From a sample to what it counts for in the loss of a batch, for `loss_scale`, such as its tokens; by
-            default 1.
+        weight: From a sample to what it counts for in `loss_scale`, such as its tokens; by default 1.
         group_of: From a sample to its task or source, a whole number or a name: no batch mixes two.
         seed: Names the run.
         rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
@@ -106,8 +104,7 @@ class StreamBatches:
         plan: The plan of the window that it is of.
 
     Raises:
-        ValueError: Fewer shards than ranks, and later what `make_plan` raises of a window, such as a sequence over the
-            budget; it is then raised on all ranks.
+        ValueError: Fewer shards than ranks, and later what `make_plan` raises of a window, on all ranks.
         TypeError: Shards that cannot be read again, or no batching.
 
     >>> import lengthwise as lw
@@ -135,8 +132,9 @@ class StreamBatches:
     ) -> None:
         check_batching(batching)
         if batching.chunks is not None:
-            remedy = "Cut sequences into chunks before they are streamed."
-            raise checks.value_error("batching", "without chunks", batching.chunks, remedy)
+            raise checks.value_error(
+                "batching", "without chunks", batching.chunks, "Cut them before they are streamed."
+            )
         if not callable(length):
             raise checks.type_error("length", "a function of a sample", length, "Give length=len, for example.")
         if not callable(collate_fn):
@@ -398,7 +396,7 @@ def _join(told: list[_Read]) -> Window:
     starts = {number: start for each in told for number, start in each.starts.items()}
     # Those of one rank may be numbers, and those of another pairs.
     lengths = check_measured([length for each in told for length in each.lengths], shards.tolist(), starts)
-    weights, grouped = np.array([weight for each in told for weight in each.weights]), any(each.groups for each in told)
+    weights = np.array([weight for each in told for weight in each.weights])
     array = as_lengths(lengths) if lengths else np.empty((0, 1), np.int64)
-    groups = read_groups([group for each in told for group in each.groups], len(lengths))[order] if grouped else None
-    return Window(array[order], weights[order], shards[order], groups)
+    names = [group for each in told for group in each.groups]
+    return Window(array[order], weights[order], shards[order], read_groups(names, len(names))[order] if names else None)
