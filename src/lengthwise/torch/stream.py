@@ -132,9 +132,7 @@ class StreamBatches:
     ) -> None:
         check_batching(batching)
         if batching.chunks is not None:
-            raise checks.value_error(
-                "batching", "without chunks", batching.chunks, "Cut them before they are streamed."
-            )
+            raise checks.value_error("batching", "without chunks", batching.chunks, "Cut them before streaming.")
         if not callable(length):
             raise checks.type_error("length", "a function of a sample", length, "Give length=len, for example.")
         if not callable(collate_fn):
