@@ -210,8 +210,8 @@ def test_shapes_of_unpadded_batches_are_those_of_the_plan():
     batching = lw.Batching(order=lw.Sorted(), cut=lw.FixedSize(2))
     plan = lw.make_plan([3, 5, 5, 9, 12], batching)
     shapes = find_shapes(np.array([3, 5, 5, 9, 12]), batching, plan)
-    assert shapes.tolist() == [[2, 5], [2, 9], [2, 12]]
-    assert computed_frames(plan, shapes) == 2 * (5 + 9 + 12)
+    assert shapes.tolist() == [[2, 3], [2, 5], [2, 12]]
+    assert computed_frames(plan, shapes) == 2 * (3 + 5 + 12)
 
 
 def test_an_epoch_reports_seconds_of_the_clock_and_frames_of_the_shapes():

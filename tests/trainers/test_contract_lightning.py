@@ -146,16 +146,6 @@ def test_the_logger_is_given_padding_and_speed_of_the_epoch_so_far(of_ranks):
     assert all(each["frames_per_second"] > 0 for each in logs)
 
 
-def test_without_the_callback_a_longer_epoch_is_cut_and_our_sampler_says_so(of_ranks):
-    for run in of_ranks:
-        lost = run["unplanned"]["lost"]
-        assert [len(batches) for batches in lost.epochs] == [FIRST * MICRO_BATCHES] * EPOCHS
-        (said,) = lost.told["warned"]
-        assert said.startswith("`batches delivered` must be 12 before the next epoch")
-        assert "but is 10 at epoch 1" in said
-        assert "Lightning's Trainer by reload_dataloaders_every_n_epochs=1" in said
-
-
 def test_an_epoch_that_lightning_sets_too_late_is_refused(of_ranks):
     for run in of_ranks:
         assert "`epoch` must be 0 until its pass has ended, but is 1." in run["unplanned"]["fetched too early"]

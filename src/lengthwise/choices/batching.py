@@ -119,9 +119,9 @@ class Batching:
     Batching(budget=20000.0)
     >>> replace(batching, budget=10_000).cut.budget
     10000.0
-    >>> plan = lw.make_plan(lw.example_lengths("long-tailed"), batching, world_size=8)
+    >>> plan = lw.make_plan(lw.example_lengths("long-tailed"), batching, world_size=32)
     >>> Batching.from_json(plan.batching)
-    Batching(budget=20000.0, order=Shuffled(), deal=RandomSteps(tail='split', even=True))
+    Batching(budget=20000.0, deal=RandomSteps(tail='split', even=True))
     """
 
     cut: Cut

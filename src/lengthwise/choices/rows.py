@@ -82,7 +82,7 @@ class Rows:
     >>> batching = lw.Batching(cut=Rows(10, rows=2), order=order, arrange=lw.InOrder())
     >>> plan = lw.make_plan([5, 9, 2, 4, 1], batching)
     >>> [[row.tolist() for row in plan.rows(batch)] for batch in plan.grid.reshape(-1)]
-    [[[1, 4], [0, 3]], [[2]]]
+    [[[1, 4]], [[0, 3], [2]]]
     """
 
     capacity: int

@@ -60,7 +60,7 @@ def loss_scales(
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
     >>> plan = lw.make_plan([3, 4, 5], batching, world_size=2)
     >>> [batch.tolist() for rank in (0, 1) for batch in plan.batches(rank)]
-    [[0, 1], [2]]
+    [[1, 2], [0]]
     >>> loss_scales(plan)  # means over 2 and 1 of 3 sequences, averaged over 2 ranks
     array([[[1.33333333, 0.66666667]]])
     """

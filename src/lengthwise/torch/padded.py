@@ -60,7 +60,7 @@ class PaddedAsPlanned:
     def __init__(self, cut: Cut, lengths: NDArray[Any]) -> None:
         self._cut, self._lengths = cut, lengths
         self._seen: list[_Batch] = []
-        self.has_seen_enough = False
+        self.has_seen_enough: bool = False
 
     def look(self, batch: Any, plan: EpochPlan, rank: int, place: int) -> None:
         """Notes the sizes of a batch, which the plan has at a `place` of the batches of a rank."""

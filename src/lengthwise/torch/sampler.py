@@ -94,11 +94,13 @@ class BatchSampler(Sampler[list[Any]]):
         self._resumed = False  # whether no epoch was set, and no pass begun, since a state was loaded
         self._steps: dict[World, int] = {}
         self._begun, self._drawn = False, 0  # passes over what is left: whether one has begun, how many came to an end
-        self.notices = Notices()
+        self.notices: Notices = Notices()
         with self._own_rank.alike(self._facts):
             self._planner = self._read(lengths, times, groups)
             self.lengths: NDArray[Any] = self._planner.lengths
-            self.padded = PaddedAsPlanned(batching.cut, self.lengths)  # beside it: trainers make loaders anew
+            self.padded: PaddedAsPlanned = PaddedAsPlanned(
+                batching.cut, self.lengths
+            )  # beside it: trainers make loaders anew
             self.times: NDArray[np.float64] | None = self._planner.times
             self._remainder = self._plan_remainder(0)
             self._named = self._planner.facts(self._remainder.plan)
@@ -164,7 +166,7 @@ class BatchSampler(Sampler[list[Any]]):
         []
         >>> sampler.set_epoch(0, restart=True)
         >>> sorted(sampler)
-        [[1], [2, 0]]
+        [[0, 1], [2]]
         """
         resumed, self._resumed = self._resumed, False
         if epoch == self.epoch and not restart:
@@ -226,8 +228,8 @@ class BatchSampler(Sampler[list[Any]]):
         >>> sampler = BatchSampler([5, 9, 2], batching, micro_batches=2)
         >>> for batch, scale in zip(sampler, sampler.loss_scales(), strict=True):
         ...     print(batch, scale.round(2))
-        [2, 0] 0.67
-        [1] 0.33
+        [0, 1] 0.67
+        [2] 0.33
         """
         scales = loss_scales(
             self.plan,
