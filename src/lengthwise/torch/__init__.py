@@ -3,12 +3,12 @@
 sampler, windows, evaluation      what a loader is given: a plan, and a position in it
 loader                            PyTorch's own, which counts what it has handed on
 planner                           what epochs are planned from
-position, ranks, facts            where in an epoch a run stands, and whether ranks and checkpoints agree
+position, ranks                   where in an epoch a run stands, and whether ranks and checkpoints agree
 guard, padded, notices            what is refused, and what is warned of
 stream, window, shards, sources   lengths that are not known ahead: a loader by itself
-measured, spare                   what is asked of a stream's samples; what a rank without any takes
-collate, rows, fields, labels     batches of samples
-attention_leak                    tells if a network keeps the sequences of a packed row apart
+measured                          what is asked of a stream's samples
+collate, rows, fields             batches of samples
+model_checks                      runs a network: are packed sequences apart, is the loss a mean over labels
 budget, step_meter                what fits into memory, what a step costs
 summary, speed                    what an epoch computes, and how fast it was
 averaging                         models of all ranks made one
@@ -20,7 +20,6 @@ try:
 except ImportError as _error:
     raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from _error
 
-from lengthwise.torch.attention_leak import attention_leaks as attention_leaks
 from lengthwise.torch.averaging import ParameterAveraging as ParameterAveraging
 from lengthwise.torch.budget import FoundBudget as FoundBudget
 from lengthwise.torch.budget import find_budget as find_budget
@@ -31,6 +30,7 @@ from lengthwise.torch.collate import PadCollate as PadCollate
 from lengthwise.torch.collate import PaddedSequences as PaddedSequences
 from lengthwise.torch.evaluation import EvaluationSampler as EvaluationSampler
 from lengthwise.torch.loader import DataLoader as DataLoader
+from lengthwise.torch.model_checks import attention_leaks as attention_leaks
 from lengthwise.torch.rows import PackedRows as PackedRows
 from lengthwise.torch.rows import RowCollate as RowCollate
 from lengthwise.torch.rows import block_mask as block_mask

@@ -23,7 +23,6 @@ from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.planning.rest import EarlierRun, read_runs
 from lengthwise.planning.window_epoch import EpochPlan
-from lengthwise.torch.facts import check_alike
 
 KEYS = ("seed", "lengths", "batching", "sequences", "epoch", "world_size", "micro_batches", "plan", "runs")
 _MAX_CHARACTERS = 999  # of a state, as JSON
@@ -192,3 +191,33 @@ class Remainder:
     def fingerprint(self) -> str:
         """Computed once, because a loader may ask for a state with every batch."""
         return self.plan.fingerprint()
+
+
+def check_alike(
+    known: Mapping[str, object], facts: Mapping[str, object], *, whose: str, remedy: str, at: str = ""
+) -> None:
+    """Refuses `facts` that differ from the known ones.
+
+    Raises:
+        PlanMismatchError: The sentence names the first fact that differs (or the part of it), and both values.
+
+    >>> known = {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 200.0}}
+    >>> check_alike(known, {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 201.0}}, whose="mine", remedy="Ask.")
+    Traceback (most recent call last):
+    lengthwise.planning.plan.PlanMismatchError: `cut.budget` must be mine, 200.0, but is 201.0. Ask.
+    """
+    for name, value in known.items():
+        if facts[name] != value:
+            part, expected, given = _difference(name, value, facts[name])
+            rule = f"{whose}, {checks.show_value(expected)}"
+            raise PlanMismatchError(checks.sentence(part, rule, given, remedy, at=at))
+
+
+def _difference(name: str, known: object, given: object) -> tuple[str, object, object]:
+    """Returns the first part in which two facts differ: its name, and its value in both."""
+    if isinstance(known, Mapping) and isinstance(given, Mapping):
+        # Down to the part: "cut.budget", 200.0 and 201.0, and not two batchings of five lines each.
+        for key in known:
+            if key in given and known[key] != given[key]:
+                return _difference(f"{name}.{key}", known[key], given[key])
+    return name, known, given

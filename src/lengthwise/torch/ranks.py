@@ -13,7 +13,7 @@ from torch import distributed
 from lengthwise import checks
 from lengthwise.choices.deal import check_world
 from lengthwise.planning.plan import PlanMismatchError
-from lengthwise.torch.facts import check_alike
+from lengthwise.torch.position import check_alike
 
 Facts = Callable[[], Mapping[str, object]]
 

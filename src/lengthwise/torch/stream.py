@@ -20,16 +20,14 @@ from lengthwise.planning.make import NoStepError, read_groups
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.rest import EarlierRun, read_runs
-from lengthwise.torch.facts import check_alike
 from lengthwise.torch.guard import changed
 from lengthwise.torch.measured import ask, check_length, check_measured, check_weighed, name_sample, tell
 from lengthwise.torch.notices import Notices
-from lengthwise.torch.position import DAMAGED, check_plain, split_runs
+from lengthwise.torch.position import DAMAGED, check_alike, check_plain, split_runs
 from lengthwise.torch.ranks import OwnRank
 from lengthwise.torch.shards import BEGIN, Reader, Shard, Start, list_shards, numbers_of, read_starts
 from lengthwise.torch.sources import Source, check_whole, seeds_of, tell_epoch
-from lengthwise.torch.spare import share_spare
-from lengthwise.torch.window import Window, check_taken, deliver, name_window
+from lengthwise.torch.window import Window, check_taken, deliver, name_window, share_placeholder
 
 _LAST_EPOCH = 2**31
 
@@ -360,13 +358,13 @@ class StreamBatches:
         self.plan = found.plan
         if whole and not runs and not found.plan.steps:
             self._notices.warn_no_step(self.buffer, position.window, position.epoch)
-        spare = share_spare(found, window, held, self._own_rank)
+        placeholder = share_placeholder(found, window, held, self._own_rank)
         check_taken(taken, found.plan)
         numbers = found.plan.grid[:, :, rank].reshape(-1)
         scales = found.scales[:, :, rank].reshape(-1)
         for place in range(taken, len(numbers)):
             own = found.owners[numbers[place]] == rank
-            batch = [held[number] for number in found.batch(int(numbers[place])).tolist()] if own else list(spare)
+            batch = [held[number] for number in found.batch(int(numbers[place])).tolist()] if own else list(placeholder)
             # The next window is read bit by bit, so that no step waits for all of it.
             reader.read_ahead((place + 1) / len(numbers))
             # Before the state counts it: a batch that cannot be collated was not yielded.

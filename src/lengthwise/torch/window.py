@@ -8,8 +8,9 @@ groups   [m]        its task or source, numbered; None for one alone
 
 from __future__ import annotations
 
+import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -25,7 +26,9 @@ from lengthwise.lengths import fingerprint
 from lengthwise.planning.make import NoStepError, make_fitted
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.rest import EarlierRun
+from lengthwise.torch.measured import tell
 from lengthwise.torch.position import DAMAGED
+from lengthwise.torch.ranks import OwnRank
 
 _MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # of an epoch, and of a window: they share the epoch of a key with it
 
@@ -181,3 +184,36 @@ def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) 
     grid = counted.reshape(plan.grid.shape)
     totals = grid.sum(axis=(1, 2), keepdims=True)
     return np.divide(grid, totals, out=np.zeros_like(grid), where=totals > 0) * plan.world_size
+
+
+def share_placeholder(
+    deliveries: Deliveries, window: Window, samples: Mapping[int, Any], own_rank: OwnRank
+) -> list[Any]:
+    """Returns a sample for ranks that have nothing of a window; a collective if there are any.
+
+    They take it again and again, scaled by 0, so that they stay in step.
+
+    Args:
+        deliveries: What the ranks do with the window.
+        window: Its sequences.
+        samples: Those that this rank holds, by their numbers in the window.
+        own_rank: This rank.
+    """
+    # The shortest of the plan: a sample that the plan dropped may be over the budget.
+    planned = [number for number in deliveries.members[deliveries.plan.sequences].tolist() if number in samples]
+    shortest = sorted(planned, key=lambda number: int(window.lengths[number].sum()))[:1]
+    offer: list[Any] | str = [samples[number] for number in shortest]
+    if len(np.unique(deliveries.owners)) in (0, own_rank.world_size):
+        return offer
+    try:
+        pickle.dumps(offer)
+    except Exception as error:  # a rank that fails within a collective would leave the others there
+        offer = tell(error)
+    offers = own_rank.gather(offer)
+    placeholder = next((offer for offer in offers if offer and not isinstance(offer, str)), None)
+    if placeholder is None:
+        refusal = next(offer for offer in offers if offer)
+        remedy = "Give samples that other processes can read, or as many shards of equal size as there are ranks."
+        rule = "of samples that can be pickled, for ranks that have nothing of a window"
+        raise checks.type_error("shards", rule, refusal, remedy)
+    return placeholder

@@ -17,10 +17,9 @@ from torch.utils import data
 from lengthwise import checks
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.loss import REDUCTIONS
-from lengthwise.torch.attention_leak import attention_leaks, evaluating
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
-from lengthwise.torch.labels import check_mean_loss, count_labels
 from lengthwise.torch.loader import DataLoader
+from lengthwise.torch.model_checks import attention_leaks, check_mean_loss, count_labels, evaluating
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.trainers import PassScales, check_sampler, check_settings
 
