@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from record import parser, write
 
 import lengthwise as lw
+from lengthwise.choices.buckets import padded_frames
 
 BUCKETS = 32
 COUNTS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -50,7 +51,7 @@ def main() -> None:
         if count <= QUADRATIC_MOST:
             histogram = np.bincount(lengths)
             row["recurrence_seconds"] = best_of(lambda sample: recurrence(sample, BUCKETS), histogram)
-            padded = lw.padded_frames(lengths, lw.optimal_edges(lengths, BUCKETS))
+            padded = padded_frames(lengths, lw.optimal_edges(lengths, BUCKETS))
             row["same_optimum"] = bool(padded == recurrence(histogram, BUCKETS))
         rows.append(row)
         print(row)

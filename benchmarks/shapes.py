@@ -20,6 +20,8 @@ from steps import data
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise.choices.buckets import quantile_edges, uniform_edges
+from lengthwise.planning.few_shapes import shape_costs
 
 SHAPES = (1, 2, 4, 8, 16, 32)
 BUDGETS = {"long-tailed": 20_000, "LJSpeech": 12_800}  # padded frames
@@ -48,8 +50,8 @@ def ways() -> dict[str, Edges]:
     """How else to choose the padded lengths."""
     return {
         "optimal_edges": lw.optimal_edges,
-        "quantiles": lw.quantile_edges,
-        "equal widths": lw.uniform_edges,
+        "quantiles": quantile_edges,
+        "equal widths": uniform_edges,
         "powers of two": powers_of_two,
     }
 
@@ -64,7 +66,7 @@ def shape_rows(lengths: NDArray[np.int64], cut: lw.Cut, others: dict[str, Edges]
     """The share of padding by 1, 2, 4, ... shapes, for each way to choose what they are padded to."""
     useful = int(lengths.sum())
     start = time.perf_counter()
-    best = lw.shape_costs(lengths, max(SHAPES), cut)
+    best = shape_costs(lengths, max(SHAPES), cut)
     seconds = time.perf_counter() - start
     rows: list[dict[str, Any]] = [
         {"way": "optimal_shapes", "padding": [1.0 - useful / best[count - 1] for count in SHAPES], "seconds": seconds}

@@ -26,6 +26,7 @@ from record import parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise.planning.windows import Window
 
 PADDING, BUDGET = 0.05, 96_000  # frames in a batch: about 190 sequences
 COMPARED = 2**21
@@ -83,7 +84,7 @@ def compare(lengths: NDArray[np.uint16], batching: lw.Batching, window: int | No
     return row
 
 
-def join(windows: list[lw.Window], lengths: NDArray[np.uint16]) -> lw.Plan:
+def join(windows: list[Window], lengths: NDArray[np.uint16]) -> lw.Plan:
     """The windows of an epoch as one plan, to be measured."""
     plans = [window.plan for window in windows]
     batches = np.cumsum([0, *(len(plan.costs) for plan in plans)])
@@ -165,7 +166,7 @@ def take_epoch(path: Path, batching: lw.Batching) -> dict[str, object]:
     }
 
 
-def progress(windows: lw.Windows) -> Iterator[lw.Window]:
+def progress(windows: lw.Windows) -> Iterator[Window]:
     for number in tqdm(range(len(windows)), desc="plan", disable=None):
         yield windows.plan(0, number)
 

@@ -196,10 +196,6 @@ VALUES = {
         "edges=None, buckets=2, by='...to_edge=False, longer='error'). "
         "Plan with it: make_plan fits it.",
     ),
-    "edges that no whole number of the plan holds": (
-        lambda: lw.padded_frames([5], [2.0**63]),
-        f"`edges` must be whole numbers from 1 to 2**63 - 1, but is 9.223372036854776e+18 at bucket 0. {LONGEST}",
-    ),
     "tail": (
         lambda: lw.Balanced(tail="keep"),
         "`tail` must be one of split, repeat, drop, but is 'keep'. Choose one of these words.",
@@ -364,42 +360,9 @@ VALUES = {
         lambda: lw.optimal_edges([1, 2], 0),
         "`buckets` must be at least 1, but is 0. Give the number of buckets, such as 6.",
     ),
-    "buckets of nothing": (
-        lambda: lw.uniform_edges([], 2),
-        "`lengths` must be of at least one sequence, but is (0,). Give the lengths of one sequence at least.",
-    ),
     "too long to add up": (
         lambda: lw.optimal_edges([1, 2**61], 2),
         "`lengths` must be below 2**62 frames in all, padded, but is 2305843009213693952. Give them in a coarser unit.",
-    ),
-    "edges below the longest": (
-        lambda: lw.padded_frames([1, 20], [10]),
-        "`edges` must be rising, the last at least the longest length, 20, but is [10]. "
-        "Give the longest length of each bucket.",
-    ),
-    "half a frame in an edge": (
-        lambda: lw.padded_frames([2, 10], [2.5, 10]),
-        f"`edges` must be whole numbers from 1 to 2**63 - 1, but is 2.5 at bucket 0. {LONGEST}",
-    ),
-    "an edge of nothing": (
-        lambda: lw.padded_frames([2, 10], [10, float("nan")]),
-        f"`edges` must be whole numbers from 1 to 2**63 - 1, but is nan at bucket 1. {LONGEST}",
-    ),
-    "edges in rows": (
-        lambda: lw.padded_frames([2, 10], [[2, 10]]),
-        f"`edges` must be of shape [buckets], but is (1, 2). {LONGEST}",
-    ),
-    "edges in rows of two widths": (
-        lambda: lw.padded_frames([2, 10], [[2], [5, 10]]),
-        f"`edges` must be of shape [buckets], but is [[2], [5, 10]]. {LONGEST}",
-    ),
-    "edges too long to add up": (
-        lambda: lw.padded_frames([1, 2], [2**61]),
-        "`edges` must be below 2**62 frames in all, padded, but is 2305843009213693952. Give them in a coarser unit.",
-    ),
-    "lengths too long to add up at their edges": (
-        lambda: lw.padded_frames([2**62] * 3, [2**62]),
-        "`lengths` must be below 2**62 frames in all, padded, but is 4611686018427387904. Give them in a coarser unit.",
     ),
     "limit of nothing": (
         lambda: lw.mixing_limit([], 0.1),
@@ -489,10 +452,6 @@ TYPES = {
         f"`budget` must be a number, but is '20000'. {BUDGET}",
     ),
     "edges": (lambda: lw.Bucketed(edges=5), f"`edges` must be whole numbers, but is 5. {EDGES}"),
-    "edges of words": (
-        lambda: lw.padded_frames([2, 10], ["two", "ten"]),
-        f"`edges` must be whole numbers from 1 to 2**63 - 1, but is ['two', 'ten']. {LONGEST}",
-    ),
     "half an edge": (lambda: lw.Bucketed(edges=(1.5,)), f"`edges` must be a whole number, but is 1.5. {EDGES}"),
     "padding": (lambda: lw.MaxEntropy(padding="5%"), f"`padding` must be a number, but is '5%'. {SHARE}"),
     "seed": (lambda: lw.make_plan([3], BATCHING, seed=1.0), f"`seed` must be a whole number, but is 1.0. {SEED}"),

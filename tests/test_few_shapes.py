@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import choices
 import lengthwise as lw
 from lengthwise.planning import few_shapes
+from lengthwise.planning.few_shapes import shape_costs
 
 LENGTHS = lw.example_lengths("long-tailed", count=2_000)
 CUTS = (
@@ -72,7 +73,7 @@ def test_least_of_all_padded_lengths(lengths, shapes, cut, cost):
             for inner in itertools.combinations(distinct[:-1], count - 1)
         ]
         costs.append(min([costs[-1], *tried]))
-    assert lw.shape_costs(lengths, shapes, cut, cost=cost) == pytest.approx(costs[1:])
+    assert shape_costs(lengths, shapes, cut, cost=cost) == pytest.approx(costs[1:])
     found = lw.optimal_shapes(lengths, shapes, cut, cost=cost)
     assert len(found) <= shapes
     assert cost_by_hand(lengths, found[:, 1].tolist(), cut, cost) == pytest.approx(costs[-1])
@@ -88,19 +89,19 @@ def test_plans_by_these_shapes_compute_what_was_minimised(cut, shapes):
     plan = lw.make_plan(LENGTHS, batching, seed=3)
     rows = found[np.searchsorted(found[:, 1], plan.padded_lengths[:, 0]), 0]
     assert (plan.batch_sizes <= rows).all()
-    assert float(rows @ plan.padded_lengths[:, 0]) == lw.shape_costs(LENGTHS, shapes, cut)[-1]
+    assert float(rows @ plan.padded_lengths[:, 0]) == shape_costs(LENGTHS, shapes, cut)[-1]
 
 
 def test_costs_never_rise_and_are_as_many_as_asked():
-    costs = lw.shape_costs([3, 3, 5], 6, lw.FixedSize(2))
+    costs = shape_costs([3, 3, 5], 6, lw.FixedSize(2))
     # One shape: 2 batches of 2 x 5. Two: 2 x 3 and 1 x 5. More there are not.
     assert costs.tolist() == [20.0, 11.0, 11.0, 11.0, 11.0, 11.0]
 
 
 def test_of_too_many_lengths_those_are_tried_that_pad_least(monkeypatch):
-    exact = lw.shape_costs(LENGTHS, 8, lw.Budget(9_000))
+    exact = shape_costs(LENGTHS, 8, lw.Budget(9_000))
     monkeypatch.setattr(few_shapes, "_MOST_LENGTHS", 64)
-    coarse = lw.shape_costs(LENGTHS, 8, lw.Budget(9_000))
+    coarse = shape_costs(LENGTHS, 8, lw.Budget(9_000))
     assert (coarse >= exact).all()
     assert (coarse <= 1.05 * exact).all()
     assert len(lw.optimal_shapes(LENGTHS, 8, lw.Budget(9_000))) == 8
@@ -109,7 +110,7 @@ def test_of_too_many_lengths_those_are_tried_that_pad_least(monkeypatch):
 def test_what_is_over_the_budget_is_an_error_alone_or_left_out():
     lengths = [4, 4, 30]
     doubt = r"A sequence of the mean length is over it too: it costs 20, and 16 of them cost about 320\. "
-    for shapes_of in (lw.optimal_shapes, lw.shape_costs):  # lengths in samples, and a budget in frames
+    for shapes_of in (lw.optimal_shapes, shape_costs):  # lengths in samples, and a budget in frames
         with pytest.raises(
             lw.OversizeError, match=rf"^`budget` must be at least .* 30, but is 5\.0 at sequence 1\. {doubt}"
         ):
@@ -124,7 +125,7 @@ def test_what_is_over_the_budget_is_an_error_alone_or_left_out():
 
 def test_what_has_no_few_shapes_is_refused():
     with pytest.raises(ValueError, match=r"^`lengths` must be of at least one sequence"):
-        lw.shape_costs([], 2, lw.Budget(20))
+        shape_costs([], 2, lw.Budget(20))
     with pytest.raises(ValueError, match=r"^`cut` must be one that pads, but is Rows"):
         lw.optimal_shapes([3, 4], 2, lw.Rows(20))
     with pytest.raises(ValueError, match=r"^`lengths` must be of shape \[n\], but is \(2, 2\)\. .* edges by hand"):
@@ -133,7 +134,7 @@ def test_what_has_no_few_shapes_is_refused():
         lw.optimal_shapes([3, 4], 0, lw.Budget(20))
 
 
-@pytest.mark.parametrize("find", [lw.optimal_shapes, lw.shape_costs])
+@pytest.mark.parametrize("find", [lw.optimal_shapes, shape_costs])
 def test_what_is_no_cut_no_cost_or_too_much_is_refused_in_one_sentence(find):
     for wrong in (9, None, lw.Budget, lw.Batching(budget=9)):
         with pytest.raises(TypeError, match=r"^`cut` must be a choice such as FixedSize\(16\), but is"):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _kernels, _random
 from lengthwise._random import Key
+from lengthwise.choices.buckets import padded_frames
 from lengthwise.choices.order import sort_parts
 
 FAST = settings(max_examples=100, derandomize=True)
@@ -232,7 +233,7 @@ def test_optimal_edges_are_the_papers_optimum(name):
         assert len(edges) == min(buckets, len(np.unique(lengths)))
         assert edges[-1] == lengths.max()
         assert (np.diff(edges) > 0).all()
-        assert lw.padded_frames(lengths, edges) == objective
+        assert padded_frames(lengths, edges) == objective
 
 
 @FAST
@@ -240,8 +241,8 @@ def test_optimal_edges_are_the_papers_optimum(name):
 def test_optimal_edges_are_the_best_of_all(lengths, buckets):
     values = sorted(set(lengths))
     sets = itertools.combinations(values[:-1], min(buckets, len(values)) - 1)
-    best = min(lw.padded_frames(lengths, [*inner, values[-1]]) for inner in sets)
-    assert lw.padded_frames(lengths, lw.optimal_edges(lengths, buckets)) == best
+    best = min(padded_frames(lengths, np.array([*inner, values[-1]])) for inner in sets)
+    assert padded_frames(lengths, lw.optimal_edges(lengths, buckets)) == best
 
 
 def edges_by_recurrence(lengths, buckets):

@@ -1,14 +1,12 @@
 """Loss scales: the gradient over ranks and micro-batches is that of the whole step in one process."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 
 import lengthwise as lw
 
-SCALES = [lw.loss_scales, partial(lw.learning_rate_scales, reference=2), lw.evaluation_weights]
+SCALES = [lw.loss_scales, lw.evaluation_weights]
 LENGTHS = np.random.default_rng(0).integers(1, 30, 61)
 WEIGHTS = {"sequences": None, "tokens": LENGTHS, "supervised": np.random.default_rng(1).integers(0, 5, 61)}
 
@@ -66,7 +64,7 @@ def test_a_step_that_weighs_nothing_is_scaled_by_nothing():
     assert sorted(scales.reshape(-1).tolist()) == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("scale", SCALES, ids=["losses", "learning rates", "evaluation"])
+@pytest.mark.parametrize("scale", SCALES, ids=["losses", "evaluation"])
 def test_weights_that_are_all_0_are_refused(scale):
     plan = lw.make_plan([5, 6], lw.Batching(cut=lw.FixedSize(1)))
     message = "^`weights` must be above 0 for some sequence, but is 0.0. Leave them out to count each sequence as 1.$"
@@ -75,7 +73,7 @@ def test_weights_that_are_all_0_are_refused(scale):
     assert scale(lw.make_plan([], lw.Batching(cut=lw.FixedSize(1))), weights=[]).size == 0
 
 
-@pytest.mark.parametrize("scale", SCALES, ids=["losses", "learning rates", "evaluation"])
+@pytest.mark.parametrize("scale", SCALES, ids=["losses", "evaluation"])
 def test_weights_that_are_0_for_all_that_is_taken_are_refused(scale):
     size, message = (
         lw.FixedSize(1),
@@ -93,27 +91,6 @@ def test_weights_that_are_0_for_all_that_is_taken_are_refused(scale):
     batching = lw.Batching(cut=size, order=lw.Sorted(), arrange=lw.InOrder())
     rest = lw.make_plan([5, 6, 7], batching, after=[(1, 1, 1)])
     assert not scale(rest, weights=[2, 0, 0]).any()
-
-
-def test_learning_rates_follow_the_size_of_the_step():
-    plan = lw.make_plan([1] * 12, lw.Batching(cut=lw.FixedSize(4)))
-    assert lw.learning_rate_scales(plan, 1).tolist() == [4.0, 4.0, 4.0]
-    assert lw.learning_rate_scales(plan, 1, rule="sqrt").tolist() == [2.0, 2.0, 2.0]
-
-
-def test_learning_rates_follow_the_tokens_of_the_step_where_tokens_are_averaged():
-    lengths = [2, 2, 2, 6, 6, 6]
-    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(3), order=lw.Sorted(), arrange=lw.ShortestFirst()))
-    assert lw.learning_rate_scales(plan, 3).tolist() == [1.0, 1.0]
-    assert lw.learning_rate_scales(plan, 12, lengths).tolist() == [0.5, 1.5]
-
-
-@pytest.mark.parametrize("kind", WEIGHTS)
-def test_under_linear_learning_rates_every_sequence_counts_the_same_over_the_epoch(kind):
-    plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Budget(70)), world_size=2, micro_batches=3)
-    shares = lw.loss_scales(plan, WEIGHTS[kind], reduction="sum", ranks_averaged=False)  # 1 / the weight of the step
-    rates = lw.learning_rate_scales(plan, 10, WEIGHTS[kind])
-    assert rates[:, None, None] * shares == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)

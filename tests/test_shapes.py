@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import choices
 import length_sets
 import lengthwise as lw
+from lengthwise.choices.buckets import padded_frames
 
 FIXED = {
     **{name: choices.ORDERS[name] for name in ("edges_fixed", "optimal_fixed", "quantile_fixed")},
@@ -127,7 +128,7 @@ def least_frames(lengths, buckets):
     """The least padded frames of any choice of edges, all of them tried."""
     values = np.unique(lengths)
     inner = itertools.chain.from_iterable(itertools.combinations(values[:-1], few) for few in range(buckets))
-    return min(lw.padded_frames(lengths, [*edges, values[-1]]) for edges in inner)
+    return min(padded_frames(lengths, np.array([*edges, values[-1]])) for edges in inner)
 
 
 @settings(max_examples=30, derandomize=True)

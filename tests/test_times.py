@@ -285,7 +285,6 @@ def test_losses_are_weighted_by_the_sequences_of_the_data_set():
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2)), times=times, micro_batches=2)
     sums = np.array([lengths[batch].sum() for batch in plan.batches()])
     assert lw.loss_scales(plan, lengths).reshape(-1) == pytest.approx(sums / 28)
-    assert lw.learning_rate_scales(plan, reference=2).tolist() == [2.0]
     with pytest.raises(ValueError, match=r"`weights` must be of shape \[3\], but is \(4,\)"):
         lw.loss_scales(plan, np.ones(4))
 

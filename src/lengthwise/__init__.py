@@ -24,7 +24,7 @@ from lengthwise.advice.step_cost import StepCost
 from lengthwise.advice.step_timing import measure_step
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.buckets import exponential_edges, optimal_edges, padded_frames, quantile_edges, uniform_edges
+from lengthwise.choices.buckets import optimal_edges
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, Quadratic
 from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
@@ -54,12 +54,12 @@ from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures, measure
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
-from lengthwise.planning.few_shapes import optimal_shapes, shape_costs
-from lengthwise.planning.loss import learning_rate_scales, loss_scales
+from lengthwise.planning.few_shapes import optimal_shapes
+from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.shapes import batch_shapes
 from lengthwise.planning.window_epoch import WindowEpoch
-from lengthwise.planning.windows import Window, Windows
+from lengthwise.planning.windows import Windows
 
 if TYPE_CHECKING:
     from lengthwise import jax as jax
@@ -109,7 +109,6 @@ __all__ = [
     "Sorted",
     "StepCost",
     "Stratified",
-    "Window",
     "WindowEpoch",
     "Windowed",
     "Windows",
@@ -122,9 +121,7 @@ __all__ = [
     "evaluation_plan",
     "evaluation_weights",
     "example_lengths",
-    "exponential_edges",
     "fingerprint",
-    "learning_rate_scales",
     "loss_scales",
     "make_plan",
     "measure",
@@ -132,12 +129,8 @@ __all__ = [
     "mixing_limit",
     "optimal_edges",
     "optimal_shapes",
-    "padded_frames",
-    "quantile_edges",
     "read_lengths",
     "restore_order",
-    "shape_costs",
-    "uniform_edges",
     "write_lengths",
 ]
 

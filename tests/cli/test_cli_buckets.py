@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.choices.buckets import EDGES
+from lengthwise.choices.buckets import EDGES, padded_frames
 from lengthwise.cli import main
 
 
@@ -26,7 +26,7 @@ def test_every_kind_of_edges_without_a_file(run, edges):
     done = run("buckets", "--buckets", 6, "--edges", edges, "--json", "-")
     lengths = lw.example_lengths()
     expected = EDGES[edges](lengths, 6)
-    padded = lw.padded_frames(lengths, expected)
+    padded = padded_frames(lengths, expected)
     assert (done.status, done.err) == (0, "")
     assert done.json == {"edges": expected.tolist(), "padded": padded, "padding_share": 1 - lengths.sum() / padded}
 

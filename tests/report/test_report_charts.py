@@ -10,7 +10,9 @@ pytest.importorskip("altair")
 
 import lengthwise as lw
 from lengthwise import report
+from lengthwise.choices.buckets import padded_frames
 from lengthwise.cli.strategies import parse_strategies
+from lengthwise.planning.few_shapes import shape_costs
 from lengthwise.report import style
 
 LENGTHS = lw.example_lengths(count=600)
@@ -92,7 +94,7 @@ def test_a_giant_among_small_ones_asks_for_a_logarithmic_axis():
 
 def test_edges_say_what_they_pad():
     edges = lw.optimal_edges(LENGTHS, 4)
-    share = 100 * (1 - LENGTHS.sum() / lw.padded_frames(LENGTHS, edges))
+    share = 100 * (1 - LENGTHS.sum() / padded_frames(LENGTHS, edges))
     assert f"4 buckets, padded to the edge {share:.1f} % is padding" in json.dumps(
         report.histogram(LENGTHS, edges=edges).to_dict()
     )
@@ -219,7 +221,7 @@ def test_many_steps_are_drawn_as_a_hundred():
 def test_the_padding_of_shapes_is_what_their_costs_say():
     cut = lw.Budget(20_000)
     rows = style.rows_of(report.shapes(LENGTHS, cut, most=6))
-    assert [row["padding"] for row in rows] == pytest.approx(1 - LENGTHS.sum() / lw.shape_costs(LENGTHS, 6, cut))
+    assert [row["padding"] for row in rows] == pytest.approx(1 - LENGTHS.sum() / shape_costs(LENGTHS, 6, cut))
 
 
 @pytest.mark.parametrize("lengths", [[], [7], [3, 3], [1, 10**9]])

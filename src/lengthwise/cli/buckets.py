@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.advice.snippet import write_batching
 from lengthwise.checks import value_error
-from lengthwise.choices.buckets import EDGES, find_bucket, one_length
+from lengthwise.choices.buckets import EDGES, find_bucket, one_length, padded_frames
 from lengthwise.cli import cuts, show, source
-from lengthwise.planning.few_shapes import sequences_of, useful_frames
+from lengthwise.planning.few_shapes import sequences_of, shape_costs, useful_frames
 
 _SHOWN = (1, 2, 4, 8, 16, 32, 64)  # numbers of shapes whose padding is written out
 
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_shapes(arguments, lengths, name)
     by = arguments.edges or "optimal"
     edges = EDGES[by](lengths, arguments.buckets)
-    padded = lw.padded_frames(lengths, edges)
+    padded = padded_frames(lengths, edges)
     share = 1.0 - int(lengths.sum()) / padded
     document = {"edges": edges.tolist(), "padded": padded, "padding_share": share}
     show.write_json(document, arguments.json)
@@ -62,7 +62,7 @@ def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name:
         raise value_error("edges", "left out beside a cut", arguments.edges, "Its shapes are optimal.")
     cut = cuts.choose_cut(arguments)
     shapes = lw.optimal_shapes(lengths, arguments.buckets, cut)
-    costs = lw.shape_costs(lengths, arguments.buckets, cut)[: len(shapes)]
+    costs = shape_costs(lengths, arguments.buckets, cut)[: len(shapes)]
     useful = useful_frames(lengths, cut)
     shares = [1.0 - useful / float(cost) for cost in costs]
     document = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}

@@ -95,36 +95,6 @@ def scale_losses(
     return scales * (plan.micro_batches if micro_batches_averaged else 1)
 
 
-def learning_rate_scales(
-    plan: Plan, reference: float, weights: ArrayLike | None = None, *, rule: str = "linear"
-) -> NDArray[np.float64]:
-    """The factor for the learning rate of each step by its size: size / reference, or the square root of that.
-
-    Under the linear rule and plain gradient descent every sequence (or token) counts the same in an epoch, whether its
-    step is large or small.
-
-    Args:
-        plan: The plan that is trained on.
-        reference: The size of a step for which the learning rate was chosen: its sequences, or its weights in sum.
-        weights: [n], what each sequence counts for in the loss, as in `loss_scales`; 1 each where not given.
-        rule: "linear" (Goyal et al. 2017) or "sqrt" (Krizhevsky 2014).
-
-    Returns:
-        [steps] float64. Repeated batches do not count.
-
-    Raises:
-        ValueError: `reference` not above 0, another rule, or `weights` as in `loss_scales`.
-
-    >>> import lengthwise as lw
-    >>> learning_rate_scales(lw.make_plan([5] * 8, lw.Batching(cut=lw.FixedSize(4))), reference=2)
-    array([2., 2.])
-    """
-    checks.check_number("reference", reference, above=True, remedy="Give the size of a step it was chosen for.")
-    checks.check_choice("rule", rule, ("linear", "sqrt"))
-    ratios = batch_weights(plan, weights).sum(axis=(1, 2)) / reference
-    return ratios if rule == "linear" else np.sqrt(ratios)
-
-
 def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     """The sum of the weights of each batch, 0 where it is taken again: [steps, micro_batches, ranks]."""
     own = check_weights(weights, plan.population, _REMEDY)

@@ -89,7 +89,7 @@ def shapes(lengths: ArrayLike, cut: Cut, *, most: int = 32) -> Chart:
         most: The most shapes that are drawn.
 
     Raises:
-        ValueError: As of `lw.shape_costs`.
+        ValueError: As of `lw.optimal_shapes`.
     """
     array = as_lengths(lengths)
     shares = (1.0 - useful_frames(array, cut) / shape_costs(array, most, cut)).tolist()

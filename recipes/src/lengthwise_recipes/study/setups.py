@@ -14,7 +14,7 @@ import lengthwise as lw
 from lengthwise.checks import check_choice, check_number, check_whole, value_error
 from lengthwise_recipes.study.settings import AVERAGINGS, Settings
 
-RULES = {"linear": "linear", "root": "sqrt"}  # as `lengthwise.learning_rate_scales` calls them
+RULES = ("linear", "root")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,11 +53,16 @@ class Setup:
             raise value_error("learning_rate_scaling", "none for parameters", self.learning_rate_scaling, remedy)
 
     def rates(self, plan: lw.Plan, weights: NDArray[np.float64], rate: float) -> list[float]:
-        """The learning rate of each step, where `weights` is what each of the plan's sequences counts for."""
+        """Scales `rate` for each step by its size, `weights` [n] being what each sequence counts for.
+
+        By "linear" (Goyal et al. 2017) the rate follows the size, by "root" (Krizhevsky 2014) its square root.
+        """
         if self.base_batch is None:
             return [rate] * plan.steps
-        rule = RULES[self.learning_rate_scaling]
-        return (rate * lw.learning_rate_scales(plan, self.base_batch, weights, rule=rule)).tolist()
+        sums = np.bincount(plan.batch_numbers, weights[plan.numbers], minlength=len(plan.costs))
+        sizes = np.where(plan.first_taken, sums[plan.grid], 0.0).sum(axis=(1, 2))
+        ratios = sizes / self.base_batch
+        return (rate * (ratios if self.learning_rate_scaling == "linear" else np.sqrt(ratios))).tolist()
 
     def as_dict(self) -> dict[str, object]:
         """For JSON: the choices of the batching, and how the learning rate is scaled where it is."""
