@@ -54,8 +54,8 @@ def test_the_budget_is_found_in_the_unit_of_the_rule(name, error):
     batching = lw.Batching(budget=1, cost=rule)
     found = lw.torch.find_budget(step, shape_alone, LENGTHS, batching=batching, margin=0.0, max_sequences=100_000)
     assert 0.95 * room < found.budget <= room
-    assert found.full.all()
-    assert len(step.tried) < 70
+    assert found.ran_out
+    assert len(step.tried) < 80
     plan = lw.make_plan(LENGTHS, found.batching)
     assert plan.max_cost == found.budget
     assert plan.costs.max() <= room
@@ -78,7 +78,7 @@ def test_no_batch_of_a_plan_runs_out_of_memory(lengths, quadratic, times, margin
         plan = lw.make_plan(lengths, found.batching, epoch=epoch)
         for number in range(len(plan.costs)):
             step((plan.batch_sizes[number], *plan.padded_lengths[number]))
-    assert tried < 90
+    assert tried < 100
 
 
 def test_a_quadratic_rule_makes_a_budget_of_frames_that_the_longest_sequences_say():
@@ -103,11 +103,11 @@ def test_the_margin_is_kept_free():
 
 def test_where_more_sequences_than_asked_fit_they_are_the_bound():
     found = lw.torch.find_budget(Memory(lw.Padded(), 10_000), shape_alone, [10, 1_000], max_sequences=64, margin=0.0)
-    assert found.full.tolist() == [False, False, True, True]
-    assert found.batching.cut == lw.Budget(found.budget, max_sequences=64)
-    assert 0.9 * 10_000 < found.budget <= 10_000
+    assert found.ran_out
+    assert found.batching.cut == lw.Budget(10_000, max_sequences=64)
     everything = lw.torch.find_budget(lambda _: None, shape_alone, [10, 1_000], max_sequences=8)
     assert everything.batching.cut == lw.Budget(8_000, max_sequences=8)
+    assert not everything.ran_out
     few = lw.Batching(cut=lw.Budget(1, max_sequences=3), padding=0.3)
     found = lw.torch.find_budget(lambda _: None, shape_alone, [10, 1_000], batching=few)
     assert found.batching == lw.Batching(cut=lw.Budget(3_000, max_sequences=3), padding=0.3)
@@ -117,50 +117,48 @@ def test_a_margin_that_leaves_no_room_for_the_longest_sequence_warns():
     with pytest.warns(UserWarning, match=r"^`margin` must be at most 0, because one sequence of the longest needs "):
         found = lw.torch.find_budget(Memory(lw.Padded(), 1_500), shape_alone, [10, 1_000])
     assert found.budget == 1_000
+    assert lw.torch.find_budget(Memory(lw.Padded(), 1_500), shape_alone, [10, 1_000], margin=0.0).budget == 1_000
 
 
-@pytest.mark.parametrize(("each", "fits"), [(100, 100), (5_000, 2)])
-def test_memory_that_goes_with_the_number_of_sequences_is_said(each, fits):
+@pytest.mark.parametrize(("memory_of_one", "count", "fits"), [(100, 2, 80), (5_000, 0, 2)])
+def test_memory_that_goes_with_the_number_of_sequences_is_said(memory_of_one, count, fits):
     """As many fit at every length: a budget for the short ones leaves memory free at the long ones, or has no room."""
-    step, lengths = Memory(lw.Quadratic(per_sequence=each, linear=0.0), 10_000), [10] * 50 + [50] * 50 + [400]
+    step = Memory(lw.Quadratic(per_sequence=memory_of_one, linear=0.0), 10_000)
+    lengths = [10] * 50 + [50] * 50 + [400]
     message = (
-        rf"^`budget` must be about the same at every length, but is '{fits * 10} at length 10 and {fits * 400} at "
-        rf"length 400'\. Memory goes more with the number of sequences than the cost does: give max_sequences={fits}, "
+        rf"^`budget` must be about the same at every length, but is 'of {fits} sequences at length 10 and of "
+        rf"{2 * count or 1} or more at length 400'\. Memory goes more with the number of sequences than the cost does: "
+        rf"give max_sequences={fits}, or a cost with a part for each"
     )
-    if fits * 10 < 400:
+    if count:
+        with pytest.warns(UserWarning, match=message):
+            assert lw.torch.find_budget(step, shape_alone, lengths, margin=0.0).budget == count * 400
+    else:
         with pytest.raises(ValueError, match=message):
             lw.torch.find_budget(step, shape_alone, lengths)
-    else:
-        with pytest.warns(UserWarning, match=message):
-            lw.torch.find_budget(step, shape_alone, lengths)
     # What the sentence advises works, without a word.
-    found = lw.torch.find_budget(step, shape_alone, lengths, max_sequences=fits)
+    found = lw.torch.find_budget(step, shape_alone, lengths, max_sequences=fits, margin=0.0)
     assert found.batching.cut == lw.Budget(fits * 400, max_sequences=fits)
-    batching = lw.Batching(budget=1, cost=lw.Quadratic(per_sequence=each, linear=0.001))
+    batching = lw.Batching(budget=1, cost=lw.Quadratic(per_sequence=memory_of_one, linear=0.001))
     found = lw.torch.find_budget(step, shape_alone, lengths, batching=batching, margin=0.0)
-    assert found.counts.tolist() == [fits] * len(found.counts)
+    assert found.counts.tolist() == [10_000 // memory_of_one] * len(found.counts)
 
 
-def test_the_costliest_batches_of_the_plan_lower_the_budget():
+def test_the_batches_are_run_once_more_and_lower_the_budget():
+    whole = Memory(lw.Padded(), 40_000)
+    lw.torch.find_budget(whole, shape_alone, LENGTHS)
+
     class Fragmented(Memory):
-        """Holds less after it has run out for the last time, as a run does that meets all shapes."""
+        """Holds less once the search is over, as a run does that meets all shapes."""
 
         def __call__(self, batch):
             super().__call__(batch)
-            if len(self.tried) > 30:
+            if len(self.tried) > len(whole.tried) - 6:
                 self.room = 30_000
 
     step = Fragmented(lw.Padded(), 40_000)
     found = lw.torch.find_budget(step, shape_alone, LENGTHS, margin=0.0)
     assert 0.8 * 30_000 < found.budget <= 30_000
-
-
-def test_what_the_step_left_is_let_go_of():
-    released = []
-    step = Memory(lw.Padded(), 5_000)
-    lw.torch.find_budget(step, shape_alone, [100, 400], release=lambda: released.append(len(step.tried)))
-    ran_out = [number + 1 for number, (count, length) in enumerate(step.tried) if count * length > 5_000]
-    assert released == ran_out
 
 
 def test_no_tensor_of_a_step_that_ran_out_is_kept():
@@ -207,20 +205,21 @@ def test_a_bad_value_is_refused():
         ({"batching": lw.Batching(cut=lw.FixedSize(3))}, r"^`batching` must be cut by a budget, but is FixedSize"),
         ({"margin": 1.0}, r"^`margin` must be at least 0 and at most 0\.9, but is 1\.0"),
         ({"max_sequences": 0}, r"^`max_sequences` must be at least 1, but is 0"),
+        ({"device": "cudaa"}, r"^`device` must be one that PyTorch finds here, but is 'cudaa'\. Give \"cuda\" or"),
+        ({"lengths": []}, r"^`lengths` must be of at least one sequence, but is 0\. Give those of your"),
     ):
         with pytest.raises(ValueError, match=message):
-            lw.torch.find_budget(lambda _: None, shape_alone, [10, 20], **asked)
+            lw.torch.find_budget(lambda _: None, shape_alone, **{"lengths": [10, 20], **asked})
     with pytest.raises(TypeError, match=r"^`batching` must be a Batching, but is 7\. "):
         lw.torch.find_budget(lambda _: None, shape_alone, [10, 20], batching=7)
 
 
-def test_a_found_budget_is_printed_with_what_was_tried():
+def test_a_found_budget_is_printed_with_the_largest_batches_that_fitted():
     found = lw.torch.find_budget(Memory(lw.Padded(), 10_000), shape_alone, [10, 1_000], max_sequences=64, margin=0.0)
-    lines = str(found).splitlines()
-    assert lines[0] == f"budget {found.budget:,.16g}"
-    assert lines[1].split() == ["most", "sequences", "padded", "to", "cost", "ran", "out", "beyond"]
-    assert lines[2].split() == ["64", "60", "3,840", "more", "were", "not", "tried"]
-    assert lines[-1].split() == ["10", "1,000", "10,000"]
+    lines = [line.split() for line in str(found).splitlines()]
+    assert lines[0] == ["budget", "10,000;", "larger", "batches", "ran", "out", "of", "memory"]
+    assert lines[1:3] == [["sequences", "padded", "to"], ["64", "60"]]
+    assert lines[-1] == ["10", "1,000"]
 
 
 SCRIPT = """
@@ -237,7 +236,6 @@ def step(batch):
     optimizer.step()
 
 step(torch.ones(1, 8, 64))  # loads what PyTorch loads with the first step
-lw.make_plan([50, 100, 200, 400], lw.Batching(budget=1_000))  # and what plans load
 gc.freeze()  # or each step that runs out of memory would search all of that for garbage
 with open("/proc/self/statm") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
@@ -246,7 +244,7 @@ resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
 found = lw.torch.find_budget(
     step, lambda count, length: torch.ones(count, length, 64), [50, 100, 200, 400], model=model, max_sequences=100_000
 )
-print(found.budget, found.full.all())
+print(found.budget, found.ran_out)
 # A tenth less: what is freed lies in pieces, by chance other ones in every run.
 step(torch.ones(int(0.9 * found.budget // 400), 400, 64))
 """
@@ -262,9 +260,9 @@ def test_a_process_that_has_too_little_memory_finds_its_budget(tmp_path):
     command = [sys.executable, tmp_path / "train.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     assert done.returncode == 0, done.stderr
-    budget, full = done.stdout.split()
+    budget, ran_out = done.stdout.split()
     # A frame is 256 bytes. A step holds some arrays like its batch, and what the allocator keeps in between.
-    assert full == "True"
+    assert ran_out == "True"
     assert 48 * 2**20 / 256 / 30 < float(budget) < 48 * 2**20 / 256 / 2
 
 
@@ -276,23 +274,9 @@ def test_the_multiples_that_plans_pad_to_are_tried():
 
 
 def test_the_rows_that_are_filled_up_are_tried():
-    step = Memory(lw.Padded(), 200)
     batching = lw.Batching(cut=lw.Budget(1, count_multiple_of=8), order=lw.Shuffled())
-    lw.torch.find_budget(step, shape_alone, [10] * 13, batching=batching)
-    assert step.tried[-1] == (16, 10)
-
-
-def test_no_negative_margin_is_asked_for():
-    """One sequence of 252 frames fits, and two do not: the least cost of the four is below that of one of 400."""
-    lengths = [100] * 50 + [200, 400]
-    with pytest.warns(UserWarning, match=r"^`margin` must be at most 0, because one sequence of the longest needs"):
-        assert lw.torch.find_budget(Memory(lw.Padded(), 439), shape_alone, lengths, margin=0.1).budget == 400
-    assert lw.torch.find_budget(Memory(lw.Padded(), 439), shape_alone, lengths, margin=0.0).budget == 400
-
-
-def test_no_lengths_are_refused():
-    with pytest.raises(ValueError, match=r"^`lengths` must be of at least one sequence, but is 0\. Give those of your"):
-        lw.torch.find_budget(print, shape_alone, [])
+    found = lw.torch.find_budget(Memory(lw.Padded(), 200), shape_alone, [10] * 13, batching=batching)
+    assert (found.counts[-1], found.padded_lengths[-1, 0]) == (16, 10)
 
 
 class Taken(Memory):
@@ -308,16 +292,15 @@ class Taken(Memory):
             raise self.error("CUDA out of memory. Tried to allocate 9 GiB.")
 
 
-@pytest.mark.parametrize("chance", range(1, 61))
-def test_memory_that_is_taken_for_one_step_does_not_lower_the_budget(chance):
-    room = 40 * LONGEST
-    alone = lw.torch.find_budget(Memory(lw.Padded(), room), shape_alone, LENGTHS, margin=0.0)
-    step = Taken(lw.Padded(), room, {chance})
-    found = lw.torch.find_budget(step, shape_alone, LENGTHS, margin=0.0)
-    assert found.counts.tolist() == pytest.approx(alone.counts.tolist(), rel=1 / 32)  # as exact as the bisection is
-    assert room * (1 - 1 / 32) - LONGEST <= found.budget <= room
+def test_memory_that_is_taken_for_one_step_does_not_lower_the_budget():
+    alone = Memory(lw.Padded(), 40 * LONGEST)
+    budget = lw.torch.find_budget(alone, shape_alone, LENGTHS, margin=0.0).budget
+    for chance in range(1, len(alone.tried) - 3):
+        step = Taken(lw.Padded(), 40 * LONGEST, {chance})
+        assert lw.torch.find_budget(step, shape_alone, LENGTHS, margin=0.0).budget == budget
 
 
+@pytest.mark.filterwarnings("ignore:`budget` must be about the same")
 @settings(max_examples=20, deadline=None)
 @given(st.sets(st.integers(1, 90), max_size=30), st.integers(2, 90))
 def test_the_search_ends_however_often_memory_is_taken(chances, times):
@@ -346,7 +329,7 @@ def test_a_step_that_keeps_every_batch_is_told_so():
     [
         (lambda counts, padded: 0.0 * counts * padded[:, 0], "0.0"),
         (lambda counts, padded: 1.0 + 0.0 * counts * padded[:, 0], "1.0"),
-        (lambda counts, padded: padded[:, 0] + 0.0 * counts, "100.0"),
+        (lambda counts, padded: padded[:, 0] + 0.0 * counts, "400.0"),
     ],
     ids=["nothing", "a batch alone", "the length alone"],
 )
@@ -371,21 +354,14 @@ def test_of_chunks_their_own_lengths_are_tried():
     [
         ({"step": 3}, "`step` must be a function, but is 3. Give step, make_batch, lengths, in this order."),
         ({"make_batch": None}, "`make_batch` must be a function, but is None. "),
-        ({"release": 3}, "`release` must be a function, but is 3. Give optimizer.zero_grad, or leave it out."),
     ],
-    ids=["step", "make_batch", "release"],
+    ids=["step", "make_batch"],
 )
 def test_what_cannot_be_called_is_refused_before_the_first_step(asked, message):
     step = Memory(lw.Padded(), 1_000)
     with pytest.raises(TypeError, match=f"^{re.escape(message)}"):
         lw.torch.find_budget(**{"step": step, "make_batch": shape_alone, "lengths": [10, 20], **asked})
     assert not step.tried
-
-
-def test_a_device_that_is_not_here_is_refused():
-    message = r"^`device` must be one that PyTorch finds here, but is 'cudaa'\. Give \"cuda\" or \"cpu\", for example,"
-    with pytest.raises(ValueError, match=message):
-        lw.torch.find_budget(print, shape_alone, [10, 20], device="cudaa")
 
 
 def linear_trainer():
