@@ -199,15 +199,15 @@ def test_what_is_left_and_what_is_planned_window_by_window_is_what_it_was(row):
 
 # Epochs that take sequences more or less often than once, and what other ranks left of one.
 OF_COPIES = """
-default 11d90750622176b9 c1e91da6e081c22f 72f11bf2ef1ce4df
-budget 59a586ad6521c603 737590cf6dc6fff0 e9bfa7717a315ea4
-stratified ce3ca25ac1cd8d11 0063ebdcc3e5e99c 2036dd44d5193cdd
-portions 5170bec993bab7c7 f2254e1c80489918 2d720371f342d53c
-random-steps 1e4e76753111b4db 007af7139d4853c4 24aaa6a5d51d088b
-optimal:6 40b74aa02a20ebda 164a52f969bb7244 ae49ace08ec8b75a
-rows 06aee7634a45dd3d 8018d9238ec9f6b3 7685f152ed40672a
-chunks 8c526ba7430c1489 4b80499bbf6180f6 9e7be670793ba5e4
-multiples 5b1b06ac79bd7f9b 6c1dcd9193d8b947 6dcbcfd7a3fa2f37
+default 32017be731f71fb6 c39f6cb832eac9d8 7d4beff2864a6514
+budget 5cb6b12fa6afea41 a99333901095bed7 6fa689c340624364
+stratified c59e3e0f919b963d 9c9e854577d9ee4a e20210059c53c638
+portions c8a9434b4af62b14 662dc82e27706ab6 0f10e138243b3a4f
+random-steps 1f24ee2bbe20e312 30cf41351a063288 380936e976637dba
+optimal:6 8d12cca369edd1fc 5a0dfcbe0ad5a312 1f09d6fb1e01302c
+rows 18ecc314d4b46d2a 3323c007f40578ef 8fd5ef2d8ece6f9d
+chunks 18d65699926e6513 8b81dbf78a080f39 7ee5b43936523590
+multiples 3c4bfe63bb9b6ec9 1e167b9163a6f270 74befc4ed9091e6e
 """
 
 

@@ -212,7 +212,7 @@ def keeps_its_promises(lengths, batching, *, world_size, micro_batches, seed=0, 
     plan = planned(lengths, batching, droppable, seed=seed, epoch=epoch, times=times, **places)
     if plan is None:
         return
-    taken = np.ones(len(lengths), np.int64) if times is None else draw_times(times, seed).take(epoch)
+    taken = np.ones(len(lengths), np.int64) if times is None else draw_times(times, lengths, seed).take(epoch)
     copies = np.repeat(np.arange(len(lengths)), taken)
     items = items_of(lengths[copies], batching.chunks)
     steps_are_equal_on_every_rank(plan, **places)

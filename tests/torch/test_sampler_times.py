@@ -128,7 +128,9 @@ def test_what_the_user_does_to_the_times_changes_nothing():
 def test_a_sampler_draws_once_for_all_epochs_what_make_plan_draws_for_each(monkeypatch):
     drawn, draw = [], planner.draw_times
     for module in (planner, make):
-        monkeypatch.setattr(module, "draw_times", lambda times, seed: drawn.append(seed) or draw(times, seed))
+        monkeypatch.setattr(
+            module, "draw_times", lambda times, lengths, seed: drawn.append(seed) or draw(times, lengths, seed)
+        )
     sampler = made()
     for epoch in (0, 1, 5, 2):
         sampler.set_epoch(epoch)

@@ -19,9 +19,7 @@ from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.greedy import cut_greedily
 
 UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
-_NEAR = (
-    256  # of so many batches one may be missing before the widest are halved: a search takes long where they are many
-)
+_NEAR = 256  # of so many batches one may be missing before the widest are halved: else the search takes long
 _HALVINGS = 60  # of a batch size: neighbours among the floats
 
 

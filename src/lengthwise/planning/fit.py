@@ -12,9 +12,7 @@ an epoch that would have 46          is drawn again, the same on every rank
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -43,7 +41,7 @@ _NOTHING = object()
 
 
 class Recent(Generic[_Found]):
-    """Of what was found, the `most` that were asked for last; for several threads, and for processes forked meanwhile.
+    """The `most` results that were asked for last; for several threads, and for processes forked meanwhile.
 
     >>> squares = Recent(most=2)
     >>> [squares.get(number, lambda: number**2) for number in (1, 2, 1, 3)]
@@ -54,18 +52,17 @@ class Recent(Generic[_Found]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._kept: dict[Hashable, Any] = {}
 
     def get(self, about: Hashable, find: Callable[[], _Found]) -> _Found:
-        """What is kept `about` this; else what `find` returns."""
-        found = self._kept.get(about, _NOTHING)
-        if found is _NOTHING:  # two threads may find the same at once
+        """Returns what is kept `about` this; else what `find` returns. Two threads may find the same at once."""
+        found = self._kept.pop(about, _NOTHING)
+        if found is _NOTHING:
             found = find()
-        self._kept[about] = found
-        with suppress(KeyError):  # another thread has made room. A lock would stay locked in a process forked meanwhile
-            self._kept.move_to_end(about)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+        self._kept[about] = found  # behind all others
+        # Another thread may have made room. A lock would stay locked in a process forked meanwhile.
+        for oldest in list(self._kept)[: -self._most]:
+            self._kept.pop(oldest, None)
         return found
 
     def __contains__(self, about: Hashable) -> bool:

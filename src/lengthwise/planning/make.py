@@ -96,7 +96,11 @@ def make_plan(
     [[2, 2], [3, 0]]
     """
     which: dict[str, Any] = {"seed": seed, "epoch": epoch, "world_size": world_size, "micro_batches": micro_batches}
-    return make_fitted(lengths, batching, None, **which, after=after, times=times, groups=groups)
+    drawn = None
+    if times is not None:
+        lengths = view_lengths(lengths)
+        drawn = draw_times(read_times(times, len(lengths)), lengths, Key(seed=seed).seed)
+    return make_fitted(lengths, batching, None, **which, after=after, times=drawn, groups=groups)
 
 
 def make_fitted(
@@ -109,14 +113,14 @@ def make_fitted(
     world_size: int,
     micro_batches: int,
     after: Sequence[Sequence[int]],
-    times: ArrayLike | Draw | None = None,
+    times: Draw | None = None,
     groups: ArrayLike | None = None,
     alone: bool = False,
 ) -> Plan:
     """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks.
 
-    `times` may be drawn already, by the same seed: the draw serves all epochs. A plan `alone` has as many steps as its
-    batches fill, whatever other epochs have.
+    The draw of `times` is that of the same seed, and serves all epochs. A plan `alone` has as many steps as its batches
+    fill, whatever other epochs have.
     """
     check_batching(batching)
     world = check_world(world_size, micro_batches)
@@ -195,15 +199,14 @@ def _make_batches(
     fitted: Fitted | None,
     key: Key,
     world: World,
-    times: ArrayLike | Draw | None,
+    times: Draw | None,
     groups: ArrayLike | None,
     alone: bool,
 ) -> tuple[list[Batches], _Made]:
     """Lengths ordered, cut, padded and priced: the batches of each portion."""
     array = view_lengths(lengths)
     # Each sequence once, or as often as the epoch takes it; whole, or in chunks.
-    drawn = times if times is None or isinstance(times, Draw) else draw_times(read_times(times, len(array)), key.seed)
-    taken_times = None if drawn is None else drawn.take(key.epoch)
+    taken_times = None if times is None else times.take(key.epoch)
     check_countable(array if array.ndim == 2 else array[:, None])
     items, spans = take_items(array, batching, taken_times)
     check_countable(round_up(items, length_multiple(batching.cut)))
@@ -211,20 +214,20 @@ def _make_batches(
     own = take_groups(of_groups, spans, taken_times)
     data_name = name if of_groups is None else f"{name} in groups {fingerprint(of_groups + 1)}"
     data = Data(items, data_name, groups=own)
-    if drawn is not None:
-        data = stand_for_epochs(array, of_groups, batching, drawn, data_name)
+    if times is not None:
+        data = stand_for_epochs(array, of_groups, batching, times, data_name)
     try:
         of_run = fitted is None
         if fitted is None:
-            items_of = None if alone else partial(_items_of, (items, own), array, of_groups, batching, drawn)
-            fitted = fit_epochs(data, batching, world, items_of, vary=drawn is not None)
+            items_of = None if alone else partial(_items_of, (items, own), array, of_groups, batching, times)
+            fitted = fit_epochs(data, batching, world, items_of, vary=times is not None)
         else:  # what a sample of windows has settled is taken; the edges of buckets are each window's own
             fitted = fit_window(fitted, data, world)
         kinds = sort_out(items, fitted.batching)
         if kinds.over:
             tell_doubted_budget(kinds.over, items, batching, name=data.name)
         if fitted.fit.achieved is not None and (batching.order or batching.padding):  # of the default nothing is said
-            tell_missed_request(fitted, items, kinds, batching, name=data.name, world=world)
+            tell_missed_request(fitted, batching, name=data.name, world=world)
         batching = fitted.batching
         drafts, steps = _draw_epoch(items, own, kinds, fitted, world, key)
         if of_run and steps != (fitted.steps or steps):

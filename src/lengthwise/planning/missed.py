@@ -1,23 +1,21 @@
-"""Missed: if a plan cannot have the padding, mixing or waiting asked for, one warning says what it has, and why."""
+"""Warnings of plans: a padding, a mixing or a waiting that was asked for and is missed, and a budget in doubt."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import Budget, FixedSize
 from lengthwise.choices.deal import Balanced, World, waiting_of
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted, finds_noise
 from lengthwise.lengths import fingerprint
-from lengthwise.planning.draft import mean_cost, padding_of
-from lengthwise.planning.drafts import Kinds, draft_portions, fill_steps
+from lengthwise.planning.draft import mean_cost
 from lengthwise.planning.fit import Fitted, Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
@@ -44,15 +42,11 @@ class FirstWarnings:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
-def tell_missed_request(
-    fitted: Fitted, items: NDArray[np.int64], kinds: Kinds, batching: Batching, *, name: str, world: World
-) -> None:
+def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world: World) -> None:
     """Warns if plans miss the padding or the mixing that was asked for; once for the same batching, lengths and world.
 
     Args:
-        fitted: What trials by the fitted order pad, or mix, on average.
-        items: What is planned.
-        kinds: Which of them stand alone, and which are left out.
+        fitted: The order, and what trials by it pad, or mix, on average.
         batching: The choices as they were given.
         name: Of the lengths.
         world: What a step is shared out to: on other ranks, plans pad and mix otherwise.
@@ -62,38 +56,26 @@ def tell_missed_request(
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
     if not finds_noise(order) or achieved is None:
         return
-    if order.padding is not None:
-        what, asked = "padding", order.padding
-    else:
-        what, asked = "mixing", order.mixing or 0.0
-    if abs(achieved - asked) <= _TOLERANCE or _was_told(what, name, batching, world):
+    what, asked = ("mixing", order.mixing or 0.0) if order.padding is None else ("padding", order.padding)
+    # Of lengths that are nearly equal, random batches pad nearly nothing.
+    alike = what == "padding" and type(fitted.fit.order) is Shuffled and achieved <= _TOLERANCE
+    if alike or abs(achieved - asked) <= _TOLERANCE or _was_told(what, name, batching, world):
         return
-
-    def padding_by(order: Order) -> float:
-        bands, made = fitted.bands, fitted.batching
-        portions = draft_portions(items, kinds, made, order, world, Key(), bands=bands) or []
-        return padding_of(fill_steps(portions, items, made, world), items, made.cut)
-
-    why = _say_why_mixing(asked, achieved) if what == "mixing" else _say_why_padding(asked, achieved, padding_by)
-    if why:
-        checks.warn(f"`{what}` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {achieved:.3f}. {why}")
+    why = _why_missed(what, achieved, asked, fitted.fit.order)
+    checks.warn(f"`{what}` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {achieved:.3f}. {why}")
 
 
-def _say_why_mixing(asked: float, achieved: float) -> str:
-    if achieved > asked:
+def _why_missed(what: str, achieved: float, asked: float, order: Order) -> str:
+    """Returns the reason, by the `order` that comes nearest: random or sorted batches are as far as any can go."""
+    if type(order) is Shuffled and what == "padding":
+        return f"Random batches pad {achieved:.3f} here, and nothing pads more: ask for less."
+    if what == "mixing" and achieved < asked:
+        random = f"Random batches mix {achieved:.3f} here, and nothing mixes more"
+        return f"{random}: make the batches larger, or ask for less."
+    if what == "mixing":
         return "No batches were found that mix less here: make them smaller, or ask for more."
-    return f"Random batches mix {achieved:.3f} here, and nothing mixes more: make the batches larger, or ask for less."
-
-
-def _say_why_padding(asked: float, achieved: float, padding_by: Callable[[Order], float]) -> str:
-    """Returns the reason; nothing where all lengths are nearly equal, so that no order pads more."""
-    least, most = padding_by(Sorted()), padding_by(Shuffled())
-    if asked > most and most <= _TOLERANCE:
-        return ""
-    if asked > most:
-        return f"Random batches pad {most:.3f} here, and nothing pads more: ask for less."
-    if asked < least:
-        return f"Sorting pads {least:.3f} here: make the batches smaller, or ask for more."
+    if type(order) is Sorted:
+        return f"Sorting pads {achieved:.3f} here: make the batches smaller, or ask for more."
     change = "less" if achieved > asked else "more"
     return f"A few long sequences are most of it: cut by a budget with oversize='alone', or ask for {change}."
 

@@ -13,7 +13,8 @@ planned by itself, and nothing is remembered. The phases of sequences with equal
     epoch 1, where they stand at        0.5  0.7  0.9  0.1  0.3
     takes those from 0.6 on                   x    x
 
-So they are taken 5 t times together, rounded up or down, in every epoch.
+So they are taken 5 t times together, rounded up or down, in every epoch. Neighbours in length have phases far apart, so
+that all epochs take about the same lengths, and fill about the same number of steps.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise._random import Key, sort_by
+from lengthwise._random import Key, argsort, sort_by
+from lengthwise.choices.arithmetic import sum_rows
 
 _REMEDY = "Give one number for each sequence, such as 0.5 to take it in every second epoch, or 2 for twice an epoch."
 _MOST_COPIES = 2**31  # of an epoch: their numbers take 16 GiB
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
+_BESIDE = 4  # ranks by length, among which chance decides
 
 
 def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
@@ -100,47 +104,67 @@ class Draw(NamedTuple):
         return self.whole + (self.fraction > 0)
 
 
-def draw_times(times: NDArray[np.float64], seed: int) -> Draw:
-    """Draws the phases of checked times.
+def draw_times(times: NDArray[np.float64], lengths: NDArray[np.int64], seed: int) -> Draw:
+    """Draws the phases of checked times, of sequences of these lengths, [n] or [n, dims].
 
     References:
         Systematic sampling: Madow and Madow 1944; Cochran 1977, "Sampling techniques", chapter 8. Deviation: the list
-        is in random order, by groups of equal times, and each group goes on in the next epoch where it stopped.
+        goes by length in golden steps, by groups of equal times, and each group goes on in the next epoch where it
+        stopped.
 
-    >>> draw = draw_times(np.array([0.4, 0.4, 0.4, 0.4, 0.4, 2.5]), seed=0)
+    >>> draw = draw_times(np.array([0.4, 0.4, 0.4, 0.4, 0.4, 2.5]), np.array([5, 9, 2, 4, 8, 7]), seed=0)
     >>> [draw.take(epoch).tolist() for epoch in range(3)]
-    [[0, 1, 0, 0, 1, 3], [0, 0, 1, 1, 0, 2], [1, 0, 0, 0, 1, 3]]
+    [[1, 0, 0, 1, 0, 3], [0, 1, 0, 0, 1, 2], [0, 0, 1, 1, 0, 3]]
     """
     whole = np.floor(times)
     fraction = ((times - whole) * 2.0**64).astype(np.uint64)  # exact: a power of two
     name = f"{name_times(times)} of seed {seed}"
-    return Draw(name, whole.astype(np.int64), fraction, _draw_phases(times, Key(seed=seed, stage="times")))
+    sizes = lengths if lengths.ndim == 1 else sum_rows(lengths)
+    return Draw(name, whole.astype(np.int64), fraction, _draw_phases(times, sizes, Key(seed=seed, stage="times")))
 
 
-def _draw_phases(times: NDArray[np.float64], key: Key) -> NDArray[np.uint64]:
-    """A phase for each sequence, in units of 2**-64: of equal times evenly spaced, in random order: [n]."""
-    order = sort_by(key.permutation(len(times)), times)
+def _draw_phases(times: NDArray[np.float64], sizes: NDArray[np.int64], key: Key) -> NDArray[np.uint64]:
+    """Draws a phase for each sequence, in units of 2**-64: [n].
+
+    Those of a group, of equal times, are evenly spaced. Which of them a sequence has follows from its rank by size.
+    """
+    order = sort_by(sort_by(key.permutation(len(times)), sizes), times)
     rising = times[order]
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(rising)), bool), rising[1:] != rising[:-1]]))
-    sizes = np.diff(starts, append=len(rising))
-    del rising
-    # The phases of a group of m are floor((k 2**64 + offset) / m) for k = 0..m-1. 2**64 itself needs 65 bits: it is
-    # step x m + rest. Two arcs of the circle that are equally long hold as many of them, or one more.
-    size = sizes.astype(np.uint64)
-    offset = key.at("times", lane=1).words(len(size))
+    counts = np.diff(starts, append=len(rising))
+    group = np.repeat(np.arange(len(starts)), counts)
+    first = np.repeat(starts, counts)
+    rank = np.arange(len(times)) - first
+    # Ranks change places with those beside them, so that other pairs meet by another seed.
+    beside = first + rank // _BESIDE * _BESIDE
+    order = order[sort_by(key.at("times", lane=2).permutation(len(times)), beside)]
+    # Multiples of the golden ratio: of any ranks in a row, about as many fall into one half of the circle as into the
+    # other, and so into any part of it.
+    steps = rank.astype(np.uint64) * _GOLDEN
+    place = np.empty(len(times), np.int64)
+    place[sort_by(argsort(steps), group)] = rank
+    phases = np.empty(len(times), np.uint64)
+    size = counts.astype(np.uint64)
+    phases[order] = _space_evenly(place.astype(np.uint64), group, size, key.at("times", lane=1).words(len(size)))
+    return phases
+
+
+def _space_evenly(
+    place: NDArray[np.uint64], group: NDArray[np.int64], size: NDArray[np.uint64], offset: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    """Turns the places 0..m-1 of each group, of `size` m, into phases that divide the circle evenly: [n].
+
+    They are floor((place 2**64 + offset) / m). 2**64 itself needs 65 bits: it is step x m + rest. Two arcs of the
+    circle that are equally long hold as many of them, or one more.
+    """
     step = np.negative(size) // size + np.uint64(1)
     rest = np.negative(step * size)
-    place = np.arange(len(times), dtype=np.uint64)
-    place -= np.repeat(starts.astype(np.uint64), sizes)
-    spaced = place * np.repeat(rest, sizes)
-    spaced += np.repeat(offset % size, sizes)
-    spaced //= np.repeat(size, sizes)
-    spaced += np.repeat(offset // size, sizes)
-    place *= np.repeat(step, sizes)
-    spaced += place
-    phases = np.empty(len(times), np.uint64)
-    phases[order] = spaced
-    return phases
+    spaced = place * rest[group]
+    spaced += (offset % size)[group]
+    spaced //= size[group]
+    spaced += (offset // size)[group]
+    spaced += place * step[group]
+    return spaced
 
 
 def copies_of(taken: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -74,7 +74,7 @@ class Planner:
     @cached_property
     def _drawn(self) -> Draw | None:
         """Of all epochs. To draw takes as long as to plan: 24 bytes a sequence are kept in place of it."""
-        return None if self.times is None else draw_times(self.times, self.seed)
+        return None if self.times is None else draw_times(self.times, self.lengths, self.seed)
 
     def facts(self, plan: EpochPlan) -> dict[str, Any]:
         """What checkpoints and ranks must share, of any plan that was made."""
