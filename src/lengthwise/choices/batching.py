@@ -18,7 +18,7 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, check_priced, is_priced
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, row_capacity
 from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
-from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, finds_noise
+from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
 
 CLASSES: dict[str, Any] = {
@@ -151,7 +151,7 @@ class Batching:
             if choice is not None or name not in ("order", "deal"):
                 check_choice(name, choice)
         if deal is not None:
-            checks.check_choice("tail", getattr(deal, "tail", None), TAILS)
+            checks.check_choice("tail", deal.tail, TAILS)
         in_steps = isinstance(deal, RandomSteps)
         if row_capacity(cut) is not None:
             order = _choose_order_of_rows(order, padding)
@@ -279,24 +279,22 @@ def _choose_order_of_rows(order: Order | None, padding: float | None) -> Order:
     """Rows are random by default: what is left of a row is padding, whatever the lengths beside each other are."""
     if padding is None and order is None:
         return Shuffled()
-    if padding is not None or getattr(order, "padding", None) is not None:
+    if padding is not None or finds_noise(order):
         given = order if padding is None else padding
+        name = "mixing" if finds_noise(order) and order.mixing is not None else "padding"
         remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
-        raise checks.value_error("padding", "left out beside a cut that packs rows", given, remedy)
-    if getattr(order, "mixing", None) is not None:
-        remedy = "Rows of a pool are mixed already: Rows(4_096, pool=1_024)."
-        raise checks.value_error("mixing", "left out beside a cut that packs rows", order, remedy)
-    if getattr(order, "pad_to_edge", False):
+        raise checks.value_error(name, "left out beside a cut that packs rows", given, remedy)
+    if pads_to_edge(order):
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, order, "Take Shuffled().")
     return order or Shuffled()
 
 
-# The methods that each choice must have, and an example for the error.
+# What each choice must have, and an example for the error.
 _CHOICES = {
     "cut": (("__call__", "max_cost", "batch_sizes"), "FixedSize(16)"),
     "order": (("__call__",), "Sorted()"),
-    "deal": (("portions", "grid"), "Balanced()"),
+    "deal": (("portions", "grid", "tail"), "Balanced()"),
     "arrange": (("__call__",), "InOrder()"),
     "cost": (("__call__",), "Padded()"),
     "chunks": (("__call__",), "Chunks(50)"),
@@ -318,7 +316,7 @@ def check_choice(name: str, choice: object) -> None:
     tag = tag_of(choice)
     # Only a tag tells Sorted() in place of a cost: both are called, and the call would fail in the middle of a plan.
     misplaced = tag is not None and tag.partition(".")[0] != _VERB_OF.get(name, name)
-    if misplaced or isinstance(choice, type) or not all(callable(getattr(choice, verb, None)) for verb in verbs):
+    if misplaced or isinstance(choice, type) or not all(hasattr(choice, verb) for verb in verbs):
         remedy = f"Give {name}={example}, for example."
         if name == "cut" and isinstance(choice, numbers.Real):
             remedy = f"Give FixedSize({choice}) for sequences, or Budget({choice}) for padded frames. {BUDGET_REMEDY}"

@@ -136,6 +136,11 @@ def row_capacity(cut: object) -> int | None:
     return getattr(cut, "row_capacity", None)
 
 
+def oversize_of(cut: object) -> str:
+    """Returns what becomes of a sequence over the budget by a cut: its `oversize`, or "error"."""
+    return getattr(cut, "oversize", "error")
+
+
 def max_in_row(cut: object) -> int | None:
     """How many sequences a row holds at most by a cut that packs: its `max_in_row`; None where nothing limits them."""
     return getattr(cut, "max_in_row", None)

@@ -302,6 +302,11 @@ class MaxEntropy:
         return _sort_with_noise(sizes, self.scale, key)
 
 
+def pads_to_edge(order: object) -> bool:
+    """Returns whether every sequence is padded to the edge of its bucket by an order of this package."""
+    return isinstance(order, Bucketed) and order.pad_to_edge
+
+
 def finds_noise(order: object) -> TypeGuard[MaxEntropy]:
     """Whether it is a `MaxEntropy` of a padding or a mixing, whose noise is found; what extends it finds its own."""
     return type(order) is MaxEntropy and order.scale is None

@@ -15,9 +15,9 @@ from lengthwise._random import Key
 from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, round_up
 from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import costs_alone
-from lengthwise.choices.cut import OversizeError, row_capacity
+from lengthwise.choices.cut import OversizeError, oversize_of, row_capacity
 from lengthwise.choices.deal import Deal, Portions, World
-from lengthwise.choices.order import Order
+from lengthwise.choices.order import Order, pads_to_edge
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.batches import count_wanted
 from lengthwise.planning.custom import check_portions
@@ -46,8 +46,7 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     """
     # Each is one byte for all of them: most plans want no more.
     everything, nothing = (np.broadcast_to(np.array(each), len(items)) for each in (True, False))
-    policy = getattr(batching.cut, "oversize", "error")
-    padded_to_edge = getattr(batching.order, "pad_to_edge", False)
+    policy = oversize_of(batching.cut)
     # A cut of the user's may have other policies, and keeps them to itself.
     if policy not in ("alone", "drop") or not len(items):
         return Kinds(everything, nothing, everything, 0)
@@ -56,7 +55,7 @@ def sort_out(items: NDArray[np.int64], batching: Batching) -> Kinds:
     else:
         needed = round_up(items, length_multiple(batching.cut))
         over = costs_alone(batching.cost, needed) > batching.cut.max_cost(batching.cost, longest_of(items))
-    if policy == "alone" and (padded_to_edge or batching.takes_random_steps):
+    if policy == "alone" and (pads_to_edge(batching.order) or batching.takes_random_steps):
         return Kinds(everything, nothing, ~over, int(over.sum()))
     return Kinds(~over, over if policy == "alone" else nothing, ~over, int(over.sum()))
 

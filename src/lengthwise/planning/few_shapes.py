@@ -19,7 +19,7 @@ from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, len
 from lengthwise.choices.batching import Batching, check_choice
 from lengthwise.choices.buckets import one_length, optimal_edges
 from lengthwise.choices.cost import Cost, Padded, check_finite, costs_alone, costs_of
-from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, row_capacity
+from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, oversize_of, row_capacity
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.draft import mean_cost
 from lengthwise.planning.make import check_countable
@@ -182,7 +182,7 @@ def useful_frames(lengths: NDArray[np.int64], cut: Cut) -> int:
 
 def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool_]:
     """Tells which of the padded lengths [n] stay: all, or those within the budget if the cut drops the others."""
-    policy, budget = getattr(cut, "oversize", "error"), cut.max_cost(cost, padded.max(keepdims=True))
+    policy, budget = oversize_of(cut), cut.max_cost(cost, padded.max(keepdims=True))
     costs = costs_alone(cost, padded[:, None])
     over = costs > budget
     if policy == "error" and over.any():
@@ -197,7 +197,7 @@ def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool
 
 def _count_over(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> int:
     """Counts the padded lengths [n] that are over the budget by themselves, if the cut lets them."""
-    if getattr(cut, "oversize", "error") == "error":
+    if oversize_of(cut) == "error":
         return 0
     return int((costs_alone(cost, padded[:, None]) > cut.max_cost(cost, padded.max(keepdims=True))).sum())
 

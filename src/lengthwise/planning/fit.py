@@ -28,7 +28,7 @@ from lengthwise.choices.batching import DEFAULT_PADDING, Batching, is_custom
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.deal import Balanced, RandomSteps, Stratified, World
-from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise
+from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.cutter import limits_of
 from lengthwise.planning.draft import sizes_of, take_groups, take_items
@@ -129,7 +129,7 @@ def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int,
     # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
     sorts = in_steps or type(order) is Sorted or finds_noise(order)
     # The edges of a step are a chain, which one sum puts in line.
-    if data.items.shape[1] == 1 or not kinds.fitted.any() or not sorts or getattr(order, "pad_to_edge", False):
+    if data.items.shape[1] == 1 or not kinds.fitted.any() or not sorts or pads_to_edge(order):
         return ()
     items = data.items[kinds.fitted]
     batches = estimate_batches(items, batching, portions * max(1, len(data.windows)))

@@ -17,7 +17,7 @@ from lengthwise import _kernels
 from lengthwise.choices.arithmetic import longest_of, sum_rows
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.cost import costs_alone, prices_of
-from lengthwise.choices.cut import Cut, keep_within
+from lengthwise.choices.cut import Cut, keep_within, oversize_of
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, split_evenly, split_largest
 
@@ -89,8 +89,8 @@ def form_steps(
     Raises:
         OversizeError: A sequence costs more than the budget by itself, and the cut does not say what becomes of it.
     """
-    oversize = getattr(cut, "oversize", "alone")
-    kept = keep_within(needed, longest_of(needed), cost=limits.cost, budget=limits.budget, oversize=oversize)
+    bounds = {"cost": limits.cost, "budget": limits.budget, "oversize": oversize_of(cut)}
+    kept = keep_within(needed, longest_of(needed), **bounds)
     if kept is not None:
         sequences, needed, groups = sequences[kept], needed[kept], None if groups is None else groups[kept]
     queue = _queue(needed, bands, groups)

@@ -75,7 +75,7 @@ def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64
     padded_lengths = np.unique(plan.padded_lengths, axis=0)
     if not len(padded_lengths):
         return np.empty((0, 1 + padded_lengths.shape[1]), np.int64)
-    if isinstance(cut, FixedSize) and getattr(batching.deal, "even", True):
+    if isinstance(cut, FixedSize) and batching.deal.even:
         # No batch costs more than so many of the longest.
         cut = DynamicSize(cut.batch_size, multiple_of=cut.multiple_of)
     elif isinstance(cut, DynamicSize):  # the longest of all counts, also if the order drops it
