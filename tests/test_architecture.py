@@ -26,7 +26,7 @@ WITHIN = {
         *("__init__", "arithmetic", "cost", "chunk", "buckets", "bands", "order", "greedy", "cut", "rows", "deal"),
         *("arrange", "batching"),
     ),
-    "engines": ("rule", "files", "pyarrow", "datasets", "dask", "ray", "write", "__init__"),
+    "engines": ("rule", "files", "packages", "write", "__init__"),
     "planning": (
         *("times", "plan", "custom", "joint", "cutter", "batches", "random_steps", "random_rows", "draft", "drafts"),
         *("trial", "fit", "missed", "rest", "make", "__init__"),

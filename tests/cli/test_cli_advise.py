@@ -256,7 +256,7 @@ def test_inspect_names_the_command_and_the_code_of_the_same_lengths(run, tmp_pat
         ("--subset 60 --seed 3", lw.FixedSize(16)),
         ("--example speech --subset 40 --budget 20000.5", lw.Budget(20_000.5)),
         ("{folder}/s.csv:s --frame-shift 0.01 --multiple-of 8", lw.FixedSize(16, multiple_of=8)),
-        ("{folder}/s.csv:s --sample-rate 50 --frame-shift 0.1 --batch-size 2", lw.FixedSize(2)),
+        ("{folder}/s.csv:s --frame-shift 5 --batch-size 2", lw.FixedSize(2)),
         ("{folder}/s.csv:s --cut dynamic:4,rule=paper", lw.DynamicSize(4, rule="paper")),
     ],
 )

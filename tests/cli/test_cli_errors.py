@@ -65,7 +65,6 @@ WRONG = {
     "compare --example speech {four}": "`example` must be left out where a file is given, but is 'speech'.",
     "compare --frame-shift 0.1": "`frame-shift` must be given with a file, but is 0.1.",
     "compare --count words": "`count` must be given with a file, but is 'words'.",
-    "compare {four} --sample-rate 16000": "`frame_shift` must be given in seconds, below 1, with `sample_rate`, but",
     "compare {four} --tokenizer a.json": "`tokenizer` must be left out unless tokens are counted, but is 'a.json'.",
     "compare {four} --frame-shift 0": "`frame_shift` must be finite and above 0, but is 0.0.",
     "compare --strat random": "lengthwise compare: there is no --strat",

@@ -59,11 +59,10 @@ def test_texts_are_counted_and_samples_become_frames(run, tmp_path):
     done = run("inspect", f"{tmp_path / 'a.jsonl'}:text")
     assert done.status == 2
     assert "(on the command line: --count words)" in " ".join(done.err.split())
-    samples = f"{tmp_path / 'a.jsonl'}:num_samples"
-    done = run("inspect", samples, "--sample-rate", "16000", "--frame-shift", "0.01", "--json", "-")
+    done = run("inspect", f"{tmp_path / 'a.jsonl'}:num_samples", "--frame-shift", "160", "--json", "-")
     assert done.json["lengths"]["max"] == [300]
-    done = run("inspect", "--sample-rate", "16000")
-    assert "`sample-rate` must be given with a file, but is 16000.0." in done.err
+    done = run("inspect", "--frame-shift", "160")
+    assert "`frame-shift` must be given with a file, but is 160.0." in done.err
 
 
 @pytest.mark.parametrize("command", ["inspect", "compare", "plan", "buckets --buckets 2", "advise"])

@@ -69,7 +69,7 @@ def test_turns_of_large_data_sets_are_counted_too(tmp_path, name):
     for column in ("x", "x.*.content"):
         file = lw.write_lengths(tmp_path / name, tmp_path / f"{len(column)}.npy", column=column, count="words")
         assert file.lengths.tolist() == WORDS
-    with pytest.raises(ValueError, match=r"^`x` must be a list of single items, .* Count the texts in it: "):
+    with pytest.raises(ValueError, match=r"^`x` must be a list of numbers, .* Count the texts in it: "):
         lw.write_lengths(tmp_path / name, tmp_path / "refused.npy", column="x")
 
 
@@ -81,16 +81,16 @@ def test_chats_as_sharegpt_writes_them(write):
 
 def test_without_a_count_the_remedy_is_the_column_and_the_count(write):
     remedy = 'Count the texts in it: column="x.*.content", count="words" (on the command line: "FILE:x.*.content" --cou'
-    with pytest.raises(ValueError, match=rf"^`x` must be a list of single items.* at .*{re.escape(remedy)}nt words\)"):
+    with pytest.raises(ValueError, match=rf"^`x` must be a list of numbers.* at .*{re.escape(remedy)}nt words\)"):
         lw.read_lengths(write(CHAT), column="x")
 
 
-@pytest.mark.parametrize("texts", [["hi", "well"], ["你好吗朋友", "很好"], ["", ""], [None, None]])
+@pytest.mark.parametrize("texts", [["hi", "well"], ["你好吗朋友", "很好"], ["", ""]])
 def test_turns_are_not_counted_whatever_their_texts_look_like(write, texts):
     path = write([[{"role": "user", "content": text} for text in texts], [{"role": "user", "content": texts[0]}]])
     for column in ("x", "x.*.content"):
         with pytest.raises(
-            ValueError, match=rf"^`{re.escape(column)}` must be a list of single items.*give|count=\"words\""
+            ValueError, match=rf"^`{re.escape(column)}` must be a list of numbers.*give|count=\"words\""
         ):
             lw.read_lengths(path, column=column)
 
@@ -98,7 +98,7 @@ def test_turns_are_not_counted_whatever_their_texts_look_like(write, texts):
 def test_fields_of_turns_are_no_tokens(write):
     path = write([{"from": ["human", "gpt"], "value": ["hi", "well"]}, {"from": ["human"], "value": ["ok"]}])
     assert lw.read_lengths(path, column="x.value", count="words").tolist() == [2, 1]
-    with pytest.raises(ValueError, match=r"^`x\.value` must be a list of single items.* These are texts: give `count`"):
+    with pytest.raises(ValueError, match=r"^`x\.value` must be a list of numbers.* These are texts: give `count`"):
         lw.read_lengths(path, column="x.value")
 
 
@@ -122,7 +122,7 @@ def test_the_number_of_empty_turns_is_no_count(write):
     ],
 )
 def test_the_remedy_never_counts_roles(write, turn, remedy):
-    with pytest.raises(ValueError, match=rf"^`x` must be a list of single items, .*{re.escape(remedy)}"):
+    with pytest.raises(ValueError, match=rf"^`x` must be a list of numbers, .*{re.escape(remedy)}"):
         lw.read_lengths(write([[turn]]), column="x")
 
 
@@ -149,7 +149,7 @@ def test_turns_of_parts_are_refused(write):
 def test_texts_in_lists_are_counted_or_refused(write):
     path = write(CONTENTS)
     assert lw.read_lengths(path, column="x", count="words").tolist() == WORDS
-    with pytest.raises(ValueError, match=r"^`x` must be a list of single items.* These are texts: give `count` as "):
+    with pytest.raises(ValueError, match=r"^`x` must be a list of numbers.* These are texts: give `count` as "):
         lw.read_lengths(path, column="x")
 
 
@@ -162,19 +162,19 @@ def test_texts_in_lists_are_counted_or_refused(write):
     ],
 )
 def test_lists_whose_count_is_a_guess_are_refused(write, cells):
-    with pytest.raises(ValueError, match=r"^`x` must be a list of single items, .* Write a column with the length"):
+    with pytest.raises(ValueError, match=r"^`x` must be a list of numbers, .* Write a column with the length"):
         lw.read_lengths(write(cells), column="x")
 
 
-@pytest.mark.parametrize("cells", [[[5, 6, 7], [1]], [["so", "it", "New York"], [" the"]], [[0.5, None, 1.0], [2.0]]])
-def test_lists_of_single_items_are_counted(write, cells):
+@pytest.mark.parametrize("cells", [[[5, 6, 7], [1]], [[0.5, None, 1.0], [2.0]]])
+def test_lists_of_numbers_are_counted(write, cells):
     assert lw.read_lengths(write(cells), column="x").tolist() == [3, 1]
 
 
-@pytest.mark.parametrize(("cell", "place"), [([1, [2]], 2), (["a", {"content": "b"}], 2), (["a", 5], 2)])
-def test_mixed_lists_are_refused(tmp_path, cell, place):
+@pytest.mark.parametrize("cell", [[1, [2]], [1, {"content": "b"}], [1, "a"]])
+def test_mixed_lists_are_refused(tmp_path, cell):
     jsonl(tmp_path / "a.jsonl", [[cell[0]], cell])
-    with pytest.raises(ValueError, match=f"^`x` must be a list of single items, .* at line {place} of "):
+    with pytest.raises(ValueError, match=r"^`x` must be a list of numbers, .* at line 2 of "):
         lw.read_lengths(tmp_path / "a.jsonl", column="x")
 
 

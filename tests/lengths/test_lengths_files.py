@@ -54,7 +54,6 @@ TEXTS = [
     ("utt2num_frames", "a 30\nb 10\n", {}, [30, 10]),
     ("utt2num_frames.1", "0001 30\n0002 10\n", {}, [30, 10]),
     ("utt2dur", "a 0.3\nb 1\n", {"frame_shift": 0.1}, [3, 10]),
-    ("reco2dur", "a 0.3\n", {"frame_shift": 0.1}, [3]),
     ("a.csv", "length\n3\n1\n", {}, [3, 1]),
     ("a.csv", 'id,frames,text\na,3,"x, y"\nb,1,"x\ny"\n\nc,2,z\n', {"column": "frames"}, [3, 1, 2]),
     ("a.csv", "id, source, target\na,3,4\nb,1,5\n", {"column": "target, source"}, [[4, 3], [5, 1]]),
@@ -167,7 +166,6 @@ def test_npy_and_npz(tmp_path):
 VIEWS = {}  # pyarrow writes them to Parquet since 21
 if int(pa.__version__.partition(".")[0]) >= 21:
     VIEWS = {
-        "views": pa.array([["a", "b"], ["c"], ["d", "e", "f"]], pa.list_(pa.string_view())),
         "list view": pa.array([[1, 2], [3], [4, 5, 6]], pa.list_view(pa.int64())),
         "large list view": pa.array([[1, 2], [3], [4, 5, 6]], pa.large_list_view(pa.int64())),
     }

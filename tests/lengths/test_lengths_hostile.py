@@ -155,5 +155,5 @@ def test_a_cache_whose_samples_are_no_whole_number_is_measured_anew(tmp_path, sa
 def test_the_state_of_a_saved_data_set_may_not_be_nested_without_end(tmp_path, state):
     (tmp_path / "dataset_info.json").write_text("{}")
     (tmp_path / "state.json").write_text(state)
-    with pytest.raises(ValueError, match=r"^`source` must be a saved dataset, but is '.*state\.json'\. Save it again"):
+    with pytest.raises(ValueError, match=r"^`source` must be a saved dataset, but is '.*'\. Save it again"):
         read_lengths(tmp_path)

@@ -58,19 +58,19 @@ def test_an_indices_mapping_is_refused(folder):
 
 def test_damaged_folders_are_refused(folder):
     set_state(folder, _data_files=[{"filename": "gone.arrow"}])
-    refuse(folder, "`source` must be an Arrow file, but is '{}/gone.arrow'.", column="n")
+    refuse(folder, "`source` must be a Parquet or an Arrow file, but is '{}/gone.arrow'.", column="n")
     set_state(folder, _data_files=[{}])
-    refuse(folder, "Its state.json lists no files.")
+    refuse(folder, "Save it again, because its state.json lists no files")
     set_state(folder, _data_files=[])
     refuse(folder, "`source` must be a file with sequences, but is '{}'.")
     (folder / "state.json").write_text("{")
-    refuse(folder, "`source` must be a saved dataset, but is '{}/state.json'.")
+    refuse(folder, "`source` must be a saved dataset, but is '{}'. Save it again")
 
 
 def test_a_truncated_shard_is_named(folder):
     shard = folder / "data-00001-of-00002.arrow"
     shard.write_bytes(shard.read_bytes()[:-200])
-    refuse(folder, "`source` must be an Arrow file, but is '{}/data-00001-of-00002.arrow'.", column="n")
+    refuse(folder, "`source` must be a Parquet or an Arrow file, but is '{}/data-00001-of-00002.arrow'.", column="n")
 
 
 def test_shards_of_lists_and_of_numbers_are_not_mixed(folder):

@@ -1,4 +1,4 @@
-"""Columns of texts: counted as asked, and refused with what to type; and counts of samples."""
+"""Columns of texts: counted as asked, and refused with what to type."""
 
 import json
 import re
@@ -149,42 +149,6 @@ def test_what_is_no_tokenizer_is_named(tmp_path):
 def test_lengths_by_name_and_other_separators(tmp_path, name, text, options, lengths):
     (tmp_path / name).write_text(text)
     assert read_lengths(tmp_path / name, **options).tolist() == lengths
-
-
-def test_samples_become_frames(tmp_path):
-    (tmp_path / "a.csv").write_text("num_samples,tokens,seconds\n48000,7,3.0\n16080,5,1.005\n")
-    options = {"sample_rate": 16_000, "frame_shift": 0.01}
-    assert read_lengths(tmp_path / "a.csv", column="num_samples", **options).tolist() == [300, 101]  # 100.5 up
-    assert read_lengths(tmp_path / "a.csv", column="tokens,num_samples", **options).tolist() == [[7, 300], [5, 101]]
-    assert read_lengths([220_500], sample_rate=22_050, frame_shift=0.0125).tolist() == [800]
-
-
-@pytest.mark.parametrize(
-    ("column", "options", "told"),
-    [
-        ("num_samples", {}, "`frame_shift` must be given in seconds, below 1, with `sample_rate`, but is None."),
-        (
-            "num_samples",
-            {"frame_shift": 160},
-            "`frame_shift` must be given in seconds, below 1, with `sample_rate`, but",
-        ),
-        (
-            "seconds",
-            {"frame_shift": 0.01},
-            "`sample_rate` must be left out here, but is 16000.0. It turns samples into",
-        ),
-        ("num_frames", {"frame_shift": 0.01}, "`sample_rate` must be left out here, but is 16000.0. It turns samples"),
-        (
-            "seconds,num_frames",
-            {"frame_shift": 0.01},
-            "`sample_rate` must be left out here, but is 16000.0. Of several",
-        ),
-    ],
-)
-def test_a_sample_rate_is_for_samples_alone(tmp_path, column, options, told):
-    (tmp_path / "a.csv").write_text("num_samples,num_frames,seconds\n48000,300,3.5\n")
-    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
-        read_lengths(tmp_path / "a.csv", column=column, sample_rate=16_000, **options)
 
 
 def test_a_tokenizer_that_was_written_anew_is_read_anew(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 import lengthwise as lw
 from lengthwise.cli import main
-from lengthwise.lengths.units import unit_of
+from lengthwise.lengths.columns import unit_of
 
 UNITS = {
     "milliseconds": ["duration_ms", "duration[ms]", "Duration (ms)", "durationMs", "DURATION_MS", "audio.dur.ms"],
@@ -63,14 +63,6 @@ def read(tmp_path):
 def test_a_shift_in_another_unit_than_the_name_says_is_refused(read, name, options, message):
     with pytest.raises(ValueError, match=f"^`frame_shift` must be {message.replace('[', '.').replace(']', '.')}"):
         read(name, [1500, 48], **options)
-
-
-@pytest.mark.parametrize("name", ["duration_ms", "duration_s", "n_tokens"])
-def test_a_sample_rate_for_another_unit_is_refused(read, name):
-    with pytest.raises(
-        ValueError, match=r"^`sample_rate` must be left out here, .* but (duration_m?s|n_tokens) holds "
-    ):
-        read(name, [1500, 48], frame_shift=0.01, sample_rate=16_000)
 
 
 def test_a_shift_in_the_unit_of_the_name_gives_frames(read):

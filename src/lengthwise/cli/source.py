@@ -33,8 +33,6 @@ def add(parser: argparse.ArgumentParser, *, option: str = "source", example: str
     group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
     text = "turns a column into frames: 0.01 where it holds seconds, 160 where it holds counts of samples"
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
-    text = "samples in a second, such as 16000: turns counts of samples into frames, with --frame-shift in seconds"
-    group.add_argument("--sample-rate", type=float, metavar="HZ", help=text)
     text = "what is counted in a column of texts: characters, words, or tokens by --tokenizer"
     group.add_argument("--count", choices=COUNTS, help=text)
     group.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, for --count tokens")
@@ -108,4 +106,4 @@ def _whole(arguments: argparse.Namespace, example: str, count: int | None) -> So
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What says how a file becomes lengths."""
-    return {name: getattr(arguments, name) for name in ("frame_shift", "sample_rate", "count", "tokenizer")}
+    return {name: getattr(arguments, name) for name in ("frame_shift", "count", "tokenizer")}

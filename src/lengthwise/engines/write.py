@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import tempfile
@@ -16,16 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_choice, check_flag, check_number, check_whole, type_error, value_error
-from lengthwise.engines import files as engine_of_files
+from lengthwise.engines.files import Files
+from lengthwise.engines.packages import ENGINES, Engine
 from lengthwise.engines.rule import Block, Measure, Rule
 from lengthwise.files import check_folder, check_regular, draft, refusals
-from lengthwise.lengths.columns import choose_known
+from lengthwise.lengths.columns import choose_columns
 from lengthwise.lengths.counts import check_count
-from lengthwise.lengths.mapped import map_file
+from lengthwise.lengths.numpy_files import map_file
 from lengthwise.lengths.rules import check_dims
-from lengthwise.lengths.units import check_sample_shift
 
-ENGINES = ("dask", "datasets", "pyarrow", "ray")  # packages whose data sets have a module of their name here
 _SHOWN = 3  # bad rows in an error
 _COPIED = 2**20  # lengths that are copied at once
 
@@ -74,7 +72,6 @@ def write_lengths(
     column: str | None = None,
     length: Measure | None = None,
     frame_shift: float | None = None,
-    sample_rate: float | None = None,
     count: str | None = None,
     tokenizer: str | os.PathLike[str] | None = None,
     bad: str = "error",
@@ -101,14 +98,12 @@ def write_lengths(
         column: The column of lengths, or of lists, which are counted, or of texts with `count`. Several as
             "source,target" give [n, dims]; nested ones as "audio.frames".
         length: In place of `column`: a function that takes a `pyarrow.RecordBatch` of k rows, and returns [k] or
-            [k, dims] numbers. Under Ray and Dask it travels to other processes.
-        frame_shift: What durations are divided by, as in `read_lengths`; of several columns, those named duration,
+            [k, dims] numbers. Under Ray and Dask it travels to other processes. Not for files of text.
+        frame_shift: The divisor of durations, as in `read_lengths`; of several columns, those named duration,
             seconds or dur and those of floats.
-        sample_rate: Samples in a second, such as 16_000, for a column that counts samples: with it, `frame_shift` is in
-            seconds. With several columns it applies to those named num_samples, samples or n_samples.
-        count: What is counted in texts: "characters", "words" or "tokens".
+        count: The count of texts: "characters", "words" or "tokens".
         tokenizer: The path of a tokenizer.json, for tokens. Special tokens count; its padding and truncation do not.
-        bad: What becomes of rows that have no length: a null, an empty list, a number that is none. "error" reads all
+        bad: The treatment of rows that have no length: a null, an empty list, a number that is none. "error" reads all
             rows and then raises. "one" counts each as 1; `LengthsFile.bad_rows` lists them.
         max_bad: More bad rows than this stop the run, because the column is most likely another one.
         batch_size: The most rows that are measured at once. Dask measures whole partitions.
@@ -132,23 +127,21 @@ def write_lengths(
     if column is not None and not isinstance(column, str):
         raise type_error("column", "text", column, 'Write a name, or several columns as "source,target".')
     if length is not None:
-        _check_function(length, column=column, frame_shift=frame_shift, sample_rate=sample_rate, count=count)
-    frame_shift, sample_rate = _check_units(frame_shift, sample_rate)
+        _check_function(length, column=column, frame_shift=frame_shift, count=count)
+    if frame_shift is not None:
+        frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
     counted = check_count(count, tokenizer)
-    engine, rows = _open(source)
-    columns = engine.column_names(rows)
-    names = choose_known(column, columns, at="the data set") if length is None else ()
+    engine = _open(source)
+    names = choose_columns(column, engine.names, at="the data set", nested=True) if length is None else ()
     check_dims(len(names))
-    rule = Rule(names=tuple(names), length=length, frame_shift=frame_shift, sample_rate=sample_rate, count=counted)
+    rule = Rule(names=tuple(names), length=length, frame_shift=frame_shift, count=counted)
     with tempfile.TemporaryFile(dir=target.parent) as spool:
-        blocks = _count_rows(engine.blocks(rows, rule, batch_size), progress)
+        blocks = _count_rows(engine.blocks(rule, batch_size), progress)
         shape, longest, bad_rows = _spool(blocks, rule, spool, max_bad)
         if bad_rows and bad == "error":
-            rule_of_rows = (
-                f"rows that have a length each, but {len(bad_rows)} of {shape[0]} have none: {_show(bad_rows)}"
-            )
             raise ValueError(
-                f'`source` must be {rule_of_rows}. Repair them, or give bad="one", which counts each as 1.'
+                f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none. "
+                f'Repair them, or give bad="one", which counts each as 1. {_show(bad_rows)}'
             )
         if not shape[0]:
             raise value_error("source", "of at least one row", 0, "Is it the right data set?")
@@ -181,22 +174,9 @@ def _check_function(length: object, **options: object) -> None:
             raise value_error(name, "left out beside `length`", value, "The function gives the lengths.")
 
 
-def _check_units(frame_shift: float | None, sample_rate: float | None) -> tuple[float | None, float | None]:
-    if frame_shift is not None:
-        frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
-    if sample_rate is not None:
-        remedy = "Give samples in a second, such as 16_000."
-        sample_rate = check_number("sample_rate", sample_rate, remedy=remedy, above=True)
-        check_sample_shift(frame_shift)
-    return frame_shift, sample_rate
-
-
-def _open(source: Any) -> tuple[Any, Any]:
-    """The module that reads a source, and what it reads."""
-    homes = {kind.__module__.partition(".")[0] for kind in type(source).__mro__}
-    for name in homes.intersection(ENGINES):
-        return importlib.import_module(f"lengthwise.engines.{name}"), source
-    return engine_of_files, engine_of_files.open_files(source)
+def _open(source: Any) -> Engine:
+    homes = [kind.__module__.partition(".")[0] for kind in type(source).__mro__]
+    return next((ENGINES[home] for home in homes if home in ENGINES), Files)(source)
 
 
 def _count_rows(blocks: Iterable[Block], progress: bool) -> Iterator[Block]:
@@ -222,8 +202,8 @@ def _spool(blocks: Iterable[Block], rule: Rule, spool: Any, max_bad: int) -> tup
         kinds = _join_kinds(kinds or block.kinds, block.kinds, rule.names, count)
         bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
-            limit = f"at least the number of bad rows, but is {max_bad}: {_show(bad_rows)}"
-            raise ValueError(f"`max_bad` must be {limit}. Is it the right column? Else give a larger number.")
+            remedy = f"Is it the right column? Else give a larger number. {_show(bad_rows)}"
+            raise ValueError(f"`max_bad` must be at least the number of bad rows, but is {max_bad}. {remedy}")
         spool.write(block.lengths.tobytes())
         count, longest = count + len(block.lengths), max(longest, int(block.lengths.max(initial=1)))
     return (count, *(first.lengths.shape[1:] if first is not None else ())), longest, bad_rows
@@ -239,7 +219,7 @@ def _join_kinds(kinds: tuple[str, ...], new: tuple[str, ...], names: tuple[str, 
 
 
 def _show(bad_rows: list[BadRow]) -> str:
-    return "; ".join(f"row {row}: {reason}" for row, reason in bad_rows[:_SHOWN]) + "; ..." * (len(bad_rows) > _SHOWN)
+    return " ".join(f"Row {row}: {reason}" for row, reason in bad_rows[:_SHOWN])
 
 
 def _copy(spool: Any, target: Path, shape: tuple[int, ...], longest: int) -> None:

@@ -1,10 +1,9 @@
 """Where lengths come from: arrays, files, folders and examples; their description and fingerprint.
 
-rules, arrays                     what a length may be; lengths in memory
-files                             chooses the reader: arrays, text, tables, manifests, arrow, audio
-columns, units, counts            what all readers return, and how that becomes lengths; units; texts
-mapped                            a file of lengths too many to read
-description, examples             what lengths look like, and some to try things on
+rules, arrays          the rules of a length; lengths in memory
+files                  chooses the reader: numpy_files, text, manifests, arrow, audio
+columns, cells, counts columns as all readers return them, and how they become lengths; their cells; texts
+description, examples  a description of lengths, and some to try things on
 """
 
 from lengthwise.lengths.arrays import as_lengths as as_lengths

@@ -1,25 +1,23 @@
-"""Lengths from arrays in memory, and in .npy and .npz files, which are never unpickled.
+"""Lengths from arrays in memory, and their fingerprint.
 
 Shapes: n sequences; dims lengths for each (2 for source and target). One dimension is [n], several are [n, dims].
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import numbers
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import sentence, source_error, type_error, value_error
-from lengthwise.lengths.columns import Column, choose_columns, choose_dimensions
+from lengthwise.checks import sentence, type_error, value_error
+from lengthwise.lengths.columns import Column
 from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole_lengths
 
 _COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
@@ -60,17 +58,12 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
 
 
 def view_lengths(values: ArrayLike) -> NDArray[np.int64]:
-    """As `as_lengths`, but int64 lengths in one piece are not copied: for who reads them while they do not change."""
+    """Checks lengths as `as_lengths` does, without a copy of int64 arrays: for callers in which they do not change."""
     array: Any = values
-    # Of other types and shapes `as_lengths` says what is wrong.
     plain = type(array) is np.ndarray and array.dtype == np.int64 and array.flags.c_contiguous
-    if (
-        plain
-        and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
-        and array.min(initial=1) >= 1
-    ):
-        return freeze(array.view())
-    return as_lengths(values)
+    shaped = plain and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
+    # Of other types and shapes `as_lengths` says what is wrong.
+    return freeze(array.view()) if shaped and array.min(initial=1) >= 1 else as_lengths(values)
 
 
 def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
@@ -78,14 +71,14 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
 
     Args:
         values: [n] or [n, dims].
-        of: What an error adds to a place, as " of a.npy".
+        of: The end of a place in an error, as " of a.npy".
 
     Raises:
         ValueError: Rows of different widths, a shape other than [n] and [n, dims] with dims >= 1, or rows of more
             than two numbers in a list.
         TypeError: Booleans, text or other objects.
     """
-    raw = _as_array(values, of)
+    raw = _as_array(values)
     # A dict, a generator or a path is one object to NumPy.
     if raw.ndim == 0 and raw.dtype.kind in "OSU":
         raise type_error("lengths", "a list or an array", type(values), _list_remedy(values))
@@ -100,7 +93,7 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         return _from_objects(raw, sequence_place(raw, of))
     if raw.dtype.kind not in "iuf":
         raise _not_a_number(raw.flat[0].item(), sequence_place(raw, of)(0))
-    # A list alone: who has an array has said what its dtype and its shape are.
+    # A list alone: an array says by itself what its dtype and its shape are.
     if isinstance(values, Sequence):
         _check_rows(values, raw, sequence_place(raw, of))
     return raw
@@ -122,8 +115,6 @@ def _check_rows(values: Sequence[Any], raw: NDArray[Any], place: Place) -> None:
 def _list_remedy(values: object) -> str:
     if isinstance(values, Mapping):
         return "Give its values in the order of the sequences: `list(lengths.values())`."
-    if isinstance(values, Set):
-        return "Give a list: a set has no order, and holds equal lengths once."
     if isinstance(values, str | bytes | os.PathLike):
         return "Read the lengths of a file with `read_lengths(path)`."
     return "Put its numbers in a list: `list(lengths)`." if isinstance(values, Iterable) else _COUNT_THEM
@@ -141,7 +132,7 @@ def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
     return lambda at: f"sequence {at // dims}, dimension {at % dims}{of}"
 
 
-def _as_array(values: ArrayLike, of: str) -> NDArray[Any]:
+def _as_array(values: ArrayLike) -> NDArray[Any]:
     # numpy.ma takes a while to import, and without it no array is masked.
     if "numpy.ma" in sys.modules and np.ma.is_masked(values):
         remedy = "Drop the masked sequences first, as by `values.compressed()`."
@@ -149,21 +140,12 @@ def _as_array(values: ArrayLike, of: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise _ragged_error(values, of) from error
+        rule = "one number, or as many numbers as for the others, for each sequence"
+        remedy = "Count lists of tokens: `[len(row) for row in rows]`."
+        raise value_error("lengths", rule, values, remedy) from error
     except (TypeError, RuntimeError) as error:  # a tensor on a GPU, with a gradient, or of a dtype NumPy lacks
         remedy = f"Convert it to a NumPy array first ({error})."
         raise type_error("lengths", "an array of whole numbers", type(values), remedy) from error
-
-
-def _ragged_error(values: Any, of: str) -> ValueError:
-    rows = list(values)
-    # Of [[1, 2], [3], 4]: "2 numbers", "1 numbers" and "one number", to find the first row that differs.
-    many = [isinstance(row, Sized) and not isinstance(row, str | bytes) for row in rows]
-    widths = [f"{len(row)} numbers" if wide else "one number" for row, wide in zip(rows, many, strict=True)]
-    at = next((k for k, width in enumerate(widths) if width != widths[0]), 0)
-    rule = f"as wide at every sequence as at the first, {widths[0]}"
-    remedy = "Give each sequence as many lengths as the first; count lists of tokens: `[len(row) for row in rows]`."
-    return value_error("lengths", rule, rows[at], remedy, at=f"sequence {at}{of}")
 
 
 def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
@@ -183,55 +165,15 @@ def _not_a_number(value: object, at: str) -> TypeError:
     return TypeError(sentence("lengths", "whole numbers", value, _COUNT_THEM, at=at))
 
 
-def read_numpy(path: Path, column: str | None = None) -> list[Column]:
-    """Reads the array in a .npy file, [n] or [n, dims], or one of those in a .npz file.
-
-    Args:
-        path: The file.
-        column: Of an array [n, dims], the number of a dimension; of several arrays, the name of one or more.
-
-    Raises:
-        ValueError: No such array or dimension, an array of objects, a shape that lengths cannot have, or a file that
-            is damaged.
-        TypeError: Booleans, text or other values that are not numbers.
-    """
-    with open(path, "rb") as file:  # because np.load forgets to close what turns out to be no archive
-        content = _load(path, lambda: np.load(file, allow_pickle=False))
-        if isinstance(content, np.ndarray):
-            columns = array_columns(content, of=f" of {path}")
-            return [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
-        names = choose_columns(column, content.files, at=str(path))
-        parts = [array_columns(_load(path, functools.partial(content.get, name)), of=f" of {path}") for name in names]
-    columns = [part for columns in parts for part in columns]
-    if len({len(part.values) for part in columns}) > 1:
-        raise source_error("arrays of as many lengths each", path, "Name arrays of the same sequences.")
-    return columns
-
-
 def array_columns(values: Any, *, of: str = "") -> list[Column]:
     """Splits an array-like, [n] or [n, dims], into columns called "lengths"."""
     raw = as_numbers(values, of=of)
-    place = sequence_place(raw, of)
-    table = raw[:, np.newaxis] if raw.ndim == 1 else raw
-    return [_column(table, dim, place) for dim in range(table.shape[1])]
-
-
-def _column(table: NDArray[Any], dim: int, place: Place) -> Column:
-    dims = table.shape[1]
+    place, dims = sequence_place(raw, of), 1 if raw.ndim == 1 else raw.shape[1]
     # A place counts along the rows: row 2 of dimension 1 of 3 is the flat index 7.
-    return Column(name="lengths", values=table[:, dim], place=lambda row: place(row * dims + dim))
-
-
-def _load(path: Path, load: Callable[[], Any]) -> Any:
-    try:
-        return load()
-    except Exception as error:  # whatever the parser raises that a damaged byte confuses: zip, zlib, ast, ...
-        rule, remedy = f"a {path.suffix} file", "Write it anew with `np.save` or `np.savez`, or name it for what it is."
-        # The only sign of NumPy that the file would have to be unpickled.
-        if "Object arrays" in str(error):
-            rule = "an array of numbers, not of Python objects"
-            remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
-        raise source_error(rule, path, remedy) from error
+    return [
+        Column(name="lengths", values=values, place=lambda row, dim=dim: place(row * dims + dim))
+        for dim, values in enumerate(raw.reshape(-1, dims).T)
+    ]
 
 
 def fingerprint(lengths: ArrayLike) -> str:
@@ -250,7 +192,7 @@ def fingerprint(lengths: ArrayLike) -> str:
 
 
 def name_checked(lengths: NDArray[np.int64]) -> str:
-    """The `fingerprint` of lengths that were checked before, without a copy of them."""
+    """Returns the `fingerprint` of lengths that were checked before, without a copy of them."""
     digest = hashlib.blake2b(np.array(lengths.shape, dtype="<i8").tobytes(), digest_size=8)
     flat = lengths.reshape(-1)
     narrow = np.min_scalar_type(int(flat.max(initial=0))).newbyteorder("<")

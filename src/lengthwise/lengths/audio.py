@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lengthwise import files
 from lengthwise.checks import sentence, source_error, value_error, warn
 from lengthwise.lengths.columns import Column
-from lengthwise.lengths.text import KALDI_FILES
+from lengthwise.lengths.text import KALDI_UNITS
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
 _CACHE_NAME = ".lengthwise-cache.json"
@@ -50,7 +50,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         ValueError: No audio files; a folder that cannot be read; files that cannot be read: the error names the
             first and counts the others; samples wanted of files whose sampling rates differ.
     """
-    names = _names_or_refuse(folder, also=f", and for {' and '.join(KALDI_FILES)} in it")
+    names = _names_or_refuse(folder, also=f", and for {' and '.join(KALDI_UNITS)} in it")
     path = folder / _CACHE_NAME
     cache = cache and (path.is_file() or not os.path.lexists(path))  # a pipe in its place would never end
     old = _load_cache(path) if cache else {}

@@ -1,13 +1,16 @@
-"""Columns of numbers as the files hold them, and how they become lengths.
+"""Columns of numbers: which of a file are meant, which unit they are in, and how they become lengths.
 
-Every reader returns columns; `to_lengths` alone decides what is seconds, what is a count, and what is refused.
+The name of a column may say its unit: duration_ms is in milliseconds. A frame shift in another unit is refused, and
+never guessed.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Iterable, Sequence
-from contextlib import suppress
+import math
+import re
+import unicodedata
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,34 +19,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.counts import COUNT_REMEDY, TextCount, are_turns, turn_field
-from lengthwise.lengths.rules import (
-    LONGEST,
-    Place,
-    check_dims,
-    frames_from_seconds,
-    freeze,
-    has_fractions,
-    not_a_length,
-    whole_lengths,
-)
-from lengthwise.lengths.units import (
-    SECONDS_NAMES,
-    Unit,
-    last_part,
-    refuse_times,
-    shifts_in_samples,
-    shifts_in_seconds,
-    takes_shift,
-    unit_of,
-)
+from lengthwise.lengths.rules import MOST_SECONDS, Place, bad_value, check_dims, convert, freeze, has_fractions
 
 Kind = Literal["numbers", "lists", "texts"]
+Unit = Literal["hours", "minutes", "seconds", "milliseconds", "microseconds", "samples", "counts", "unknown"]
 
 _MOST_NAMES = 20  # that an error lists
-MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
-_DROP_LINE = "Put a number there or drop the line."
-DROP_SEQUENCE = "Put a number there or drop the sequence."
+
+_SECONDS_NAMES = ("duration", "seconds", "dur")  # of columns that are most likely in seconds
+_WORDS: dict[Unit, str] = {
+    "hours": "hours hour hrs hr h stunden heures",
+    "minutes": "minutes minute mins min minuten",
+    "seconds": "seconds secs sec s sekunden sek secondes",
+    "milliseconds": "milliseconds millisecond millisecs millisec millis msecs msec ms millisekunden millisecondes",
+    "microseconds": "microseconds microsecond microsecs microsec micros usecs usec us \u03bcs mikrosekunden",
+    "samples": "samples",
+    "counts": "frames tokens words characters chars",
+}
+_UNITS: dict[str, Unit] = {word: unit for unit, words in _WORDS.items() for word in words.split()}
+_WORD = re.compile("[A-Z\u03bc]?[a-z]+|[A-Z]+|\\d+|[^\\W\\d_A-Za-z\u03bc]+")
+_SHORT = ("h", "min", "s")  # which stand for anything, unless one of these words is before them
+_TIMES = ("duration", "dur", "time", "audio", "clip", "dauer", "zeit", "duree", "temps")
+_PER_SECOND: dict[Unit, int] = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
@@ -51,7 +48,7 @@ class Column:
     """Numbers as they were read, not checked yet.
 
     Attributes:
-        name: What the file calls them, or "lengths".
+        name: Their name in the file, or "lengths".
         values: [n] of any integer or floating dtype.
         place: Says where the k-th stands: "line 8 of train.csv".
         unit: Where the format or the name says it, else "unknown".
@@ -65,199 +62,129 @@ class Column:
     kind: Kind = "numbers"
 
 
-def to_lengths(
-    columns: Sequence[Column], frame_shift: float | None, sample_rate: float | None = None
-) -> NDArray[np.int64]:
+def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[np.int64]:
     """Turns columns into lengths, [n] for one column and [n, dims] for several.
 
     `frame_shift` applies to one column of seconds or of unknown unit, whatever its values, because it was asked for.
-    Among several columns it applies to seconds, to those named duration, seconds or dur, and to those with
-    fractions: the token counts beside a duration stay what they are. It is in the unit of its column: 0.01 for
-    seconds, 160 for samples. With `sample_rate` it is in seconds, and the column counts samples.
+    Among several columns it applies to those in a unit of time, to those named duration, seconds or dur, and to those
+    with fractions: the token counts beside a duration stay what they are. It is in the unit of its column: 0.01 for
+    seconds, 160 for samples.
 
     Raises:
         ValueError: A value that cannot be a length; seconds without `frame_shift`; `frame_shift` without seconds, or
-            in another unit than its column; `sample_rate` without samples.
+            in another unit than its column.
     """
     check_dims(len(columns))
-    shifts = choose_shifts(columns, frame_shift, sample_rate)
+    shifts = choose_shifts(columns, frame_shift)
     parts = [_column_lengths(column, shift) for column, shift in zip(columns, shifts, strict=True)]
     # One length a sequence is [n] and never [n, 1], whatever it was read from.
     return freeze(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
 
 
-def choose_shifts(
-    columns: Sequence[Column], frame_shift: float | None, sample_rate: float | None, *, by_type: bool = False
-) -> list[float | None]:
-    """Finds what each column is divided by; see `to_lengths`.
+def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_type: bool = False) -> list[float | None]:
+    """Finds the divisor of each column of a source; see `to_lengths`.
 
     Args:
         columns: All columns of one source.
         frame_shift: As in `read_lengths`.
-        sample_rate: As in `read_lengths`.
         by_type: Whether the columns are a batch of longer ones. Then floats are fractions, whatever they are.
     """
     if frame_shift is None:
         for column in columns:
-            refuse_times(column.name, column.unit)
-    names = [column.name for column in columns]
-    if sample_rate is not None:
-        units: list[Unit] = [column.unit if by_type else _unit_seen(column) for column in columns]
-        return shifts_in_samples(names, units, frame_shift, sample_rate)
-    if frame_shift is None:
+            if column.unit in _PER_SECOND:
+                shift = f"{0.01 * _PER_SECOND[column.unit]:g}"
+                remedy = (
+                    f"Give the {column.unit} from one frame to the next, as {shift} (on the command line: "
+                    f"--frame-shift {shift})."
+                )
+                raise value_error("frame_shift", f"given, because {column.name} is in {column.unit}", None, remedy)
         return [None] * len(columns)
-    timed = []
-    for column in columns:
-        fractions = column.values.dtype.kind == "f" if by_type else has_fractions(column.values)
-        timed.append(takes_shift(column.name, column.unit, alone=len(columns) == 1, fractions=fractions))
-    return shifts_in_seconds(names, timed, frame_shift)
+    alone = len(columns) == 1
+    timed = [column for column in columns if _takes_shift(column, frame_shift, alone=alone, by_type=by_type)]
+    if not timed:
+        names = ", ".join(column.name for column in columns)
+        remedy = f"It does not apply to counts ({names}): leave it out, or name a column of seconds."
+        raise value_error("frame_shift", "given for seconds only", frame_shift, remedy)
+    for column in timed:
+        _check_unit(column, frame_shift)
+    return [frame_shift if column in timed else None for column in columns]
+
+
+def most_seconds(column: Column, frame_shift: float | None, *, by_type: bool = False) -> float:
+    """Returns the longest duration to believe: 7200 s where whole numbers may be samples, 48000 / 0.01."""
+    named = column.unit != "unknown" or _last_part(column.name) in _SECONDS_NAMES
+    sure = frame_shift is None or frame_shift >= 1 or named or _is_fractional(column, by_type)
+    return math.inf if sure else MOST_SECONDS
 
 
 def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int64]:
-    if frame_shift is None:
-        return whole_lengths(column.values, name=column.name, place=column.place)
-    frames = frames_from_seconds(column.values, frame_shift, name=column.name, place=column.place)
-    _check_unit(column, frame_shift)
-    return frames
+    values, most = column.values, most_seconds(column, frame_shift)
+    lengths, good = convert(values, frame_shift, most=most)
+    if not good.all():
+        at = int(np.argmin(good))
+        raise bad_value(values, at, frame_shift, name=column.name, place=column.place, most=most)
+    # Every sequence would be one frame long: 1.5 / 160.
+    if frame_shift is not None and frame_shift >= 1 and values.size and values.max() < frame_shift:
+        remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
+        raise value_error("frame_shift", f"at most the longest duration, {values.max():g}", frame_shift, remedy)
+    return lengths
+
+
+def _takes_shift(column: Column, frame_shift: float, *, alone: bool, by_type: bool) -> bool:
+    """Says whether a frame shift divides a column: where there is one alone, it is meant for that."""
+    if column.unit == "samples" and not alone:
+        return frame_shift >= 1
+    if column.unit != "unknown" or alone:
+        return column.unit != "counts"
+    return _last_part(column.name) in _SECONDS_NAMES or _is_fractional(column, by_type)
+
+
+def _is_fractional(column: Column, by_type: bool) -> bool:
+    return column.values.dtype.kind == "f" if by_type else has_fractions(column.values)
 
 
 def _check_unit(column: Column, frame_shift: float) -> None:
-    """Refuses a shift in seconds for samples, 48000 / 0.01, and one in samples for seconds, 1.5 / 160."""
-    values = column.values
-    if not values.size:
+    # The unit of a shift is that of its column; but one below 1 is in seconds.
+    unit = column.unit
+    if unit in ("unknown", "seconds") or (frame_shift >= 1 and unit not in ("hours", "minutes")):
         return
-    # Every sequence would be one frame long.
-    if frame_shift >= 1 and values.max() < frame_shift:
-        remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
-        raise value_error("frame_shift", f"at most the longest duration, {values.max():g}", frame_shift, remedy)
-    unsure = column.unit == "unknown" and last_part(column.name) not in SECONDS_NAMES and not has_fractions(values)
-    if frame_shift < 1 and unsure and values.max() > MOST_SECONDS:
-        at = int(np.argmax(values > MOST_SECONDS))
-        rule = f"at most {MOST_SECONDS} seconds in whole numbers, with `frame_shift` in seconds"
-        remedy = (
-            "If these are samples, give the shift in samples too, as 160 for 0.01 s at 16 kHz (on the command line: "
-            "--frame-shift 160); if they are seconds, divide them by the shift first."
-        )
-        raise value_error(column.name, rule, values[at].item(), remedy, at=column.place(at))
+    remedy = "Write a column in seconds, and name that."
+    if unit == "samples":
+        remedy = "Give 160 for 0.01 s at 16 kHz."
+    elif unit in _PER_SECOND:
+        remedy = f"Give {frame_shift * _PER_SECOND[unit]:g} for {frame_shift:g} s."
+    raise value_error("frame_shift", f"in {unit}, as {column.name} is", frame_shift, remedy)
 
 
-def _unit_seen(column: Column) -> Unit:
-    """The unit of a column, which its values may tell: samples and frames have no fractions."""
-    return "seconds" if column.unit in ("unknown", "samples") and has_fractions(column.values) else column.unit
+def unit_of(name: str) -> Unit:
+    """Tells the unit of a column from the last word of its name, if that is one.
 
-
-def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str = _DROP_LINE) -> NDArray[Any]:
-    """Reads [n] texts as int64 if all are whole, else as float64.
-
-    Texts that only Python reads as numbers are refused: 1_000, and the digits of other scripts.
-
-    Raises:
-        ValueError: At the first text that is not a number, or a whole one beyond 64 bits.
-
-    >>> parse_numbers(["3", "1.5"], name="dur", place=str)
-    array([3. , 1.5])
+    >>> unit_of("duration[ms]"), unit_of("features.num_frames"), unit_of("duration"), unit_of("len_s")
+    ('milliseconds', 'counts', 'unknown', 'unknown')
     """
-    # One look at all of them together is much quicker than one at each.
-    if _plain("".join(texts)):
-        try:
-            return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
-        except OverflowError as error:
-            raise beyond_64_bits(map(int, texts), name=name, place=place) from error
-        except ValueError:
-            # Not whole: perhaps they are seconds. What is no number either is found below.
-            with suppress(ValueError):
-                return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
-    at = next(k for k, text in enumerate(texts) if not (_plain(text) and is_number(text)))
-    raise not_a_number(texts[at], name=name, at=place(at), remedy=remedy)
+    # "durationMs" and "Duration (ms)" are both the words "duration" and "ms"; frames_10ms are no milliseconds.
+    # Without accents, and with the micro sign as the Greek letter. Letters of other scripts are words too.
+    plain = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", name))
+    *before, last = [word.lower() for word in _WORD.findall(plain)] or [""]
+    if before and before[-1] in ("milli", "micro", "nano"):  # durationMilliSeconds
+        last = before.pop() + last
+    if (before[-1].isdigit() if before else len(last) < 4) or (last in _SHORT and before[-1] not in _TIMES):
+        return "unknown"
+    return _UNITS.get(last, "unknown")
 
 
-def read_cells(
-    texts: Sequence[str], *, name: str, place: Place, count: TextCount | None, alone: bool, remedy: str = _DROP_LINE
-) -> Column:
-    """Makes a column of [n] texts: their counts, or the numbers that they are.
-
-    Where texts are counted, the one column there is holds texts, whatever they look like. Of several, numbers stay
-    numbers.
-    """
-    if count is not None and (alone or not all(_plain(text) and is_number(text) for text in texts)):
-        return Column(name=name, values=count(texts), place=place, unit="counts", kind="texts")
-    values = parse_numbers(texts, name=name, place=place, remedy=remedy)
-    return Column(name=name, values=values, place=place, unit=unit_of(name))
+def _last_part(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
-def check_counted(counted: Iterable[bool], count: TextCount | None) -> None:
-    """Refuses `count` where no column holds texts.
-
-    Raises:
-        ValueError: There is none.
-    """
-    if count is not None and not any(counted):
-        remedy = "Leave it out, or name a column of texts."
-        raise value_error("count", "given for texts only", count.count, remedy)
-
-
-def _plain(text: str) -> bool:
-    return text.isascii() and "_" not in text
-
-
-def beyond_64_bits(values: Iterable[float], *, name: str, place: Place) -> ValueError:
-    """Writes the error for the first of the numbers that int64 does not hold."""
-    at, value = next((at, value) for at, value in enumerate(values) if abs(value) > LONGEST)
-    return not_a_length(value, name=name, at=place(at))
-
-
-def not_a_number(value: object, *, name: str, at: str, remedy: str = DROP_SEQUENCE) -> ValueError:
-    """Writes the error for a value that is no number, with advice for a text, a list and an object."""
-    if isinstance(value, dict) and value:
-        remedy = f"Name one of its fields, as {name}.{turn_field(value) or next(iter(value))}."
-    elif isinstance(value, str) and is_number(value):
-        plain = "Write it as a number, without quotes." if _plain(value) else ""  # "7" beside numbers in JSON
-        remedy = plain or "Write it in the digits 0 to 9, without underscores."
-    elif isinstance(value, str) and is_number(value.replace(",", ".")):  # 1,25 in a table whose cells end at semicolons
-        remedy = "Write fractions with a point, as 1.25, and thousands without a comma, as 1250."
-    elif isinstance(value, str) and any(map(str.isalpha, value)):
-        remedy = f"{remedy.removesuffix('.')}; if these are texts, {COUNT_REMEDY}."
-    return value_error(name, "a number", value, remedy, at=at)
-
-
-def nested_lists(value: object, *, name: str, at: str, item: object = None) -> ValueError:
-    """Writes the error for a list whose count is a guess: turns of a chat, sentences of tokens, features [80, 3000].
-
-    Args:
-        value: The list, or its type.
-        name: Of the column.
-        at: Where it stands.
-        item: One of its items, which decides the advice.
-    """
-    remedy = "Write a column with the length that you mean, and name that."
-    field = turn_field(item) if isinstance(item, dict) else None
-    if field is not None:
-        name_of_texts = f"{name}.*.{field}"
-        remedy = (
-            f'Count the texts in it: column="{name_of_texts}", count="words" (on the command line: '
-            f'"FILE:{name_of_texts}" --count words).'
-        )
-    elif isinstance(item, str) or are_turns(name):
-        remedy = f"These are texts: {COUNT_REMEDY}."
-    return value_error(name, "a list of single items, which are counted", value, remedy, at=at)
-
-
-def is_number(text: str) -> bool:
-    """Says whether Python reads a text as a number; `parse_numbers` is stricter."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def choose_columns(column: str | None, names: Sequence[str], *, at: str) -> list[str]:
+def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested: bool = False) -> list[str]:
     """Finds which columns are meant: one name, or several separated by commas, or none where there is only one.
 
     Args:
-        column: What was asked for; a name that itself holds a comma is found first.
+        column: The columns that were asked for; a name that itself holds a comma is found first.
         names: The columns that are there.
-        at: What an error calls the place: "line 1 of train.csv".
+        at: The place in an error: "line 1 of train.csv".
+        nested: Whether a name may be that of a field, audio.frames, in a column that is there.
 
     Raises:
         ValueError: A column that is absent or there twice; no `column` where there are several. The error lists
@@ -271,21 +198,12 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str) -> list
             return list(names)
         remedy = 'Give `column` (on the command line: FILE:COLUMN), several as "source,target".'
         raise value_error("column", f"one of {_list_names(names)}", None, remedy, at=at)
-    wanted = select_columns(column, names)
-    for name in wanted:
-        if names.count(name) != 1:
-            raise missing_column(name, names, at=at)
-    return wanted
-
-
-def choose_known(column: str | None, names: Sequence[str], *, at: str) -> list[str]:
-    """As `choose_columns`, but of a nested one, audio.frames, the column that holds it: its field is found later."""
-    if column is None or column in names:
-        return choose_columns(column, names, at=at)
-    wanted = select_columns(column, names)
-    for name in wanted:
-        choose_columns(top_of(name, names), names, at=at)
-    return wanted
+    chosen = split_names(column, names)
+    for name in chosen:
+        top = top_of(name, names) if nested else name
+        if names.count(top) != 1:
+            raise missing_column(top, names, at=at)
+    return chosen
 
 
 def top_of(name: str, names: Sequence[str]) -> str:
@@ -295,7 +213,7 @@ def top_of(name: str, names: Sequence[str]) -> str:
     return name if name in names or head not in names else head
 
 
-def select_columns(column: str, names: Container[str]) -> list[str]:
+def split_names(column: str, names: Container[str]) -> list[str]:
     """Splits `column` at its commas, unless it is a name as it stands."""
     # "source, target" is two columns, unless one of them has that very name.
     return [column] if column in names else [part.strip() for part in column.split(",")]

@@ -27,7 +27,7 @@ _TEXTS = 1024  # texts that are tokenized together
 
 @dataclass(frozen=True, slots=True)
 class TextCount:
-    """What is counted of each text. It holds no tokenizer, only its path: so it travels to other processes.
+    """A count of each text. It holds no tokenizer, only its path: so it travels to other processes.
 
     Attributes:
         count: "characters", "words" or "tokens".
@@ -76,27 +76,20 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
     return TextCount(count, path)
 
 
+def check_counted(texts: Iterable[bool], count: TextCount | None) -> None:
+    """Refuses `count` where no column holds `texts`.
+
+    Raises:
+        ValueError: There is none.
+    """
+    if count is not None and not any(texts):
+        remedy = "Leave it out, or name a column of texts."
+        raise value_error("count", "given for texts only", count.count, remedy)
+
+
 def turn_field(fields: Iterable[str]) -> str | None:
     """Finds which field of a turn of a chat holds its text: `content`, `value` as in ShareGPT, or `text`."""
     return next((field for field in _TURN_FIELDS if field in fields), None)
-
-
-def are_turns(name: str) -> bool:
-    """Says whether lists of texts are one field of the turns of a chat by their name: then they are no tokens.
-
-    >>> are_turns("messages.*.content"), are_turns("chat.value"), are_turns("content")
-    (True, True, False)
-    """
-    return "." in name and turn_field(name.split(".")[-1:]) is not None
-
-
-def are_sentences(texts: Sequence[str | None]) -> bool:
-    """Says whether more than half of the texts have a blank inside, and so are no tokens.
-
-    >>> are_sentences(["Hi there", "good day"]), are_sentences([" the", "cat", "New York"])
-    (True, False)
-    """
-    return 2 * sum(text is not None and " " in text.strip() for text in texts) > len(texts)
 
 
 def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, count: TextCount) -> NDArray[np.int64]:
@@ -108,9 +101,8 @@ def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, coun
     for at, part in enumerate(parts):
         for text in part:
             if type(text) is not str:
-                raise value_error(
-                    name, "a text in every item", text, "Put one there or drop the sequence.", at=place(at)
-                )
+                remedy = "Put one there or drop the sequence."
+                raise value_error(name, "a text in every item", text, remedy, at=place(at))
     counts = count(list(itertools.chain.from_iterable(parts)))
     # Texts counted as [1, 3, 5] in lists of 2, 0 and 1: the sums up to each end, [4, 4, 9], differ by [4, 0, 5].
     sums = np.concatenate([[0], np.cumsum(counts)])

@@ -10,31 +10,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.checks import check_number, check_text, source_error, source_sentence, value_error
-from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
-from lengthwise.lengths.arrow import is_saved_dataset, read_arrow, read_parquet, read_saved_dataset
+from lengthwise.lengths.arrays import array_columns, as_lengths
+from lengthwise.lengths.arrow import is_saved_dataset, read_arrow, read_saved_dataset
 from lengthwise.lengths.audio import AUDIO_SUFFIXES, has_audio, read_audio_folder
-from lengthwise.lengths.columns import Column, check_counted, to_lengths
-from lengthwise.lengths.counts import TextCount, check_count
+from lengthwise.lengths.columns import Column, to_lengths
+from lengthwise.lengths.counts import TextCount, check_count, check_counted
 from lengthwise.lengths.manifests import read_manifest
-from lengthwise.lengths.tables import read_table
-from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain
+from lengthwise.lengths.numpy_files import read_numpy
+from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain, read_table
 
-_READERS: dict[str, Callable[[Path, str | None, TextCount | None], list[Column]]] = {
-    ".npy": lambda path, column, _: read_numpy(path, column),
-    ".npz": lambda path, column, _: read_numpy(path, column),
-    ".csv": read_table,
-    ".tsv": read_table,
-    ".json": read_manifest,
-    ".jsonl": read_manifest,
-    ".ndjson": read_manifest,
-    ".parquet": read_parquet,
-    ".pq": read_parquet,
-    ".arrow": lambda path, column, count: read_arrow([path], column, count, source=path),
-    ".feather": lambda path, column, count: read_arrow([path], column, count, source=path),
+Reader = Callable[[Path, str | None, TextCount | None], list[Column]]
+# Of these there are none as .gz.
+_BINARY: dict[str, Reader] = {
+    **dict.fromkeys((".npy", ".npz"), lambda path, column, _: read_numpy(path, column)),
+    **dict.fromkeys(
+        (".parquet", ".pq", ".arrow", ".feather"),
+        lambda path, column, count: read_arrow([path], column, count, source=path),
+    ),
+}
+_TEXT: dict[str, Reader] = {
+    **dict.fromkeys((".csv", ".tsv"), read_table),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), read_manifest),
 }
 
 _OPENED = ("/proc/", "/dev/fd/")  # where, links followed, the pipes are that a shell has opened
-_BINARY = (".npy", ".npz", ".parquet", ".pq", ".arrow", ".feather")  # of which there are none as .gz
 
 
 def read_lengths(
@@ -42,7 +41,6 @@ def read_lengths(
     *,
     column: str | None = None,
     frame_shift: float | None = None,
-    sample_rate: float | None = None,
     count: str | None = None,
     tokenizer: str | os.PathLike[str] | None = None,
     cache: bool = True,
@@ -72,17 +70,15 @@ def read_lengths(
             - a Kaldi data folder, without audio files: its utt2num_frames, or else its utt2dur, in the order of the
               file.
         column: The column or field; several as "source,target" give [n, dims]; nested ones as
-            "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists gives their
-            lengths; lists of lists or of objects are refused. Texts need `count`.
+            "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists of numbers
+            gives their lengths; other lists are refused. Texts need `count`.
         frame_shift: From one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples, 10 for
             milliseconds. Applies to the one column whatever it holds, but is refused for counts of frames and of list
             items. With several columns it applies to those named duration, seconds or dur, to those in a unit of time
             and to those with fractions. A shift below 1 is in seconds: with it, another unit in the name of the column
             is refused (duration_ms), and whole numbers above 7200 are, unless the source says that they are seconds:
             they are more likely samples than hours.
-        sample_rate: Samples in a second, such as 16_000, for a column that counts samples: with it, `frame_shift` is in
-            seconds. With several columns it applies to those named samples, as num_samples.
-        count: What is counted in texts: "characters", "words" or "tokens". With several columns, in those that hold
+        count: The count of texts: "characters", "words" or "tokens". With several columns, in those that hold
             texts. Of lists of texts, and of the turns of a chat, all texts are counted.
         tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. The special tokens that
             it adds count; its padding and truncation do not.
@@ -104,17 +100,11 @@ def read_lengths(
     """
     if frame_shift is not None:
         frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
-    if sample_rate is not None:
-        sample_rate = check_number(
-            "sample_rate", sample_rate, remedy="Give samples in a second, such as 16_000.", above=True
-        )
     counted = check_count(count, tokenizer)
     if not isinstance(source, str | os.PathLike):
         _refuse_option("column", column, "an array in memory")
         _refuse_option("count", count, "an array in memory")
-        if frame_shift is None and sample_rate is None:
-            return as_lengths(source)
-        return to_lengths(array_columns(source), frame_shift, sample_rate)
+        return as_lengths(source) if frame_shift is None else to_lengths(array_columns(source), frame_shift)
     if column is not None:
         check_text("column", column, remedy='Write a dimension as "0", several columns as "source,target".')
     path = Path(source)
@@ -122,8 +112,8 @@ def read_lengths(
         remedy = "Check the path; a column of a file is given as `column`, on the command line as FILE:COLUMN."
         raise FileNotFoundError(source_sentence("a file or folder that is there", source, remedy))
     if path.is_dir():
-        options = {"seconds": frame_shift is not None, "cache": cache, "progress": progress}
-        columns = _read_folder(path, column, counted, **options)
+        seconds = frame_shift is not None
+        columns = _read_folder(path, column, counted, seconds=seconds, cache=cache, progress=progress)
     else:
         _refuse_devices(path)
         columns = _read_file(path, column, counted)
@@ -131,7 +121,7 @@ def read_lengths(
     if not columns or not len(columns[0].values):
         raise source_error("a file with sequences", path, "It has none: is this the right file?")
     check_counted((column.kind == "texts" for column in columns), counted)
-    return to_lengths(columns, frame_shift, sample_rate)
+    return to_lengths(columns, frame_shift)
 
 
 def split_source(text: str) -> tuple[str, str | None]:
@@ -178,8 +168,8 @@ def _read_file(path: Path, column: str | None, count: TextCount | None) -> list[
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
     if path.suffix == ".gz" and suffix in _BINARY:
         raise source_error(f"a {suffix} file as it stands, not packed", path, f"Unpack it: gunzip {path}.")
-    if suffix in _READERS:
-        return _READERS[suffix](path, column, count)
+    if suffix in _BINARY or suffix in _TEXT:
+        return (_BINARY | _TEXT)[suffix](path, column, count)
     if suffix in AUDIO_SUFFIXES:
         remedy = "Give the folder it is in."
         raise source_error("a table, an array or a folder of audio files", path, remedy)

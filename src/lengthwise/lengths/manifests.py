@@ -10,40 +10,25 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lengthwise.checks import value_error
-from lengthwise.lengths.columns import (
-    DROP_SEQUENCE,
-    Column,
-    Unit,
-    beyond_64_bits,
-    choose_columns,
-    missing_column,
-    nested_lists,
-    not_a_number,
-    parse_numbers,
-    select_columns,
-    unit_of,
-)
-from lengthwise.lengths.counts import TextCount, are_sentences, are_turns, count_items, turn_field
+from lengthwise.lengths.cells import column_of_cells
+from lengthwise.lengths.columns import Column, Unit, choose_columns, missing_column, split_names
+from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
 
-_KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first that is there
-
 Record = dict[str, Any]
+_KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first that is there
 _ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)  # what a missing field raises
 _NUMBERS = {int, float, NoneType}  # types of the values of an object of lengths by name
-_SINGLE = {int, float, bool, NoneType}  # types of the items of a list that is counted, beside texts
+_TOGETHER = 4096  # records that are held at once
+_ONE_EACH = "Give one object, or the length, for each sequence."
 
 
 def read_manifest(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
@@ -53,50 +38,34 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
         path: The file.
         column: A field, several separated by commas, or None for a known manifest, for records of one field and
             for lines that are bare numbers; also for a .json file of one object of lengths by name, {"a": 5, "b": 6}.
-        count: What is counted of texts.
+        count: The count of texts.
 
     Raises:
         ValueError: Invalid JSON, a record without the field, a value that is neither a number nor a list, or a list in
             the only record of a .json file.
     """
-    records = _records(path)
-    # Two, because a .json file of one record may mean something else than a line of many: see `_refuse_lists`.
-    head = list(itertools.islice(records, 2))
-    if not head:
-        return []
-    place, record = head[0]
-    at = f"{place} of {path}"
-    alone = len(head) == 1 and place.startswith("line") and _is_document(path)
-    if alone and column is None:
-        _refuse_twins(path)
-    if alone and column is None and _is_by_name(record):
-        sequences = list(record)
-        return [_number_column("lengths", list(record.values()), lambda row: f"{sequences[row]} of {path}", "unknown")]
-    names, unit = _fields(record, column, at)
-    values, places = _gather(itertools.chain(head, records), names, path)
-    for name, cells in zip(names, values, strict=True):
+    names, cells, places = list[str](), list[list[Any]](), list[str]()
+    unit: Unit = "unknown"
+    for records, part in iterate_records(path, _TOGETHER):
+        if not names:
+            if column is None and _is_alone(part, path) and _is_by_name(records[0]):
+                return [_column_by_name(records[0], path)]
+            names, unit = _fields(records[0], column, part[0])
+            cells = [[] for _ in names]
+        for name, values in zip(names, cells, strict=True):
+            values += pick_cells(records, name, part.__getitem__)
+        places += part
+    for name, values in zip(names, cells, strict=True):
         # The column of a table, perhaps, and not one sequence.
-        if alone and type(cells[0]) is list:
-            rule = "a number in the only record of a .json file"
+        if _is_alone(places, path) and type(values[0]) is list:
             remedy = (
                 "Give one record or number for each sequence, as [5, 6]; if it is one sequence, name the file .jsonl."
             )
-            raise value_error(name, rule, cells[0], remedy, at=at)
+            raise value_error(name, "a number in the only record of a .json file", values[0], remedy, at=places[0])
     return [
-        column_of_cells(name, cells, lambda row: f"{places[row]} of {path}", unit, count)
-        for name, cells in zip(names, values, strict=True)
+        column_of_cells(name, values, places.__getitem__, count, unit=unit)
+        for name, values in zip(names, cells, strict=True)
     ]
-
-
-def _refuse_twins(path: Path) -> None:
-    """Refuses an object of lengths by name in which a name stands twice: Python would keep the last alone."""
-    with open_text(path) as file:
-        pairs = json.load(file, object_pairs_hook=list)
-    names = Counter(name for name, _ in pairs) if isinstance(pairs, list) else {}  # {}: one number alone
-    for name, count in names.items():
-        if count > 1:
-            remedy = "Drop or rename one: the last alone would count."
-            raise value_error("source", "an object whose names stand once each", name, remedy, at=str(path))
 
 
 def iterate_records(
@@ -108,19 +77,25 @@ def iterate_records(
         yield [record for _, record in part], [f"{place} of {path}" for place, _ in part]
 
 
-def pick_cells(records: Iterable[Record], name: str) -> list[Any]:
-    """Takes a field, which may be nested, out of each record; None where it is absent."""
+def pick_cells(records: Iterable[Record], name: str, place: Place | None = None) -> list[Any]:
+    """Takes a field, which may be nested, out of each record.
+
+    Raises:
+        ValueError: A record at `place` lacks it; without a `place`, its cell is None.
+    """
     pick = _picker(name)
     cells: list[Any] = []
-    for record in records:
+    for row, record in enumerate(records):
         try:
             cells.append(pick(record))
-        except _ABSENT:
+        except _ABSENT as error:
+            if place is not None:
+                raise missing_column(name, list(record), at=place(row)) from error
             cells.append(None)
     return cells
 
 
-def _records(path: Path, opener: Callable[..., Any] = open) -> Iterator[tuple[str, Record]]:
+def _records(path: Path, opener: Callable[..., Any]) -> Iterator[tuple[str, Record]]:
     """Yields "line k" or "item k", and the record that stands there."""
     with open_text(path, opener) as file:
         lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
@@ -144,7 +119,7 @@ def _items(first: str, rest: str, start: int, path: Path) -> list[Any]:
     except (ValueError, RecursionError):
         return _loads(first + rest, start, path)
     if rest.strip() or not (_is_document(path) or all(isinstance(item, dict) for item in items)):
-        remedy = "Give one object, or the length, for each sequence; name a file .json that is one array of lengths."
+        remedy = f"{_ONE_EACH[:-1]}; name a file .json that is one array of lengths."
         raise value_error("source", "JSON objects or numbers", items, remedy, at=f"line {start} of {path}")
     return items
 
@@ -152,6 +127,11 @@ def _items(first: str, rest: str, start: int, path: Path) -> list[Any]:
 def _is_document(path: Path) -> bool:
     """Says whether a file is named .json, and so may be one object or one array."""
     return path.name.lower().endswith((".json", ".json.gz"))
+
+
+def _is_alone(places: Sequence[str], path: Path) -> bool:
+    """Says whether a file holds one object, and is named .json."""
+    return len(places) == 1 and places[0].startswith("line") and _is_document(path)
 
 
 def _loads(text: str, number: int, path: Path) -> Any:
@@ -172,37 +152,20 @@ def _as_record(item: Any, at: str) -> Record:
         return item
     if isinstance(item, int | float) and not isinstance(item, bool):
         return {"lengths": item}
-    raise value_error(
-        "source", "JSON objects or numbers", item, "Give one object, or the length, for each sequence.", at=at
-    )
+    raise value_error("source", "JSON objects or numbers", item, _ONE_EACH, at=at)
 
 
 def _fields(record: Record, column: str | None, at: str) -> tuple[list[str], Unit]:
-    if column is None:
-        for name, unit in _KNOWN_UNITS.items():
-            if name in record or (name == "duration" and _is_mixed(record)):
-                return [name], unit
-        return choose_columns(None, list(record), at=at), "unknown"
-    return select_columns(column, record), "unknown"
-
-
-def _gather(records: Iterable[tuple[str, Record]], names: list[str], path: Path) -> tuple[list[list[Any]], list[str]]:
-    values: list[list[Any]] = [[] for _ in names]
-    places: list[str] = []
-    picks = [(cells.append, _picker(name), name) for cells, name in zip(values, names, strict=True)]
-    for place, record in records:
-        places.append(place)
-        for append, pick, name in picks:
-            try:
-                # Bound methods, because this line runs for each of millions of records.
-                append(pick(record))
-            except _ABSENT as error:
-                raise missing_column(name, list(record), at=f"{place} of {path}") from error
-    return values, places
+    if column is not None:
+        return split_names(column, record), "unknown"
+    for name, unit in _KNOWN_UNITS.items():
+        if name in record or (name == "duration" and _is_mixed(record)):
+            return [name], unit
+    return choose_columns(None, list(record), at=at), "unknown"
 
 
 def _picker(name: str) -> Callable[[Record], Any]:
-    """Returns what takes a field out of a record; a field whose own name has dots comes before a nested one.
+    """Returns a function that takes a field out of a record; a name with dots comes before a nested field.
 
     >>> _picker("supervisions.0.duration")({"supervisions": [{"duration": 1.5}]})
     1.5
@@ -232,9 +195,14 @@ def _follow(value: Any, parts: list[str]) -> Any:
 
 def _is_by_name(record: Record) -> bool:
     """Says whether the only record of a .json file is lengths by the names of their sequences, {"a": 5, "b": 6}."""
-    # What is no number among many that are is refused by its name later.
+    # A value that is no number among many that are is refused by its name later.
     others = sum(type(value) not in _NUMBERS for value in record.values())
     return len(record) > 1 and _KNOWN_UNITS.keys().isdisjoint(record) and others <= len(record) // 10
+
+
+def _column_by_name(record: Record, path: Path) -> Column:
+    names = list(record)
+    return column_of_cells("lengths", list(record.values()), lambda row: f"{names[row]} of {path}", None)
 
 
 def _is_mixed(record: Record) -> bool:
@@ -250,63 +218,3 @@ def _duration(record: Record) -> Any:
     if not _is_mixed(record):
         return record["duration"]
     return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
-
-
-def column_of_cells(name: str, cells: list[Any], place: Place, known: Unit, count: TextCount | None) -> Column:
-    """Makes a column of values as JSON holds them: numbers, lists, or texts that are counted.
-
-    Raises:
-        ValueError: A value of another kind than the first, or of none that has a length.
-    """
-    # The first record decides. A later one of another kind is refused by its line.
-    kind = type(cells[0])
-    if kind is list or (kind is str and count is not None):
-        for at, cell in enumerate(cells):
-            if type(cell) is not kind:
-                rule = f"a {'list' if kind is list else 'text'}, as at the first sequence"
-                raise value_error(name, rule, cell, "Put one there or drop the sequence.", at=place(at))
-    if kind is list:
-        return _list_column(cells, name, place, count)
-    if kind is str and count is not None:
-        return Column(name=name, values=count(cells), place=place, unit="counts", kind="texts")
-    return _number_column(name, cells, place, known if known != "unknown" else unit_of(name))
-
-
-def _list_column(cells: list[Any], name: str, place: Place, count: TextCount | None) -> Column:
-    """Counts the items of each list, or the texts in it where `count` says how."""
-    # The first item that there is decides. Lists of items of another kind are refused by their line.
-    item = next((item for cell in cells for item in cell if item is not None), None)
-    field = turn_field(item) if count is not None and type(item) is dict else None
-    if field is not None:
-        name, item = f"{name}.*.{field}", ""
-        cells = [[turn.get(field) if type(turn) is dict else turn for turn in cell] for cell in cells]
-    if count is not None and type(item) is str:
-        counts = count_items(cells, name=name, place=place, count=count)
-        return Column(name=name, values=counts, place=place, unit="counts", kind="texts")
-    single = {str, NoneType} if type(item) is str else _SINGLE
-    for at, cell in enumerate(cells):
-        if not single.issuperset(map(type, cell)):
-            raise nested_lists(cell, name=name, at=place(at), item=item)
-    turns = are_turns(name) and any(cells) and isinstance(item, str | None)
-    if turns or (type(item) is str and are_sentences(list(itertools.chain.from_iterable(cells)))):
-        raise nested_lists(cells[0], name=name, at=place(0), item=item)
-    lengths = np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
-    return Column(name=name, values=lengths, place=place, unit="counts", kind="lists")
-
-
-def _number_column(name: str, cells: list[Any], place: Place, unit: Unit) -> Column:
-    return Column(name=name, values=_numbers(cells, name, place), place=place, unit=unit)
-
-
-def _numbers(cells: list[Any], name: str, place: Place) -> NDArray[Any]:
-    kinds = set(map(type, cells))
-    if kinds == {str}:
-        return parse_numbers(cells, name=name, place=place, remedy=DROP_SEQUENCE)
-    # Looked at one by one only where some cell is no number: the set of types has told.
-    for at, cell in enumerate(cells if kinds - {int, float} else ()):
-        if type(cell) not in (int, float):
-            raise not_a_number(cell, name=name, at=place(at))
-    try:
-        return np.array(cells, dtype=np.int64 if kinds == {int} else np.float64)
-    except OverflowError as error:
-        raise beyond_64_bits(cells, name=name, place=place) from error

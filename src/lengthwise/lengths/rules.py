@@ -1,7 +1,7 @@
-"""What a length may be, and how seconds become lengths.
+"""The rules of a length, and how seconds become lengths.
 
-A length is a whole number from 1 to 2**63 - 1. All readers bring their numbers here, with a `place` that says
-where each stands, so that a bad value is refused in the same words wherever it came from.
+A length is a whole number from 1 to 2**63 - 1. All readers bring their numbers here, so that a bad value is refused in
+the same words wherever it came from.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
 
-_FINITE, _WHOLE, _LEAST, _MOST = "finite", "a whole number", "at least 1", "at most 2**63 - 1"
-
 Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 
 LONGEST = 2**63 - 1
 MOST_DIMS = 8  # lengths of one sequence; a wider table holds the sequences themselves, as token ids padded to 512
+MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
+WHOLE = "a whole number"
+_REPAIR = "Drop the sequence or repair its length."
 _SECONDS_REMEDY = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
+_SAMPLES_REMEDY = (
+    "If these are samples, give the shift in samples too, as 160 for 0.01 s at 16 kHz (on the command line: "
+    "--frame-shift 160); if they are seconds, divide them by the shift first."
+)
 
 
 def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str = _SECONDS_REMEDY) -> NDArray[np.int64]:
@@ -32,9 +37,9 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
 
     Args:
         values: [n], of any integer or floating dtype.
-        name: What an error calls the values.
+        name: The name of the values in an error.
         place: Says where a value stands.
-        remedy: What to do about fractions, which are most often seconds.
+        remedy: The advice about fractions, which are most often seconds.
 
     Raises:
         ValueError: At the first value that is not finite, not whole, below 1, above 2**63 - 1, or a float that may
@@ -47,93 +52,41 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
     """
     # All at once, and only a bad value is looked at by itself: millions of lengths take milliseconds.
-    if not (good := is_length(values)).all():
-        at = int(np.argmin(good))
-        value = int(values[at]) if values.dtype.kind in "iu" else float(values[at])
-        raise not_a_length(value, name=name, at=place(at), bits=exact_bits(values), remedy=remedy)
-    return values.astype(np.int64)
+    lengths, good = convert(values)
+    if not good.all():
+        raise bad_value(values, int(np.argmin(good)), name=name, place=place, remedy=remedy)
+    return lengths
 
 
-def not_a_length(value: float, *, name: str, at: str, bits: int = 53, remedy: str = _SECONDS_REMEDY) -> ValueError:
-    """Writes the error for a number that is no length: `bits` of it a float holds, `remedy` is that for fractions."""
-    rule = broken_rule(value, bits=bits)
-    if rule == _WHOLE:
-        return value_error(name, rule, value, remedy, at=at)
-    if rule in (_FINITE, _LEAST, _MOST):
-        return value_error(name, rule, value, "Drop the sequence or repair its length.", at=at)
-    exact = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
-    return value_error(name, rule, value, exact, at=at)
+def convert(
+    values: NDArray[Any], frame_shift: float | None = None, *, most: float = math.inf
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Turns numbers into lengths: as they are, or as durations into frames.
 
-
-def broken_rule(value: float, *, bits: int = 53) -> str:
-    """Says which rule a number breaks that is no length; `bits` of it a float holds.
-
-    >>> broken_rule(0.5), broken_rule(-3)
-    ('a whole number', 'at least 1')
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return _FINITE
-    if value != math.floor(value):
-        return _WHOLE
-    if value < 1 or value > LONGEST:
-        return _LEAST if value < 1 else _MOST
-    # All else was asked above: what is left is a whole number that its float may not hold.
-    return f"below 2**{bits} as a float"
-
-
-def check_dims(dims: int) -> None:
-    """Refuses a table that is too wide to be lengths, [n, dims]."""
-    if dims > MOST_DIMS:
-        remedy = "If these are the sequences themselves, as token ids, give the count of each."
-        raise value_error("lengths", f"at most {MOST_DIMS} for each sequence", dims, remedy)
-
-
-def frames_from_seconds(values: NDArray[Any], frame_shift: float, *, name: str, place: Place) -> NDArray[np.int64]:
-    """Counts the frames of each duration: max(1, duration / frame_shift, rounded half away from zero).
-
-    The quotient is first rounded to six decimals, because 0.145 / 0.01 is 14.499999999999998 in float64
-    where the reader of the file sees 14.5.
+    A duration has max(1, duration / frame_shift, rounded half away from zero) frames. The quotient is first rounded to
+    six decimals, because 0.145 / 0.01 is 14.499999999999998 in float64 where the reader of the file sees 14.5.
 
     Args:
-        values: [n] durations in seconds.
-        frame_shift: Seconds from one frame to the next.
-        name: What an error calls the values.
-        place: Says where a value stands.
+        values: [n], of any integer or floating dtype.
+        frame_shift: From one frame to the next, in the unit of the durations.
+        most: The longest duration that is believed.
 
-    Raises:
-        ValueError: At the first duration that is not finite and above 0, or has more than 2**63 - 1 frames.
+    Returns:
+        The lengths [n], with 1 for each number that is none; and which numbers are lengths [n].
 
-    >>> frames_from_seconds(np.array([0.145, 0.001, 2]), 0.01, name="duration", place=str)
-    array([ 15,   1, 200])
+    >>> convert(np.array([0.145, 0.001, -2]), 0.01)
+    (array([15,  1,  1]), array([ True,  True, False]))
     """
-    good = np.isfinite(values) & (values > 0)
-    if not good.all():
-        at = int(np.argmin(good))
-        remedy = "Drop the sequence or repair its duration."
-        raise value_error(name, "finite and above 0 seconds", values[at].item(), remedy, at=place(at))
-    return whole_lengths(round_frames(values, frame_shift), name=f"{name} / frame_shift", place=place)
-
-
-def round_frames(values: NDArray[Any], frame_shift: float) -> NDArray[np.float64]:
-    """The frames of durations above 0, as `frames_from_seconds` rounds them, not checked.
-
-    >>> round_frames(np.array([0.145, 0.001, 2]), 0.01)
-    array([ 15.,   1., 200.])
-    """
-    with np.errstate(over="ignore"):
-        # Half away from zero by + 0.5 and floor: np.rint would round 14.5 and 15.5 to 14 and 16.
-        return np.maximum(np.floor(np.round(values.astype(np.float64) / frame_shift, 6) + 0.5), 1)
-
-
-def has_fractions(values: NDArray[Any]) -> bool:
-    """Says whether any of the numbers, [n], is finite and not whole."""
-    return values.dtype.kind == "f" and bool((np.isfinite(values) & (np.floor(values) != values)).any())
-
-
-def freeze(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the same array, made read-only."""
-    lengths.flags.writeable = False
-    return lengths
+    durations = np.ones(len(values), dtype=np.bool_)
+    numbers = values
+    if frame_shift is not None:
+        durations = np.isfinite(values) & (values > 0) & (values <= most)
+        with np.errstate(over="ignore"):
+            # Half away from zero by + 0.5 and floor: np.rint would round 14.5 and 15.5 to 14 and 16.
+            quotients = np.where(durations, values, 1).astype(np.float64) / frame_shift
+            numbers = np.maximum(np.floor(np.round(quotients, 6) + 0.5), 1)
+    good = durations & is_length(numbers)
+    return (numbers if good.all() else np.where(good, numbers, numbers.dtype.type(1))).astype(np.int64), good
 
 
 def is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -146,11 +99,70 @@ def is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
         # Of uint64 alone some values are above.
         return (values >= 1) & (values <= LONGEST)
     numbers = values.astype(np.float64)
-    most = 2.0 ** exact_bits(values)
-    return (numbers >= 1) & (numbers < most) & (np.floor(numbers) == numbers)  # NaN compares as False
+    return (numbers >= 1) & (numbers < 2.0 ** _exact_bits(values)) & (np.floor(numbers) == numbers)  # no NaN
 
 
-def exact_bits(values: NDArray[Any]) -> int:
-    """The bits of a whole number that the dtype holds: 53 for float64, and for what is compared as float64."""
+def bad_value(
+    values: NDArray[Any],
+    at: int,
+    frame_shift: float | None = None,
+    *,
+    name: str,
+    place: Place,
+    most: float = math.inf,
+    remedy: str = _SECONDS_REMEDY,
+) -> ValueError:
+    """Writes the error for the number at index `at` that `convert` does not take; `remedy` is that for fractions."""
+    # Of uint64 and of integers beyond 64 bits, a float would show another number.
+    value = int(values[at]) if values.dtype.kind in "iuO" else float(values[at])
+    rule, advice = broken_rule(value, frame_shift, bits=_exact_bits(values), most=most)
+    return value_error(name, rule, value, remedy if rule == WHOLE else advice, at=place(at))
+
+
+def broken_rule(
+    value: float, frame_shift: float | None = None, *, bits: int = 53, most: float = math.inf
+) -> tuple[str, str]:
+    """Finds which rule a number breaks that `convert` does not take, and what to do; `bits` of it a float holds.
+
+    >>> broken_rule(0.5)[0], broken_rule(-3)[0], broken_rule(-3, 0.01)[0]
+    ('a whole number', 'at least 1', 'finite and above 0')
+    """
+    if frame_shift is not None:
+        if not (math.isfinite(value) and value > 0):
+            return "finite and above 0", "Drop the sequence or repair its duration."
+        if value > most:
+            return f"at most {most} seconds in whole numbers, with `frame_shift` in seconds", _SAMPLES_REMEDY
+        return "of fewer than 2**53 frames", _REPAIR
+    if isinstance(value, float) and not math.isfinite(value):
+        return "finite", _REPAIR
+    if value != math.floor(value):
+        return WHOLE, _SECONDS_REMEDY
+    if value < 1 or value > LONGEST:
+        return ("at least 1" if value < 1 else "at most 2**63 - 1"), _REPAIR
+    # All else was asked above: what is left is a whole number that its float may not hold.
+    remedy = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
+    return f"below 2**{bits} as a float", remedy
+
+
+def _exact_bits(values: NDArray[Any]) -> int:
+    """Returns the bits of a whole number that the dtype holds: 53 for float64, and for what is compared as float64."""
     # Of float16: 10 bits that are stored and one that is implied, so 11.
     return min(int(np.finfo(values.dtype).nmant) + 1, 53) if values.dtype.kind == "f" else 63
+
+
+def check_dims(dims: int) -> None:
+    """Refuses a table that is too wide to be lengths, [n, dims]."""
+    if dims > MOST_DIMS:
+        remedy = "If these are the sequences themselves, as token ids, give the count of each."
+        raise value_error("lengths", f"at most {MOST_DIMS} for each sequence", dims, remedy)
+
+
+def has_fractions(values: NDArray[Any]) -> bool:
+    """Says whether any of the numbers, [n], is finite and not whole."""
+    return values.dtype.kind == "f" and bool((np.isfinite(values) & (np.floor(values) != values)).any())
+
+
+def freeze(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the same array, made read-only."""
+    lengths.flags.writeable = False
+    return lengths

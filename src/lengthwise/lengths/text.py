@@ -1,31 +1,36 @@
-"""Text files: plain columns of numbers, and Kaldi's tables of `id value` lines; all of them also as .gz."""
+"""Text files, all also as .gz: plain columns of numbers, Kaldi's tables of `id value` lines, and tables with a header.
+
+In a .tsv quotes mean nothing. The columns of a .csv are separated by commas; where its header has none, by semicolons,
+or by tabs.
+"""
 
 from __future__ import annotations
 
+import csv
+import functools
 import gzip
 import io
+import itertools
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from lengthwise.checks import brief, source_error, value_error
-from lengthwise.lengths.columns import Column, Unit, choose_dimensions, parse_numbers
+from lengthwise.lengths.cells import column_of_cells, is_number, parse_numbers
+from lengthwise.lengths.columns import Column, Unit, choose_columns, choose_dimensions, split_names
+from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.rules import Place
 
-# Kaldi names the file, not the column. reco2dur and reco2num_frames are the same for whole recordings.
-_KALDI_UNITS: dict[str, Unit] = {
-    "utt2num_frames": "counts",
-    "reco2num_frames": "counts",
-    "utt2dur": "seconds",
-    "reco2dur": "seconds",
-}
+# Kaldi names the file, not the column. Of a data folder, the first that is there is read.
+KALDI_UNITS: dict[str, Unit] = {"utt2num_frames": "counts", "utt2dur": "seconds"}
 
-KALDI_FILES = ("utt2num_frames", "utt2dur")  # of a data folder, the first that is there
-
+DROP_LINE = "Put a number there or drop the line."
+_REPAIR_LINE = "Repair or drop the line."
 _WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also part "1\xa0234", one number with a space that does not break
+_WIDEST = 2**31 - 1  # characters of a cell: the most that csv takes on every system
 
 
 @contextmanager
@@ -63,15 +68,15 @@ def read_plain(path: Path, column: str | None = None) -> list[Column]:
     Raises:
         ValueError: Text for a number, another count of columns than on the first line, or no such column.
     """
-    words, width, place = _read_words(path, None, comments=True)
+    words, width, place = _read_words(path, None)
     remedy = (
         "Put a number there; lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a "
         "header from .csv and .tsv."
     )
+    # Words of all lines in a row: of lines of 3, the second column is words 1, 4, 7, ...
     return [
         Column(
             name="lengths",
-            # Words of all lines in a row: of lines of 3, the second column is words 1, 4, 7, ...
             values=parse_numbers(words[dim::width], name="lengths", place=place, remedy=remedy),
             place=place,
         )
@@ -80,16 +85,16 @@ def read_plain(path: Path, column: str | None = None) -> list[Column]:
 
 
 def read_kaldi(path: Path) -> list[Column]:
-    """Reads lines of `id value`: utt2num_frames and reco2num_frames in frames, utt2dur and reco2dur in seconds."""
+    """Reads lines of `id value`: utt2num_frames in frames, utt2dur in seconds."""
     name = kaldi_name(path)
     words, _, place = _read_words(path, 2)
-    values = parse_numbers(words[1::2], name=name, place=place)
-    return [Column(name=name, values=values, place=place, unit=_KALDI_UNITS[name])]
+    values = parse_numbers(words[1::2], name=name, place=place, remedy=DROP_LINE)
+    return [Column(name=name, values=values, place=place, unit=KALDI_UNITS[name])]
 
 
 def kaldi_file(folder: Path) -> Path | None:
     """Finds the file with the lengths of a Kaldi data folder: utt2num_frames, else utt2dur."""
-    return next((folder / name for name in KALDI_FILES if (folder / name).is_file()), None)
+    return next((folder / name for name in KALDI_UNITS if (folder / name).is_file()), None)
 
 
 def kaldi_name(path: Path) -> str:
@@ -99,28 +104,147 @@ def kaldi_name(path: Path) -> str:
     'utt2num_frames'
     """
     stem = path.name.partition(".")[0]
-    return stem if stem in _KALDI_UNITS else ""
+    return stem if stem in KALDI_UNITS else ""
 
 
-def line_place(lines: Sequence[int], path: Path) -> Place:
+def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
+    """Returns all words in one list, how many stand on each line (None: as on the first), and where.
+
+    Only files of numbers, which may have any width, have comments.
+    """
+    words: list[str] = []
+    lines: list[int] = []
+    comments = width is None
+    with open_text(path) as file:
+        for number, line in enumerate(file, start=1):
+            line_words = _WORDS.findall(line)
+            if not line_words or (comments and line_words[0].startswith("#")):
+                continue
+            # The first line of words says how many each line has.
+            width = width or len(line_words)
+            if len(line_words) != width:
+                rule, at = f"{width} column{'s' * (width > 1)} on every line", f"line {number} of {path}"
+                raise value_error("source", rule, line.strip(), _REPAIR_LINE, at=at)
+            words += line_words
+            lines.append(number)
+    return words, width or 1, _line_place(lines, path)
+
+
+def _line_place(lines: Sequence[int], path: Path) -> Place:
     """Says on which line the k-th row stands."""
     return lambda row: f"line {lines[row]} of {path}"
 
 
-def _read_words(path: Path, width: int | None, *, comments: bool = False) -> tuple[list[str], int, Place]:
-    """Returns all words in one list, how many stand on each line (None: as on the first), and where."""
-    words: list[str] = []
+def read_table(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
+    """Reads the named columns of a .csv or .tsv file with a header line.
+
+    Args:
+        path: The file; .tsv before a .gz decides for tabs.
+        column: A name, several separated by commas, or None where there is one column only.
+        count: The count of texts.
+
+    Raises:
+        ValueError: A first line that seems to be data, because a column wanted is not a name in it but a number, or
+            absent beside numbers; no such column, a row wider or narrower than the header, broken quotes, text for
+            a number.
+    """
+    for names, texts, place in iterate_table(path, functools.partial(choose_names, column)):
+        return [
+            column_of_cells(name, cells, place, count, beside=len(names) > 1, remedy=DROP_LINE)
+            for name, cells in zip(names, texts, strict=True)
+        ]
+    return []
+
+
+def iterate_table(
+    path: Path,
+    choose: Callable[[list[str], str], list[str]],
+    size: int | None = None,
+    opener: Callable[..., Any] = open,
+) -> Iterator[tuple[list[str], list[list[str]], Place]]:
+    """Yields the names of the columns, the cells of each, and where a row stands: of `size` rows after another, or all.
+
+    Args:
+        path: The file.
+        choose: Takes the names in the header, and where it stands; returns those of the columns to read.
+        size: Rows that are read at once; None reads all.
+        opener: Opens the file for reading bytes, as `open(path, "rb")` does.
+
+    Raises:
+        ValueError: As `read_table` does, for all but the numbers.
+    """
+    csv.field_size_limit(_WIDEST)  # of the whole process: cells may hold transcripts of more than 131,072 characters
+    with open_text(path, opener) as file:
+        reader = _reader(file, path)
+        try:
+            header = next(filter(any, ([name.strip() for name in row] for row in reader)), [])
+            names = choose(header, f"line {reader.line_num} of {path}") if header else []
+            indices = [header.index(name) for name in names]
+            while header:
+                texts, lines = _pick(reader, indices, len(header), path, size)
+                yield names, texts, _line_place(lines, path)
+                if len(lines) != size:
+                    return
+        except csv.Error as error:
+            at = f"line {reader.line_num} of {path}"
+            raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
+
+
+def _reader(file: Any, path: Path) -> Any:
+    # Speech .tsv files carry lone quotes in their transcripts, which would swallow the rows up to the next quote;
+    # for .csv, strict makes an open quote at the end an error instead of one long last cell.
+    if path.name.lower().endswith((".tsv", ".tsv.gz")):
+        return csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+    # Read ahead to see what separates the names, and then put back before the rest.
+    head = list(_through_header(file))
+    return csv.reader(itertools.chain(head, file), delimiter=_delimiter(head[-1]) if head else ",", strict=True)
+
+
+def _through_header(file: Iterable[str]) -> Iterator[str]:
+    """Yields the empty lines at the beginning, and the header."""
+    for line in file:
+        yield line
+        if line.strip():
+            return
+
+
+def _delimiter(header: str) -> str:
+    """Finds what separates the names of a header line, outside of quotes.
+
+    >>> _delimiter('id;"length, in frames"')
+    ';'
+    """
+    bare = re.sub(r'"[^"]*("|$)', "", header)
+    return next((mark for mark in ",;\t" if mark in bare), ",")
+
+
+def choose_names(column: str | None, header: list[str], at: str) -> list[str]:
+    """Finds which columns of a header are meant, as `choose_columns`; refuses a header of numbers."""
+    names = [name for name in header if not is_number(name)]
+    # A header of "12, 7" is most likely the first row, and would be lost. Names in words can be meant beside numbers.
+    if len(names) < len(header) and not (column and set(split_names(column, header)) <= set(names)):
+        remedy = "Put a line with the names of the columns above it, or name by words what is named by numbers."
+        raise value_error("source", "a table with a header", header, remedy, at=at)
+    return choose_columns(column, header, at=at)
+
+
+def _pick(
+    reader: Any, indices: Sequence[int], width: int, path: Path, size: int | None
+) -> tuple[list[list[str]], list[int]]:
+    texts: list[list[str]] = [[] for _ in indices]
+    # Bound once: the loop below runs for each of millions of rows.
+    picks = [(cells.append, index) for cells, index in zip(texts, indices, strict=True)]
     lines: list[int] = []
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            found = _WORDS.findall(line)
-            if not found or (comments and found[0].startswith("#")):
+    for row in reader:
+        if len(row) != width:
+            # An empty line is no row, wherever it stands.
+            if not row:
                 continue
-            # The first line of words says how many each line has.
-            width = width or len(found)
-            if len(found) != width:
-                rule, at = f"{width} column{'s' * (width > 1)} on every line", f"line {number} of {path}"
-                raise value_error("source", rule, line.strip(), "Repair or drop the line.", at=at)
-            words += found
-            lines.append(number)
-    return words, width or 1, line_place(lines, path)
+            rule = f"{width} column{'s' * (width > 1)} on every line, as in the header"
+            raise value_error("source", rule, row, _REPAIR_LINE, at=f"line {reader.line_num} of {path}")
+        for append, index in picks:
+            append(row[index])
+        lines.append(reader.line_num)
+        if len(lines) == size:
+            break
+    return texts, lines
