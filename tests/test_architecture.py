@@ -133,7 +133,7 @@ OF_PLANS = [
     if room_of(path) in ("_kernels", "_exact", "_random", "choices", "planning")
     or relative(path) == "lengths/examples.py"
 ]
-OF_PLANS.remove(SOURCE / "_kernels" / "laws.py")  # it serves the limit of mixing, on which no plan depends
+OF_PLANS.remove(SOURCE / "_kernels" / "mixing.py")  # it serves the limit of mixing, on which no plan depends
 
 
 @pytest.mark.parametrize("path", OF_PLANS, ids=relative)

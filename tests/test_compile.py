@@ -58,7 +58,7 @@ def test_without_a_folder_to_write_in_kernels_are_compiled(monkeypatch):
 
 # Each kernel calls kernels of its own file alone: Numba looks at this file to see whether machine code is out of date.
 # Steps are the exception, for one file would be too long: who changes a file on the right empties the cache.
-ACROSS_FILES = {("steps", "cuts"), ("steps", "step_sorts")}
+ACROSS_FILES = {("steps", "cuts")}
 
 
 def test_kernels_call_no_kernel_of_another_file():

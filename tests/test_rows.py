@@ -174,8 +174,8 @@ def test_compiled_and_plain_kernels_pack_alike(lengths, pool, each, most):
     for kind in ("__call__", "py_func"):
         kept, offsets, starts = (np.zeros(len(array) + extra, np.int64) for extra in (0, 1, 1))
         batches = getattr(_kernels.pool_rows, kind)(array, CAPACITY, most, pool, each, 16, kept, offsets)
-        order, row_of, counts = np.zeros_like(array), np.zeros_like(array), np.zeros(CAPACITY + 1, np.int64)
-        getattr(_kernels.sort_falling, kind)(array, order, counts)
+        order, row_of = np.argsort(-array, kind="stable"), np.zeros_like(array)
+        counts = np.bincount(array, minlength=CAPACITY + 1)
         rows = getattr(_kernels.best_fit, kind)(counts, most, row_of)
         grouped, borders = np.zeros_like(array), np.zeros(len(array) + 1, np.int64)
         groups = getattr(_kernels.batch_rows, kind)(order, row_of, rows, each, grouped, borders)

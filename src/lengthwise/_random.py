@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels, checks
+from lengthwise import _exact, _kernels, checks
 
 # What draws, and its number in the cipher's counter. Plans depend on these numbers: add, never renumber.
 STAGES = {
@@ -101,10 +101,10 @@ class Key:
         """Draws `count` exponential numbers of mean 1, the same to the last bit on every platform: [count] float64."""
         words = self.words(count)
         out = words.view(np.float64)  # each number takes the place of the word that it is made of
-        # Copied part by part: the compiler computes several numbers at once only if it writes to another place.
         for start in range(0, count, _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            _kernels.exponential(words[part].copy(), out[part])
+            # 1 - u is in (0, 1], where the logarithm is finite; u itself may be 0.
+            out[part] = -_exact.logs(1.0 - (words[part] >> np.uint64(11)).astype(np.float64) * 2.0**-53)
         return out
 
     def permutation(self, count: int) -> NDArray[np.int64]:

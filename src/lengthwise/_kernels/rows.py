@@ -13,26 +13,6 @@ from lengthwise._compile import kernel
 
 
 @kernel
-def sort_falling(lengths, order, counts):
-    """Writes the positions of `lengths` [n], each 1..capacity, to `order` [n], longest first, equals as they come.
-
-    `counts` [capacity + 1] receives how many sequences there are of each length.
-    """
-    counts[:] = 0
-    for length in lengths:
-        counts[length] += 1
-    starts = np.empty(counts.size, np.int64)
-    start = 0
-    for length in range(counts.size - 1, 0, -1):
-        starts[length] = start
-        start += counts[length]
-    for position in range(lengths.size):
-        length = lengths[position]
-        order[starts[length]] = position
-        starts[length] += 1
-
-
-@kernel
 def best_fit(counts, most, row_of):
     """Best-fit decreasing: each sequence, longest first, goes into the fullest row that has room. Returns the rows.
 
@@ -254,39 +234,16 @@ def exclude(bits, words, number):
 @kernel
 def lowest_bit(word):
     """The place of the lowest bit of a word that is not 0."""
-    place = 0
-    if word & np.uint64(0xFFFFFFFF) == 0:
-        place, word = 32, word >> np.uint64(32)
-    if word & np.uint64(0xFFFF) == 0:
-        place, word = place + 16, word >> np.uint64(16)
-    if word & np.uint64(0xFF) == 0:
-        place, word = place + 8, word >> np.uint64(8)
-    if word & np.uint64(0xF) == 0:
-        place, word = place + 4, word >> np.uint64(4)
-    if word & np.uint64(3) == 0:
-        place, word = place + 2, word >> np.uint64(2)
-    if word & np.uint64(1) == 0:
-        place += 1
-    return place
+    return highest_bit(word & (~word + np.uint64(1)))
 
 
 @kernel
 def highest_bit(word):
     """The place of the highest bit of a word that is not 0."""
-    place = 0
-    if word >> np.uint64(32):
-        place, word = 32, word >> np.uint64(32)
-    if word >> np.uint64(16):
-        place, word = place + 16, word >> np.uint64(16)
-    if word >> np.uint64(8):
-        place, word = place + 8, word >> np.uint64(8)
-    if word >> np.uint64(4):
-        place, word = place + 4, word >> np.uint64(4)
-    if word >> np.uint64(2):
-        place, word = place + 2, word >> np.uint64(2)
-    if word >> np.uint64(1):
-        place += 1
-    return place
+    upper = word >> np.uint64(32)
+    # A float holds 32 bits exactly, and its exponent is the place of the highest.
+    half = np.float64(upper if upper else word)
+    return (half.view(np.int64) >> 52) - 1023 + (32 if upper else 0)
 
 
 @kernel

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, checks
+from lengthwise._random import argsort
 from lengthwise.choices.arithmetic import distinct
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Cuts, OversizeError
@@ -148,9 +149,9 @@ class Rows:
             pool = min(self.pool or _POOL, len(lengths))
             batches = _kernels.pool_rows(lengths, self.capacity, most, pool, self.rows, _LOOKED_AT, kept, offsets)
         else:
-            order, row_of = np.empty(len(lengths), np.int64), np.empty(len(lengths), np.int64)
-            counts = np.empty(self.capacity + 1, np.int64)
-            _kernels.sort_falling(lengths, order, counts)
+            row_of = np.empty(len(lengths), np.int64)
+            # Longest first, equals as they come.
+            order, counts = argsort(self.capacity - lengths), np.bincount(lengths, minlength=self.capacity + 1)
             rows = _kernels.best_fit(counts, most, row_of)
             batches = _kernels.batch_rows(order, row_of, rows, min(self.rows, rows), kept, offsets)
         return kept, offsets[: batches + 1].copy()
