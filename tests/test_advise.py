@@ -20,7 +20,7 @@ from lengthwise.advice.search import _most_mixed, epochs_to_plan
 from lengthwise.advice.snippet import write_batching
 from lengthwise.choices.deal import World
 from lengthwise.cli.strategies import parse_strategy
-from lengthwise.measures.pooled import measure_pooled
+from lengthwise.measures.metrics import measure_pooled
 
 DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PAPERS = ("optimal:8", "alternated:58", "semi-sorted:0.1", "bucketed:1024")

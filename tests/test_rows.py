@@ -14,7 +14,6 @@ import lengthwise as lw
 from lengthwise import _kernels
 from lengthwise._kernels import rows
 from lengthwise.choices.rows import row_offsets
-from lengthwise.measures import mixing as mixing_of
 
 MANY = settings(max_examples=150, derandomize=True)
 NONE = np.empty(0, np.int64)
@@ -181,7 +180,7 @@ def test_compiled_and_plain_kernels_pack_alike(lengths, pool, each, most):
         groups = getattr(_kernels.batch_rows, kind)(order, row_of, rows, each, grouped, borders)
         filled = getattr(_kernels.fill_rows, kind)(array[kept], offsets[: batches + 1], CAPACITY, most, starts)
         joint = np.zeros((3, 3))
-        paired = getattr(_kernels.count_pairs, kind)(array % 3, offsets[: batches + 1], np.arange(batches), 2, joint)
+        paired = getattr(_kernels.count_pairs, kind)(array % 3, offsets[: batches + 1], 2, joint)
         arrays = (kept, offsets, order, row_of, grouped, borders, starts, joint)
         made.append([batches, rows, groups, filled, paired, *(each_of.tolist() for each_of in arrays)])
     assert made[0] == made[1]
@@ -192,7 +191,7 @@ def test_each_member_meets_all_others_of_a_small_group_and_as_many_of_a_large_on
     sizes = np.array([1, 2, 3, 5, 8, 16, 17, 18, 40])
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     joint = np.zeros((sizes.sum(), sizes.sum()))
-    paired, squares = _kernels.count_pairs(np.arange(sizes.sum()), offsets, np.arange(len(sizes)), most, joint)
+    paired, squares = _kernels.count_pairs(np.arange(sizes.sum()), offsets, most, joint)
     assert joint.max() <= 1.0
     both = joint + joint.T
     for start, size in zip(offsets, sizes, strict=False):
@@ -203,16 +202,6 @@ def test_each_member_meets_all_others_of_a_small_group_and_as_many_of_a_large_on
         assert own[own > 0] == pytest.approx(1 / met if met else 0.0)
     assert paired == sizes[1:].sum() == pytest.approx(both.sum())
     assert squares == pytest.approx((both**2).sum())
-
-
-def test_pairs_of_some_groups_are_those_of_these_groups_alone():
-    sizes = np.array([2, 5, 1, 3, 4, 4, 6])
-    offsets, bins = np.concatenate([[0], np.cumsum(sizes)]), np.arange(sizes.sum()) % 4
-    sample, alone = np.zeros((4, 4)), np.zeros((4, 4))
-    kept = np.concatenate([bins[offsets[group] : offsets[group + 1]] for group in (0, 3, 6)])
-    found = _kernels.count_pairs(bins, offsets, np.array([0, 3, 6]), 2, sample)
-    assert found == _kernels.count_pairs(kept, np.cumsum([0, 2, 3, 6]), np.arange(3), 2, alone)
-    assert sample.tolist() == alone.tolist()
 
 
 def spread_out(mean, count, seed=0):
@@ -499,18 +488,6 @@ def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
     assert lw.measure(lw.make_plan(lengths, random), lengths).pair_mixing > 0.99
     twins = np.argsort(lengths, kind="stable").reshape(-1, 2)
     assert lw.measure(twins.tolist(), lengths).pair_mixing == pytest.approx(1 / 64, rel=0.02)
-
-
-@pytest.mark.parametrize("lows", [1, 2, 3])  # batches of short sequences in turn with one of long ones
-def test_a_sample_of_the_batches_says_of_millions_what_all_say(monkeypatch, lows):
-    lengths = np.concatenate([spread_out(50, 30_000 * lows) % 90, spread_out(50, 30_000) % 90 + 90]) + 1
-    by_half = [np.arange(30_000 * lows).reshape(-1, lows, 3), 30_000 * lows + np.arange(30_000).reshape(-1, 1, 3)]
-    batches = np.concatenate(by_half, axis=1).reshape(-1, 3).tolist()
-    every = lw.measure(batches, lengths).pair_mixing
-    monkeypatch.setattr(mixing_of, "_SAMPLED", len(lengths) // (lows + 1))  # as many are passed over as come in turn
-    monkeypatch.setattr(mixing_of, "_LEAST_GROUPS", 1_000)
-    assert every < 0.8
-    assert lw.measure(batches, lengths).pair_mixing == pytest.approx(every, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import lengthwise as lw
 from html_pages import Page
 from lengthwise.advice.search import epochs_to_plan
 from lengthwise.cli import advise
-from lengthwise.measures.pooled import measure_pooled
+from lengthwise.measures.metrics import measure_pooled
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
 

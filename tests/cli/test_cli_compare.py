@@ -8,8 +8,8 @@ import pytest
 import lengthwise as lw
 from lengthwise.cli import compare, source
 from lengthwise.cli.strategies import ARRANGEMENTS, STRATEGIES, parse_strategy
+from lengthwise.measures.metrics import MOST_EPOCHS
 from lengthwise.measures.mixing import fine_bins
-from lengthwise.measures.pooled import MOST_EPOCHS
 
 PROMISED = {
     "strategy",

@@ -10,8 +10,8 @@ from lengthwise._compile import kernel
 
 
 @kernel
-def count_pairs(bins, offsets, groups, most, joint):
-    """Adds pairs of members of each of `groups` to `joint` [bins, bins], each member with the weight 1 in sum.
+def count_pairs(bins, offsets, most, joint):
+    """Adds pairs of members of each group to `joint` [bins, bins], each member with the weight 1 in sum.
 
     Each pair is added once: `joint` and its transpose together count it both ways. Each member meets all others of its
     group; in a group of more than `most` + 1, `most` others at even distances. So of 7 members and `most` = 4, each
@@ -21,14 +21,13 @@ def count_pairs(bins, offsets, groups, most, joint):
     Args:
         bins: [m], the bin of each member.
         offsets: [number of groups + 1].
-        groups: [g], the numbers of those that count.
         most: An even number.
     """
     paired = 0
     squares = 0.0
     # Of groups of like members most pairs are of one cell: they are summed up before they are added.
     row, column, weights = 0, 0, 0.0
-    for group in groups:
+    for group in range(offsets.size - 1):
         start, stop = offsets[group], offsets[group + 1]
         size = stop - start
         if size < 2:

@@ -31,7 +31,7 @@ from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut, FixedSize
 from lengthwise.choices.order import Sorted, finds_noise
 from lengthwise.measures.limit import mixing_limit
-from lengthwise.measures.pooled import epochs_to_pool, measure_pooled
+from lengthwise.measures.metrics import epochs_to_pool, measure_pooled
 from lengthwise.planning.make import NoStepError, make_plan
 
 Watch = Callable[[Sequence[Contender]], Iterable[Contender]]

@@ -15,7 +15,7 @@ from lengthwise.advice.question import Question, read_question
 from lengthwise.advice.search import answer
 from lengthwise.cli import cuts, show, source
 from lengthwise.cli.strategies import parse_share
-from lengthwise.measures.pooled import join_measures
+from lengthwise.measures.metrics import join_measures
 from lengthwise.report import words
 from lengthwise.report.tables import Table
 

@@ -18,7 +18,7 @@ from lengthwise.choices.cut import Cut
 from lengthwise.choices.deal import check_world
 from lengthwise.cli import cuts, show, source
 from lengthwise.cli.strategies import ARRANGEMENTS, DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy, parse_strategies
-from lengthwise.measures.pooled import epochs_to_pool, join_measures, measure_pooled
+from lengthwise.measures.metrics import epochs_to_pool, join_measures, measure_pooled
 from lengthwise.report.tables import choose_columns
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"

@@ -41,7 +41,7 @@ class Epochs:
 
     @cached_property
     def places(self) -> int:
-        """How many items the plans hold, each counted as often as it stands there."""
+        """Items of the plans, each counted as often as it stands there."""
         return sum(map(len, self.taken))
 
     @cached_property
@@ -57,7 +57,7 @@ class Epochs:
 
     @cached_property
     def padded(self) -> NDArray[np.int64]:
-        """What each batch is padded to, summed over the dimensions: [batches]."""
+        """The padded length of each batch, summed over the dimensions: [batches]."""
         return join([sum_rows(plan.padded_lengths) for plan in self.plans])
 
     @cached_property
@@ -69,7 +69,7 @@ class Epochs:
         """The sum of `totals` [batches] over each step: [steps]."""
         batches = np.cumsum([len(plan.costs) for plan in self.plans])
         parts = zip(self.plans, np.split(totals, batches[:-1]), strict=True)
-        return join([own[plan.grid].sum(axis=(1, 2)) for plan, own in parts])
+        return join([values[plan.grid].sum(axis=(1, 2)) for plan, values in parts])
 
     def split_steps(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """`values` [steps], apart for each plan."""
@@ -82,7 +82,7 @@ def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def read_epochs(
-    plans: Plan | Batches | Sequence[Plan] | Sequence[Batches],
+    plans: Plan | Batches | Sequence[Plan],
     lengths: ArrayLike,
     *,
     world_size: int | None = None,
@@ -97,23 +97,26 @@ def read_epochs(
     """
     several = _list(plans)
     array = view_lengths(lengths)
-    own = array if array.ndim == 1 else sum_rows(array)
-    if not any(isinstance(each, Plan) for each in several):
+    sums = array if array.ndim == 1 else sum_rows(array)
+    if not any(isinstance(plan, Plan) for plan in several):
         world = check_world(1 if world_size is None else world_size, 1 if micro_batches is None else micro_batches)
-        epochs = several if _is_nested(several[0]) else [several]
-        found = [_plan_batches(epoch, array, world) for epoch in epochs]
-        return Epochs(found, [own[plan.sequences] for plan in found])
-    for each in several:
-        check_plan("plans", each)
-    for name, given in (("world_size", world_size), ("micro_batches", micro_batches)):
-        if given is not None:
-            raise checks.value_error(name, "left out with a plan", given, "A plan knows its own.")
-    _check_lengths(several, array)
-    return Epochs(several, [_take(plan, own) for plan in several])
+        plan = _plan_batches(several, array, world)
+        return Epochs([plan], [sums[plan.sequences]])
+    for plan in several:
+        check_plan("plans", plan)
+    for name, value in (("world_size", world_size), ("micro_batches", micro_batches)):
+        if value is not None:
+            raise checks.value_error(name, "left out with a plan", value, "A plan knows its own.")
+    fingerprint = name_checked(array)
+    for plan in several:
+        if plan.lengths_fingerprint != fingerprint:
+            rule = f"those of the plan, of fingerprint {plan.lengths_fingerprint}"
+            raise checks.value_error("lengths", rule, fingerprint, "Plan again for these lengths.")
+    return Epochs(several, [_take(plan, sums) for plan in several])
 
 
 def check_plan(name: str, plan: object) -> None:
-    """Refuses what is no plan."""
+    """Refuses another object than a plan."""
     if not isinstance(plan, Plan):
         raise checks.type_error(name, "a Plan", plan, "Make one, such as make_plan(lengths, batching).")
 
@@ -164,27 +167,18 @@ def _list(plans: Any) -> list[Any]:
     return several
 
 
-def _is_nested(first: Any) -> bool:
-    """Whether this is an epoch of batches, and no batch: whether its own first is a list or an array."""
-    if isinstance(first, str | bytes | dict | set) or not hasattr(first, "__len__"):
-        return False
-    try:
-        return len(first) > 0 and np.ndim(first[0]) > 0
-    except (TypeError, KeyError):  # a sampler, for example, which is iterated only
-        return True
-
-
 def _check_batch(batch: Any, number: int) -> NDArray[np.int64]:
     try:
         array = np.asarray(batch)
-    except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
-        raise checks.type_error("batches", f"lists of whole numbers, as batch {number}", batch, _WHOLE) from error
+    except (TypeError, ValueError, RuntimeError):  # lists of different lengths, a tensor on a GPU
+        array = np.array(None)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         remedy = _SINGLE if array.ndim == 0 and array.dtype.kind in "iu" else _WHOLE
         raise checks.type_error("batches", f"lists of whole numbers, as batch {number}", batch, remedy)
     if not array.size:
-        rule = "of at least one sequence each"
-        raise checks.value_error("batches", rule, batch, "Leave it out.", at=f"batch {number}")
+        raise checks.value_error(
+            "batches", "of at least one sequence each", batch, "Leave it out.", at=f"batch {number}"
+        )
     return array.astype(np.int64, copy=False)
 
 
@@ -198,14 +192,6 @@ def _check_members(members: NDArray[np.int64], offsets: NDArray[np.int64], count
         raise checks.value_error("batches", rule, int(members[outside[0]]), remedy, at=f"batch {at}")
 
 
-def _check_lengths(plans: Sequence[Plan], array: NDArray[np.int64]) -> None:
-    name = name_checked(array)
-    for plan in plans:
-        if plan.lengths_fingerprint != name:
-            rule = f"those of the plan, of fingerprint {plan.lengths_fingerprint}"
-            raise checks.value_error("lengths", rule, name, "Plan again for these lengths.")
-
-
-def _take(plan: Plan, own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lengths of what the plan takes, sequences or chunks, in its order."""
-    return (own if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1])[plan.numbers]
+def _take(plan: Plan, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the lengths of the items of a plan, sequences or chunks, in its order."""
+    return (sums if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1])[plan.numbers]

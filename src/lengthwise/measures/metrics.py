@@ -1,4 +1,4 @@
-"""What plans are worth: padding, mixing, waiting and accounting. Reads plans, makes none.
+"""The worth of plans: padding, mixing, waiting and accounting. Reads plans, makes none.
 
 lengths   [n] or [n, dims]   as the plans were made for; several dimensions count by their sum
 """
@@ -13,8 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.measures.epochs import Batches, Epochs, join, read_epochs
-from lengthwise.measures.mixing import check_bins, mix_batches, mix_pairs, mix_steps
+from lengthwise.measures.mixing import check_bins, fine_bins, mix_batches, mix_pairs, mix_steps
 from lengthwise.planning.plan import Plan
+
+_FILLING = 163_840  # sequences that fill 256 bins of mixing; short data need several epochs for them
+MOST_EPOCHS = 32
+# Measured over several epochs; counts and padding stay those of the first.
+_OVER_EPOCHS = ("mixing", "pair_mixing", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +121,7 @@ class Measures:
 
 
 def measure(
-    plans: Plan | Batches | Sequence[Plan] | Sequence[Batches],
+    plans: Plan | Batches | Sequence[Plan],
     lengths: ArrayLike,
     *,
     bins: int | None = None,
@@ -133,8 +138,8 @@ def measure(
     Of a plan, a batch that stands in a step more than once, to fill it, counts once in all measures of batches.
 
     Args:
-        plans: A plan; a list of plans, one an epoch, of the same lengths; a list of batches, each a list or an array of
-            sequence numbers from 0; or a list of epochs, each such a list of batches.
+        plans: A plan; a list of plans, one an epoch, of the same lengths; or a list of batches, each a list or an array
+            of sequence numbers from 0.
         lengths: [n] or [n, dims], those of all sequences, in the order of their numbers.
         bins: Bins of mixing on each axis, up to 4,096; by default 2 to 128, by the number of sequences. Several epochs
             fill more bins than one. In small batches mixing falls with finer bins: a batch of 16 tells one of its 16
@@ -168,7 +173,6 @@ def measure(
     rates = 1.0 - used / (rows * padded)
     fill = float(used.sum() / (rows @ padded)) if len(rows) else 1.0
     mixing = mix_batches(epochs, bins)
-    dropped = [len(plan.dropped()) for plan in several]
     # On one rank without micro-batches a step is a batch.
     in_step = max(plan.grid[0].size if plan.steps else 0 for plan in several)
     return Measures(
@@ -195,10 +199,30 @@ def measure(
         step_length_variance=_vary(epochs, step_means),
         straggler_waste=_waste(several),
         cost_spread=_spread(costs),
-        dropped=sum(dropped),
-        repeated=sum(map(_count_repeated, several, dropped)),
+        dropped=sum(len(plan.dropped()) for plan in several),
+        repeated=sum(len(plan.repeated()) for plan in several),
         over_max_cost=sum(len(plan.over_max_cost()) for plan in several),
     )
+
+
+def epochs_to_pool(count: int) -> int:
+    """Counts the epochs of `count` sequences that fill 256 bins, at most 32.
+
+    >>> epochs_to_pool(10_480)
+    16
+    """
+    return min(-(-_FILLING // max(count, 1)), MOST_EPOCHS)
+
+
+def measure_pooled(plans: Sequence[Plan], lengths: ArrayLike) -> Measures:
+    """Measures all epochs as one, in as many bins as their sequences fill together."""
+    return measure(plans, lengths, bins=fine_bins(sum(plan.count for plan in plans)))
+
+
+def join_measures(first: Measures, together: Measures) -> dict[str, Any]:
+    """Returns the measures of the first epoch by name; those that need several epochs are of all of them `together`."""
+    of_all = together.as_dict()
+    return first.as_dict() | {name: of_all[name] for name in _OVER_EPOCHS} | {"mixing_epochs": together.epochs}
 
 
 def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -242,13 +266,6 @@ def _vary(epochs: Epochs, step_means: Sequence[NDArray[np.float64]]) -> float:
         ratios.append((means[parts] - mean) ** 2 / of_samples[parts])
     together = np.concatenate(ratios)
     return float(together.mean()) if len(together) else 1.0
-
-
-def _count_repeated(plan: Plan, dropped: int) -> int:
-    # As many places as sequences, and none is missing: then none stands there twice. So it is with batches.
-    if not dropped and len(plan.sequences) == plan.count and plan.grid.size == len(plan.costs):
-        return 0
-    return len(plan.repeated())
 
 
 def _lag_one(epochs: Sequence[NDArray[np.float64]]) -> float:

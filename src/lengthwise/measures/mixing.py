@@ -31,12 +31,10 @@ _MOST_PAIR_BINS = 64
 _MET = 16  # others that each sequence meets: in larger groups, as many at even distances say the same
 _LEAST_MET = 2  # of millions of sequences, fewer others each say the same
 _MEETINGS = 2**21
-_SAMPLED = 2**18  # sequences: the rows of as many say the same as those of more
-_LEAST_GROUPS = 2**13  # of an epoch, in the sample
 
 
 def check_bins(bins: int | None, count: int) -> int:
-    """The number of bins asked for, or as many as `count` sequences fill."""
+    """Checks the number of bins; by default as many as `count` sequences fill."""
     remedy = "Give the number of equal-mass bins, such as 64."
     bins = mixing_bins(count) if bins is None else bins
     return checks.check_whole("bins", bins, minimum=1, maximum=_MOST_BINS, remedy=remedy)
@@ -91,9 +89,8 @@ def mix_pairs(epochs: Epochs) -> float:
     """exp(-I) of the lengths of two sequences that share a row, or, where rows are not packed, a batch.
 
     Estimated on the joint histogram of pairs in 2 to 64 equal-mass bins, by the number of sequences, each sequence
-    weighted alike. Sequences that are alone in their row do not count. Of more than half a million sequences, a sample
-    of the rows counts: of a million, a third. The first-order correction of Miller and Madow counts the pairs by their
-    effective number, (sum of weights)^2 / (sum of squared weights).
+    weighted alike. Sequences that are alone in their row do not count. The first-order correction of Miller and Madow
+    counts the pairs by their effective number, (sum of weights)^2 / (sum of squared weights).
     """
     count = epochs.places
     if not count:
@@ -105,22 +102,9 @@ def mix_pairs(epochs: Epochs) -> float:
     ends = np.cumsum([len(plan.sequences) for plan in epochs.plans])
     for plan, items in zip(epochs.plans, np.split(_bin_items(epochs, bins), ends[:-1]), strict=True):
         groups = plan.offsets if plan.row_offsets is None else plan.row_offsets
-        sample = _sample(len(groups) - 1, count // _SAMPLED)
-        members, squared = _kernels.count_pairs(items, groups, sample, met, joint)
+        members, squared = _kernels.count_pairs(items, groups, met, joint)
         paired, squares = paired + members, squares + squared
     return _mixing_of_pairs(joint + joint.T, paired, paired**2 / squares) if paired else 1.0
-
-
-def _sample(groups: int, every: int) -> NDArray[np.int64]:
-    """Some of the numbers below `groups`, rising: one of the first `every`, one of the next `every`, and so on.
-
-    The golden ratio says which one. Batches of three lengths may come in turn: each third number would then be of one
-    length.
-    """
-    every = max(1, min(every, groups // _LEAST_GROUPS))
-    turn = np.arange(groups // every)
-    # 40,503 of 65,536 are the golden ratio: of every 9, the numbers 0, 5, 2, 7, 4, 0, 6, ... are taken.
-    return turn * every + (turn * 40_503 % 65_536 * every >> 16)
 
 
 def _mixing_of_pairs(joint: NDArray[np.float64], paired: int, effective: float) -> float:

@@ -25,8 +25,7 @@ from lengthwise.choices.buckets import EDGES
 from lengthwise.choices.order import Bucketed
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.epochs import check_plan
-from lengthwise.measures.metrics import measure
-from lengthwise.measures.pooled import join_measures
+from lengthwise.measures.metrics import join_measures, measure
 from lengthwise.planning.plan import Plan
 from lengthwise.report import batch_charts, headline, length_charts, strategy_charts, tables
 from lengthwise.report.code import write_code

@@ -180,16 +180,6 @@ def test_steps_mix_what_batches_do_not():
     assert alone.step_mixing == alone.mixing
 
 
-def test_epochs_are_pooled():
-    lengths = lw.example_lengths(count=2_000)
-    batching = lw.Batching(cut=lw.FixedSize(8), padding=0.1)
-    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(6)]
-    pooled = lw.measure(plans, lengths, bins=32).mixing
-    assert pooled == pytest.approx(np.mean([lw.measure(plan, lengths, bins=32).mixing for plan in plans]), abs=0.03)
-    assert lw.measure(plans[:1], lengths).mixing == lw.measure(plans[0], lengths).mixing
-    assert 0 < lw.measure(plans, lengths).step_mixing <= 1
-
-
 def test_lengths_of_another_plan_are_refused():
     plan = laid_out([1, 2], [[[[0, 1]]]])
     with pytest.raises(ValueError, match=r"^`lengths` must be those of the plan"):
@@ -324,8 +314,6 @@ FORMS = {
     "arrays": lambda batches: [np.array(batch, np.int32) for batch in batches],
     "tuples": lambda batches: tuple(map(tuple, batches)),
     "a generator": iter,
-    "epochs": lambda batches: [batches],
-    "epochs of arrays": lambda batches: [[np.array(batch) for batch in batches]],
 }
 
 
@@ -384,12 +372,10 @@ def test_epochs_are_measured_as_one_long_one():
     assert together.largest_cost == max(one.largest_cost for one in each)
     rates = [one.zero_padding_rate * one.batches for one in each]
     assert together.zero_padding_rate == pytest.approx(sum(rates) / together.batches)
-    theirs = lw.measure([as_batches(plan) for plan in plans], lengths, world_size=2)
-    assert theirs.as_dict() == pytest.approx(together.as_dict())
 
 
 def test_the_correlation_of_steps_does_not_span_epochs():
-    rising = [[number] for number in range(4)]
+    rising = laid_out([1, 2, 3, 4], [[[[number]]] for number in range(4)])
     assert lw.measure([rising, rising], [1, 2, 3, 4]).step_length_correlation == pytest.approx(1.0)
 
 
@@ -493,10 +479,6 @@ def test_one_of_two_varies_as_the_two_do():
     assert lw.measure(lw.make_plan([1, 3], lw.Batching(cut=lw.FixedSize(1))), [1, 3]).step_length_variance == 1.0
 
 
-def test_one_step_of_all_varies_as_a_sample_does():
-    assert lw.measure(lw.make_plan([5, 9, 2], lw.Batching(cut=lw.FixedSize(3))), [5, 9, 2]).step_length_variance == 1.0
-
-
 def test_how_much_steps_vary_does_not_change_with_the_unit():
     """Squares of long lengths are more than 64 bits hold."""
     lengths, unit = np.array([5, 9, 2, 4, 7, 7]), 10**9
@@ -545,10 +527,3 @@ def test_print_speaks_of_rows_where_they_are_packed_alone(cut):
 def test_print_of_the_batches_of_others_that_drop_or_repeat_speaks_of_batches():
     for batches in ([[0, 1], [2, 2]], [[0, 1], [1, 2]], [[0], [1]]):
         assert "of batches: " in str(lw.measure(batches, [5, 9, 2, 4]))
-
-
-def test_print_speaks_of_rows_where_they_are_packed():
-    plan = lw.make_plan([3, 4, 5, 1, 2], lw.Batching(cut=lw.Rows(8, rows=2)))
-    told = str(lw.measure(plan, [3, 4, 5, 1, 2]))
-    assert "of rows: " in told
-    assert "of batches: " not in told

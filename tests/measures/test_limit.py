@@ -242,16 +242,6 @@ def padding_had(lengths, order, cut, epochs=3):
     return 1.0 - epochs * lengths.sum() / sum(plan.padded_lengths[:, 0] @ plan.batch_sizes for plan in plans)
 
 
-@pytest.mark.parametrize("cut", [lw.FixedSize(16), lw.Budget(16_000)], ids=repr)
-@pytest.mark.parametrize("tallies", FEW_LENGTHS.values(), ids=FEW_LENGTHS)
-def test_few_distinct_lengths_are_padded_as_asked(tallies, cut):
-    lengths = of_few_lengths(tallies)
-    most = padding_had(lengths, lw.Shuffled(), cut)
-    for padding in (0.02, 0.1, 0.3, 0.4, most - 0.02):
-        had = padding_had(lengths, lw.MaxEntropy(padding=padding), cut)
-        assert had == pytest.approx(padding, abs=0.015)
-
-
 @pytest.mark.parametrize("tallies", FEW_LENGTHS.values(), ids=FEW_LENGTHS)
 def test_few_distinct_lengths_are_mixed_as_far_as_the_limit(tallies):
     lengths = of_few_lengths(tallies)
