@@ -5,6 +5,8 @@ from torch.utils.data import IterableDataset
 
 import lengthwise as lw
 
+BUDGET = lw.Batching(budget=400)
+
 
 def samples(count, *, seed=0, first=0):
     """(name, length) of sequences."""
@@ -20,12 +22,24 @@ def length(sample):
     return sample[1]
 
 
-def stream_of(shards, batching, **given):
+def stream_of(shards, batching=BUDGET, **given):
     return lw.torch.StreamBatches(shards, batching, length=length, collate_fn=list, **{"buffer": 40, **given})
 
 
 def names(batches):
     return [[name for name, _ in batch] for batch in batches]
+
+
+def check_goes_on(made, *, every=4, names=names):
+    """A stream of `made()` goes on exactly, in another that was made alike, after every few of its batches."""
+    whole, running = names(made()), made()
+    for taken, _ in enumerate(running, 1):
+        if taken % every == 0 or taken == len(whole):
+            resumed = made()
+            resumed.load_state_dict(running.state_dict())
+            assert names(resumed) == whole[taken:]
+    assert len(whole) > every
+    return whole
 
 
 class ByEpoch(IterableDataset):
@@ -41,21 +55,27 @@ class ByEpoch(IterableDataset):
         return iter(samples(self.count, seed=self.epoch))
 
 
-class Stateful:
-    """A source that knows where it stands, and notes where it was read from."""
+class Stateful(IterableDataset):
+    """A source that knows where it stands, with what belongs to it; it goes on from there whenever it is read."""
 
     def __init__(self, own):
-        self.own, self.at, self.begun = own, 0, []
+        self.own, self.place = own, {"at": 0}
+        self.reads = []  # where passes began: a copy may share it
+
+    def __deepcopy__(self, memo):
+        copied = type(self)(self.own)
+        copied.place, copied.reads = dict(self.place), self.reads
+        return copied
 
     def __iter__(self):
-        self.begun.append(self.at)
-        while self.at < len(self.own):
-            self.at += 1
-            yield self.own[self.at - 1]
-        self.at = 0
+        self.reads.append(self.place["at"])
+        while self.place["at"] < len(self.own):
+            self.place["at"] += 1
+            yield self.own[self.place["at"] - 1]
+        self.place["at"] = 0
 
     def state_dict(self):
-        return {"at": self.at}
+        return self.place  # in which it goes on writing
 
     def load_state_dict(self, state):
-        self.at = state["at"]
+        self.place = state

@@ -12,7 +12,6 @@ from torch import distributed
 import lengthwise as lw
 from ranks import run_ranks
 
-RANDOM_STEPS = lw.Batching(budget=400, deal=lw.RandomSteps())
 BUDGET = lw.Batching(budget=400)
 LENGTHS = [5, 9, 2, 4, 7, 7, 1, 3, 8, 6]
 COUNTS = ([40, 31, 25, 12], [60, 0, 7])
@@ -77,7 +76,6 @@ def refusals(rank, group, other):
         "one evaluation": lambda: lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(1 + (rank == 3)), group=group),
         "one plan": lambda: lw.torch.BatchSampler(LENGTHS, BUDGET if rank != 3 else None, group=group),
         "few shards": lambda: list(stream_of(shards_of([9]), BUDGET, group=group)),
-        "random steps": lambda: list(stream_of(shards_of([9, 9]), RANDOM_STEPS, group=group)),
     }
     return {name: complaint(act) for name, act in cases.items()}
 
@@ -166,7 +164,6 @@ def test_a_group_that_fails_does_not_stop_the_other(ranks):
         ("no group", "`group` must be given in place of rank and world_size by 2 ranks, which tell each other the"),
         ("not a member", "`group` must be a process group of torch.distributed that this process is in, but is -100."),
         ("few shards", "`shards` must be at least one for each of the 2 ranks, but is 1."),
-        ("random steps", "`deal` must be left out where ranks batch what each has read, but is RandomSteps("),
     ],
 )
 def test_what_is_no_group_of_this_rank_is_refused(ranks, case, told):

@@ -4,9 +4,8 @@ sampler, windows, evaluation      what a loader is given: a plan, and a position
 loader                            PyTorch's own, which counts what it has handed on
 planner                           what epochs are planned from
 position, ranks                   where in an epoch a run stands, and whether ranks and checkpoints agree
-guard, padded, notices            what is refused, and what is warned of
-stream, window, shards, sources   lengths that are not known ahead: a loader by itself
-measured                          what is asked of a stream's samples
+guard, padded                     what is refused, and what is warned of
+stream, window, shards            lengths that are not known ahead: a loader by itself
 collate, rows, fields             batches of samples
 model_checks                      runs a network: are packed sequences apart, is the loss a mean over labels
 budget, step_meter                what fits into memory, what a step costs

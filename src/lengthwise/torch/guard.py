@@ -1,4 +1,4 @@
-"""Refuses whoever would take other batches than planned; the error says what to change.
+"""Refuses whoever would take other batches than planned, and warns of loops that do not fit the epoch that is set.
 
 A sampler cannot see what stands between it and the training loop. It sees a worker, which PyTorch tells, and
 Accelerate's sharding of batch samplers, which asks for `drop_last`. It cannot see a generator that leaves batches out,
@@ -14,15 +14,58 @@ from torch.utils.data import get_worker_info
 from lengthwise import checks
 
 
-def check_no_worker() -> None:
-    """Refuses a data set that draws from a sampler in a loader's worker: each worker would take all batches."""
+class Notices:
+    """The warnings of one sampler, each given once; a copy of the sampler has its own."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def is_first(self, name: str) -> bool:
+        """Notes that something is said; returns whether it was not said before."""
+        is_first = name not in self._given
+        self._given.add(name)
+        return is_first
+
+    def warn_second_pass(self, epoch: int) -> None:
+        """Warns that an epoch is taken a second time."""
+        remedy = "Call set_epoch with a new number before each epoch."
+        self._warn("epoch", "another for every epoch", epoch, remedy, at="the second pass")
+
+    def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
+        """Warns that an epoch is left before its end."""
+        remedy = (
+            "Raise the trainer's limit (sampler.steps are those of an epoch), or let it ask for every epoch's"
+            " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."
+        )
+        rule = f"{batches} before the next epoch, or sequences are lost"
+        self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
+
+    def warn_early_end_of_stream(self, epoch: int) -> None:
+        """Warns that an epoch of a stream, which cannot tell its length, is left before its end."""
+        remedy = "Let the loop end by itself; if your epochs are shorter than the stream, keep one iterator for all."
+        rule = "read to its end before the next epoch, or sequences are lost"
+        self._warn("stream", rule, "left early", remedy, at=f"epoch {epoch}")
+
+    def warn_left_position(self, loaded: int, epoch: int) -> None:
+        """Warns that another epoch is set than that of a position that was loaded, and of which something is left."""
+        remedy = f"Begin there, or its position is lost: `for epoch in range({loaded}, epochs)`."
+        self._warn("first epoch", f"{loaded}, that of the loaded state", epoch, remedy)
+
+    def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str = "") -> None:
+        # Once for each kind, not for each epoch: a run of 100 epochs has the same cause 100 times.
+        if self.is_first(name):
+            checks.warn(checks.sentence(name, rule, value, remedy, at=at))
+
+
+def check_no_worker(name: str = "sampler", remedy: str = "") -> None:
+    """Refuses a data set that draws from a sampler or a stream in a loader's worker: each would take all batches."""
     if (worker := get_worker_info()) is not None:
         given = f"drawn from by the dataset, in worker {worker.id} of {worker.num_workers}"
-        remedy = (
+        other = (
             "Give the loader a dataset with __getitem__, and the sampler as batch_sampler=; or let the dataset read"
             " lw.make_plan(...).batches(rank), which keeps no position."
         )
-        raise checks.value_error("sampler", "drawn from by the loader", given, remedy)
+        raise checks.value_error(name, "drawn from in the process that trains", given, remedy or other)
 
 
 def refuse_second_sharing(world_size: int) -> bool:
@@ -53,7 +96,7 @@ def check_dataset(dataset: Any, sequences: int) -> None:
 
 
 def unused(epoch: int) -> ValueError:
-    """The error for an epoch that nobody asked the sampler for."""
+    """Makes the error for an epoch that nobody asked the sampler for."""
     remedy = (
         "Give it to the loader, lw.torch.DataLoader(dataset, sampler), that loader to the trainer, and no "
         "training_data to deepspeed.initialize; to skip epochs, set only the one to begin with."
@@ -63,7 +106,7 @@ def unused(epoch: int) -> ValueError:
 
 
 def changed(begun: int, epoch: int) -> ValueError:
-    """The error for a pass over the epoch `begun` that goes on after `epoch`, or another position, was set."""
+    """Makes the error for a pass over the epoch `begun` that goes on after `epoch`, or another position, was set."""
     remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
     if epoch != begun:
         return checks.value_error("epoch", f"{begun} until its pass has ended", epoch, remedy)

@@ -1,12 +1,12 @@
-"""Which of the ranks this process is, and whether all of them plan alike."""
+"""The rank of this process, and whether all ranks plan alike."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from torch import distributed
 
@@ -15,6 +15,7 @@ from lengthwise.choices.deal import check_world
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.torch.position import check_alike
 
+Value = TypeVar("Value")
 Facts = Callable[[], Mapping[str, object]]
 
 
@@ -61,26 +62,57 @@ class OwnRank:
     def world_size(self) -> int:
         return self._now()[1]
 
-    def gather(self, value: Any) -> list[Any]:
-        """The `value` of every rank, on every rank: a collective, over the group alone if one was given."""
-        if self.is_alone or (self._group is None and not _is_running()):
+    def gather(self, value: Value) -> list[Value]:
+        """Returns the `value` of every rank, on every rank: a collective, over the group alone if one was given."""
+        if self.is_alone or not _is_running():
             return [value]
         values: list[Any] = [None] * self.world_size
         distributed.all_gather_object(values, value, group=self._group)
+        return values
+
+    def share(self, make: Callable[[], Value]) -> list[Value]:
+        """Returns what `make` gives on every rank; a collective. If it fails on one, all raise, so that none waits.
+
+        Raises:
+            PlanMismatchError: It failed on another rank.
+        """
+        with self._telling_failure():
+            value = make()
+        values: list[Any] = self.gather(value)
+        for rank, each in enumerate(values):
+            if isinstance(each, _Failure):
+                rule = "made on every rank"
+                raise PlanMismatchError(checks.sentence("plan", rule, "refused", each.reason, at=f"rank {rank}"))
         return values
 
     @contextmanager
     def alike(self, facts: Facts) -> Iterator[None]:
         """Wraps what makes a plan; then the ranks compare `facts`, a collective where torch.distributed runs.
 
-        If one rank fails, all fail, so that no rank waits for another.
-
         Raises:
-            PlanMismatchError: The ranks' facts differ, or another rank could not make its plan.
+            PlanMismatchError: The facts differ, or another rank could not make its plan.
         """
-        with self._told_of_failure():
+        with self._telling_failure():
             yield
         self._compare(facts)
+
+    @contextmanager
+    def _telling_failure(self) -> Iterator[None]:
+        """Tells the other ranks of an error: they are at `gather` by now, or will be, and would wait for ever."""
+        try:
+            yield
+        except Exception as error:
+            self.gather(_Failure(describe_error(error)))
+            raise
+
+    def _compare(self, facts: Facts) -> None:
+        # Before init_process_group there is nobody to compare with: `check_started` makes up for it.
+        self._compared = _is_running()
+        if not self._compared or self.is_alone:
+            return
+        rank_facts = self.share(lambda: dict(facts()))  # windows are planned when they are asked for, as here
+        for rank, each in enumerate(rank_facts):
+            check_alike(rank_facts[0], each, whose="what rank 0 has", remedy=self._remedy, at=f"rank {rank}")
 
     def check_started(self, facts: Facts) -> None:
         """Compares, with the first batch, what could not be compared before; refuses ranks without a process group."""
@@ -95,42 +127,26 @@ class OwnRank:
             remedy = "Call torch.distributed.init_process_group, or every process takes all sequences."
             raise checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
 
-    def _compare(self, facts: Facts) -> None:
-        """Compares with the other ranks: a collective, once torch.distributed runs."""
-        # Before init_process_group there is nobody to compare with: `check_started` makes up for it.
-        self._compared = _is_running()
-        if self._compared and not self.is_alone:
-            with self._told_of_failure():  # windows are planned when they are asked for, as here
-                rank_facts = dict(facts())
-            _check_said(self.gather(_Said(facts=rank_facts)), self._remedy)
-
-    @contextmanager
-    def _told_of_failure(self) -> Iterator[None]:
-        """Wraps what comes before the ranks compare. If it fails, the other ranks are told, and fail too."""
-        try:
-            yield
-        except Exception as error:
-            # The other ranks are at `gather` by now, or will be: this one must come there too, or they wait for ever.
-            if _is_running():
-                self.gather(_Said(refusal=f"{type(error).__name__}: {error}"))
-            raise
-
     def _now(self) -> tuple[int, int]:
         if self._given is not None:
             return self._given
         return (distributed.get_rank(), distributed.get_world_size()) if _is_running() else (0, 1)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Said:
-    """The facts of a rank's plan, or why it has none."""
+@dataclass(frozen=True)
+class _Failure:
+    """Why a rank has nothing to share."""
 
-    facts: Mapping[str, object] = field(default_factory=dict)
-    refusal: str = ""
+    reason: str
+
+
+def describe_error(error: Exception) -> str:
+    """Returns an error in the words that other ranks raise, with its notes."""
+    return "; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 def _is_running() -> bool:
-    """Whether torch.distributed has been started in this process."""
+    """Tells if torch.distributed has been started in this process."""
     return distributed.is_available() and distributed.is_initialized()
 
 
@@ -147,7 +163,7 @@ def _check_given(rank: int | None, world_size: int | None) -> None:
 
 
 def _place_within(group: distributed.ProcessGroup, rank: int | None) -> tuple[int, int]:
-    """The rank of this process within a group, and how many ranks the group has."""
+    """Returns the rank of this process within a group, and how many ranks the group has."""
     if rank is not None:
         remedy = "Leave rank and world_size out: the group knows them."
         raise checks.value_error("group", "given in place of rank and world_size", f"beside rank={rank}", remedy)
@@ -156,19 +172,3 @@ def _place_within(group: distributed.ProcessGroup, rank: int | None) -> tuple[in
     if not isinstance(group, distributed.ProcessGroup):  # of ranks that are no members, new_group gives a number
         raise checks.type_error("group", rule, group, remedy)
     return distributed.get_rank(group), distributed.get_world_size(group)
-
-
-def _check_said(said: list[_Said], remedy: str) -> None:
-    """Refuses ranks whose facts differ; every rank raises the same error.
-
-    Raises:
-        PlanMismatchError: The sentence names the first rank that has no plan, and why; or the first fact that differs,
-            the rank, and what it and rank 0 say.
-    """
-    # A rank without a plan comes first: its own error says more than that its facts are missing.
-    for rank, each in enumerate(said):
-        if each.refusal:
-            rule = "made on every rank"
-            raise PlanMismatchError(checks.sentence("plan", rule, "refused", each.refusal, at=f"rank {rank}"))
-    for rank, each in enumerate(said):
-        check_alike(said[0].facts, each.facts, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")

@@ -17,8 +17,7 @@ from lengthwise.planning.fit import has_equal_epochs
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun
-from lengthwise.torch.guard import changed, check_no_worker, refuse_second_sharing, unused
-from lengthwise.torch.notices import Notices
+from lengthwise.torch.guard import Notices, changed, check_no_worker, refuse_second_sharing, unused
 from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.planner import Planner
 from lengthwise.torch.position import Remainder, read_state, split_runs, write_state

