@@ -355,7 +355,7 @@ class Stream(IterableDataset):
 def test_a_dataset_that_draws_from_a_sampler_in_a_worker_is_refused(make):
     batches = iter(DataLoader(Stream(make()), batch_size=None, num_workers=1))
     given = "drawn from by the dataset, in worker 0 of 1"
-    with pytest.raises(ValueError, match=f"`sampler` must be drawn from in the process that trains, but is '{given}'. Give the"):
+    with pytest.raises(ValueError, match=f"`sampler` must be drawn from in the process that trains, but is '{given}'"):
         next(batches)
 
 
