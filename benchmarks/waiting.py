@@ -2,14 +2,12 @@
 
     python benchmarks/waiting.py
 
-For k = 1 to 64 ranks, each deal of max-entropy batches of 5 % padding: batches of similar cost, the same as mixed as
-2, 5 and 10 % waiting allows, strata, and random batches. Beside them steps that are random samples. Every measure is of
-all epochs of a seed pooled. Where the lengths do not allow the waiting, the deal takes the least that there is.
+For k = 1 to 64 ranks, each deal of max-entropy batches of 5 % padding: batches of similar cost, strata, and random
+batches. Beside them steps that are random samples. Every measure is of all epochs of a seed pooled.
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from tqdm import tqdm
 import lengthwise as lw
 
 BATCH_SIZE = 16
-WAITING = (0.02, 0.05, 0.1)
 PADDING = 0.05
 
 
@@ -39,27 +36,19 @@ def main() -> None:
     print(write("waiting", {**facts, "rows": rows}))
 
 
-def deals() -> dict[str, lw.Deal]:
-    """The deals, by name."""
-    within = {f"balanced, waiting {share:.0%}".replace("%", " %"): lw.Balanced(waiting=share) for share in WAITING}
-    return {"balanced": lw.Balanced(), **within, "mixed": lw.Mixed(), "stratified": lw.Stratified()}
-
-
 def rows_of(lengths: NDArray[np.int64], cut: lw.Cut, ranks: int) -> list[dict[str, Any]]:
     """One row for each deal."""
     order = lw.MaxEntropy(padding=PADDING)
-    ways = {name: lw.Batching(cut=cut, order=order, deal=deal) for name, deal in deals().items()}
+    deals = {"balanced": lw.Balanced(), "mixed": lw.Mixed(), "stratified": lw.Stratified()}
+    ways = {name: lw.Batching(cut=cut, order=order, deal=deal) for name, deal in deals.items()}
     ways["random steps"] = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps())
     rows = []
     for name, batching in ways.items():
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            plans = [
-                [lw.make_plan(lengths, batching, seed=seed, epoch=epoch, world_size=ranks) for epoch in range(EPOCHS)]
-                for seed in SEEDS
-            ]
-        found = measured(plans, lambda epochs: lw.measure(epochs, lengths))
-        rows.append({"way": name, **found, "warnings": [str(each.message) for each in caught]})
+        plans = [
+            [lw.make_plan(lengths, batching, seed=seed, epoch=epoch, world_size=ranks) for epoch in range(EPOCHS)]
+            for seed in SEEDS
+        ]
+        rows.append({"way": name, **measured(plans, lambda epochs: lw.measure(epochs, lengths))})
     return rows
 
 

@@ -94,7 +94,6 @@ DEALS = {
     for deal in (lw.Balanced, lw.Mixed, lw.Stratified, lw.InTurn)
     for tail in ("split", "repeat", "drop")
 } | {"portions": lw.Portions()}
-DEALS |= {f"waiting_{tail}": lw.Balanced(tail=tail, waiting=0.1) for tail in ("split", "repeat", "drop")}
 DEALS |= {f"RandomSteps_{tail}": lw.RandomSteps(tail=tail) for tail in ("split", "repeat", "drop")}
 DEALS |= {"RandomSteps_by_count": lw.RandomSteps(even=False)}
 

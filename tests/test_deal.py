@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
@@ -41,6 +41,15 @@ def test_in_turn_deals_as_the_batches_were_cut():
 def test_balanced_steps_hold_batches_of_like_cost():
     plan = planned([8, 1, 7, 2, 6, 3, 5, 4], cut=lw.FixedSize(1), arrange=lw.ShortestFirst(), world_size=2)
     assert np.sort(plan.costs[plan.grid[:, 0, :]], axis=1).tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+
+
+@given(st.lists(st.integers(1, 9), min_size=6, max_size=6), st.sampled_from([1, 2, 3, 6]))
+@settings(max_examples=40, derandomize=True)
+def test_no_steps_wait_less_than_balanced_ones(lengths, ranks):
+    costs = np.array(lengths)
+    least = min(costs[list(order)].reshape(-1, ranks).max(axis=1).sum() for order in itertools.permutations(range(6)))
+    plan = planned(lengths, cut=lw.FixedSize(1), deal=lw.Balanced(), world_size=ranks)
+    assert plan.costs[plan.grid].max(axis=(1, 2)).sum() == least
 
 
 def test_ranks_get_about_equal_shares_of_a_step():

@@ -218,7 +218,6 @@ def test_windows_say_it_once():
 MISSES = {
     "padding": (lw.Batching(padding=0.9, cut=lw.FixedSize(16)), "`padding` must be within 0.02"),
     "mixing": (lw.Batching(order=lw.MaxEntropy(mixing=0.999), cut=lw.FixedSize(4)), "`mixing` must be within 0.02"),
-    "waiting": (lw.Batching(cut=lw.FixedSize(16), deal=lw.Balanced(waiting=0.0)), "`waiting` must be at most"),
 }
 
 

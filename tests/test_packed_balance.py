@@ -27,7 +27,6 @@ def waiting(deal):
 def test_the_default_deal_balances_the_squares_over_the_ranks_of_a_step():
     assert waiting({}) < 0.01
     assert waiting({"deal": lw.InTurn()}) > 0.1
-    assert abs(waiting({"deal": lw.Balanced(waiting=0.05)}) - 0.05) < 0.01
 
 
 def test_frames_alone_say_nothing_of_attention():

@@ -94,7 +94,7 @@ ANY_UNIT = (
 )
 
 
-@pytest.mark.parametrize("deal", ["Mixed_split", "Balanced_drop", "RandomSteps_split", "portions", "waiting_repeat"])
+@pytest.mark.parametrize("deal", ["Mixed_split", "Balanced_drop", "RandomSteps_split", "portions", "Balanced_repeat"])
 @pytest.mark.parametrize("order", ANY_UNIT)
 def test_the_unit_of_lengths_changes_no_plan(order, deal):
     """In a unit 2**34 times as fine no length is below 2**31, and the frames of a batch are beyond 2**40."""

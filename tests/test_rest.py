@@ -1,7 +1,6 @@
 """The rest of an epoch: whoever takes it, however often the number of ranks changes, nothing is lost or repeated."""
 
 import random
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -164,16 +163,6 @@ def test_every_run_of_an_epoch_is_dealt_by_randomness_of_its_own():
     batching = lw.Batching(cut=lw.FixedSize(1), deal=deal)
     lw.make_plan(np.arange(1, 41), batching, world_size=5, after=[(2, 1, 3), (3, 1, 2), (4, 1, 1)])
     assert len(deal.noted) == len(set(deal.noted)) == 4
-
-
-def test_the_rest_may_wait_longer_by_chance_and_nobody_is_warned():
-    lengths = lw.example_lengths("long-tailed", count=60)
-    batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), deal=lw.Balanced(waiting=0.001))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        lw.make_plan(lengths, batching, world_size=4, after=[(4, 1, 2)])
-    with pytest.warns(UserWarning, match="`waiting` must be at most"):  # once a process
-        lw.make_plan(lengths, batching, world_size=4)
 
 
 def test_what_is_left_of_portions_costs_every_rank_about_the_same():

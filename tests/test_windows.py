@@ -167,7 +167,7 @@ def test_a_window_that_is_planned_alone_is_that_of_the_epoch(dims, deal):
     batching = lw.Batching(cut=cut, order=order, deal=choices.suit(choices.DEALS[deal], cut, order=order))
     named = {"window": 128, "block": 4, "world_size": 2}
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`padding` must be within|`waiting` must be at most")
+        warnings.filterwarnings("ignore", "`padding` must be within")
         windows = lw.Windows(lengths, batching, **named)
         names = [windows.plan(1, number).plan.fingerprint() for number in range(len(windows))]
         alone = lw.Windows(lengths, batching, **named | {"world_size": 3}).share_out(2)

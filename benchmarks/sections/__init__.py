@@ -24,7 +24,7 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     },
     "Whole steps": {
         "steps": ("Whole steps: padding, mixing and waiting", steps.steps),
-        "waiting": ("Steps as mixed as a share of waiting allows", steps.waiting),
+        "waiting": ("Deals: how steps mix, and how long ranks wait", steps.waiting),
     },
     "Packed rows and few shapes": {
         "packing": ("Packed rows beside other packers", shapes.packing),

@@ -76,19 +76,18 @@ def waiting(document: dict[str, Any]) -> tuple[str, ...]:
     ]
     of_each = (f"{what}, {ranks}" for ranks in WAITING_RANKS for what in ("step mixing", "waiting"))
     name = list(dict.fromkeys(row["data"] for row in document["rows"]))[-1]
-    least, some, steps = (by[name, "fixed", way, 8] for way in ("balanced", "balanced, waiting 5 %", "random steps"))
+    least, steps = (by[name, "fixed", way, 8] for way in ("balanced", "random steps"))
     answer = (
-        f"On {name}, 8 ranks take batches of {kinds['fixed']}. Step mixing is {least['step_mixing']:.2f} where ranks "
-        f"wait least, and {some['step_mixing']:.2f} where they may wait 5 % of the time. With random steps it is "
+        f"On {name}, 8 ranks take batches of {kinds['fixed']}. Step mixing is {least['step_mixing']:.2f} where batches "
+        f"of similar cost share a step, and ranks wait {percent(least['straggler_waste'])}. With random steps it is "
         f"{steps['step_mixing']:.2f}: they wait {percent(steps['straggler_waste'])}, and pad "
-        f"{percent(steps['padding_share'])} instead of {percent(some['padding_share'])}."
+        f"{percent(steps['padding_share'])} instead of {percent(least['padding_share'])}."
     )
     note = (
         f"Batches of max-entropy at {percent(document['padding'])} padding, dealt to "
         f"{', '.join(map(str, WAITING_RANKS))} ranks; below them random steps. The padding is that for 8 ranks; "
-        "the JSON has 1 to 64 ranks. *Balanced, waiting 5 %*: `Balanced(waiting=0.05)`. Where even batches of similar "
-        "cost wait longer, it deals these, and warns. Batches under a budget cost about the same. There any of them "
-        "may share a step, and ranks wait less than 5 %."
+        "the JSON has 1 to 64 ranks. Batches under a budget cost about the same: any of them may share a step, and "
+        "ranks hardly wait."
     )
     last = f"{name}, {kinds['fixed']}", f"{name}, {kinds['budget']}"
     return answer, folded(("batches of", "deal", "padding", *of_each), rows, lambda row: row[0] in last), note

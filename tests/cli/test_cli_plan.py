@@ -106,7 +106,7 @@ def test_chunks(run, four):
     [
         ("--chunk 100", {"chunks": lw.Chunks(100)}),
         ("--chunk 100 --chunk-step 40", {"chunks": lw.Chunks(100, step=40)}),
-        ("--strategy random,waiting=5% --tail drop", {"deal": lw.Balanced(waiting=0.05, tail="drop")}),
+        ("--strategy random --tail drop", {"deal": lw.Balanced(tail="drop")}),
     ],
 )
 def test_options_make_the_batching_that_they_name(run, words, choices):

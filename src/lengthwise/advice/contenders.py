@@ -23,7 +23,6 @@ from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, SemiS
 SizedCut = FixedSize | Budget | DynamicSize
 
 PADDINGS = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6)
-_WAITINGS = (0.02, 0.05)
 _NOISES = (0.02, 0.05, 0.1, 0.2, 0.4)
 _BUCKETS = (4, 8, 16, 32)
 _BATCHES_A_BIN = (6, 12, 25, 50)
@@ -50,15 +49,6 @@ def ours(cut: SizedCut, world: World, *, least: float, most: float) -> list[Cont
     for padding in PADDINGS:
         if least < padding < most:
             contenders.append(between(cut, padding))
-            # Batches under a budget cost about the same, so no rank waits long for any of them.
-            if world.world_size > 1 and isinstance(cut, FixedSize):
-                contenders += [
-                    Contender(
-                        f"max-entropy:{padding:g},waiting={waiting:.0%}",
-                        Batching(cut=cut, padding=padding, deal=Balanced(waiting=waiting)),
-                    )
-                    for waiting in _WAITINGS
-                ]
     return contenders
 
 

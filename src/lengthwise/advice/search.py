@@ -105,8 +105,8 @@ def advise(
 
 def answer(question: Question, *, watch: Watch) -> Advice:
     """The advice; `watch` is given each list of contenders before they are measured, and shows progress."""
-    with warnings.catch_warnings():  # nobody asked for these paddings and waitings, and each row says what it has
-        warnings.filterwarnings("ignore", message="`(padding|waiting)` must be")
+    with warnings.catch_warnings():  # nobody asked for these paddings, and each row says what it has
+        warnings.filterwarnings("ignore", message="`padding` must be")
         rows = _drop_incomparable(_measure_all(question, watch))
         rows += _measure_each(_spend_rest(rows, question), question, iter)
     rows = _drop_incomparable(rows)

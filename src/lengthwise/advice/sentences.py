@@ -100,9 +100,7 @@ def _describe(row: AdviceRow) -> str:
     """What a strategy does, in a few words."""
     order, name = row.batching.order, re.split("[:,]", row.label)[0]
     if isinstance(order, MaxEntropy) and order.padding is not None:
-        waiting = getattr(row.batching.deal, "waiting", None)
-        allow = "padding allows" if waiting is None else f"padding and {100 * waiting:.2g} % waiting allow"
-        return f"as random as {100 * order.padding:.2g} % {allow}"
+        return f"as random as {100 * order.padding:.2g} % padding allows"
     if isinstance(order, Shuffled) and row.batching.takes_random_steps:
         return "each step is a random sample, sorted into its batches"
     return _WORDS[name]

@@ -5,12 +5,11 @@
     grid     [steps, micro_batches, ranks]   batch numbers
 
 A step is `world.slots` batches. Which batches share a step depends on that number only, so that the same steps are
-taken on another number of ranks that divides it. `Portions` and `Balanced(waiting=...)` are the exceptions.
+taken on another number of ranks that divides it. `Portions` are the exception.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -66,25 +65,6 @@ def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = 
     return world
 
 
-# Sums of costs are rounded: a waiting that is more than was asked by less than this is what was asked.
-_ROUNDING = 1e-12
-_NEAR = 1e-4  # a search that is so near to what was asked is over
-_HALF = 32  # bits of a float that are searched: the sign, the exponent, and 20 of the fraction
-
-
-def waiting_of(steps: NDArray[np.float64]) -> float:
-    """The share of time that ranks spend waiting for the slowest of their step.
-
-    Args:
-        steps: [steps, ranks], what each rank has to do, of about 1 or less.
-
-    >>> waiting_of(np.array([[2.0, 4.0], [5.0, 9.0]]))  # both ranks take 4 + 9, and work 20 of these 26
-    0.23076923076923073
-    """
-    taken = float(steps.max(axis=1, initial=0.0).sum()) * steps.shape[1]
-    return 1.0 - float(steps.sum()) / taken if taken else 0.0
-
-
 def order_by(costs: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
     """Puts batches in order of cost, equals at random: [batches], positions in `costs`.
 
@@ -93,48 +73,6 @@ def order_by(costs: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
     """
     shuffled = key.permutation(len(costs))
     return shuffled[_random.argsort(costs[shuffled])]
-
-
-def order_within(
-    costs: NDArray[np.float64], waits: Callable[[NDArray[np.int64]], float], waiting: float, key: Key
-) -> NDArray[np.int64]:
-    """Puts batches in an order that makes steps as random as the waiting allows.
-
-    The order is by cost x beta + standard exponential noise, with the least beta of a bisection under which the
-    steps wait no longer than was asked. If `order_by` waits longer than that, its order is taken.
-
-    Args:
-        costs: [batches], of about 1 or less.
-        waits: What share of the time ranks wait, by an order.
-        waiting: The share that they may wait.
-        key: The source of all chance.
-
-    Returns:
-        [batches], positions in `costs`. Where random steps wait no longer than was asked, `key.permutation`.
-    """
-    shuffled, by_cost = key.permutation(len(costs)), order_by(costs, key)
-    if waits(shuffled) <= waiting + _ROUNDING:
-        return shuffled
-    if waits(by_cost) > waiting + _ROUNDING:
-        return by_cost
-    noise, order = key.exponential(len(costs)), by_cost
-    # At the lower bound noise is far beyond the largest cost, which is about 1; at the upper one it is below the gap
-    # between most two costs. The bits of a positive float rise with it, and in logarithmic steps or nearly so: halving
-    # their interval takes the same betas on every platform, as halving that of log(beta) would not.
-    low, high = (int(np.array(beta).view(np.int64)) >> _HALF for beta in (2.0**-12, 2.0**40))
-    while high - low > 1:
-        middle = (low + high) // 2
-        beta = np.array(middle << _HALF).view(np.float64)
-        # Multiplied and added by separate operations: fused ones would differ between platforms in the last bit.
-        found = _random.argsort(costs * beta + noise)
-        waited = waits(found)
-        if waited > waiting + _ROUNDING:
-            low = middle
-            continue
-        high, order = middle, found
-        if waited > waiting - _NEAR:
-            break
-    return order
 
 
 TAILS = ("split", "repeat", "drop")
@@ -189,44 +127,18 @@ class _Whole:
 class Balanced(_Whole):
     """Batches of similar cost share a step, so that no rank waits long for another.
 
-    Steps of similar cost are steps of similar lengths: they mix little. `Balanced(waiting=0.05)` makes them as mixed as
-    5 % waiting allows. It deals by cost plus exponential noise, and finds the noise on the batches of each plan.
+    If each rank takes one batch of a step, no deal waits less. Steps of similar cost are steps of similar lengths, so
+    they mix little. `RandomSteps` mix and wait little.
 
     Args:
-        waiting: The share of rank time that may be spent waiting, over all steps of an epoch. None for batches of
-            similar cost: if each rank takes one of a step, no deal waits less. Where random steps wait no longer than
-            is allowed, they are taken, as by `Mixed`. If batches of similar cost wait longer than was asked, they share
-            the steps, and one warning says so.
         tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
 
-    With `waiting` the steps change with the number of ranks, also where as many batches make a step: ranks that take
-    several batches of a step each wait less for each other, so that the steps may be more mixed. A run that goes on
-    on other ranks keeps the steps of its epoch if as many batches make a step; the next epoch is dealt for these ranks.
-    Otherwise the rest of its epoch is dealt within the same waiting.
     """
-
-    waiting: float | None = None
-
-    def __post_init__(self) -> None:
-        _Whole.__post_init__(self)  # `super()` does not know the class that slots make
-        if self.waiting is not None:
-            remedy = "Give a share of the time of all ranks, such as 0.05."
-            checks.keep(self, waiting=checks.check_number("waiting", self.waiting, maximum=0.99, remedy=remedy))
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         # Costs [9, 1, 8, 2] in steps of 2: the batches 1 and 3 share a step, and 2 and 0 do.
-        order = order_by(costs[numbers[0]], key) if self.waiting is None else self._mix(costs[numbers[0]], world, key)
+        order = order_by(costs[numbers[0]], key)
         return share_out(_in_order(numbers[0, order].reshape(-1, world.slots)), costs, world.world_size)
-
-    def _mix(self, costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        """The order whose steps are as mixed as the waiting of these ranks allows."""
-        # In units of about the largest cost, a power of two: no sum overflows, and nothing is rounded.
-        costs = np.ldexp(costs, -int(np.frexp(costs.max(initial=0.0))[1]))
-
-        def waits(order: NDArray[np.int64]) -> float:
-            return waiting_of(costs[share_out(order.reshape(-1, world.slots), costs, world.world_size)].sum(axis=1))
-
-        return order_within(costs, waits, self.waiting or 0.0, key)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -214,8 +214,7 @@ def _names() -> str:
     """The strategies, one line each, and those that are compared by default: within 80 columns."""
     lines = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in STRATEGIES.items()]
     arrangements = f"arrange={'|'.join(ARRANGEMENTS)}".replace("|", " | ")
-    waiting = "waiting=5%: steps as mixed as this share of waiting allows"
-    keys = _indent("  every one also takes ", f"{arrangements}, and {waiting}")
+    keys = _indent("  every one also takes ", arrangements)
     packings = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in PACKINGS.items()]
     # Broken at blanks, which are put in for that and taken out again, so that the list can be copied.
     default, of_rows = (

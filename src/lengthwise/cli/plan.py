@@ -130,9 +130,6 @@ def _deal(arguments: argparse.Namespace, named: Any) -> Any:
     if arguments.deal is None:
         # The strategy's own deal, mxnet's with drop=true say, and only another tail.
         return replace(cast(Any, named), tail=tail)
-    if getattr(named, "waiting", None) is not None:
-        rule = "left out beside a strategy with waiting"
-        raise value_error("deal", rule, arguments.deal, "Leave out one of the two.")
     if arguments.deal != "portions":
         return DEALS[arguments.deal](tail=tail)
     # Portions have no tail to choose: a rank with fewer batches splits its largest.

@@ -170,16 +170,14 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
         raise checks.value_error("arrange", "one of " + ", ".join(ARRANGEMENTS), arrangement, _GRAMMAR)
     # "uniform:6,buckets=8" says the buckets twice, and "uniform:6,by=quantile" contradicts its name.
     _refuse_options(options, (*known.sets, *((known.field,) if value is not None else ())), label)
-    deal, waiting = known.deal, options.pop("waiting", None)
+    deal = known.deal
     if isinstance(cut, Rows) and name in PACKINGS:
         cut = replace(cut, by=name, pool=value)
     elif value is not None:
         options[known.field] = value
     if name == "mxnet" and checks.check_flag("drop", options.pop("drop", False)):
         cut, deal = _drop_incomplete(cut), Balanced(tail="drop")
-    if waiting is not None:
-        deal = _let_wait(deal, waiting, label)
-    order = _make_choice(known.make, {**options, **known.sets}, label, also=("arrange", "waiting"))
+    order = _make_choice(known.make, {**options, **known.sets}, label, also=("arrange",))
     return Batching(order=order, cut=cut, deal=deal, arrange=ARRANGEMENTS[arrangement], cost=cost)
 
 
@@ -189,14 +187,6 @@ def _find_strategy(name: str, *, packed: bool) -> Strategy:
         return names[name]
     remedy = "It packs rows: on the command line, give --pack CAPACITY." if name in PACKINGS else _GRAMMAR
     raise checks.value_error("strategy", "one of " + ", ".join(names), name, remedy)
-
-
-def _let_wait(deal: Deal | None, waiting: Any, label: str) -> Deal:
-    """The deal by the cost of batches, with the share of waiting that was asked for."""
-    if deal == RandomSteps():
-        remedy = "Random steps share out their cost evenly already."
-        raise checks.value_error("waiting", "left out here", waiting, remedy, at=label)
-    return Balanced(tail=deal.tail if deal else "split", waiting=waiting)
 
 
 def _drop_incomplete(cut: Cut) -> Cut:

@@ -22,7 +22,7 @@ from lengthwise.planning.batches import Batches, complete_steps, deal_and_arrang
 from lengthwise.planning.draft import Draft, price, take_groups, take_items
 from lengthwise.planning.drafts import Kinds, count_steps, draft_portions, fill_steps, name_sequence, sort_out
 from lengthwise.planning.fit import Fitted, fit_epochs, fit_window, stand_for_epochs, take_grouped
-from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request, tell_missed_waiting
+from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import read_runs, take_runs
 from lengthwise.planning.times import Draw, copies_of, draw_times, read_times
@@ -143,8 +143,6 @@ def make_fitted(
     taken = np.empty(0, np.int64)
     if runs:
         batches, grid, taken = take_runs(batches, grid, runs, world, batching, key)
-    elif getattr(batching.deal, "waiting", None) is not None:  # the rest of an epoch may wait a little longer by chance
-        tell_missed_waiting(grid, batches.costs, batching, name=made.data_name)
 
     # Batches that no rank takes, for a tail that drops or a run that took them, leave.
     held = in_grid(batches, grid)
@@ -178,7 +176,6 @@ class _Made(NamedTuple):
     spans       [items, 3]   which chunk of which sequence each item is, or None
     times       [n]          how often the epoch takes each sequence, or None
     name                     the fingerprint of the lengths
-    data_name                the name of what the order is fitted to
     batching                 all choices made
     steps                    how many there are
     """
@@ -187,7 +184,6 @@ class _Made(NamedTuple):
     times: NDArray[np.int64] | None
     items: int
     name: str
-    data_name: str
     max_cost: float
     batching: Batching
     steps: int
@@ -241,7 +237,7 @@ def _make_batches(
             raise name_sequence(error, copies_of(taken_times)) from None
         raise
     most = _max_cost(items, drafts, batching)
-    made = _Made(spans, taken_times, len(items), name, data.name, most, batching, steps)
+    made = _Made(spans, taken_times, len(items), name, most, batching, steps)
     del array, items, data  # the drafts have what they need of these, and batches take the room
     return [price(draft, batching) for draft in drafts], made
 

@@ -1,4 +1,4 @@
-"""Warnings of plans: a padding, a mixing or a waiting that was asked for and is missed, and a budget in doubt."""
+"""Warnings of plans: a padding or a mixing that was asked for and is missed, and a budget in doubt."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.cut import Budget, FixedSize
-from lengthwise.choices.deal import Balanced, World, waiting_of
+from lengthwise.choices.cut import Budget
+from lengthwise.choices.deal import World
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted, finds_noise
 from lengthwise.lengths import fingerprint
 from lengthwise.planning.draft import mean_cost
@@ -103,28 +103,6 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
         f"16 sequences of the mean length cost about {float(f'{16 * cost:.3g}'):,.16g}."
     )
     checks.warn(checks.sentence("budget", rule, batching.cut.budget, remedy))
-
-
-def tell_missed_waiting(grid: NDArray[np.int64], costs: NDArray[np.float64], batching: Batching, *, name: str) -> None:
-    """Warns if the ranks of a whole epoch wait longer than was asked; once for the same batching, lengths and world.
-
-    Args:
-        grid: [steps, micro_batches, ranks] of batch numbers.
-        costs: What each batch costs.
-        batching: The choices.
-        name: Of the lengths.
-    """
-    deal = batching.deal
-    if not isinstance(deal, Balanced) or deal.waiting is None or not grid.size:
-        return
-    achieved = waiting_of((costs / (costs.max() or 1.0))[grid].sum(axis=1))
-    world = World(grid.shape[2], grid.shape[1])
-    if achieved <= deal.waiting + 1e-9 or _was_told("waiting", name, batching, world):
-        return
-    sentence = f"`waiting` must be at most what was asked, {deal.waiting:g}, but is {achieved:.3g}."
-    remedy = "Cut by a budget, or ask for more." if isinstance(batching.cut, FixedSize) else "Ask for more."
-    why = "All batches make one step." if len(grid) == 1 else "Batches of similar cost share the steps already."
-    checks.warn(f"{sentence} {why} {remedy}")
 
 
 def _was_told(what: str, name: str, batching: Batching, world: World | None = None) -> bool:

@@ -130,7 +130,7 @@ def _beside(own: Measures, random: Measures, batching: Batching, batch_size: int
 
 def _mixed_for_free(plan: Plan, lengths: ArrayLike, batching: Batching, own: Measures) -> list[str]:
     """Where one rank accumulates batches of similar cost: how random batches would mix a step. Nobody waits there."""
-    of_like_cost = type(batching.deal) is Balanced and batching.deal.waiting is None
+    of_like_cost = type(batching.deal) is Balanced
     if not of_like_cost or plan.micro_batches == 1 or plan.times is not None:
         return []
     mixed = replace(batching, deal=Mixed(tail=batching.deal.tail))
