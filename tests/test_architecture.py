@@ -131,7 +131,7 @@ OF_PLANS = [
     path
     for path in FILES
     if room_of(path) in ("_kernels", "_exact", "_random", "choices", "planning")
-    or relative(path) == "lengths/examples.py"
+    or relative(path) == "lengths/description.py"
 ]
 OF_PLANS.remove(SOURCE / "_kernels" / "mixing.py")  # it serves the limit of mixing, on which no plan depends
 

@@ -6,6 +6,7 @@ your own may raise its errors by these functions too.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 import numbers
@@ -48,6 +49,18 @@ def brief(error: BaseException, most: int = 160) -> str:
 def source_error(rule: str, path: str | os.PathLike[str], remedy: str) -> ValueError:
     """Makes the error about a file or a folder; see `source_sentence`. Raise what it returns."""
     return ValueError(source_sentence(rule, path, remedy))
+
+
+def load_package(name: str, purpose: str, remedy: str = 'Install it: pip install "lengthwise[io]".') -> Any:
+    """Imports a package of an extra.
+
+    Raises:
+        ModuleNotFoundError: It is not installed, or a C library that it needs is not.
+    """
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError) as error:
+        raise ModuleNotFoundError(sentence(name, f"installed to {purpose}", None, remedy)) from error
 
 
 def make_visible(text: str, *, lines: bool = False) -> str:

@@ -655,13 +655,12 @@ def test_few_texts_and_tensors_are_decoded(out):
         lw.write_lengths(source, out, column="squares")
 
 
-@pytest.mark.parametrize("kind", ["bool_", "bool8", "binary"])
+@pytest.mark.parametrize("kind", ["bool_", "binary"])
 def test_truth_values_and_bytes_are_no_lengths(out, kind):
     if not hasattr(pa, kind):
         pytest.skip(f"this pyarrow has no {kind}")
     column = {
         "bool_": lambda: pa.array([True, False]),
-        "bool8": lambda: pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8())),
         "binary": lambda: pa.array([b"1", b"2"]),
     }[kind]()
     with pytest.raises(ValueError, match=r"^`n` must be a number, but is "):

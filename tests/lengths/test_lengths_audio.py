@@ -118,7 +118,9 @@ def test_cache_that_cannot_be_written_is_no_error(folder):
 def test_unreadable_files_are_named_and_the_others_kept(folder):
     (folder / "a" / "bad.wav").write_bytes(b"RIFF junk")
     write(folder / "empty.wav", 0)
-    with pytest.raises(ValueError, match=r"`source` must be audio .* but is '.*a/bad.wav'.*, as 1 more\)\.$"):
+    with pytest.raises(
+        ValueError, match=r"`source` must be audio .* but is '.*a/bad.wav'\. Repair or remove it, the first of 2 "
+    ):
         read_lengths(folder)
     assert len(json.loads((folder / CACHE).read_text())) == 3
 
@@ -133,11 +135,7 @@ def test_audio_behind_a_link_to_a_folder_is_named(folder, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     write(elsewhere / "c.wav", 10)
     (folder / "a" / "linked").symlink_to(elsewhere)
-    (folder / "again").symlink_to(folder / "a")  # read by its own name
-    (folder / "around").symlink_to(folder)
-    rule = (
-        r"^`source` must be without links to folders elsewhere, but is '.*linked'\. The folders behind 1 are left out"
-    )
+    rule = r"^`source` must be without links to folders, but is '.*linked'\. The folders behind 1 are left out"
     with pytest.warns(match=rule):
         assert audio_files(folder) == ["a/Y.WAV", "a/z.flac", "b.wav"]
     with pytest.warns(match=rule):

@@ -61,7 +61,9 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path):
     for source, refusal in zip(sources, refusals, strict=True):
         rule = f"`source` must be a file or folder, not a device or a named pipe, but is '{source}'. Write what"
         assert refusal.startswith(rule)
-    assert audio.endswith(f"but is '{tmp_path}/audio/b.wav'. Repair or remove it (it is a pipe or a device).")
+    assert audio.endswith(
+        f"but is '{tmp_path}/audio/b.wav'. Repair or remove it, the first of 1 (it is a pipe or a device)."
+    )
     assert (cache, linked) == ([800], [800])
     assert (tmp_path / "cache" / ".lengthwise-cache.json").is_fifo()
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.checks import check_whole, make_visible, value_error
 from lengthwise.lengths import split_source
-from lengthwise.lengths.counts import COUNTS
+from lengthwise.lengths.cells import COUNTS
 
 EXAMPLES = ("long-tailed", "speech")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lengthwise.checks import brief, sentence, source_error, source_sentence, type_error, value_error
+from lengthwise.checks import brief, load_package, source_error, source_sentence, type_error, value_error
 from lengthwise.engines.rule import Block, Rule
 from lengthwise.lengths.arrow import open_batches, row_place
 from lengthwise.lengths.manifests import iterate_records, pick_cells
@@ -88,14 +88,10 @@ class Files:
 
 
 def _open_store(name: str) -> tuple[Any, str]:
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError as error:
-        remedy = 'Install it: pip install "lengthwise[io]".'
-        raise ModuleNotFoundError(sentence("fsspec", "installed to find files", None, remedy)) from error
+    core = load_package("fsspec.core", "find files")
     try:
         # Of an empty text abspath would make the folder we are in.
-        return url_to_fs(os.path.abspath(name) if name and "://" not in name else name)
+        return core.url_to_fs(os.path.abspath(name) if name and "://" not in name else name)
     except ImportError as error:  # s3fs, for example
         rule = "at a URL whose file system is installed"
         raise ModuleNotFoundError(source_sentence(rule, name, f"{brief(error)}.")) from error

@@ -1,14 +1,17 @@
 """Data sets of packages: pyarrow, Hugging Face `datasets`, Dask and Ray. Each is read in its own order.
 
-Of each package a class, whose name is that of the package in `ENGINES`, with the names of the columns, and `blocks`.
+Each has a class, listed in `ENGINES` by the name of the package. It takes the data set, and has two members:
+
+    names               the names of the columns
+    blocks(rule, size)  yields the lengths of the rows in their order, as `rule` measures `size` rows at once
 """
 
 from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
 from lengthwise.checks import brief, source_error, value_error
 from lengthwise.engines.rule import Block, Rule
@@ -16,20 +19,6 @@ from lengthwise.lengths.arrow import load_pyarrow
 
 _READ_AHEAD = 2  # batches of pyarrow that are read before they are measured
 _TOGETHER = 128  # partitions of Dask that are computed at once, so that the lengths that wait here stay few
-
-
-class Engine(Protocol):
-    """A data set that is measured row by row.
-
-    Attributes:
-        names: Of its columns.
-    """
-
-    names: list[str]
-
-    def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
-        """Yields the lengths of the rows in their order, as `rule` measures `size` rows at once."""
-        ...
 
 
 class Pyarrow:
@@ -134,4 +123,4 @@ def _measure_batch(table: Any, rule: Rule, size: int) -> Any:
     return load_pyarrow().table({"blocks": [pickle.dumps(answer)]})
 
 
-ENGINES: dict[str, Callable[[Any], Engine]] = {"pyarrow": Pyarrow, "datasets": HuggingFace, "dask": Dask, "ray": Ray}
+ENGINES: dict[str, Any] = {"pyarrow": Pyarrow, "datasets": HuggingFace, "dask": Dask, "ray": Ray}

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
 from lengthwise.lengths.arrow import column_of_array, take_cells, top_of
-from lengthwise.lengths.cells import column_of_cells
+from lengthwise.lengths.cells import TextCount, check_counted, column_of_cells
 from lengthwise.lengths.columns import Column, choose_shifts, missing_column, most_seconds
-from lengthwise.lengths.counts import TextCount, check_counted
 from lengthwise.lengths.rules import Place, bad_value, check_dims, convert
 
 Measure = Callable[[Any], Any]

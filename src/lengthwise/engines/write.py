@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import check_choice, check_flag, check_number, check_whole, type_error, value_error
 from lengthwise.engines.files import Files
-from lengthwise.engines.packages import ENGINES, Engine
+from lengthwise.engines.packages import ENGINES
 from lengthwise.engines.rule import Block, Measure, Rule
 from lengthwise.files import check_folder, check_regular, draft, refusals
+from lengthwise.lengths.arrays import map_file
+from lengthwise.lengths.cells import check_count
 from lengthwise.lengths.columns import choose_columns
-from lengthwise.lengths.counts import check_count
-from lengthwise.lengths.numpy_files import map_file
 from lengthwise.lengths.rules import check_dims
 
 _SHOWN = 3  # bad rows in an error
@@ -174,7 +174,7 @@ def _check_function(length: object, **options: object) -> None:
             raise value_error(name, "left out beside `length`", value, "The function gives the lengths.")
 
 
-def _open(source: Any) -> Engine:
+def _open(source: Any) -> Any:
     homes = [kind.__module__.partition(".")[0] for kind in type(source).__mro__]
     return next((ENGINES[home] for home in homes if home in ENGINES), Files)(source)
 

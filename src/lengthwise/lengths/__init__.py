@@ -1,9 +1,11 @@
 """Where lengths come from: arrays, files, folders and examples; their description and fingerprint.
 
-rules, arrays          the rules of a length; lengths in memory
-files                  chooses the reader: numpy_files, text, manifests, arrow, audio
-columns, cells, counts columns as all readers return them, and how they become lengths; their cells; texts
-description, examples  a description of lengths, and some to try things on
+rules         the rules of a length
+columns       columns as all readers return them, and how they become lengths
+cells         their cells: numbers, lists, and texts that are counted
+arrays        lengths in memory, and in .npy files
+files         chooses the reader: arrays, text, manifests, arrow, audio
+description   a description of lengths, and some to try things on
 """
 
 from lengthwise.lengths.arrays import as_lengths as as_lengths
@@ -11,6 +13,6 @@ from lengthwise.lengths.arrays import fingerprint as fingerprint
 from lengthwise.lengths.audio import audio_files as audio_files
 from lengthwise.lengths.description import Description as Description
 from lengthwise.lengths.description import describe as describe
-from lengthwise.lengths.examples import example_lengths as example_lengths
+from lengthwise.lengths.description import example_lengths as example_lengths
 from lengthwise.lengths.files import read_lengths as read_lengths
 from lengthwise.lengths.files import split_source as split_source

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from lengthwise.checks import brief, sentence, source_error
-from lengthwise.lengths.cells import column_of_cells, nested_lists, not_a_number
+from lengthwise.checks import brief, load_package, source_error
+from lengthwise.lengths.cells import TextCount, column_of_cells, nested_lists, not_a_number
 from lengthwise.lengths.columns import Column, choose_columns, missing_column, top_of, unit_of
-from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.manifests import pick_cells
 from lengthwise.lengths.rules import Place
 
@@ -106,8 +105,7 @@ def open_batches(path: Path, opener: Callable[..., Any] | None = None) -> Iterat
         ValueError: It is neither, or is damaged.
     """
     pyarrow = load_pyarrow()
-    from pyarrow import parquet
-
+    parquet = load_package("pyarrow.parquet", "read this source")
     try:
         with pyarrow.memory_map(str(path)) if opener is None else opener(path, "rb") as file:
             magic = file.read(6)
@@ -175,8 +173,6 @@ def _decode(array: Any, name: str) -> Any:
         storage, kind = array.storage, array.type
         if max(getattr(kind, "ndim", None) or 0, len(getattr(kind, "shape", None) or ())) > 1:
             raise nested_lists(str(kind), name=name, at="its type")
-        if getattr(kind, "extension_name", "") == "arrow.bool8":
-            raise not_a_number(str(kind), name=name, at="its type")
         # Tensors of one dimension as lists: Ray keeps NumPy arrays so.
         tensor = types.is_struct(storage.type) and storage.type.get_field_index("data") >= 0
         return _decode(load_compute().struct_field(storage, "data") if tensor else storage, name)
@@ -227,18 +223,10 @@ def _is_list(kind: Any) -> bool:
 
 def load_compute() -> Any:
     """Imports `pyarrow.compute`, or says how to install it."""
-    load_pyarrow()
-    import pyarrow.compute
-
-    return pyarrow.compute
+    return load_package("pyarrow.compute", "read this source")
 
 
 def load_pyarrow() -> Any:
     """Imports `pyarrow`, or says how to install it."""
-    try:
-        import pyarrow
-        import pyarrow.types
-    except ImportError as error:
-        remedy = 'Install it: pip install "lengthwise[io]".'
-        raise ModuleNotFoundError(sentence("pyarrow", "installed to read this source", None, remedy)) from error
-    return pyarrow
+    load_package("pyarrow.types", "read this source")
+    return load_package("pyarrow", "read this source")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import files
-from lengthwise.checks import sentence, source_error, value_error, warn
+from lengthwise.checks import load_package, source_error, value_error, warn
 from lengthwise.lengths.columns import Column
 from lengthwise.lengths.text import KALDI_UNITS
 
@@ -25,7 +25,7 @@ READERS = 16  # the threads wait for the disk, not for the processor
 
 
 class Header(NamedTuple):
-    """What the cache keeps of one file; size and modification time tell whether the file is still the same."""
+    """An entry of the cache; size and modification time tell whether the file is still the same."""
 
     size: int
     modified_ns: int
@@ -37,7 +37,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     """Measures the audio files in a folder and all folders below it, sorted by their path within it.
 
     The path is text with `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files and folders are skipped and
-    links to folders not followed; `audio_files` lists what is left. A link to a folder elsewhere warns.
+    links to folders are not followed, which warns; `audio_files` lists what is left.
 
     Args:
         folder: Where to look for .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif.
@@ -54,21 +54,21 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     path = folder / _CACHE_NAME
     cache = cache and (path.is_file() or not os.path.lexists(path))  # a pipe in its place would never end
     old = _load_cache(path) if cache else {}
-    headers, failures = _measure(folder, names, old, progress)
+    results = dict(zip(names, _measure(folder, names, old, progress), strict=True))
+    headers = {name: header for name, header in results.items() if isinstance(header, Header)}
     # Written before a failure raises: after the repair of one file, the others are not read again.
     if cache and headers != old:
         with suppress(OSError):  # in a folder that cannot be written, the files are measured again next time
             files.write(path, json.dumps(headers))
-    if failures:
-        name, reason = next(iter(failures.items()))
-        others = f", as {len(failures) - 1} more" if len(failures) > 1 else ""
-        remedy = f"Repair or remove it ({reason}{others})."
-        raise source_error("audio that can be read", folder / name, remedy)
+    for name, reason in results.items():
+        if name not in headers:
+            remedy = f"Repair or remove it, the first of {len(names) - len(headers)} ({reason})."
+            raise source_error("audio that can be read", folder / name, remedy)
     return [_column(folder, [headers[name] for name in names], names, seconds)]
 
 
 def audio_files(folder: str | Path) -> list[str]:
-    """The paths within a folder, in the order of `read_lengths`: the k-th length is that of the k-th path.
+    """Lists the paths within a folder, in the order of `read_lengths`: the k-th length is that of the k-th path.
 
     Raises:
         ValueError: There is none, or a folder that cannot be read.
@@ -82,11 +82,13 @@ def has_audio(folder: Path) -> bool:
 
 
 def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
-    """The sorted names; if there are none, the error says what else was looked for."""
+    """Returns the sorted names; if there are none, the error says what else was looked for."""
     # Systems list folders in orders of their own; the k-th length must mean the same file on all of them.
     links: list[str] = []
     names = sorted(_audio_names(folder, links))
-    _warn_of_links(folder, links)
+    if links:
+        remedy = f"The folders behind {len(links)} are left out: read each by itself, or link the files."
+        warn(str(source_error("without links to folders", min(links), remedy)))
     if not names:
         remedy = f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below{also}."
         raise source_error("a folder with audio files", folder, remedy)
@@ -103,15 +105,6 @@ def _audio_names(folder: Path, links: list[str]) -> Iterator[str]:
                 yield (Path(path) / file).relative_to(folder).as_posix()
 
 
-def _warn_of_links(folder: Path, links: Sequence[str]) -> None:
-    """Warns of links to folders elsewhere, whose audio is left out."""
-    inside = os.path.join(os.path.realpath(folder), "")
-    elsewhere = sorted(link for link in links if not f"{os.path.realpath(link)}{os.sep}".startswith(inside))
-    if elsewhere:
-        remedy = f"The folders behind {len(elsewhere)} are left out: read each by itself, or link the files."
-        warn(str(source_error("without links to folders elsewhere", elsewhere[0], remedy)))
-
-
 def _refuse_folder(error: OSError) -> None:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return  # which has no audio files: that is said later
@@ -119,24 +112,15 @@ def _refuse_folder(error: OSError) -> None:
     raise source_error("a folder that can be read", error.filename, remedy) from error
 
 
-def _measure(
-    folder: Path, names: Sequence[str], old: dict[str, Header], progress: bool
-) -> tuple[dict[str, Header], dict[str, str]]:
+def _measure(folder: Path, names: Sequence[str], old: dict[str, Header], progress: bool) -> list[Header | str]:
     from concurrent.futures import ThreadPoolExecutor  # which imports `logging`
 
     from tqdm import tqdm
 
-    soundfile = _soundfile()
-    headers: dict[str, Header] = {}
-    failures: dict[str, str] = {}
+    soundfile = load_package("soundfile", "read audio")
     with ThreadPoolExecutor(READERS) as pool:
         results = pool.map(lambda name: _header(soundfile, folder / name, old.get(name)), names)
-        for name, header in zip(names, tqdm(results, total=len(names), unit="file", disable=not progress), strict=True):
-            if isinstance(header, str):
-                failures[name] = header
-            else:
-                headers[name] = header
-    return headers, failures
+        return list(tqdm(results, total=len(names), unit="file", disable=not progress))
 
 
 def _header(soundfile: Any, path: Path, old: Header | None) -> Header | str:
@@ -156,15 +140,6 @@ def _header(soundfile: Any, path: Path, old: Header | None) -> Header | str:
     if not (0 < header.samples < 2**62 and 0 < header.rate < 2**31):
         return f"{header.samples} samples at {header.rate} Hz"
     return header
-
-
-def _soundfile() -> Any:
-    try:
-        import soundfile
-    except (ImportError, OSError) as error:  # OSError: the package is there, its C library is not
-        remedy = 'Install it: pip install "lengthwise[io]".'
-        raise ModuleNotFoundError(sentence("soundfile", "installed to read audio", None, remedy)) from error
-    return soundfile
 
 
 def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], seconds: bool) -> Column:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import math
 import re
-import unicodedata
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,25 +21,19 @@ from lengthwise.checks import value_error
 from lengthwise.lengths.rules import MOST_SECONDS, Place, bad_value, check_dims, convert, freeze, has_fractions
 
 Kind = Literal["numbers", "lists", "texts"]
-Unit = Literal["hours", "minutes", "seconds", "milliseconds", "microseconds", "samples", "counts", "unknown"]
+Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
 
 _MOST_NAMES = 20  # that an error lists
 
 _SECONDS_NAMES = ("duration", "seconds", "dur")  # of columns that are most likely in seconds
 _WORDS: dict[Unit, str] = {
-    "hours": "hours hour hrs hr h stunden heures",
-    "minutes": "minutes minute mins min minuten",
-    "seconds": "seconds secs sec s sekunden sek secondes",
-    "milliseconds": "milliseconds millisecond millisecs millisec millis msecs msec ms millisekunden millisecondes",
-    "microseconds": "microseconds microsecond microsecs microsec micros usecs usec us \u03bcs mikrosekunden",
+    "seconds": "seconds secs sec s",
+    "milliseconds": "milliseconds millis msecs msec ms",
     "samples": "samples",
     "counts": "frames tokens words characters chars",
 }
 _UNITS: dict[str, Unit] = {word: unit for unit, words in _WORDS.items() for word in words.split()}
-_WORD = re.compile("[A-Z\u03bc]?[a-z]+|[A-Z]+|\\d+|[^\\W\\d_A-Za-z\u03bc]+")
-_SHORT = ("h", "min", "s")  # which stand for anything, unless one of these words is before them
-_TIMES = ("duration", "dur", "time", "audio", "clip", "dauer", "zeit", "duree", "temps")
-_PER_SECOND: dict[Unit, int] = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
+_PER_SECOND: dict[Unit, int] = {"seconds": 1, "milliseconds": 1_000, "samples": 16_000}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
@@ -91,7 +84,7 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
     """
     if frame_shift is None:
         for column in columns:
-            if column.unit in _PER_SECOND:
+            if column.unit in ("seconds", "milliseconds"):
                 shift = f"{0.01 * _PER_SECOND[column.unit]:g}"
                 remedy = (
                     f"Give the {column.unit} from one frame to the next, as {shift} (on the command line: "
@@ -106,7 +99,11 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
         remedy = f"It does not apply to counts ({names}): leave it out, or name a column of seconds."
         raise value_error("frame_shift", "given for seconds only", frame_shift, remedy)
     for column in timed:
-        _check_unit(column, frame_shift)
+        # The unit of a shift is that of its column; but one below 1 is in seconds.
+        if frame_shift < 1 and column.unit in ("milliseconds", "samples"):
+            remedy = f"Give {frame_shift * _PER_SECOND[column.unit]:g} for {frame_shift:g} s"
+            remedy += " at 16 kHz." if column.unit == "samples" else "."
+            raise value_error("frame_shift", f"in {column.unit}, as {column.name} is", frame_shift, remedy)
     return [frame_shift if column in timed else None for column in columns]
 
 
@@ -143,34 +140,17 @@ def _is_fractional(column: Column, by_type: bool) -> bool:
     return column.values.dtype.kind == "f" if by_type else has_fractions(column.values)
 
 
-def _check_unit(column: Column, frame_shift: float) -> None:
-    # The unit of a shift is that of its column; but one below 1 is in seconds.
-    unit = column.unit
-    if unit in ("unknown", "seconds") or (frame_shift >= 1 and unit not in ("hours", "minutes")):
-        return
-    remedy = "Write a column in seconds, and name that."
-    if unit == "samples":
-        remedy = "Give 160 for 0.01 s at 16 kHz."
-    elif unit in _PER_SECOND:
-        remedy = f"Give {frame_shift * _PER_SECOND[unit]:g} for {frame_shift:g} s."
-    raise value_error("frame_shift", f"in {unit}, as {column.name} is", frame_shift, remedy)
-
-
 def unit_of(name: str) -> Unit:
     """Tells the unit of a column from the last word of its name, if that is one.
 
-    >>> unit_of("duration[ms]"), unit_of("features.num_frames"), unit_of("duration"), unit_of("len_s")
+    >>> unit_of("duration[ms]"), unit_of("features.numFrames"), unit_of("duration"), unit_of("len_s")
     ('milliseconds', 'counts', 'unknown', 'unknown')
     """
-    # "durationMs" and "Duration (ms)" are both the words "duration" and "ms"; frames_10ms are no milliseconds.
-    # Without accents, and with the micro sign as the Greek letter. Letters of other scripts are words too.
-    plain = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", name))
-    *before, last = [word.lower() for word in _WORD.findall(plain)] or [""]
-    if before and before[-1] in ("milli", "micro", "nano"):  # durationMilliSeconds
-        last = before.pop() + last
-    if (before[-1].isdigit() if before else len(last) < 4) or (last in _SHORT and before[-1] not in _TIMES):
-        return "unknown"
-    return _UNITS.get(last, "unknown")
+    # "durationMs" and "Duration (ms)" are both the words "duration" and "ms".
+    *before, last = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+|\\d+", name)] or [""]
+    # One letter stands for anything, a column "ms" too, and frames_10_ms are no milliseconds.
+    sure = before[-1] in ("duration", "dur", "time", "audio") if last == "s" and before else len(last) > 3 or before
+    return _UNITS.get(last, "unknown") if sure and not (before and before[-1].isdigit()) else "unknown"
 
 
 def _last_part(name: str) -> str:

@@ -1,14 +1,22 @@
-"""The description of a set of lengths, its fingerprint, and the bars of its histogram."""
+"""The description of a set of lengths, the bars of its histogram, and examples.
+
+Examples are drawn from a description of a data set: the package holds no data.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lengthwise import _exact
+from lengthwise._random import Key
+from lengthwise.checks import check_choice, check_whole
 from lengthwise.lengths.arrays import as_lengths, fingerprint
+from lengthwise.lengths.rules import freeze
 
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 _LONG = 10  # times the median: where the longest is longer than this, bars of equal width would show one bar alone
@@ -65,29 +73,21 @@ def describe(lengths: ArrayLike) -> Description:
     count, dims = len(checked), 1 if checked.ndim == 1 else checked.shape[1]
     # Each dimension by itself: its shortest, its quantiles and its longest are then rows of the table.
     table = np.sort(checked.reshape(count, dims), axis=0)
-    total = tuple(_exact_sum(table[:, dim]) for dim in range(dims))
+    # By halves of 32 bits, whose sums are exact.
+    upper, lower = (table >> 32).sum(axis=0).tolist(), (table & (2**32 - 1)).sum(axis=0).tolist()
+    total = tuple((high << 32) + low for high, low in zip(upper, lower, strict=True))
+    # In whole numbers, so that 95 % of 20 is 19 and never 19.000000000000004: ceil(percent * count / 100) - 1.
+    rows = [-(-percent * count // 100) - 1 for percent in _PERCENTS]
     return Description(
         count=count,
         dims=dims,
         min=tuple(table[0].tolist()) if count else (),
-        quantiles=tuple(map(tuple, table[_quantile_rows(count)].T.tolist())) if count else (),
+        quantiles=tuple(map(tuple, table[rows].T.tolist())) if count else (),
         mean=tuple(dim_total / count for dim_total in total) if count else (),
         max=tuple(table[-1].tolist()) if count else (),
         total=total,
         fingerprint=fingerprint(checked),
     )
-
-
-def _quantile_rows(count: int) -> list[int]:
-    # In whole numbers, so that 95 % of 20 is 19 and never 19.000000000000004: ceil(percent * count / 100) - 1.
-    return [-(-percent * count // 100) - 1 for percent in _PERCENTS]
-
-
-def _exact_sum(column: NDArray[np.int64]) -> int:
-    # The columns are sorted: the longest times the count bounds the sum, so that it is seldom added in Python.
-    if column.size and int(column[-1]) > (2**63 - 1) // column.size:
-        return sum(column.tolist())
-    return int(column.sum())
 
 
 def has_long_tail(lengths: NDArray[np.int64]) -> bool:
@@ -113,6 +113,69 @@ def bar_starts(lengths: NDArray[np.int64], *, most: int) -> NDArray[np.int64]:
     """
     low, high = int(lengths.min()), int(lengths.max())
     if has_long_tail(lengths):
-        return np.unique(np.rint(np.geomspace(low, high + 1, most + 1)).astype(np.int64))
+        growth = _exact.log((high + 1) / low) / most
+        starts = np.rint(low * _exact.exps(growth * np.arange(most))).astype(np.int64)
+        return np.unique(np.append(starts, high + 1))
     width = -(-(high - low + 1) // most)
     return np.arange(low, high + width + 1, width)
+
+
+_LJSPEECH_TRAIN = 10_480  # clips in the training set of Ge et al. 2021: 80 % of 13,100
+
+# Lengths that 0, 1, 5, 10, ... 95 and 100 % of the 13,100 LJSpeech clips do not exceed, in frames of 12.5 ms: measured.
+_SPEECH_SHARES = (0.0, 0.01, *(step / 20 for step in range(1, 21)))
+_SPEECH_FRAMES = (
+    *(89, 132, 214, 274, 321, 362, 399, 430, 460, 489, 514),
+    *(541, 569, 594, 620, 645, 671, 696, 722, 751, 778, 808),
+)
+
+SHORTEST, LONGEST = 16, 8_000  # of the long-tailed lengths
+
+
+def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed: int = 0) -> NDArray[np.int64]:
+    """Draws lengths to try things on, the same on every platform. A smaller `count` gives the first of a larger one.
+
+    Args:
+        name: "long-tailed": log-normal, exp(6 + 0.7 z), rounded and clipped to 16..8000, as of texts in tokens.
+            "speech": as of the LJSpeech clips in frames of 12.5 ms, from 89 to 808 with mean 525, linear between
+            22 measured quantiles; the lengths are not those of the clips.
+        count: Number of lengths; None is 10,480.
+        seed: From 0 to 2**64 - 1.
+
+    Returns:
+        [count] int64, read-only.
+
+    Raises:
+        ValueError: Another name, or a number out of range.
+        TypeError: A number that is not whole.
+
+    >>> example_lengths("speech", count=4)
+    array([676, 507, 661, 766])
+    """
+    check_choice("name", name, tuple(EXAMPLES))
+    wanted = _LJSPEECH_TRAIN if count is None else count
+    check_whole("count", wanted, minimum=0, remedy="Give the number of lengths.")
+    return freeze(EXAMPLES[name](Key(seed=seed, stage="examples"), wanted))
+
+
+def _speech(key: Key, count: int) -> NDArray[np.int64]:
+    # As `np.interp`, whose product and sum some builds of NumPy fuse: those round otherwise.
+    drawn, shares, frames = key.uniform(count), np.array(_SPEECH_SHARES), np.array(_SPEECH_FRAMES, np.float64)
+    cell = np.searchsorted(shares, drawn, side="right") - 1
+    slopes = np.diff(frames) / np.diff(shares)
+    return np.rint(slopes[cell] * (drawn - shares[cell]) + frames[cell]).astype(np.int64)
+
+
+def _long_tailed(key: Key, count: int) -> NDArray[np.int64]:
+    lengths = np.rint(_exact.exps(6.0 + 0.7 * _normal(key, count)))
+    return np.clip(lengths, SHORTEST, LONGEST).astype(np.int64)
+
+
+def _normal(key: Key, count: int) -> NDArray[np.float64]:
+    """Draws standard normal numbers, each from two uniform ones (Box and Muller 1958)."""
+    # Two for each, though Box and Muller give two: so a smaller count gives the first of a larger one.
+    pairs = key.uniform(2 * count).reshape(count, 2)
+    return np.sqrt(-2.0 * _exact.logs(1.0 - pairs[:, 0])) * _exact.cosines(pairs[:, 1])
+
+
+EXAMPLES: dict[str, Callable[[Key, int], NDArray[np.int64]]] = {"long-tailed": _long_tailed, "speech": _speech}

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.checks import check_number, check_text, source_error, source_sentence, value_error
-from lengthwise.lengths.arrays import array_columns, as_lengths
+from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
 from lengthwise.lengths.arrow import is_saved_dataset, read_arrow, read_saved_dataset
 from lengthwise.lengths.audio import AUDIO_SUFFIXES, has_audio, read_audio_folder
+from lengthwise.lengths.cells import TextCount, check_count, check_counted
 from lengthwise.lengths.columns import Column, to_lengths
-from lengthwise.lengths.counts import TextCount, check_count, check_counted
 from lengthwise.lengths.manifests import read_manifest
-from lengthwise.lengths.numpy_files import read_numpy
 from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain, read_table
 
-Reader = Callable[[Path, str | None, TextCount | None], list[Column]]
-# Of these there are none as .gz.
-_BINARY: dict[str, Reader] = {
-    **dict.fromkeys((".npy", ".npz"), lambda path, column, _: read_numpy(path, column)),
-    **dict.fromkeys(
-        (".parquet", ".pq", ".arrow", ".feather"),
-        lambda path, column, count: read_arrow([path], column, count, source=path),
-    ),
-}
-_TEXT: dict[str, Reader] = {
-    **dict.fromkeys((".csv", ".tsv"), read_table),
-    **dict.fromkeys((".json", ".jsonl", ".ndjson"), read_manifest),
-}
-
+_NUMPY, _ARROW = (".npy", ".npz"), (".parquet", ".pq", ".arrow", ".feather")  # of which there are none as .gz
 _OPENED = ("/proc/", "/dev/fd/")  # where, links followed, the pipes are that a shell has opened
 
 
@@ -166,10 +151,16 @@ def _read_folder(
 def _read_file(path: Path, column: str | None, count: TextCount | None) -> list[Column]:
     # The suffix says what a file holds: .csv for a.CSV and for a.csv.gz.
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-    if path.suffix == ".gz" and suffix in _BINARY:
+    if path.suffix == ".gz" and suffix in (*_NUMPY, *_ARROW):
         raise source_error(f"a {suffix} file as it stands, not packed", path, f"Unpack it: gunzip {path}.")
-    if suffix in _BINARY or suffix in _TEXT:
-        return (_BINARY | _TEXT)[suffix](path, column, count)
+    if suffix in _NUMPY:
+        return read_numpy(path, column)
+    if suffix in _ARROW:
+        return read_arrow([path], column, count, source=path)
+    if suffix in (".csv", ".tsv"):
+        return read_table(path, column, count)
+    if suffix in (".json", ".jsonl", ".ndjson"):
+        return read_manifest(path, column, count)
     if suffix in AUDIO_SUFFIXES:
         remedy = "Give the folder it is in."
         raise source_error("a table, an array or a folder of audio files", path, remedy)

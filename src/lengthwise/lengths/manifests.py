@@ -17,9 +17,8 @@ from types import NoneType
 from typing import Any
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.cells import column_of_cells
+from lengthwise.lengths.cells import TextCount, column_of_cells
 from lengthwise.lengths.columns import Column, Unit, choose_columns, missing_column, split_names
-from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
 

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lengthwise.checks import brief, source_error, value_error
-from lengthwise.lengths.cells import column_of_cells, is_number, parse_numbers
+from lengthwise.lengths.cells import TextCount, column_of_cells, is_number, parse_numbers
 from lengthwise.lengths.columns import Column, Unit, choose_columns, choose_dimensions, split_names
-from lengthwise.lengths.counts import TextCount
 from lengthwise.lengths.rules import Place
 
 # Kaldi names the file, not the column. Of a data folder, the first that is there is read.

@@ -27,7 +27,7 @@ from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths import as_lengths
-from lengthwise.lengths.numpy_files import keep_mapped, map_file, name_sample
+from lengthwise.lengths.arrays import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
 from lengthwise.planning.draft import take_items
 from lengthwise.planning.drafts import name_sequence
