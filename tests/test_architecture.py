@@ -28,8 +28,8 @@ WITHIN = {
     ),
     "engines": ("rule", "files", "packages", "write", "__init__"),
     "planning": (
-        *("times", "plan", "custom", "joint", "cutter", "batches", "random_steps", "random_rows", "draft", "drafts"),
-        *("trial", "fit", "missed", "rest", "make", "__init__"),
+        *("times", "items", "plan", "custom", "joint", "cutter", "batches", "random_steps", "random_rows", "draft"),
+        *("drafts", "trial", "fit", "missed", "rest", "make", "__init__"),
         *("shapes", "few_shapes", "loss", "evaluation", "window_fit", "windows", "window_epoch"),
     ),
 }

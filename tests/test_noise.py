@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise._random import Key
-from lengthwise.planning.draft import count_frames, share_of_padding
-from lengthwise.planning.trial import Data, Trial, _seek
+from lengthwise.planning.draft import Fitted
+from lengthwise.planning.items import Items
+from lengthwise.planning.trial import Data, Trial, _seek, count_frames, share_of_padding
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
@@ -57,13 +58,14 @@ def test_sorted_sequences_are_drafted_once_where_each_draft_pads_the_same(
 ):
     items = np.random.default_rng(0).integers(1, 40, (300, dims))  # many of a length, in another order by every key
     batching = lw.Batching(cut=cut, deal=lw.Balanced())
-    trial = Trial(Data(items, ""), batching, portions=drafted, slots=1, bands=(), drafted=drafted, places=places)
+    fitted = Fitted(batching, lw.Sorted())
+    trial = Trial(Data(items, ""), fitted, portions=drafted, slots=1, drafted=drafted, places=places)
     trial.trials = 4
     keys, draft = [], trial._draft
     monkeypatch.setattr(trial, "_draft", lambda *given: keys.append(given) or draft(*given))
     found = trial.padding_of(lw.Sorted())
     assert len(keys) == asked
-    drafts = [draft(lw.Sorted(), items, None, Key(epoch=epoch)) for epoch in range(3)]
+    drafts = [draft(lw.Sorted(), Items(items), Key(epoch=epoch)) for epoch in range(3)]
     every = [share_of_padding(*count_frames(each, items, cut)) for each in drafts]
     assert (set(every) == {found}) == (asked == 1)
 

@@ -22,7 +22,7 @@ from lengthwise.choices.cost import Cost, Padded, check_finite, costs_alone, cos
 from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, oversize_of, row_capacity
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.draft import mean_cost
-from lengthwise.planning.make import check_countable
+from lengthwise.planning.items import check_countable
 from lengthwise.planning.missed import tell_doubted_budget
 
 _MOST_LENGTHS = 4_096  # padded lengths that are tried: the time grows with their square

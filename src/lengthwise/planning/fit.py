@@ -1,7 +1,7 @@
-"""Fit: what depends on all sequences is decided once for a run, and remembered for the next epoch.
+"""Fit: decides once for a run what depends on all sequences, and remembers it for the next epoch.
 
 `resolve` decides about order and deal where the batching leaves them to the lengths and the ranks.
-`choose_bands` says how sequences of several lengths are put in line.
+`choose_bands` chooses how sequences of several lengths are put in line.
 `fit_order` fits edges, and the noise of `MaxEntropy` by trials.
 `fit_epochs` counts the steps that every epoch has:
 
@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +27,22 @@ from lengthwise.choices.bands import count_bands
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching, is_custom
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Cut, OversizeError
-from lengthwise.choices.deal import Balanced, RandomSteps, Stratified, World
+from lengthwise.choices.deal import RandomSteps, Stratified, World
 from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.cutter import limits_of
-from lengthwise.planning.draft import sizes_of, take_groups, take_items
+from lengthwise.planning.draft import Fitted, sizes_of
 from lengthwise.planning.drafts import Kinds, count_portions, draft_portions, sort_out
+from lengthwise.planning.items import Items, take_items
 from lengthwise.planning.times import Draw
 from lengthwise.planning.trial import Data, Fit, Trial, estimate_batches, fit_noise
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 _NOTHING = object()
 
 
-class Recent(Generic[_Found]):
-    """The `most` results that were asked for last; for several threads, and for processes forked meanwhile.
+class Recent(Generic[_Result]):
+    """A cache of the `most` results that were asked for last; for several threads, and for processes forked meanwhile.
 
     >>> squares = Recent(most=2)
     >>> [squares.get(number, lambda: number**2) for number in (1, 2, 1, 3)]
@@ -52,45 +53,43 @@ class Recent(Generic[_Found]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: dict[Hashable, Any] = {}
+        self._results: dict[Hashable, Any] = {}
 
-    def get(self, about: Hashable, find: Callable[[], _Found]) -> _Found:
-        """Returns what is kept `about` this; else what `find` returns. Two threads may find the same at once."""
-        found = self._kept.pop(about, _NOTHING)
-        if found is _NOTHING:
-            found = find()
-        self._kept[about] = found  # behind all others
+    def get(self, name: Hashable, find: Callable[[], _Result]) -> _Result:
+        """Returns the result of this name, which `find` makes where there is none. Two threads may both make it."""
+        result = self._results.pop(name, _NOTHING)
+        if result is _NOTHING:
+            result = find()
+        self._results[name] = result  # behind all others
         # Another thread may have made room. A lock would stay locked in a process forked meanwhile.
-        for oldest in list(self._kept)[: -self._most]:
-            self._kept.pop(oldest, None)
-        return found
+        for oldest in list(self._results)[: -self._most]:
+            self._results.pop(oldest, None)
+        return result
 
-    def __contains__(self, about: Hashable) -> bool:
-        return about in self._kept
+    def __contains__(self, name: Hashable) -> bool:
+        return name in self._results
 
     def clear(self) -> None:
         """Forgets all."""
-        self._kept.clear()
+        self._results.clear()
 
 
 class Same:
-    """An object that equals itself alone, and lives as long as what is kept about it."""
+    """A name for an object that equals no other object. It keeps the object alive."""
 
     def __init__(self, thing: object) -> None:
         # Held, not only its id: the id of an object that is gone may become another's.
-        self.thing = thing
+        self.object = thing
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.thing is other.thing
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, Same) and self.object is value.object
 
     def __hash__(self) -> int:
-        return id(self.thing)
+        return id(self.object)
 
 
 _BATCHES_A_GROUP = 4  # in a random step, where there are several groups
 _MOST_TRIED = 200_000  # sequences of a trial: they fill all the bins of mixing
-
-_Found = TypeVar("_Found")
 _remembered: Recent[Any] = Recent(most=16)
 
 
@@ -98,9 +97,9 @@ def resolve(batching: Batching, data: Data, world: World) -> Batching:
     """Makes the choices that the batching leaves to the lengths and the ranks, by the rule that `Batching` states."""
     if batching.order is not None:
         return batching
-    asked = DEFAULT_PADDING if batching.padding is None else batching.padding
+    padding = DEFAULT_PADDING if batching.padding is None else batching.padding
     in_steps = replace(batching, padding=None, order=Shuffled(), deal=RandomSteps())
-    of_batches = replace(batching, padding=None, order=MaxEntropy(padding=asked), deal=Stratified())
+    of_batches = replace(batching, padding=None, order=MaxEntropy(padding=padding), deal=Stratified())
     kinds, slots = sort_out(data.items, of_batches), world.slots
     # A step of one batch is that batch: as a random sample it would pad as random batches do. And each group of a step
     # has a batch that is not full.
@@ -109,21 +108,20 @@ def resolve(batching: Batching, data: Data, world: World) -> Batching:
         return of_batches
 
     def measure_steps() -> float:
-        bands = choose_bands(data, kinds, in_steps, portions=1, slots=slots)
-        trial = Trial(data.select(kinds.fitted), in_steps, portions=1, slots=slots, bands=bands)
-        return trial.padding_of(Shuffled(), against=asked)
+        fitted = Fitted(in_steps, Shuffled(), choose_bands(data, kinds, in_steps, portions=1, slots=slots))
+        return Trial(data.select(kinds.fitted), fitted, portions=1, slots=slots).padding_of(Shuffled(), against=padding)
 
     try:
-        padding = remember(measure_steps, "steps", data.name, batching, (1, slots))
+        padding_of_steps = remember(measure_steps, "steps", data.name, batching, (1, slots))
     except OversizeError:  # the plan itself will say which sequence it is
         return of_batches
-    return in_steps if padding <= asked else of_batches
+    return in_steps if padding_of_steps <= padding else of_batches
 
 
 def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> tuple[int, ...]:
-    """By how many bands `line_up` sorts sequences of several lengths; none for by their sum.
+    """Chooses the bands by which `line_up` sorts sequences of several lengths; none for a sort by their sum.
 
-    For the orders that sort by length, and for what is sorted inside of a step.
+    They serve the orders that sort by length, and the sort inside of a random step.
     """
     in_steps, order = batching.takes_random_steps, batching.order
     # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
@@ -131,42 +129,40 @@ def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int,
     # The edges of a step are a chain, which one sum puts in line.
     if data.items.shape[1] == 1 or not kinds.fitted.any() or not sorts or pads_to_edge(order):
         return ()
-    items = data.items[kinds.fitted]
-    batches = estimate_batches(items, batching, portions * max(1, len(data.windows)))
-    return count_bands(items, min(batches, slots) if in_steps else batches)
+    lengths = data.items[kinds.fitted]
+    batches = estimate_batches(lengths, batching, portions * max(1, len(data.windows)))
+    return count_bands(lengths, min(batches, slots) if in_steps else batches)
 
 
 def fit_order(
     data: Data, kinds: Kinds, batching: Batching, *, portions: int, bands: tuple[int, ...], places: int
 ) -> Fit:
-    """The order of the batching, fitted to `data`; the same for every epoch, so that only the first must find it.
+    """Fits the order of the batching to `data`, once for all epochs.
 
     Args:
         data: The items.
-        kinds: Which of them the order is fitted to.
+        kinds: The items that the order is fitted to.
         batching: The choices.
-        portions: How many equal parts the sequences are dealt into before they are sorted.
-        bands: As `choose_bands` says.
-        places: Batches that each portion has in a step: filling the last step changes what is padded.
+        portions: The equal parts that the items are dealt into before they are sorted.
+        bands: As `choose_bands` returns them.
+        places: Batches of each portion in a step. The last step is filled, which changes the padding.
     """
     if not (finds_noise(batching.order) or hasattr(batching.order, "fit")) or not kinds.ordered.any():
         return Fit(batching.order)
-    if type(batching.deal) is Balanced:  # what may be waited for moves batches to other steps, and changes none
-        batching = replace(batching, deal=Balanced(tail=batching.deal.tail))
     fit = partial(_fit_anew, data, kinds, batching, portions, bands, places)
     if is_custom(batching.order):  # it may find other things every time
         return fit()
     return remember(fit, "order", data.name, batching, (portions, places))
 
 
-def remember(find: Callable[[], _Found], about: str, name: str, batching: Batching, world: tuple[int, int]) -> _Found:
-    """What `find` returns, found once for the same lengths, of this `name`, choices, and `world`: (portions, batches).
+def remember(find: Callable[[], _Result], kind: str, name: str, batching: Batching, world: tuple[int, int]) -> _Result:
+    """Returns the result of `find`, found once for these lengths, choices and `world`: (portions, batches).
 
-    A choice of the user's is the same where it is the same object.
+    A choice of the user's is the same where it is the same object. `name` is that of the lengths.
     """
-    chosen = [batching.cut, batching.order, batching.deal, batching.arrange, batching.cost, batching.chunks]
-    custom = tuple(Same(choice) for choice in chosen if choice is not None and is_custom(choice))
-    return _remembered.get((about, batching.to_json(), custom, name, world), find)
+    choices = [batching.cut, batching.order, batching.deal, batching.arrange, batching.cost, batching.chunks]
+    custom = tuple(Same(choice) for choice in choices if choice is not None and is_custom(choice))
+    return _remembered.get((kind, batching.to_json(), custom, name, world), find)
 
 
 def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands: tuple[int, ...], places: int) -> Fit:
@@ -179,27 +175,26 @@ def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands
     return Fit(_fit_to_lengths(data.items[kinds.ordered], batching))
 
 
-def _fit_below(longest: int, items: NDArray[np.int64], batching: Batching, order: Bucketed) -> Order:
-    """Buckets fitted to `items`, the last of them kept for what is over the budget by itself, up to the `longest`.
+def _fit_below(longest: int, lengths: NDArray[np.int64], batching: Batching, order: Bucketed) -> Order:
+    """Fits all buckets but the last to `lengths`. The last one is for sequences over the budget, up to the `longest`.
 
     Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
     """
     fewer = replace(order, buckets=(order.buckets or 1) - 1)
-    edges = getattr(_fit_to_lengths(items, replace(batching, order=fewer)), "edges", ())
+    edges = getattr(_fit_to_lengths(lengths, replace(batching, order=fewer)), "edges", ())
     return replace(order, buckets=None, by="optimal", edges=tuple(sorted({*edges, longest})))
 
 
 def _fit_noise(
     data: Data, kinds: Kinds, batching: Batching, order: MaxEntropy, portions: int, bands: tuple[int, ...], places: int
 ) -> Fit:
-    """The noise under which trials have the padding, or the mixing, that was asked for."""
-    within, windows = data.select(kinds.fitted), max(1, len(data.windows))
+    """Finds the noise under which trials have the padding, or the mixing, that was asked for."""
+    fitted_data, windows = data.select(kinds.fitted), max(1, len(data.windows))
     trial = Trial(
-        within,
-        batching,
+        fitted_data,
+        Fitted(batching, order, bands),
         portions=portions,
         slots=1,
-        bands=bands,
         drafted=portions,
         places=places,
         alone=int(kinds.alone.sum()) // windows,
@@ -210,60 +205,38 @@ def _fit_noise(
     if bands:
         return fit_noise(order, NoisyLine, odds / 10.0, trial)
     # A batch of sequences that pad by 1 frame for each 9 of data is padded by 100 frames where the mean length is 900.
-    mean = float(within.items.sum()) / len(within.items)
+    mean = float(fitted_data.items.sum()) / len(fitted_data.items)
     return fit_noise(order, lambda scale: MaxEntropy(scale=scale), odds * mean, trial)
 
 
-def _fit_to_lengths(items: NDArray[np.int64], batching: Batching) -> Order:
-    """The order, fitted to `items` where it has something to fit."""
+def _fit_to_lengths(lengths: NDArray[np.int64], batching: Batching) -> Order:
+    """Returns the order, fitted to `lengths` [n, dims] if it has a method for that."""
     fit = getattr(batching.order, "fit", None)
-    if fit is None or not len(items):
+    if fit is None or not len(lengths):
         return batching.order
     if isinstance(batching.order, Bucketed) and batching.order.edges is None:
         # Its edges are to be lengths that batches are padded to.
-        items = round_up(items, length_multiple(batching.cut))
-    return fit(sizes_of(items, batching.order))
+        lengths = round_up(lengths, length_multiple(batching.cut))
+    return fit(sizes_of(lengths, batching.order))
 
 
 _TRIALS = 8  # epochs: of the next ones, one in nine would have more batches than any of them
 _TRIALS_OF_COPIES = 32  # epochs that take other copies
-DEVIATIONS = 6.0  # of what these trials need: of as many more, no run comes to an epoch
-_MOST_TRIED = 2**18  # sequences of a trial: the shares of lengths in more than that hardly move
-_OF_TRIALS = 2**40  # draws of an epoch, which trials begin at
-
-
-class Fitted(NamedTuple):
-    """What is found once for a run.
-
-    Attributes:
-        batching: All choices made, as `resolve` says.
-        bands: As `choose_bands` says.
-        fit: As `fit_order` says; windows fit edges of their own.
-        steps: Of every epoch; None where each has as many as its batches fill.
-    """
-
-    batching: Batching
-    bands: tuple[int, ...]
-    fit: Fit
-    steps: int | None
+DEVIATIONS = 6.0  # of the trials' steps: no run has so many epochs that one of them needs more
+_MOST_COUNTED = 2**18  # sequences of a trial epoch: the shares of lengths in more than that hardly move
+_FIRST_DRAW = 2**40  # of trial epochs: no epoch is drawn so often
 
 
 def fit_epochs(
-    data: Data,
-    batching: Batching,
-    world: World,
-    items_of: Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64] | None]] | None,
-    *,
-    vary: bool = False,
+    data: Data, batching: Batching, world: World, items_of: Callable[[int], Items] | None, *, vary: bool = False
 ) -> Fitted:
-    """Finds what serves every epoch.
+    """Finds what all epochs of a run share.
 
     Args:
         data: What the order is fitted to.
         batching: The choices.
-        world: What a step is shared out to.
-        items_of: The items of an epoch, [n, dims], and their groups, [n] or None. None where epochs need not have the
-            same number of steps.
+        world: The ranks and micro-batches of a step.
+        items_of: Returns the items of an epoch. None where epochs may have different numbers of steps.
         vary: Whether epochs take other copies.
     """
     batching = resolve(batching, data, world)
@@ -272,91 +245,83 @@ def fit_epochs(
     kinds = sort_out(data.items, batching)
     bands = choose_bands(data, kinds, batching, portions=portions, slots=world.slots)
     fit = fit_order(data, kinds, batching, portions=portions, bands=bands, places=world.slots // portions)
+    fitted = Fitted(batching, fit.order, bands, fit.achieved)
     if items_of is None or not has_equal_epochs(batching.cut):
-        return Fitted(batching, bands, fit, None)
+        return fitted
 
     def count() -> int:
-        trials = range(_TRIALS_OF_COPIES if vary else _TRIALS)
-        tried = np.array([try_epoch(*items_of(epoch), batching, fit, bands, world, epoch) for epoch in trials])
+        epochs = range(_TRIALS_OF_COPIES if vary else _TRIALS)
+        steps = np.array([try_epoch(items_of(epoch), fitted, world, epoch) for epoch in epochs])
         # Another draw brings no other copies, so that the epoch of the longest copies counts, of all that will be.
-        margin = DEVIATIONS * float(tried.std()) if vary else 0.0
-        return round_steps(min(tried.min(), tried.mean() - margin), max(tried.max(), tried.mean() + margin), batching)
+        margin = DEVIATIONS * float(steps.std()) if vary else 0.0
+        return round_steps(min(steps.min(), steps.mean() - margin), max(steps.max(), steps.mean() + margin), batching)
 
-    return Fitted(batching, bands, fit, remember(count, "steps of epochs", data.name, batching, world))
+    return fitted._replace(steps=remember(count, "steps of epochs", data.name, batching, world))
 
 
 def fit_window(fitted: Fitted, data: Data, world: World) -> Fitted:
-    """What was found for all windows, and the edges of buckets that the window finds for itself."""
+    """Fits the edges of buckets to one window; all else is shared by the windows."""
     if finds_noise(fitted.batching.order):
         return fitted
     batching, kinds = fitted.batching, sort_out(data.items, fitted.batching)
     portions = count_portions(batching.deal, len(data.items), world)
     places = world.slots // portions
-    return fitted._replace(fit=fit_order(data, kinds, batching, portions=portions, bands=fitted.bands, places=places))
+    fit = fit_order(data, kinds, batching, portions=portions, bands=fitted.bands, places=places)
+    return fitted._replace(order=fit.order, achieved=fit.achieved)
 
 
 def has_equal_epochs(cut: Cut) -> bool:
-    """Whether every epoch of a run has the same number of steps by this cut.
+    """Returns whether every epoch of a run has the same number of steps by this cut.
 
-    Not by the rule of the paper, which overshoots, and not by a cut of the user's: they alone say which batches there
-    are.
+    The paper's rule, which overshoots, and a cut of the user's promise none: they alone say which batches there are.
     """
     return type(cut) is Rows or limits_of(cut, Padded(), np.ones(1, np.int64)) is not None
 
 
-def try_epoch(
-    items: NDArray[np.int64],
-    groups: NDArray[np.int64] | None,
-    batching: Batching,
-    fit: Fit,
-    bands: tuple[int, ...],
-    world: World,
-    epoch: int,
-) -> float:
-    """The steps that an epoch fills, the last of them in part; of very many sequences, by a sample of them."""
-    count, key = len(items), Key(epoch=epoch)
-    if count > _MOST_TRIED:
-        chosen = np.sort(key.at("trial").places(0, _MOST_TRIED, count))
-        items, groups = items[chosen], None if groups is None else groups[chosen]
-    kinds = sort_out(items, batching)
-    options: dict[str, Any] = {"bands": bands, "draw": _OF_TRIALS, "groups": groups}
-    drawn = draft_portions(items, kinds, batching, fit.order, world, key, **options)
-    portions = drawn or []  # never None, as no number of steps is asked for
+def try_epoch(items: Items, fitted: Fitted, world: World, epoch: int) -> float:
+    """Returns the steps that an epoch fills, the last of them in part; of very many items, by a sample of them."""
+    count, key = len(items.lengths), Key(epoch=epoch)
+    if count > _MOST_COUNTED:
+        sample = np.sort(key.at("trial").places(0, _MOST_COUNTED, count))
+        items = Items(items.lengths[sample], None if items.groups is None else items.groups[sample])
+    kinds = sort_out(items.lengths, fitted.batching)
+    portions = draft_portions(items, kinds, fitted, world, key, draw=_FIRST_DRAW)
+    if not portions or not count:
+        return 0.0
     filled = max(portion.batches for portion in portions) / (world.slots // len(portions))
-    return filled * (count / len(items)) if len(items) else 0.0
+    return filled * (count / len(items.lengths))
 
 
 def round_steps(least: float, most: float, batching: Batching) -> int:
-    """So many steps that epochs fill them, where the tail drops; else so many that epochs need no more."""
+    """Returns the number of steps: where the tail drops, the `least` that an epoch fills; else the `most` it needs."""
     return max(0, math.floor(least)) if batching.deal.tail == "drop" else math.ceil(most)
 
 
 def stand_for_epochs(
-    array: NDArray[np.int64], groups: NDArray[np.int64] | None, batching: Batching, drawn: Draw, name: str
+    array: NDArray[np.int64], groups: NDArray[np.int64] | None, batching: Batching, draw: Draw, name: str
 ) -> Data:
-    """What stands for every epoch of the lengths `array`, of this `name`, whose copies are `drawn`.
+    """Returns the items that an order is fitted to, where epochs take the copies of `draw`.
 
-    A padding or a mixing is asked of what an epoch takes: it is fitted to the first one. Edges must hold the longest
+    A padding or a mixing is asked of the items of an epoch: it is fitted to the first one. Edges must hold the longest
     sequence of every epoch, and be the same in all: they are fitted to the most copies that any epoch takes of each.
+
+    Args:
+        array: The lengths, [n] or [n, dims].
+        groups: [n], or None.
+        batching: The choices.
+        draw: Of the copies.
+        name: Of the lengths.
     """
     if batching.order is None or finds_noise(batching.order):
-        items, own = take_grouped(array, groups, batching, drawn.take(0))
-        if sort_out(items, batching).fitted.any():
-            return Data(items, f"{name} in the first epoch of {drawn.name}", groups=own)
-    items, own = take_grouped(array, groups, batching, drawn.most())
-    return Data(items, f"{name} at most as in {drawn.name}", groups=own)
-
-
-def take_grouped(
-    array: NDArray[np.int64], groups: NDArray[np.int64] | None, batching: Batching, times: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """The items of so many copies, [m, dims], and the group of each, [m] or None."""
-    items, spans = take_items(array, batching, times)
-    return items, take_groups(groups, spans, times)
+        items = take_items(array, batching, draw.take(0), groups)
+        if sort_out(items.lengths, batching).fitted.any():
+            return Data(items.lengths, f"{name} in the first epoch of {draw.name}", groups=items.groups)
+    items = take_items(array, batching, draw.most(), groups)
+    return Data(items.lengths, f"{name} at most as in {draw.name}", groups=items.groups)
 
 
 def _check_groups(batching: Batching, groups: NDArray[np.int64] | None, world: World) -> None:
-    """Refuses groups of which random steps cannot be made."""
+    """Refuses groups beside random steps that cannot keep them apart."""
     if groups is None or not batching.takes_random_steps:
         return
     remedy = "Take another deal, such as Mixed(), or leave the deal to the plan."

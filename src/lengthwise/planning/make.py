@@ -19,13 +19,14 @@ from lengthwise.choices.rows import row_offsets
 from lengthwise.lengths import fingerprint
 from lengthwise.lengths.arrays import name_checked, view_lengths
 from lengthwise.planning.batches import Batches, complete_steps, deal_and_arrange, in_grid, select
-from lengthwise.planning.draft import Draft, price, take_groups, take_items
-from lengthwise.planning.drafts import Kinds, count_steps, draft_portions, fill_steps, name_sequence, sort_out
-from lengthwise.planning.fit import Fitted, fit_epochs, fit_window, stand_for_epochs, take_grouped
+from lengthwise.planning.draft import Draft, Fitted, price
+from lengthwise.planning.drafts import Kinds, count_steps, draft_portions, fill_steps, sort_out
+from lengthwise.planning.fit import fit_epochs, fit_window, stand_for_epochs
+from lengthwise.planning.items import Items, check_countable, read_groups, take_items
 from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.rest import read_runs, take_runs
-from lengthwise.planning.times import Draw, copies_of, draw_times, read_times
+from lengthwise.planning.times import Draw, draw_times, read_times
 from lengthwise.planning.trial import Data
 
 _DRAWS = 64  # of an epoch: one in nine draws has too many batches, or in the worst of cases every second
@@ -33,13 +34,13 @@ REMEDY = "Choose tail='split', smaller batches, or a policy that drops less."
 
 
 class NoStepError(ValueError):
-    """The choices drop every batch, though there are sequences."""
+    """Error: the plan has no step, though there are sequences."""
 
     @classmethod
     def of(cls, batches: int, world: World) -> NoStepError:
-        """The error of a plan that has so many batches."""
-        found = f"there is {batches}" if batches == 1 else f"there are {batches}"
-        why = f"A step takes {world.slots} batches, but {found}." if batches else "No batch is left."
+        """Makes the error of a plan of so few batches."""
+        count = f"there is {batches}" if batches == 1 else f"there are {batches}"
+        why = f"A step takes {world.slots} batches, but {count}." if batches else "No batch is left."
         return cls(checks.sentence("steps", "at least 1", 0, f"{why} {REMEDY}"))
 
 
@@ -95,12 +96,12 @@ def make_plan(
     >>> [batch.tolist() for batch in make_plan([5, 9, 2, 4], batching, times=[1, 0, 2, 1]).batches()]
     [[2, 2], [3, 0]]
     """
-    which: dict[str, Any] = {"seed": seed, "epoch": epoch, "world_size": world_size, "micro_batches": micro_batches}
-    drawn = None
+    draw = None
     if times is not None:
         lengths = view_lengths(lengths)
-        drawn = draw_times(read_times(times, len(lengths)), lengths, Key(seed=seed).seed)
-    return make_fitted(lengths, batching, None, **which, after=after, times=drawn, groups=groups)
+        draw = draw_times(read_times(times, len(lengths)), lengths, Key(seed=seed).seed)
+    run: dict[str, Any] = {"seed": seed, "epoch": epoch, "world_size": world_size, "micro_batches": micro_batches}
+    return make_fitted(lengths, batching, None, **run, after=after, times=draw, groups=groups)
 
 
 def make_fitted(
@@ -119,8 +120,8 @@ def make_fitted(
 ) -> Plan:
     """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks.
 
-    The draw of `times` is that of the same seed, and serves all epochs. A plan `alone` has as many steps as its batches
-    fill, whatever other epochs have.
+    `times` are the copies of all epochs, drawn by the same seed. A plan `alone` has as many steps as its batches fill,
+    whatever other epochs have.
     """
     check_batching(batching)
     world = check_world(world_size, micro_batches)
@@ -129,25 +130,27 @@ def make_fitted(
     # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
     first = runs[0].world if runs else world
     # Order and cut, into as many batches as fill whole steps.
-    portions, made = _make_batches(lengths, batching, fitted, key, first, times, groups, alone)
-    batching, capacity = made.batching, row_capacity(made.batching.cut)
+    source = _read_source(lengths, batching, times, groups, key)
+    portions, batching, steps, max_cost = _make_batches(source, batching, fitted, key, first, alone)
+    capacity, count = row_capacity(batching.cut), len(source.items.lengths)
     keys = [key.at("tail", lane=lane) for lane in range(len(portions))]
-    batches, numbers = complete_steps(portions, first.slots // len(portions), made.steps, keys=keys)
-    if made.items and not numbers.size:
+    batches, numbers = complete_steps(portions, first.slots // len(portions), steps, keys=keys)
+    if count and not numbers.size:
         raise NoStepError.of(len(batches.costs), first)
     if not runs and capacity is None:  # nobody splits or packs these batches from here on
         batches = batches._replace(needed=batches.needed[:0].copy())
 
-    # Deal and arrange; then what earlier runs took is taken, each from what the one before it left.
+    # Deal and arrange; then each earlier run takes its batches, and the rest is dealt to the next.
     grid = deal_and_arrange(batches, numbers, first, batching, deal=key.at("deal"), arrange=key.at("arrange"))
-    taken = np.empty(0, np.int64)
+    delivered = None
     if runs:
-        batches, grid, taken = take_runs(batches, grid, runs, world, batching, key)
+        batches, grid, members = take_runs(batches, grid, runs, world, batching, key)
+        delivered = distinct(members)
 
     # Batches that no rank takes, for a tail that drops or a run that took them, leave.
-    held = in_grid(batches, grid)
-    if not held.all():
-        batches, grid = select(batches, held), (np.cumsum(held) - 1)[grid]
+    used = in_grid(batches, grid)
+    if not used.all():
+        batches, grid = select(batches, used), (np.cumsum(used) - 1)[grid]
     starts = None
     if capacity is not None:
         starts = row_offsets(batches.needed[:, 0], batches.offsets, capacity, max_in_row(batching.cut))
@@ -158,161 +161,122 @@ def make_fitted(
         costs=batches.costs,
         grid=np.ascontiguousarray(grid),
         row_offsets=starts,
-        spans=made.spans,
-        delivered=distinct(taken) if runs else None,
-        times=made.times,
-        count=made.items,
+        spans=source.items.spans,
+        delivered=delivered,
+        times=source.items.times,
+        count=count,
         batching=batching.to_json(),
         seed=int(seed),
         epoch=int(epoch),
-        lengths_fingerprint=made.name,
-        max_cost=made.max_cost,
+        lengths_fingerprint=source.fingerprint,
+        max_cost=max_cost,
     )
 
 
-class _Made(NamedTuple):
-    """What batches were made of, and by what.
+class _Source(NamedTuple):
+    """What an epoch is made of.
 
-    spans       [items, 3]   which chunk of which sequence each item is, or None
-    times       [n]          how often the epoch takes each sequence, or None
-    name                     the fingerprint of the lengths
-    batching                 all choices made
-    steps                    how many there are
+    Attributes:
+        array: The lengths of the data set, [n] or [n, dims].
+        groups: [n], or None.
+        draw: The copies of all epochs; None for each sequence once.
+        items: Of this epoch.
+        fingerprint: Of the lengths.
+        name: Of the lengths and groups, by which fits are remembered.
     """
 
-    spans: NDArray[np.int64] | None
-    times: NDArray[np.int64] | None
-    items: int
+    array: NDArray[np.int64]
+    groups: NDArray[np.int64] | None
+    draw: Draw | None
+    items: Items
+    fingerprint: str
     name: str
-    max_cost: float
+
+    def items_of(self, batching: Batching, epoch: int) -> Items:
+        """Returns the items of another epoch."""
+        if self.draw is None:
+            return self.items
+        return take_items(self.array, batching, self.draw.take(epoch), self.groups)
+
+
+def _read_source(
+    lengths: ArrayLike, batching: Batching, times: Draw | None, groups: ArrayLike | None, key: Key
+) -> _Source:
+    array = view_lengths(lengths)
+    check_countable(array if array.ndim == 2 else array[:, None])
+    numbers = None if groups is None else read_groups(groups, len(array))
+    items = take_items(array, batching, None if times is None else times.take(key.epoch), numbers)
+    check_countable(round_up(items.lengths, length_multiple(batching.cut)))
+    name = name_checked(array)
+    full_name = name if numbers is None else f"{name} in groups {fingerprint(numbers + 1)}"
+    return _Source(array, numbers, times, items, name, full_name)
+
+
+class _Made(NamedTuple):
+    """The batches of each portion, and what the plan must know of them.
+
+    Attributes:
+        portions: The batches of each.
+        batching: All choices made.
+        steps: Of the epoch.
+        max_cost: The bound of a batch's cost.
+    """
+
+    portions: list[Batches]
     batching: Batching
     steps: int
+    max_cost: float
 
 
 def _make_batches(
-    lengths: ArrayLike,
-    batching: Batching,
-    fitted: Fitted | None,
-    key: Key,
-    world: World,
-    times: Draw | None,
-    groups: ArrayLike | None,
-    alone: bool,
-) -> tuple[list[Batches], _Made]:
-    """Lengths ordered, cut, padded and priced: the batches of each portion."""
-    array = view_lengths(lengths)
-    # Each sequence once, or as often as the epoch takes it; whole, or in chunks.
-    taken_times = None if times is None else times.take(key.epoch)
-    check_countable(array if array.ndim == 2 else array[:, None])
-    items, spans = take_items(array, batching, taken_times)
-    check_countable(round_up(items, length_multiple(batching.cut)))
-    name, of_groups = name_checked(array), None if groups is None else read_groups(groups, len(array))
-    own = take_groups(of_groups, spans, taken_times)
-    data_name = name if of_groups is None else f"{name} in groups {fingerprint(of_groups + 1)}"
-    data = Data(items, data_name, groups=own)
-    if times is not None:
-        data = stand_for_epochs(array, of_groups, batching, times, data_name)
+    source: _Source, batching: Batching, fitted: Fitted | None, key: Key, world: World, alone: bool
+) -> _Made:
+    """Orders and cuts the items, pads and prices the batches."""
+    items, is_window = source.items, fitted is not None
+    data = Data(items.lengths, source.name, groups=items.groups)
+    if source.draw is not None:
+        data = stand_for_epochs(source.array, source.groups, batching, source.draw, source.name)
     try:
-        of_run = fitted is None
         if fitted is None:
-            items_of = None if alone else partial(_items_of, (items, own), array, of_groups, batching, times)
-            fitted = fit_epochs(data, batching, world, items_of, vary=times is not None)
-        else:  # what a sample of windows has settled is taken; the edges of buckets are each window's own
+            items_of = None if alone else partial(source.items_of, batching)
+            fitted = fit_epochs(data, batching, world, items_of, vary=source.draw is not None)
+        else:  # a sample of windows has settled all but the edges of buckets, which are each window's own
             fitted = fit_window(fitted, data, world)
-        kinds = sort_out(items, fitted.batching)
+        kinds = sort_out(items.lengths, fitted.batching)
         if kinds.over:
-            tell_doubted_budget(kinds.over, items, batching, name=data.name)
-        if fitted.fit.achieved is not None and (batching.order or batching.padding):  # of the default nothing is said
+            tell_doubted_budget(kinds.over, items.lengths, batching, name=data.name)
+        if batching.order or batching.padding:  # of the default nothing is said
             tell_missed_request(fitted, batching, name=data.name, world=world)
-        batching = fitted.batching
-        drafts, steps = _draw_epoch(items, own, kinds, fitted, world, key)
-        if of_run and steps != (fitted.steps or steps):
+        drafts, steps = _draw_epoch(items, kinds, fitted, world, key)
+        if not is_window and steps != (fitted.steps or steps):
             rule = f"{fitted.steps} as in the other epochs"
             checks.warn(checks.sentence("steps", rule, steps, "Its copies are longer.", at=f"epoch {key.epoch}"))
     except OversizeError as error:
         # The draft knows the numbers of chunks and of copies; the user those of the data set.
-        if spans is not None:
-            raise name_sequence(error, spans) from None
-        if taken_times is not None:
-            raise name_sequence(error, copies_of(taken_times)) from None
-        raise
-    most = _max_cost(items, drafts, batching)
-    made = _Made(spans, taken_times, len(items), name, most, batching, steps)
-    del array, items, data  # the drafts have what they need of these, and batches take the room
-    return [price(draft, batching) for draft in drafts], made
+        raise items.name_sequence(error) from None
+    bound = _max_cost(items.lengths, drafts, fitted.batching)
+    return _Made([price(draft, fitted.batching) for draft in drafts], fitted.batching, steps, bound)
 
 
-_Grouped = tuple[NDArray[np.int64], NDArray[np.int64] | None]
-
-
-def _items_of(
-    same: _Grouped,
-    array: NDArray[np.int64],
-    groups: NDArray[np.int64] | None,
-    batching: Batching,
-    drawn: Draw | None,
-    epoch: int,
-) -> _Grouped:
-    """The items of an epoch and their groups, where all have the `same` or each takes what is drawn for it."""
-    return same if drawn is None else take_grouped(array, groups, batching, drawn.take(epoch))
-
-
-def read_groups(groups: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Numbers the groups of `count` sequences from 0 on: [count].
-
-    Raises:
-        TypeError: Neither whole numbers nor names.
-        ValueError: Not [count].
-
-    >>> read_groups(["b", "a", "b"], 3)
-    array([1, 0, 1])
-    """
-    given = np.asarray(groups)
-    if given.dtype == object and all(isinstance(name, str) for name in given.flat):  # a column of a table
-        given = given.astype(str)
-    remedy = "Give the task or the source of each sequence."
-    if given.size and given.dtype.kind not in "iubUS":
-        raise checks.type_error("groups", "a list of whole numbers or names", groups, remedy)
-    if given.shape != (count,):
-        raise checks.value_error("groups", f"of shape [{count}]", given.shape, remedy)
-    return np.unique(given, return_inverse=True)[1].reshape(-1)
-
-
-def _draw_epoch(
-    items: NDArray[np.int64],
-    groups: NDArray[np.int64] | None,
-    kinds: Kinds,
-    fitted: Fitted,
-    world: World,
-    key: Key,
-) -> tuple[list[Draft], int]:
-    """The drafts of an epoch, drawn until they fit into the steps that every epoch has, and how many steps these are.
+def _draw_epoch(items: Items, kinds: Kinds, fitted: Fitted, world: World, key: Key) -> tuple[list[Draft], int]:
+    """Draws the drafts of an epoch until they fit into the steps that every epoch has; returns these steps, too.
 
     Copies of very different lengths may fit in no draw. Such an epoch has the steps that it needs.
     """
-    batching, portions, steps, draws = fitted.batching, None, fitted.steps, 0
+    portions, steps, draws = None, fitted.steps, 0
     while portions is None:
         if draws == _DRAWS:
             steps = None
-        options: dict[str, Any] = {"bands": fitted.bands, "steps": steps, "draw": draws, "groups": groups}
-        portions = draft_portions(items, kinds, batching, fitted.fit.order, world, key, **options)
+        portions = draft_portions(items, kinds, fitted, world, key, steps=steps, draw=draws)
         draws += 1
-    needed = count_steps(portions, batching, world) if steps is None else steps
-    return fill_steps(portions, items, batching, world, steps=needed), needed
+    if steps is None:
+        steps = count_steps(portions, fitted.batching.deal, world)
+    return fill_steps(portions, items.lengths, fitted.batching, world, steps=steps), steps
 
 
-def _max_cost(items: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:
-    """The cost that no batch may exceed, given the longest that anything is padded to, or would be if not dropped."""
-    if not len(items):
+def _max_cost(lengths: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:
+    """Returns the bound of a batch's cost, given the longest length that anything is padded to."""
+    if not len(lengths):
         return np.inf
-    longest = np.max([longest_of(items), *(longest_of(draft.needed) for draft in drafts)], axis=0)
+    longest = np.max([longest_of(lengths), *(longest_of(draft.needed) for draft in drafts)], axis=0)
     return batching.cut.max_cost(batching.cost, longest)
-
-
-def check_countable(items: NDArray[np.int64]) -> None:
-    """Refuses what could be padded to 2**53 frames or more: beyond, sums and costs are no longer exact."""
-    frames = len(items) * float(longest_of(items).astype(np.float64).sum())
-    if frames >= 2.0**53:
-        rule = "few and short enough to be padded to less than 2**53 frames"
-        remedy = "Check their unit; plan fewer sequences at a time."
-        raise checks.value_error("lengths", rule, frames, remedy)

@@ -15,8 +15,8 @@ from lengthwise.choices.cut import Budget
 from lengthwise.choices.deal import World
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted, finds_noise
 from lengthwise.lengths import fingerprint
-from lengthwise.planning.draft import mean_cost
-from lengthwise.planning.fit import Fitted, Recent
+from lengthwise.planning.draft import Fitted, mean_cost
+from lengthwise.planning.fit import Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
 _NEARLY_ALL = 0.9  # of the sequences are over the budget: nobody means to drop so many
@@ -51,17 +51,17 @@ def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world:
         name: Of the lengths.
         world: What a step is shared out to: on other ranks, plans pad and mix otherwise.
     """
-    achieved = fitted.fit.achieved
+    achieved = fitted.achieved
     # The default has no order and no padding: nobody asked for what it pads.
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
     if not finds_noise(order) or achieved is None:
         return
     what, asked = ("mixing", order.mixing or 0.0) if order.padding is None else ("padding", order.padding)
     # Of lengths that are nearly equal, random batches pad nearly nothing.
-    alike = what == "padding" and type(fitted.fit.order) is Shuffled and achieved <= _TOLERANCE
+    alike = what == "padding" and type(fitted.order) is Shuffled and achieved <= _TOLERANCE
     if alike or abs(achieved - asked) <= _TOLERANCE or _was_told(what, name, batching, world):
         return
-    why = _why_missed(what, achieved, asked, fitted.fit.order)
+    why = _why_missed(what, achieved, asked, fitted.order)
     checks.warn(f"`{what}` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {achieved:.3f}. {why}")
 
 

@@ -17,33 +17,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import distinct, longest_of
+from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, longest_of
 from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import prices_of
-from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
 from lengthwise.planning.batches import count_wanted
 from lengthwise.planning.custom import check_batch_sizes
-from lengthwise.planning.draft import Draft, count_frames, cut_again, draft, longest_in_batches, share_of_padding
+from lengthwise.planning.draft import Draft, Fitted, cut_again, draft
+from lengthwise.planning.items import Items
 from lengthwise.planning.joint import mixing_of_batches
 
-_MANY = 400  # batches: of fewer, chance moves what they pad by a hundredth
+_MANY = 400  # batches: of fewer, chance moves the padding by a hundredth
 _ENOUGH = 1_600  # batches of all trials
 _MOST_TRIALS = 16
 _STEPS_TRIED = 24  # more of them pad the same
-_LEAST_TRIED = 20_000  # sequences, where there are as many
+_LEAST_TRIED = 20_000  # sequences
 _LEAST_TRIALS = 4  # fewer do not say how far chance moves them
 _PLAIN = 6.0  # standard errors: so far off, no further trial would move the mean to the other side
 
 
 class Data(NamedTuple):
-    """What an order is fitted to.
+    """The items that an order is fitted to.
 
     Attributes:
-        items: [n, dims], of all portions; of windows, those of one after the other.
-        name: The fingerprint of the lengths, by which what was found is remembered.
-        windows: How many of the items each window has, where one order is to serve several; else empty.
-        groups: [n], of which no batch mixes two; None for one group.
+        items: [n, dims], of all portions; of windows, window after window.
+        name: The fingerprint of the lengths, by which results are remembered.
+        windows: The number of items of each window, where one order is to serve several; else empty.
+        groups: [n], the group of each item; None for one group.
     """
 
     items: NDArray[np.int64]
@@ -52,12 +53,12 @@ class Data(NamedTuple):
     groups: NDArray[np.int64] | None = None
 
     def select(self, chosen: NDArray[np.bool_]) -> Data:
-        """The items that are `chosen` [n]; windows that have none are left out."""
-        sizes = [int(part.sum()) for part in self._split(chosen) if part.any()] if self.windows else ()
+        """Returns the items that are `chosen` [n], without windows that have none of them."""
+        sizes = [int(window.sum()) for window in self._split(chosen) if window.any()] if self.windows else ()
         return Data(self.items[chosen], self.name, sizes, None if self.groups is None else self.groups[chosen])
 
     def parts(self) -> list[NDArray[np.int64]]:
-        """The places of the items of each window; of all, where there are none."""
+        """Returns the places of the items of each window; of all, where there are no windows."""
         return self._split(np.arange(len(self.items)))
 
     def _split(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
@@ -65,76 +66,73 @@ class Data(NamedTuple):
 
 
 class Trial:
-    """Drafts by keys of their own, the same ones for every order: of all sequences, or of some steps' worth.
+    """Drafts by keys of their own, the same ones for every order: of all items, or of a sample.
 
     Args:
-        data: What is drafted; each window by itself.
-        batching: The choices.
-        portions: How many equal parts the sequences are dealt into before they are sorted; of windows, those of one.
+        data: The items, each window by itself.
+        fitted: The choices, but for the order.
+        portions: The equal parts that the items of a window are dealt into before they are sorted.
         slots: Batches of a step, where the deal takes whole steps.
-        bands: As `draft` takes them.
-        drafted: How many of the portions are drafted: one for all, or every one.
-        places: Batches that a portion has in a step, of which the last one is filled; 0 to fill none.
-        alone: Batches that will stand beside those of the draft.
-        most: How many sequences are enough.
+        drafted: The portions that are drafted: 1, or all.
+        places: Batches of a portion in a step, of which the last one is filled; 0 to fill none.
+        alone: Batches of one item each that will join those of the draft.
+        most: The largest sample.
 
     Attributes:
-        items: Those that are drafted, of each window.
-        few: Whether they make so few batches that chance moves what they pad.
-        trials: How many drafts are made by each order: of windows, one of each at least.
+        items: The sample of each window.
+        few: Whether they make so few batches that chance moves the padding.
+        trials: The drafts that each order is tried by; of windows, at least one each.
     """
 
-    batching: Batching
+    fitted: Fitted
     slots: int
-    bands: tuple[int, ...]
     drafted: int
     places: int
     alone: int
-    items: list[NDArray[np.int64]]
+    items: list[Items]
     few: bool
     trials: int
 
     def __init__(
         self,
         data: Data,
-        batching: Batching,
+        fitted: Fitted,
         *,
         portions: int,
         slots: int,
-        bands: tuple[int, ...],
         drafted: int = 1,
         places: int = 0,
         alone: int = 0,
         most: int = 2**62,
     ) -> None:
-        self.batching, self.slots, self.bands, self.drafted, self.alone = batching, slots, bands, drafted, alone
+        self.fitted, self.slots, self.drafted, self.alone = fitted, slots, drafted, alone
         parts, windows = data.parts(), len(data.windows)
-        batches = estimate_batches(data.items, batching, portions * len(parts))
+        batches = estimate_batches(data.items, fitted.batching, portions * len(parts))
         # Windows are drafted together as one set of sequences is: as many of each as of one.
-        drawn = [
+        samples = [
             _draw(data.items, part, min(most, _enough(len(part), portions, drafted, slots, batches))) for part in parts
         ]
-        self.items = [data.items[part] for part in drawn]
-        self._groups = [None if data.groups is None else data.groups[part] for part in drawn]
+        groups = data.groups
+        self.items = [Items(data.items[part], None if groups is None else groups[part]) for part in samples]
         # Of a part of the sequences, the last step would be another.
-        self.places = places if sum(map(len, self.items)) == len(data.items) else 0
+        self.places = places if sum(map(len, samples)) == len(data.items) else 0
         # What chance does to one set of sequences is no fault of the order. It would be one in every window.
         self.few = batches * drafted < _MANY and not windows
-        most_trials = _MOST_TRIALS if prices_of(batching.cost, data.items.shape[1]) is not None else 1
+        priced = prices_of(fitted.batching.cost, data.items.shape[1]) is not None
         # 100 batches are drafted 16 times: 1,600 batches then say what they pad.
-        self.trials = max(windows, int(np.clip(_ENOUGH / (batches * drafted), 1, most_trials)))
+        self.trials = max(windows, int(np.clip(_ENOUGH / (batches * drafted), 1, _MOST_TRIALS if priced else 1)))
 
     def padding_of(self, order: Order, *, against: float | None = None) -> float:
-        """The share of the computed frames that is padding, by an order that is fitted.
+        """Returns the share of the computed frames that is padding, by an order that is fitted.
 
-        With `against`, a padding, no more is tried as soon as it is plain that the order pads more than that, or less.
+        With `against`, a padding, the trials end once it is plain that the order pads more than that, or less.
         """
         shares: list[float] = []
         useful = computed = 0
-        for each in self._try(order):
-            of_trial = count_frames(*each, self.batching.cut)
-            useful, computed = useful + of_trial[0], computed + of_trial[1]
-            shares.append(share_of_padding(*of_trial))
+        for drafts, items in self._try(order):
+            frames = count_frames(drafts, items.lengths, self.fitted.batching.cut)
+            useful, computed = useful + frames[0], computed + frames[1]
+            shares.append(share_of_padding(*frames))
             if against is None or len(shares) < _LEAST_TRIALS:
                 continue
             if abs(share_of_padding(useful, computed) - against) > _PLAIN * _standard_error(shares):
@@ -143,106 +141,126 @@ class Trial:
 
     @property
     def may_stop(self) -> bool:
-        """Whether there are enough trials that `padding_of` may stop before the last one, given `against`."""
+        """Whether `padding_of` may end before the last trial, given `against`."""
         return self.trials > _LEAST_TRIALS
 
     def mixing_of(self, order: Order) -> float:
-        """What a plan by this order mixes, by the bins of one plan: the mean over the trials."""
-        return float(np.mean([mixing_of(*each) for each in self._try(order)]))
+        """Returns the mixing of a plan by this order, by the bins of one plan: the mean over the trials."""
+        return float(np.mean([mixing_of(drafts, items.lengths) for drafts, items in self._try(order)]))
 
-    def _try(self, order: Order) -> Iterator[tuple[list[Draft], NDArray[np.int64]]]:
-        """The drafts of each trial, and the items that they are of: those of one window after the other."""
+    def _try(self, order: Order) -> Iterator[tuple[list[Draft], Items]]:
+        """Yields the drafts of each trial, and their items: those of one window after the other."""
         # Chance puts equal lengths in order, which changes no padding: all drafts of sorted sequences would be alike.
-        fixed = type(order) is Sorted and self.drafted == 1 and self.items[0].shape[1] == 1
+        fixed = type(order) is Sorted and self.drafted == 1 and self.items[0].lengths.shape[1] == 1
         for number in range(len(self.items) if fixed else self.trials):
-            items, groups = self.items[number % len(self.items)], self._groups[number % len(self.items)]
-            yield self._draft(order, items, groups, Key(seed=0, epoch=number, stage="trial")), items
+            items = self.items[number % len(self.items)]
+            yield self._draft(order, items, Key(seed=0, epoch=number, stage="trial")), items
 
-    def _draft(self, order: Order, items: NDArray[np.int64], groups: NDArray[np.int64] | None, key: Key) -> list[Draft]:
+    def _draft(self, order: Order, items: Items, key: Key) -> list[Draft]:
         portions: list[NDArray[np.int64] | None] = [None]
         if self.drafted > 1:
-            shuffled = key.at("portions").permutation(len(items))
+            shuffled = key.at("portions").permutation(len(items.lengths))
             portions = [np.sort(portion) for portion in np.array_split(shuffled, self.drafted)]
         lanes = (key.at("trial", lane=lane) for lane in range(len(portions)))
-        drawn = (
-            draft(items, portion, self.batching, order, lane, slots=self.slots, bands=self.bands, groups=groups)
-            for portion, lane in zip(portions, lanes, strict=True)
-        )
-        drafts = [each for each in drawn if each is not None]  # all: no number of steps is asked for
-        return _fill_steps(drafts, self.batching, self.places, alone=self.alone) if self.places else drafts
+        fitted = self.fitted._replace(order=order)
+        pairs = zip(portions, lanes, strict=True)
+        cuts = (draft(items, portion, fitted, lane, slots=self.slots) for portion, lane in pairs)
+        drafts = [cut for cut in cuts if cut is not None]  # all: no number of steps is asked for
+        return _fill_steps(drafts, fitted.batching, self.places, alone=self.alone) if self.places else drafts
 
 
 def _standard_error(values: Sequence[float]) -> float:
-    """The standard error of the mean of `values`. Plans depend on it, so it is rounded alike on every platform."""
+    """Returns the standard error of the mean of `values`. Plans depend on it, so it is rounded alike everywhere."""
     mean = math.fsum(values) / len(values)
     squares = math.fsum((value - mean) * (value - mean) for value in values)
     return math.sqrt(squares / (len(values) - 1) / len(values))
 
 
 def _fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: int) -> list[Draft]:
-    """The drafts with as many batches as fill whole steps, where the tail splits batches to fill them.
+    """Cuts the drafts into the batches of whole steps, where the tail splits batches to fill them.
 
     Other tails leave batches out, or take some twice: those that are taken stay as they are.
 
     Args:
         drafts: One for each portion.
         batching: The choices.
-        places: Batches that each portion has in a step.
-        alone: Batches that will stand beside those of the draft, where there is but one.
+        places: Batches of each portion in a step.
+        alone: Batches of one item each that will join those of the draft, if there is but one draft.
     """
     if batching.deal.tail != "split":
         return drafts
-    beside = alone if len(drafts) == 1 else 0
-    wanted = count_wanted([len(each.offsets) - 1 + beside for each in drafts], places, "split") - beside
-    return [cut_again(each, batching, wanted) for each in drafts]
+    more = alone if len(drafts) == 1 else 0
+    wanted = count_wanted([len(portion.offsets) - 1 + more for portion in drafts], places, "split") - more
+    return [cut_again(portion, batching, wanted) for portion in drafts]
 
 
-def mixing_of(drafts: Sequence[Draft], items: NDArray[np.int64]) -> float:
-    """What a plan of the drafts mixes: as `measure` says of one epoch."""
-    drafts = [each for each in drafts if len(each.members)]
+def share_of_padding(useful: int, computed: int) -> float:
+    """Returns the share of `computed` frames that are not `useful`; 0 where nothing is computed."""
+    return 1.0 - useful / computed if computed else 0.0
+
+
+def count_frames(drafts: Sequence[Draft], lengths: NDArray[np.int64], cut: Cut) -> tuple[int, int]:
+    """Counts the frames of data in the drafts, and the frames that are computed, filled rows too."""
+    computed = useful = 0
+    for portion in drafts:
+        if len(portion.members):
+            rows = fill_up(np.diff(portion.offsets), count_multiple(cut))
+            computed += int((rows * _longest_in_batches(portion).sum(axis=1)).sum())
+            useful += int(lengths[portion.members].sum())
+    return useful, computed
+
+
+def _longest_in_batches(portion: Draft) -> NDArray[np.int64]:
+    """Returns the length that each batch of a draft is padded to: [batches, dims]."""
+    return np.maximum.reduceat(portion.needed, portion.offsets[:-1])
+
+
+def mixing_of(drafts: Sequence[Draft], lengths: NDArray[np.int64]) -> float:
+    """Returns the mixing of a plan of the drafts, as `measure` says of one epoch."""
+    drafts = [portion for portion in drafts if len(portion.members)]
     if not drafts:
         return 1.0
     return mixing_of_batches(
-        np.concatenate([items[each.members].sum(axis=1, dtype=np.int64) for each in drafts]),
-        np.concatenate([longest_in_batches(each).sum(axis=1) for each in drafts]),
-        np.concatenate([np.diff(each.offsets) for each in drafts]),
+        np.concatenate([lengths[portion.members].sum(axis=1, dtype=np.int64) for portion in drafts]),
+        np.concatenate([_longest_in_batches(portion).sum(axis=1) for portion in drafts]),
+        np.concatenate([np.diff(portion.offsets) for portion in drafts]),
     )
 
 
-def estimate_batches(items: NDArray[np.int64], batching: Batching, portions: int) -> float:
-    """About how many batches a portion makes, were all sequences of the mean length."""
-    mean = np.ceil(items.mean(axis=0)).astype(np.int64)
-    sizes = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=longest_of(items))
+def estimate_batches(lengths: NDArray[np.int64], batching: Batching, portions: int) -> float:
+    """Estimates the batches of a portion, as if all sequences were of the mean length."""
+    mean = np.ceil(lengths.mean(axis=0)).astype(np.int64)
+    sizes = batching.cut.batch_sizes(mean[None], cost=batching.cost, longest=longest_of(lengths))
     sizes = check_batch_sizes(sizes, 1) if is_custom(batching.cut) else sizes
-    return len(items) / portions / float(sizes[0])
+    return len(lengths) / portions / float(sizes[0])
 
 
 def _enough(count: int, portions: int, drafted: int, slots: int, batches: float) -> int:
-    """How many of `count` sequences say what all of them pad."""
+    """Returns the size of a sample of `count` sequences that pads as all of them do."""
     count = max(1, count // portions * drafted) if drafted < portions else count
     if slots > 1:  # of batches that are not in steps, fewer sequences would pad otherwise
         return min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
     return count
 
 
-def _draw(items: NDArray[np.int64], places: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """As many of `places` at random, the same ones every time, and among them the longest item of each dimension."""
+def _draw(lengths: NDArray[np.int64], places: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Draws `count` of the places, the same ones every time, and adds the longest item of each dimension."""
     if count >= len(places):
         return places
-    drawn = Key(stage="trial", lane=1).permutation(len(places))[:count]
-    return places[distinct(np.append(drawn, items[places].argmax(axis=0)))]
+    sample = Key(stage="trial", lane=1).permutation(len(places))[:count]
+    return places[distinct(np.append(sample, lengths[places].argmax(axis=0)))]
 
 
-_NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # how near trials come to what was asked: chance moves plans by more
+_NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # of the share asked for: chance moves plans by more
 _MOST_GUESSES = 32
 _FINEST = 0.01  # two scales that differ by a hundredth pad alike but for chance
-_BY_ODDS = 5  # guesses that the odds are followed alone
+_BY_ODDS = 5  # guesses by the odds alone
 _FURTHEST = 2.0**16  # times the first guess: beyond, the noise changes nothing
 _LEAST = 1e-6  # of padding or mixing
 
 
 class Fit(NamedTuple):
-    """An order fitted to its sequences; `achieved` is what trials by it have on average, None if there were none.
+    """A fitted order, and the share that trials by it have on average; None without trials.
 
     It is the share of the computed frames that is padding, or, if a mixing was asked for, the mixing: both 0..1.
     """
@@ -252,16 +270,16 @@ class Fit(NamedTuple):
 
 
 def fit_noise(order: MaxEntropy, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
-    """Finds the scale of the noise under which trials have the padding, or the least that has the mixing, asked for.
+    """Finds the scale of the noise under which trials have the padding that `order` asks for, or at least its mixing.
 
-    Random batches that pad no more than was asked are as random as can be; sorted ones that pad no less are as near as
-    can be. Both ends are tried only if the search runs into them.
+    Random batches that pad less are as random as can be; sorted ones that pad more are as near as can be. Both ends are
+    tried only if the search runs into them.
 
     Args:
-        order: What was asked.
+        order: The request.
         add_noise: Makes the order whose noise has this scale.
-        guess: A scale to begin with.
-        trial: What says how much an order pads or mixes.
+        guess: The first scale.
+        trial: Measures orders.
     """
     try:
         if order.padding is not None:
@@ -273,56 +291,56 @@ def fit_noise(order: MaxEntropy, add_noise: Callable[[float], Order], guess: flo
 
 def _seek_padding(padding: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
     near = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 200.0)
-    tried = _seek(padding, near, add_noise, guess, partial(trial.padding_of, against=padding))
-    order, achieved = min(tried, key=lambda fit: abs(fit[1] - padding))
-    # It may be so far off that its trials were stopped. Warnings tell the padding of all trials.
-    return Fit(order, trial.padding_of(order) if trial.may_stop else achieved)
+    fits = _seek(padding, near, add_noise, guess, partial(trial.padding_of, against=padding))
+    nearest = min(fits, key=lambda fit: abs((fit.achieved or 0.0) - padding))
+    # It may be so far off that its trials were stopped. Warnings name the padding of all trials.
+    return Fit(nearest.order, trial.padding_of(nearest.order)) if trial.may_stop else nearest
 
 
 def _seek_mixing(mixing: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
     # Aims a little higher, so as not to end below.
-    tried = _seek(mixing + _NEAR_OF_FEW, _NEAR_OF_FEW, add_noise, guess, trial.mixing_of)
-    enough = [fit for fit in tried if fit[1] >= mixing]
-    return Fit(*min(enough or tried, key=lambda fit: abs(fit[1] - mixing)))
+    fits = _seek(mixing + _NEAR_OF_FEW, _NEAR_OF_FEW, add_noise, guess, trial.mixing_of)
+    mixed = [fit for fit in fits if (fit.achieved or 0.0) >= mixing]
+    return min(mixed or fits, key=lambda fit: abs((fit.achieved or 0.0) - mixing))
 
 
 def _seek(
-    asked: float, near: float, add_noise: Callable[[float], Order], guess: float, measure: Callable[[Order], float]
-) -> list[tuple[Order, float]]:
-    """Measures scale after scale until one is `near` to what was `asked`, and returns all that were tried.
+    share: float, near: float, add_noise: Callable[[float], Order], guess: float, measure: Callable[[Order], float]
+) -> list[Fit]:
+    """Measures scale after scale until one is `near` to the `share` asked for, and returns all fits.
 
-    The odds of padding, padding / (1 - padding), go about with the scale. So who asked for 10 % and had 8 % tries a
-    scale 1.28 times as large; and never one outside of those that had too little and too much. The first time that
-    there is too little, random batches are tried, and the first time that there is too much, sorted ones. If even these
-    have too little, or too much, nothing else is returned.
+    The odds of padding, padding / (1 - padding), grow about as the scale does. If 10 % were asked for and trials have
+    8 %, the next scale is 1.28 times as large. It always lies between those that had too little and too much. After the
+    first that has too little, random batches are measured; after the first that has too much, sorted ones. If even
+    these have too little, or too much, they are the only fit.
     """
-    tried: list[tuple[Order, float]] = []
+    fits: list[Fit] = []
     low, high, scale = guess / _FURTHEST, guess * _FURTHEST, guess
-    least: float | None = None  # what sorted batches have, and
-    most: float | None = None  # random ones, once they were tried
+    least: float | None = None  # the share of sorted batches, and
+    most: float | None = None  # of random ones, once they were measured
 
-    def odds_of(share: float) -> float:
-        return max(share - (least or 0.0), _LEAST) / max((most or 1.0) - share, _LEAST)
+    def odds_of(value: float) -> float:
+        return max(value - (least or 0.0), _LEAST) / max((most or 1.0) - value, _LEAST)
 
     for _ in range(_MOST_GUESSES):
         order = add_noise(scale)
-        tried.append((order, achieved := measure(order)))
-        too_little = achieved < asked
-        if abs(achieved - asked) <= near or high <= low * (1.0 + _FINEST):
+        fits.append(Fit(order, achieved := measure(order)))
+        too_little = achieved < share
+        if abs(achieved - share) <= near or high <= low * (1.0 + _FINEST):
             break
         if too_little and most is None:
             most = measure(Shuffled())
-            tried.append((Shuffled(), most))
-            if most <= asked:
-                return tried[-1:]
+            fits.append(Fit(Shuffled(), most))
+            if most <= share:
+                return fits[-1:]
         elif not too_little and least is None:
             least = measure(Sorted())
-            tried.append((Sorted(), least))
-            if least >= asked:
-                return tried[-1:]
+            fits.append(Fit(Sorted(), least))
+            if least >= share:
+                return fits[-1:]
         low, high = (scale, high) if too_little else (low, scale)
-        scale *= odds_of(asked) / odds_of(achieved)
+        scale *= odds_of(share) / odds_of(achieved)
         # Where padding leaps, as between two lengths far apart, the odds say little: halves find the leap.
-        if (len(tried) > _BY_ODDS and len(tried) % 2) or not low * (1.0 + _FINEST) < scale < high / (1.0 + _FINEST):
+        if (len(fits) > _BY_ODDS and len(fits) % 2) or not low * (1.0 + _FINEST) < scale < high / (1.0 + _FINEST):
             scale = math.sqrt(low * high)
-    return tried
+    return fits

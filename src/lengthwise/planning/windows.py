@@ -29,9 +29,9 @@ from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.lengths.arrays import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
-from lengthwise.planning.draft import take_items
-from lengthwise.planning.drafts import name_sequence
-from lengthwise.planning.fit import Fitted, Recent, has_equal_epochs
+from lengthwise.planning.draft import Fitted
+from lengthwise.planning.fit import Recent, has_equal_epochs
+from lengthwise.planning.items import name_sequence, take_items
 from lengthwise.planning.make import NoStepError, make_fitted
 from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan
@@ -263,15 +263,16 @@ class Windows:
         if kept < blocks:
             drawn = Key(seed=self.seed, epoch=epoch * _MOST + number, stage="trial").places(0, kept, blocks)
             numbers = numbers[np.isin(np.arange(len(numbers)) // self.block, drawn)]
-        items, spans = take_items(self._read(numbers), self.batching)
+        items = take_items(self._read(numbers), self.batching)
+        spans = items.spans
         if spans is not None:
             spans[:, 0] = numbers[spans[:, 0]]
         largest = min(self.block * -(-self._blocks // len(self)), len(self.lengths))
-        return Part(items, numbers if spans is None else spans, largest / len(numbers))
+        return Part(items.lengths, numbers if spans is None else spans, largest / len(numbers))
 
     def _items(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """What is batched of these sequences, [k, dims]."""
-        return take_items(self._read(numbers), self.batching)[0]
+        return take_items(self._read(numbers), self.batching).lengths
 
     def _read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """The lengths of these sequences, checked."""

@@ -26,7 +26,7 @@ from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cost import Cost, cost_of_one
 from lengthwise.choices.cut import Budget
 from lengthwise.lengths import as_lengths
-from lengthwise.planning.draft import take_items
+from lengthwise.planning.items import take_items
 from lengthwise.torch.step_meter import DeviceMeter, check_trained, choose_device, mark
 
 _LEVELS = 4  # padded lengths to try, from short to the longest
