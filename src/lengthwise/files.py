@@ -1,8 +1,8 @@
 """The only module that writes files. A path holds whole content: the old or the new, never a part of either.
 
-A regular file is written as a draft beside its target, under a name of its own, and then moved onto the target. So a
-reader, a second writer, a full disk and a kill leave a whole file. A link stays: its target is written. A device, a
-pipe and standard output cannot be replaced: they are written directly.
+A file is written as a draft beside its target, under a name of its own, and then moved onto the target. So a reader, a
+second writer, a full disk and a kill leave a whole file. A link stays: its target is written. Devices and pipes cannot
+be replaced: they are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -35,27 +34,18 @@ def write(path: str | os.PathLike[str], content: str | bytes | memoryview) -> No
 
     Raises:
         FileNotFoundError: There is no folder to write it in.
-        OSError: The system refuses, as on a full disk; the old file is still there, whole.
+        OSError: The system refuses, as on a full disk, or the path is a pipe or a device; the old file is still there,
+            whole.
     """
-    data = content.encode() if isinstance(content, str) else content
-    with refusals(path, "written"):
-        check_folder("path", path)
-        old = _status(path)
-        stream = _standard_stream(old)
-        if old is None or (stream is None and stat.S_ISREG(old.st_mode)):
-            with draft(path) as more:
-                more(data)
-            return
-        # The offset of a standard stream is shared with all that is printed, so its own descriptor is written.
-        with open(path if stream is None else stream, "wb", closefd=stream is None) as file:
-            file.write(data)
+    with draft(path) as more:
+        more(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview], None]]:
     """Yields what adds bytes to a file that appears whole when the block ends, and not at all if the block raises.
 
-    For what is too large for memory. All else is as in `write`, but a pipe or a device is refused.
+    For content that is too large for memory. All else is as in `write`.
 
     Raises:
         FileNotFoundError: There is no folder to write it in.
@@ -64,7 +54,9 @@ def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview
     with refusals(path, "written"):
         check_folder("path", path)
         check_regular(path)
-        target, old = Path(os.path.realpath(path)), _status(path)
+        target, old = Path(os.path.realpath(path)), None
+        with suppress(FileNotFoundError):
+            old = os.stat(path)
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if old is not None and not os.access(target, os.W_OK):  # a move would not ask
@@ -100,7 +92,7 @@ def append(path: str | os.PathLike[str], text: str) -> None:
 
 
 def check_path(name: str, path: object) -> None:
-    """Refuses what names no file: anything but text or a path, and text with a zero byte, which no system takes.
+    """Refuses a name of no file: anything but text or a path, and text with a zero byte, which no system takes.
 
     Raises:
         TypeError: It is neither text nor a path; bytes are not.
@@ -160,27 +152,6 @@ def refusals(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise refusal from error
 
 
-def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
-
-
-def _standard_stream(status: os.stat_result | None) -> int | None:
-    """The descriptor of standard output or error where the file is one of them, as /dev/stdout is.
-
-    What was printed so far is flushed, so that it stands before what is written next.
-    """
-    for descriptor, printer in ((1, sys.stdout), (2, sys.stderr)):
-        with suppress(OSError):  # a process may have closed it
-            if status is not None and os.path.samestat(os.fstat(descriptor), status):
-                if printer is not None:
-                    printer.flush()
-                return descriptor
-    return None
-
-
 def _move(file: BinaryIO, drafted: Path, target: Path, old: os.stat_result | None) -> None:
     file.flush()
     # On the disk before it is moved: after a power cut, the new name must not stand for an empty file.
@@ -188,16 +159,8 @@ def _move(file: BinaryIO, drafted: Path, target: Path, old: os.stat_result | Non
     file.close()
     if old is not None:
         # Before the move, so that a reader never meets a file with the rights of a new one.
-        _take_over(drafted, old)
+        os.chmod(drafted, stat.S_IMODE(old.st_mode))
     os.replace(drafted, target)
-
-
-def _take_over(drafted: Path, old: os.stat_result) -> None:
-    """Gives the draft the owner of the old file, where the system lets us, and its permissions."""
-    if hasattr(os, "chown"):
-        with suppress(PermissionError):
-            os.chown(drafted, old.st_uid, old.st_gid)
-    os.chmod(drafted, stat.S_IMODE(old.st_mode))
 
 
 @lru_cache(maxsize=64)  # once a process and folder: one that holds thousands of files is not listed for each of them

@@ -47,7 +47,7 @@ STREAMS = {
     "no output": ("buckets --buckets 2 --json - >&-", 0, ""),
     "no streams": ("buckets --buckets 2 <&- >&- 2>&-", 0, ""),
     "no complaints": ("buckets --buckets 0 2>&-", 2, ""),
-    "no progress": ("compare --subset 99 --strategies random --json /dev/null 2>&- >/dev/null", 0, ""),
+    "no progress": ("compare --subset 99 --strategies random --json - 2>&- >/dev/null", 0, ""),
     "a full disk": (
         "buckets --buckets 2 >/dev/full",
         2,
