@@ -273,7 +273,7 @@ def taken(plan=PLAN, shapes=SHAPES, **which):
         (lambda: lw.jax.PadCollate(SHAPES)([]), r"`samples` must be at least one, but is \[\]"),
         (
             lambda: lw.jax.PadCollate(SHAPES, value={"lables": 0})([{"labels": np.ones(3)}]),
-            r"`value` must be by the names of arrays \(labels\), but is 'lables'\. Write the name as the samples have",
+            r"`value` must be by the names of fields that are padded \(labels\), but is 'lables'\. Write the name as the samples have",
         ),
         (
             lambda: lw.jax.PadCollate(SHAPES, value=0.5)([np.array([1, 2])]),

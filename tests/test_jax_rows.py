@@ -228,9 +228,7 @@ def test_what_padding_holds_is_said_by_name():
 
 
 def test_a_value_that_is_no_number_is_refused():
-    with pytest.raises(
-        TypeError, match=r"^`value` must be a number, but is 'pad'\. Give what padding holds, such as 0"
-    ):
+    with pytest.raises(TypeError, match=r"^`value` must be a number, but is 'pad'\. Give one number, or numbers by"):
         lw.jax.RowCollate(4, value="pad")
 
 

@@ -18,7 +18,7 @@ from utterances import Utterances, assert_alike, rows_of
 import lengthwise as lw
 from lengthwise.torch import ConcatCollate, Concatenated, PackCollate, PadCollate
 
-COLLATES = [PadCollate(shapes=[(4, 9)], value=(0.0, -1.0)), PackCollate(), ConcatCollate()]
+COLLATES = [PadCollate(shapes=[(4, 9)], value={"targets.tokens": -1.0}), PackCollate(), ConcatCollate()]
 
 
 @pytest.mark.parametrize("collate", [PadCollate(), PackCollate(), ConcatCollate()], ids=repr)
@@ -107,12 +107,6 @@ def test_labels_are_padded_with_what_losses_leave_out_and_no_padding_is_attended
         "attention_mask": 1,
         "labels": 0,
     }
-    assert padding_of(PadCollate(value=(1, 2, 3, 4))) == {
-        "input_ids": 1,
-        "attention_mask": 2,
-        "token_type_ids": 3,
-        "labels": 4,
-    }
 
 
 def test_which_fields_are_labels():
@@ -123,6 +117,8 @@ def test_which_fields_are_labels():
     assert (frames.values[1].tolist(), inner["labels"].values[1].tolist()) == ([1, 0], [1, -100])
     _, inner = PadCollate(value={"1.labels": 5, "0": 6})([(two, {"labels": two}), (one, {"labels": one})])
     assert inner["labels"].values[1].tolist() == [1, 5]
+    unsigned = PadCollate()([{"labels": two.to(torch.uint8)}, {"labels": one.to(torch.uint8)}])["labels"].values
+    assert (unsigned.dtype, unsigned[1].tolist()) == (torch.int64, [1, -100])
     # No loss leaves -100 out of these.
     for dtype in (torch.float32, torch.bool):
         assert padding_of(PadCollate(), [{"labels": two.to(dtype)}, {"labels": one.to(dtype)}]) == {"labels": 0}
@@ -374,10 +370,9 @@ def test_pinning_reaches_every_tensor_and_keeps_the_structure(monkeypatch):
 
 # What is refused
 
-IN_ORDER = "Give them in the order of the sample."
 SHAPE = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
-VALUE = "Give what padding holds, such as 0.0: one number, one for each sequence field, or numbers by name."
-HELD = "Give one value for each sequence field, in the order of the sample, or values by name, as a dict."
+VALUE = 'Give one number, or numbers by the names of fields, such as {"labels": -1}; in a tuple {"1": -1}.'
+HELD = "Give one that it holds; if other fields need another, by name, as a dict."
 ONE = torch.ones(1)
 
 PADS_REFUSED = {
@@ -403,19 +398,8 @@ PADS_REFUSED = {
     "columns": (
         {"shapes": [(2, 9, 9, 9)]},
         [{"frames": ONE, "labels": ONE}],
-        "`shapes` must be one for all sequence fields, or one for each of 2 (frames, labels), but is (9, 9, 9). "
-        f"{IN_ORDER}",
-    ),
-    "columns of nothing": (
-        {"shapes": [(4, 5, 6)]},
-        ["text"],
-        "`shapes` must be one number alone for samples without a sequence field, but is (5, 6). "
-        "A sample has a tensor of shape [length, ...] for each sequence.",
-    ),
-    "values": (
-        {"value": (0, 1)},
-        [(ONE, "text")],
-        f"`value` must be one for all sequence fields, or one for each of 1 (0), but is (0.0, 1.0). {IN_ORDER}",
+        "`shapes` must be of one padded length, or of one for each of 2 sequence fields (frames, labels), but is "
+        "(9, 9, 9). Give them in the order of the sample.",
     ),
     "half a token": (
         {"value": 0.5},
@@ -433,14 +417,9 @@ PADS_REFUSED = {
         f"`value` must be a number that torch.float16 holds, but is -1000000000.0. {HELD}",
     ),
     "a negative byte": (
-        {"value": -100},
+        {"value": -1},
         [{"image": torch.ones(2, dtype=torch.uint8)}],
-        f"`value` must be a whole number that torch.uint8 holds, but is -100.0 at field image. {HELD}",
-    ),
-    "labels without a sign": (
-        {},
-        [{"labels": torch.ones(2, dtype=torch.uint8)}],
-        f"`value` must be a whole number that torch.uint8 holds, but is -100 at field labels. {HELD}",
+        f"`value` must be a whole number that torch.uint8 holds, but is -1.0 at field image. {HELD}",
     ),
     "a name that is written wrong": (
         {"value": {"lables": -1}},
@@ -485,7 +464,7 @@ MADE_WRONG = {
     ),
     "text": ({"value": "0"}, TypeError, f"`value` must be a number, but is '0'. {VALUE}"),
     "a word by name": ({"value": {"a": "b"}}, TypeError, f"`value` must be a number, but is 'b'. {VALUE}"),
-    "nothing": ({"value": (0, None)}, TypeError, f"`value` must be a number, but is None. {VALUE}"),
+    "one for each": ({"value": (0, 1)}, TypeError, f"`value` must be a number, but is (0, 1). {VALUE}"),
 }
 
 

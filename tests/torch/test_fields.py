@@ -14,7 +14,7 @@ COLLATES = pytest.mark.parametrize("collate", [PadCollate(), PackCollate(), Conc
 
 def test_the_batch_has_the_structure_of_a_sample():
     samples = [utterance(2, tokens=[7, 8, 9], text="a", speaker=4), utterance(1, tokens=[], text="b", speaker=5)]
-    batch = PadCollate(value=(0.0, -100.0))(samples)
+    batch = PadCollate(value={"targets.tokens": -100})(samples)
     assert isinstance(batch, Utterance)
     assert batch.frames.values.tolist() == [[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [0.0, 0.0]]]
     assert batch.frames.lengths.tolist() == [2, 1]

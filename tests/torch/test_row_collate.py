@@ -58,7 +58,7 @@ def test_what_padding_holds_is_said_by_name():
 
 def test_frames_of_any_shape_and_samples_of_any_structure():
     samples = [(torch.ones(2, 3), np.array([1, 2])), (torch.zeros(1, 3), np.array([3]))]
-    frames, tags = RowCollate(4, value=(0.5, -1))(samples).fields
+    frames, tags = RowCollate(4, value={"0": 0.5, "1": -1})(samples).fields
     assert frames.shape == (1, 4, 3)
     assert frames[0, 3].tolist() == [0.5, 0.5, 0.5]
     assert tags.tolist() == [[1, 2, 3, -1]]
@@ -179,7 +179,7 @@ def by_offsets(offsets):
 
 
 def padded_loss(model, tokens, reduction="sum"):
-    padded = PadCollate(value=(0, -100))([{"input_ids": each, "labels": each} for each in tokens])
+    padded = PadCollate()([{"input_ids": each, "labels": each} for each in tokens])
     values, labels = padded["input_ids"].values, padded["labels"].values
     positions = torch.arange(values.shape[1]).expand_as(values)
     seen = padded["input_ids"].mask[:, None, None, :] & torch.ones(2 * values.shape[1:], dtype=torch.bool).tril()
@@ -238,7 +238,7 @@ def test_a_model_of_transformers_learns_the_same_from_rows(attention):
     config = transformers.LlamaConfig(**chosen, **size)
     model, tokens = transformers.LlamaForCausalLM(config).double(), [*token_lists(9, 2), [4]]
     batch = RowCollate(CAPACITY)([{"input_ids": each} for each in tokens])
-    padded = PadCollate(value=(0, -100))([{"input_ids": each, "labels": each} for each in tokens])
+    padded = PadCollate()([{"input_ids": each, "labels": each} for each in tokens])
     values, labels = padded["input_ids"], padded["labels"].values
     theirs = model(input_ids=values.values, attention_mask=values.mask.long(), labels=labels).loss
     ours = model(**batch.for_transformers()).loss

@@ -179,7 +179,7 @@ def test_each_step_has_the_gradient_of_the_step_padded(tmp_path):
     for step, gradient in zip(plan.grid, steps.gradients, strict=True):
         members = np.concatenate([plan.batch(int(number)) for number in step.reshape(-1)])
         samples = [{"input_ids": TOKENS[member], "labels": TOKENS[member]} for member in members]
-        padded = PadCollate(value=(0, -100))(samples)
+        padded = PadCollate()(samples)
         tokens = padded["input_ids"]
         model.zero_grad()
         model(

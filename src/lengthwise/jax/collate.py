@@ -64,7 +64,7 @@ class PadCollate:
 
     Raises:
         ValueError: `shapes` not whole, positive and [k, 1 + dims], padded lengths rising (by their sum, where they are
-            several); `pad_to` below 1; `value` not finite.
+            several); `pad_to` below 1.
 
     >>> collate = PadCollate([[2, 3], [1, 6]])
     >>> inputs, speaker = collate([(np.array([5, 7]), 12)])
@@ -77,7 +77,7 @@ class PadCollate:
         for size in jax.tree.leaves(pad_to):
             checks.check_whole("pad_to", size, minimum=1, remedy="Give the longest labels, or None.")
         self.pad_to: Any = pad_to
-        self.value: float | Mapping[str, float] = check_value(value)
+        self.value: _samples.Value = _samples.check_value(value)
 
     def __call__(self, samples: Sequence[Any]) -> Any:
         """Makes one batch of at least one sample.
@@ -131,7 +131,7 @@ class PadCollate:
             sizes[at] = length
             check_column(columns[at], length, remedy=_ORDER_REMEDY)
         names = name_leaves(given[0])
-        check_names(self.value, names)
+        _samples.check_names(self.value, names)
         padded = [
             _pad(column, len(samples), rows, size, self.value, name)
             for column, size, name in zip(columns, sizes, names, strict=True)
@@ -179,58 +179,32 @@ def _name_key(key: Any) -> str:
     return next(named, str(key))
 
 
-def check_value(value: Any) -> float | dict[str, float]:
-    """What padding holds: a number, or numbers by name."""
-    remedy = "Give what padding holds, such as 0, or numbers by name, as a dict."
-    if isinstance(value, Mapping):
-        return {
-            str(name): checks.check_number("value", each, minimum=-math.inf, remedy=remedy)
-            for name, each in value.items()
-        }
-    return checks.check_number("value", value, minimum=-math.inf, remedy=remedy)
-
-
-def check_names(value: float | Mapping[str, float], names: list[str]) -> None:
-    """Refuses a value for an array that samples do not have."""
-    for name in value if isinstance(value, Mapping) else ():
-        if name not in names:
-            remedy = "Write the name as the samples have it, or leave it out."
-            raise checks.value_error("value", f"by the names of arrays ({', '.join(names)})", name, remedy)
-
-
 def fill(
-    column: list[NDArray[Any]], value: float | Mapping[str, float], name: str, shape: tuple[int, ...]
+    column: list[NDArray[Any]], value: _samples.Value, name: str, shape: tuple[int, ...], labels: str | None = None
 ) -> NDArray[Any]:
-    """An array of `shape` for a leaf of this name, that holds padding alone.
+    """Returns an array of `shape` that holds what padding holds in a leaf.
 
     Args:
         column: The arrays of the leaf. A batch has one dtype: of integers beside floats it is that of the floats.
         value: One for all leaves, or by name.
         name: Of the leaf.
         shape: Of the array.
+        labels: A name of labels.
     """
     dtype = np.result_type(*{array.dtype for array in column})
-    held = _samples.padding_value(value, name, ignores=leaves_out(dtype))
+    held = _samples.padding_value(value, name, whole=is_whole(dtype), labels=labels)
     if held == _samples.IGNORED and dtype.kind == "u":  # -100 wants a sign: of uint16 it makes int32
         dtype = np.result_type(dtype, np.int8) if dtype.itemsize < 8 else np.dtype(np.int64)
-    if not _holds(dtype, held):
-        remedy = "Give one that it holds; if other arrays need another, by name, as a dict."
-        raise checks.value_error(
-            "value", f"a whole number that {dtype} holds", held, remedy, at=f"array {name}" if name else ""
-        )
+    limits = (-math.inf, math.inf)
+    if dtype.kind in "iub":
+        limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    at = f"array {name}" if name else ""
+    _samples.check_held(held, dtype, limits, whole=dtype.kind in "iub", at=at)
     return np.full(shape, held, dtype)
 
 
-def _holds(dtype: np.dtype[Any], value: float) -> bool:
-    """Whether an array of this dtype can hold the number as it is; those of floats hold any."""
-    if dtype.kind not in "iub":
-        return True
-    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    return float(value).is_integer() and low <= value <= high
-
-
-def leaves_out(dtype: np.dtype[Any]) -> bool:
-    """Whether losses leave labels of this dtype out where they are -100: no floats, and bool does not hold it."""
+def is_whole(dtype: np.dtype[Any]) -> bool:
+    """Tells if an array of this dtype holds whole numbers; bool does not count."""
     return dtype.kind in "iu"
 
 
@@ -247,7 +221,7 @@ def _sizes(sample: Any, pad_to: Any) -> list[int]:
 
 
 def _pad(
-    column: list[NDArray[Any]], count: int, rows: int, size: int, value: float | Mapping[str, float], name: str
+    column: list[NDArray[Any]], count: int, rows: int, size: int, value: _samples.Value, name: str
 ) -> PaddedSequences | NDArray[Any]:
     """One leaf of the first `count` samples in `rows` rows."""
     check_column(column, size)

@@ -27,10 +27,8 @@ from lengthwise.choices.rows import (
 )
 from lengthwise.jax.collate import (
     check_column,
-    check_names,
-    check_value,
     fill,
-    leaves_out,
+    is_whole,
     name_leaves,
     take_columns,
 )
@@ -126,7 +124,7 @@ class RowCollate:
         checks.keep(self, capacity=checks.check_whole("capacity", self.capacity, minimum=1, remedy=remedy))
         remedy = "Give the rows of a batch, as in lw.Rows."
         checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
-        checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
+        checks.keep(self, value=_samples.check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
         _samples.check_names_of_labels(self.labels, self.inputs)
 
@@ -138,16 +136,18 @@ class RowCollate:
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
         """Makes a batch of so many `rows`, which may hold no sample: it is built of arrays `like` those of a sample."""
         arrays = [_as_arrays(sample) for sample in (samples if len(samples) else [like])]
-        given = _samples.copy_labels(arrays, self.labels, self.inputs)
-        columns, _, tree = take_columns(given, None)
+        # If some have labels and others do not, none is copied: a copy would learn a prompt that the others hide.
+        if all(_samples.copies_labels(sample, self.labels, self.inputs) for sample in arrays):
+            arrays = [{**sample, self.labels: sample[self.inputs]} for sample in arrays]
+        columns, _, tree = take_columns(arrays, None)
         lengths = self._lengths(columns)[: len(samples)]
         starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
         if len(starts) - 1 > rows:
             remedy = "Give the capacity and the rows of the plan, and samples in its order."
             raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", len(starts) - 1, remedy)
         places = find_places(lengths, starts, self.capacity)
-        names = name_leaves(given[0])
-        check_names(self.value, names)
+        names = name_leaves(arrays[0])
+        _samples.check_names(self.value, names)
         laid = [self._lay(column, places, rows, name) for column, name in zip(columns, names, strict=True)]
         positions, segments, _ = number_frames(lengths, places, starts, rows, self.capacity)
         return PackedRows(jax.tree.unflatten(tree, laid), positions.astype(np.int32), segments.astype(np.int32))
@@ -174,17 +174,16 @@ class RowCollate:
 
     def _lay(self, column: list[NDArray[Any]], places: NDArray[np.int64], rows: int, name: str) -> NDArray[Any]:
         """One array of all samples, laid to their `places` in all rows: [R, C, ...]."""
-        given = self.value.get(name) if isinstance(self.value, Mapping) else None
+        flat = fill(column, self.value, name, (rows * self.capacity, *column[0].shape[1:]), self.labels)
         # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
-        whole = leaves_out(np.result_type(*{array.dtype for array in column}))
-        is_labels = _samples.is_name_of(name, self.labels) and (given is not None or whole)
-        ignored = _samples.IGNORED if given is None else given
-        value = {name: ignored} if is_labels else self.value
-        flat = fill(column, value, name, (rows * self.capacity, *column[0].shape[1:]))
+        named = isinstance(self.value, Mapping) and name in self.value
+        whole = is_whole(np.result_type(*{array.dtype for array in column}))
+        hides_first = self.next_token and _samples.is_name_of(name, self.labels) and (named or whole)
+        hidden = flat[:1].copy()  # nothing but padding yet
         for place, array in zip(places.tolist(), column, strict=False):
             flat[place : place + len(array)] = array
-        if is_labels and self.next_token:
-            flat[places] = ignored
+        if hides_first:
+            flat[places] = hidden
         return flat.reshape(rows, self.capacity, *column[0].shape[1:])
 
 

@@ -27,8 +27,8 @@ from lengthwise.choices.rows import (
     number_frames,
     row_offsets,
 )
-from lengthwise.torch.collate import check_held, check_value, leaves_out, pad_values
-from lengthwise.torch.fields import Sequences, move, place, put_together, take_apart
+from lengthwise.torch.collate import names_of_padded
+from lengthwise.torch.fields import Sequences, is_whole, map_leaves, move, pad_with, place, take_apart
 
 _MASKS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -169,9 +169,9 @@ class RowCollate:
         capacity: Frames of a row.
         rows: Rows of every batch, for one fixed shape of all but the `offsets`: rows that the batch lacks are padding.
             By default as many as the batch fills.
-        value: What padding holds, as in `PadCollate`: one number for all sequence fields, one for each, or numbers by
-            name. The labels hold -100, unless their name is given another number; the first ones hold it too. Labels of
-            floats or of bool are as other fields, unless their name is given a number. Unsigned ones become int64.
+        value: What padding holds, as in `PadCollate`: one number for all sequence fields, or numbers by name. The
+            labels hold -100, unless their name is given another number; the first ones hold it too. Labels of floats or
+            of bool are as other fields, unless their name is given a number. Unsigned ones become int64.
         labels: The field of a dict that is labels, also in a dict within the sample. If no sample has it, `inputs` is
             copied. None for no labels.
         inputs: The field that labels are copied from.
@@ -196,7 +196,7 @@ class RowCollate:
     capacity: int
     _: KW_ONLY
     rows: int | None = None
-    value: float | Sequence[float] | Mapping[str, float] = dataclasses.field(default=0.0, hash=False)
+    value: float | Mapping[str, float] = dataclasses.field(default=0.0, hash=False)
     labels: str | None = "labels"
     inputs: str = "input_ids"
     next_token: bool = True
@@ -208,38 +208,35 @@ class RowCollate:
         if self.rows is not None:
             remedy = "Give the rows of a batch, as in lw.Rows."
             checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
-        checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
+        checks.keep(self, value=_samples.check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
         _samples.check_names_of_labels(self.labels, self.inputs)
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
-        (names, fields), sample = take_apart(samples), samples[0]
-        if self._copies_labels(sample) and self.inputs in names:
+        structure, names, fields = take_apart(samples)
+        if _samples.copies_labels(samples[0], self.labels, self.inputs):  # all samples have the fields of this one
             # The inputs were converted once; their labels are the same entries under another name.
-            inputs = fields[names.index(self.inputs)]
-            fields.append(dataclasses.replace(inputs, name=self.labels) if isinstance(inputs, Sequences) else inputs)
-            names.append(str(self.labels))
-            sample = {**sample, self.labels: sample[self.inputs]}
-        sequences = [field for field in fields if isinstance(field, Sequences)]
-        lengths = self._lengths(sequences)
+            inputs, name = fields[names.index(self.inputs)], str(self.labels)
+            structure = {**structure, name: len(fields)}
+            names.append(name)
+            fields.append(dataclasses.replace(inputs, name=name) if isinstance(inputs, Sequences) else inputs)
+        _samples.check_names(self.value, names_of_padded(names, fields))
+        lengths = self._lengths([field for field in fields if isinstance(field, Sequences)])
         starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
         rows = self._count(len(starts) - 1)
         if rows * self.capacity >= 2**31:
             rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan fewer rows in a batch."
             raise checks.value_error("samples", rule, rows * self.capacity, remedy)
         places = find_places(lengths, starts, self.capacity)
-        values = pad_values(self.value, fields, names)
-        laid = [self._lay(field, places, rows, value) for field, value in zip(sequences, values, strict=True)]
-        device = laid[0].device
+        batched: list[Any] = [
+            self._lay(field, places, rows) if isinstance(field, Sequences) else field for field in fields
+        ]
         *numbers, borders = number_frames(lengths, places, starts, rows, self.capacity)
         frames = (*numbers, borders.astype(np.int32))
+        device = next(part.device for part in batched if isinstance(part, Tensor))
         positions, segments, offsets = (torch.from_numpy(array).to(device) for array in frames)
         longest = int(np.diff(borders).max())
-        return PackedRows(put_together(sample, fields, laid), positions, segments, offsets, longest)
-
-    def _copies_labels(self, sample: Any) -> bool:
-        """Tells whether the labels are a copy of the inputs. All samples have the fields of this one."""
-        return isinstance(sample, Mapping) and self.labels not in (None, *sample) and self.inputs in sample
+        return PackedRows(map_leaves(batched.__getitem__, structure), positions, segments, offsets, longest)
 
     def _lengths(self, sequences: list[Sequences]) -> NDArray[np.int64]:
         if not sequences:
@@ -264,17 +261,14 @@ class RowCollate:
             raise checks.value_error("samples", f"within {self.rows} rows of {self.capacity}", needed, remedy)
         return needed if self.rows is None else self.rows
 
-    def _lay(self, field: Sequences, places: NDArray[np.int64], rows: int, value: float) -> Tensor:
+    def _lay(self, field: Sequences, places: NDArray[np.int64], rows: int) -> Tensor:
         """The sequences of one field, laid to their `places` in all rows: [R, C, ...]."""
-        given = self.value.get(field.name) if isinstance(self.value, Mapping) else None
+        padding = pad_with(self.value, field.name, field.dtype, labels=self.labels)
+        ends = places + field.lengths
+        flat = field.lay((rows * self.capacity,), map(slice, places.tolist(), ends.tolist()), padding)
+        named = isinstance(self.value, Mapping) and field.name in self.value
         # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
-        is_labels = _samples.is_name_of(field.name, self.labels) and (given is not None or leaves_out(field.dtype))
-        if is_labels:
-            value = _samples.IGNORED if given is None else given
-        if is_labels and leaves_out(field.dtype) and not field.dtype.is_signed:
-            field = dataclasses.replace(field, dtype=torch.int64)  # tokens are often uint16, which holds no -100
-        check_held(value, field.dtype, field.name)
-        flat = field.lay((rows * self.capacity,), map(slice, places.tolist(), (places + field.lengths).tolist()), value)
+        is_labels = _samples.is_name_of(field.name, self.labels) and (named or is_whole(field.dtype))
         if is_labels and self.next_token:
-            flat[torch.from_numpy(places).to(flat.device)] = value
+            flat[torch.from_numpy(places).to(flat.device)] = padding[0]
         return flat.unflatten(0, (rows, self.capacity))
