@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _kernels, _random
 from lengthwise._random import Key
-from lengthwise.choices.buckets import padded_frames
 from lengthwise.choices.order import sort_parts
 
 FAST = settings(max_examples=100, derandomize=True)
@@ -187,62 +186,6 @@ def test_greedy_cut_rounds_alike_at_the_budget_for_one_length(lengths, prices, c
     batches = _kernels.greedy_cut(lengths, NO_BOUNDARIES, np.array(prices), budget, 99, 1, overshoot, offsets)
     by_hand = cut_by_hand(lengths, [], np.array(prices), budget, 99, overshoot)
     assert offsets[: batches + 1].tolist() == by_hand
-
-
-def test_greedy_cut_of_sorted_lengths_needs_the_fewest_batches():
-    """Brute force over all ways to cut n <= 8 sorted lengths under a padded budget."""
-    chance = np.random.default_rng(3)
-    for _ in range(60):
-        lengths = np.sort(chance.integers(1, 20, chance.integers(1, 9)))
-        budget = int(chance.integers(lengths[-1], 60))
-        ways = itertools.product([False, True], repeat=len(lengths) - 1)
-        cuts = [[0, *(np.flatnonzero(way) + 1).tolist(), len(lengths)] for way in ways]
-        legal = [cut for cut in cuts if all((b - a) * lengths[b - 1] <= budget for a, b in itertools.pairwise(cut))]
-        offsets = np.empty(len(lengths) + 1, np.int64)
-        prices = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
-        batches = _kernels.greedy_cut(lengths[:, None], NO_BOUNDARIES, prices, float(budget), 99, 1, False, offsets)
-        assert batches == min(len(cut) - 1 for cut in legal)
-
-
-def paper_objective(lengths, buckets):
-    """Khomenko's recurrence as corrected, on every length: dp[i][k] = min over j < i of dp[j][k-1] + i x #(j, i]."""
-    longest = int(max(lengths))
-    reached = np.searchsorted(np.sort(lengths), np.arange(longest + 1), side="right")  # no longer than i
-    best = np.where(reached > 0, np.inf, 0.0)
-    rounds = []
-    for _ in range(buckets):
-        ends = np.arange(longest + 1)
-        paid = best[None, :] + ends[:, None] * (reached[:, None] - reached[None, :])
-        best = np.minimum(best, np.where(ends[None, :] < ends[:, None], paid, np.inf).min(axis=1))
-        rounds.append(int(best[-1]))
-    return rounds  # with at most 1, 2, ... buckets
-
-
-@pytest.mark.parametrize("name", ["speech", "long-tailed", "even", "few", "equal"])
-def test_optimal_edges_are_the_papers_optimum(name):
-    chance = np.random.default_rng(1)
-    lengths = {
-        "speech": lambda: lw.example_lengths("speech", count=400),
-        "long-tailed": lambda: np.minimum(lw.example_lengths(count=400), 900),
-        "even": lambda: chance.integers(1, 300, 200),
-        "few": lambda: chance.choice([3, 7, 90, 91, 200], 300),
-        "equal": lambda: np.full(9, 31),
-    }[name]()
-    for buckets, objective in enumerate(paper_objective(lengths, 12), 1):
-        edges = lw.optimal_edges(lengths, buckets)
-        assert len(edges) == min(buckets, len(np.unique(lengths)))
-        assert edges[-1] == lengths.max()
-        assert (np.diff(edges) > 0).all()
-        assert padded_frames(lengths, edges) == objective
-
-
-@FAST
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 8))
-def test_optimal_edges_are_the_best_of_all(lengths, buckets):
-    values = sorted(set(lengths))
-    sets = itertools.combinations(values[:-1], min(buckets, len(values)) - 1)
-    best = min(padded_frames(lengths, np.array([*inner, values[-1]])) for inner in sets)
-    assert padded_frames(lengths, lw.optimal_edges(lengths, buckets)) == best
 
 
 def edges_by_recurrence(lengths, buckets):

@@ -16,24 +16,18 @@ from lengthwise.lengths import as_lengths
 
 GOOD = [
     ([3, 1, 2], [3, 1, 2]),
-    ((3, 1), [3, 1]),
     (range(1, 4), [1, 2, 3]),
     ([3.0, 1e6], [3, 1_000_000]),
     ([[1, 2], [3, 4]], [[1, 2], [3, 4]]),
     (np.array([3, 1], dtype=">i4"), [3, 1]),
     (np.array([200], dtype=np.uint8), [200]),
     (np.array([7.0], dtype=np.float16), [7]),
-    (np.array([5, 6], dtype=object), [5, 6]),
     (np.array([5, Fraction(6)], dtype=object), [5, 6]),
     (torch.tensor([4, 9]), [4, 9]),
-    (torch.tensor([[4, 9]], dtype=torch.int16), [[4, 9]]),
     (pa.array([8, 1]), [8, 1]),
-    (pa.chunked_array([[8], [1]]), [8, 1]),
     ([2**63 - 1], [2**63 - 1]),
     ([2.0**53 - 1], [2**53 - 1]),
-    (np.array([2**24 - 1], dtype=np.float32), [2**24 - 1]),
     ([np.int16(3), 4], [3, 4]),
-    (((3, 4), (1, 2)), [[3, 4], [1, 2]]),
     ([[3], [4]], [[3], [4]]),
     ([np.array([3, 4]), np.array([1, 2])], [[3, 4], [1, 2]]),
     (np.array([[5, 6, 7], [1, 2, 3]]), [[5, 6, 7], [1, 2, 3]]),
@@ -68,76 +62,45 @@ def test_result_is_read_only_and_never_a_view():
 
 BAD = [
     ([3, 0], ValueError, "`lengths` must be at least 1, but is 0 at sequence 1. Drop the sequence"),
-    ([3, -2, 0], ValueError, "`lengths` must be at least 1, but is -2 at sequence 1."),
     ([3.0, float("nan")], ValueError, "`lengths` must be finite, but is nan at sequence 1."),
-    ([float("-inf")], ValueError, "`lengths` must be finite, but is -inf at sequence 0."),
-    (
-        [1, 2.5],
-        ValueError,
-        "is 2.5 at sequence 1. If these are seconds, turn them into frames: `read_lengths(seconds, ",
-    ),
+    ([1, 2.5], ValueError, "is 2.5 at sequence 1. If these are seconds, turn them into"),
     ([[1, 2], [3, 0]], ValueError, "`lengths` must be at least 1, but is 0 at sequence 1, dimension 1."),
     (np.array([2**63], dtype=np.uint64), ValueError, "at most 2**63 - 1, but is 9223372036854775808 at sequence 0."),
-    (
-        [2.0**53],
-        ValueError,
-        "`lengths` must be below 2**53 as a float, but is 9007199254740992.0 at sequence 0. Floats",
-    ),
-    ([1, 2**53 + 1, 2.0], ValueError, "below 2**53 as a float, but is 9007199254740992.0 at sequence 1."),
+    ([2.0**53], ValueError, "below 2**53 as a float, but is 9007199254740992.0 at sequence 0. Floats"),
     ([Fraction(2**53 + 1)], ValueError, "below 2**53 as a float, but is 9007199254740992.0 at sequence 0."),
     ([Fraction(10**400)], ValueError, "from 1 to 2**63 - 1, but is Fraction(1000"),
-    (np.array([2**53 + 1], dtype=np.longdouble), ValueError, "below 2**53 as a float, but is 9007199254740992.0 at"),
     (np.array([3, 2**24 + 1], dtype=np.float32), ValueError, "2**24 as a float, but is 16777216.0 at sequence 1."),
     (torch.tensor([3001.0], dtype=torch.float16), ValueError, "below 2**11 as a float, but is 3000.0 at sequence 0."),
     ([1e30], ValueError, "at most 2**63 - 1, but is 1e+30 at sequence 0."),
     ([1, 2**70], ValueError, f"from 1 to 2**63 - 1, but is {2**70} at sequence 1."),
-    ([1, -(2**70)], ValueError, f"from 1 to 2**63 - 1, but is -{2**70} at sequence 1."),
     ([[1, 2], [3]], ValueError, "one number, or as many numbers as for the others, for each sequence, but is [[1, 2],"),
     ([[5, 6, 7], [1, 2]], ValueError, "[1, 2]]. Count lists of tokens: `[len(row) for row in rows]`."),
-    (
-        [[5, 6, 7], [1, 2, 3]],
-        ValueError,
-        "must be a list of numbers or of pairs, but is [5, 6, 7] at sequence 0. Count",
-    ),
-    ([(5, 6, 7), (1, 2, 3)], ValueError, "a list of numbers or of pairs, but is (5, 6, 7) at sequence 0."),
+    ([[5, 6, 7], [1, 2, 3]], ValueError, "a list of numbers or of pairs, but is [5, 6, 7] at sequence 0."),
     ([np.arange(1, 4), np.arange(1, 4)], ValueError, "of pairs, but is array([1, 2, 3]) at sequence 0."),
-    ([torch.ones(3), torch.ones(3)], ValueError, "of pairs, but is tensor([1., 1., 1.]) at sequence 0."),
     (np.ones((4, 9), dtype=int), ValueError, "`lengths` must be at most 8 for each sequence, but is 9. If these are"),
-    (torch.ones((4, 512), dtype=torch.int64), ValueError, "at most 8 for each sequence, but is 512."),
     ([1, [2, 3]], ValueError, "but is [1, [2, 3]]."),
     ([[1, 2], "ab"], ValueError, "but is [[1, 2], 'ab']."),
     (5, ValueError, "`lengths` must be an array of shape [n] or [n, dims], but is ()."),
     (None, TypeError, "must be a list or an array, but is <class 'NoneType'>. Give the length of each sequence, as"),
     ("train.csv", TypeError, "but is <class 'str'>. Read the lengths of a file with `read_lengths(path)`."),
-    (b"3", TypeError, "but is <class 'bytes'>. Read the lengths of a file"),
     (
         (length for length in (3, 1)),
         TypeError,
         "but is <class 'generator'>. Put its numbers in a list: `list(lengths)`.",
     ),
-    (map(len, ("ab", "c")), TypeError, "but is <class 'map'>. Put its numbers in a list: `list(lengths)`."),
-    ({"a": 3}.values(), TypeError, "but is <class 'dict_values'>. Put its numbers in a list: `list(lengths)`."),
     ({"a": 3}, TypeError, "but is <class 'dict'>. Give its values in the order of the sequences: `list(lengths."),
-    ({3, 1}, TypeError, "but is <class 'set'>. Put its numbers in a list: `list(lengths)`."),
     (np.ones((2, 2, 2), dtype=int), ValueError, "shape [n] or [n, dims], but is (2, 2, 2)."),
     ([[], []], ValueError, "shape [n] or [n, dims], but is (2, 0)."),
-    (np.zeros((0, 0)), ValueError, "shape [n] or [n, dims], but is (0, 0)."),
     (np.ma.array([1, 2], mask=[False, True]), ValueError, "without masked values, but is 'masked'."),
-    (np.ma.array([[1, 2]], mask=[[True, False]]), ValueError, "`values.compressed()`."),
     (pa.array([1, None]), ValueError, "`lengths` must be finite, but is nan at sequence 1."),
     ([True, False], TypeError, "`lengths` must be whole numbers, but is True at sequence 0."),
-    ([5, True], TypeError, "`lengths` must be whole numbers, but is True at sequence 1."),
     ([5.0, np.True_], TypeError, f"`lengths` must be whole numbers, but is {np.True_!r} at sequence 1."),
-    ([[5, 6], [7, False]], TypeError, "whole numbers, but is False at sequence 1, dimension 1."),
     (pa.array([[5, 6], [7, 8]]), TypeError, "but is array([5, 6]) at sequence 0. Give the length of each sequence, as"),
     (["hello", "you"], TypeError, "is 'hello' at sequence 0. Give the length of each sequence, as `[len(sequence) for"),
-    (np.array([1, True], dtype=object), TypeError, "whole numbers, but is True at sequence 1."),
     ([4, "7"], TypeError, "whole numbers, but is '7' at sequence 1."),
-    (np.array(["7", "8"]), TypeError, "whole numbers, but is '7' at sequence 0."),
     ([4, None], TypeError, "whole numbers, but is None at sequence 1."),
     ([1j], TypeError, "whole numbers, but is 1j at sequence 0."),
     (torch.tensor([1.0], requires_grad=True), TypeError, "array of whole numbers, but is <class 'torch.Tensor'>."),
-    (torch.tensor([1.0], dtype=torch.bfloat16), TypeError, "array of whole numbers, but is <class 'torch.Tensor'>."),
 ]
 
 
@@ -178,12 +141,6 @@ def test_a_list_of_hundreds_of_levels_is_one_sentence():
         as_lengths(deep)
 
 
-def test_a_plan_names_no_remedy_that_it_lacks():
-    with pytest.raises(ValueError, match=r"`read_lengths\(seconds, frame_shift=0\.01\)`\.$"):
-        lw.make_plan([1.5, 2.5], lw.Batching(cut=lw.FixedSize(1)))
-    assert lw.read_lengths([1.5, 2.5], frame_shift=0.01).tolist() == [150, 250]
-
-
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.float16, np.float32])
 def test_numbers_of_few_bits_are_planned_and_measured_as_those_of_64(kind):
     lengths = np.arange(1, 121).astype(kind)
@@ -193,9 +150,3 @@ def test_numbers_of_few_bits_are_planned_and_measured_as_those_of_64(kind):
     assert plan.fingerprint() == lw.make_plan(wide, batching).fingerprint()
     batches = [batch.tolist() for batch in plan.batches()]
     assert lw.measure(batches, lengths, world_size=1) == lw.measure(batches, wide, world_size=1)
-
-
-@pytest.mark.parametrize("kind", [np.int16, np.int64])
-def test_an_array_of_lengths_with_one_of_nothing_is_refused(kind):
-    with pytest.raises(ValueError, match=r"^`lengths` must be at least 1, but is 0 at sequence 1\."):
-        lw.make_plan(np.array([3, 0, 2], kind), lw.Batching(budget=9))

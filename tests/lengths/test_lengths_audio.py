@@ -36,12 +36,6 @@ def test_samples_or_frames_sorted_by_path(folder):
         audio_files(folder / "none")
 
 
-def test_paths_are_sorted_as_text(tmp_path):
-    for samples, name in enumerate(["A/b.wav", "B.wav", "a-c.wav", "a.wav", "aa/b.wav"], start=1):
-        write(tmp_path / name, samples)
-    assert read_lengths(tmp_path).tolist() == [1, 2, 3, 4, 5]
-
-
 def test_files_of_different_sampling_rates_are_counted_in_frames_only(folder):
     write(folder / "a" / "zz.wav", 1600, rate=16000)
     message = (
@@ -70,6 +64,7 @@ def test_cache_is_used_while_size_and_time_hold(folder):
     (folder / CACHE).write_text(json.dumps(cache))
     assert read_lengths(folder).tolist() == [2000, 1600, 900]
     assert read_lengths(folder, cache=False).tolist() == [2000, 1600, 800]
+    assert json.loads((folder / CACHE).read_text()) == cache
     stat = (folder / "b.wav").stat()
     os.utime(folder / "b.wav", ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     assert read_lengths(folder).tolist() == [2000, 1600, 800]
@@ -83,11 +78,6 @@ def test_cache_forgets_files_that_are_gone_and_leaves_nothing_else(folder):
     assert [name for name in os.listdir(folder) if name.startswith(CACHE)] == [CACHE]
 
 
-def test_no_cache_is_written_when_not_wanted(folder):
-    read_lengths(folder, cache=False)
-    assert not (folder / CACHE).exists()
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -95,7 +85,6 @@ def test_no_cache_is_written_when_not_wanted(folder):
         b"{",
         b"\xff\xfe",
         b"[]",
-        b'{"b.wav": []}',
         b'{"b.wav": [1]}',
         b'{"b.wav": [1, 2, "x", 4]}',
         b'{"b.wav": [1, 2, Infinity, 4]}',

@@ -63,16 +63,6 @@ def test_all_turns_are_counted(write, column):
     assert lw.read_lengths(write(CHAT), column=column, count="words").tolist() == WORDS
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.arrow"])
-def test_turns_of_large_data_sets_are_counted_too(tmp_path, name):
-    WRITERS[name](tmp_path / name, CHAT)
-    for column in ("x", "x.*.content"):
-        file = lw.write_lengths(tmp_path / name, tmp_path / f"{len(column)}.npy", column=column, count="words")
-        assert file.lengths.tolist() == WORDS
-    with pytest.raises(ValueError, match=r"^`x` must be a list of numbers, .* Count the texts in it: "):
-        lw.write_lengths(tmp_path / name, tmp_path / "refused.npy", column="x")
-
-
 def test_chats_as_sharegpt_writes_them(write):
     path = write(SHARE)
     assert lw.read_lengths(path, column="x", count="words").tolist() == WORDS
@@ -107,11 +97,6 @@ def test_numbers_in_items_are_counted_whatever_their_field_is_called(write):
     assert lw.read_lengths(path, column="x.*.value").tolist() == [2, 2]
 
 
-def test_the_number_of_empty_turns_is_no_count(write):
-    with pytest.raises(ValueError, match=r"^`x\.\*\.content` must be a text in every item, but is None at "):
-        lw.read_lengths(write([[{"content": None}], [{"content": None}]]), column="x", count="words")
-
-
 @pytest.mark.parametrize(
     ("turn", "remedy"),
     [
@@ -124,20 +109,6 @@ def test_the_number_of_empty_turns_is_no_count(write):
 def test_the_remedy_never_counts_roles(write, turn, remedy):
     with pytest.raises(ValueError, match=rf"^`x` must be a list of numbers, .*{re.escape(remedy)}"):
         lw.read_lengths(write([[turn]]), column="x")
-
-
-def test_the_remedy_for_turns_by_field_is_their_texts(write):
-    with pytest.raises(ValueError, match=r"Name one of its fields, as x\.value\."):
-        lw.read_lengths(write([{"from": ["human", "gpt"], "value": ["how are you", "well"]}]), column="x")
-
-
-def test_parts_of_a_text_are_counted(write):
-    parts = [
-        [{"type": "text", "text": "how are you"}, {"type": "text", "text": "well"}],
-        [{"type": "text", "text": "a"}],
-    ]
-    path = write(parts)
-    assert lw.read_lengths(path, column="x", count="words").tolist() == [4, 1]
 
 
 def test_turns_of_parts_are_refused(write):
@@ -203,8 +174,3 @@ def test_the_command_line_counts_turns_by_a_tokenizer(write, tmp_path, capsys):
     assert main(["inspect", *words, "--batch-size", "2"]) == 0
     facts = json.loads(capsys.readouterr().out)["lengths"]
     assert (facts["total"], facts["max"]) == ([sum(WORDS)], [max(WORDS)])
-
-
-def test_the_command_line_refuses_turns(write, capsys):
-    assert main(["advise", f"{write(CHAT)}:x"]) == 2
-    assert "Count the texts in it: " in capsys.readouterr().err

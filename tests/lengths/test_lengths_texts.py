@@ -8,7 +8,6 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'lengthwise[io]'")
 import pyarrow.parquet as parquet  # noqa: E402
 
-import lengthwise as lw  # noqa: E402
 from lengthwise.lengths import read_lengths  # noqa: E402
 
 TEXTS = ["so it begins", "größer", "a  b\tc\nd"]
@@ -83,13 +82,6 @@ def tokenizer(tmp_path):
 
 def test_tokens(source, tokenizer):
     assert read_lengths(source, column="text", count="tokens", tokenizer=tokenizer).tolist() == [4, 2, 5]
-
-
-def test_tokens_of_large_data_sets(tmp_path, tokenizer):
-    table(tmp_path / "a.parquet")
-    options = {"column": "text", "count": "tokens", "tokenizer": tokenizer}
-    found = lw.write_lengths(tmp_path / "a.parquet", tmp_path / "lengths.npy", **options)
-    assert found.lengths.tolist() == [4, 2, 5]
 
 
 def test_an_empty_text_has_no_length(tmp_path):
