@@ -13,7 +13,7 @@ from dataclasses import asdict
 from record import DATA, parser, write
 
 import lengthwise as lw
-from lengthwise.cli.source import subset
+from lengthwise.cli.parser import draw_subset
 from lengthwise_recipes.ge2021.table1 import TRAINING_CLIPS, table1
 
 SEEDS = range(20)
@@ -27,7 +27,7 @@ def main() -> int:
         print(f"LJSpeech's lengths are not at {file}", file=sys.stderr)
         return 1
     lengths = lw.read_lengths(file, column="frames_12p5ms")
-    rows = table1({seed: subset(lengths, TRAINING_CLIPS, seed=seed) for seed in SEEDS})
+    rows = table1({seed: draw_subset(lengths, TRAINING_CLIPS, seed=seed) for seed in SEEDS})
     facts = {"fingerprint": lw.fingerprint(lengths), "seeds": list(SEEDS), "rows": [asdict(row) for row in rows]}
     print(f"{sum(row.reproduced for row in rows)} of {len(rows)} numbers reproduced; {write('ge2021-table1', facts)}")
     return 0

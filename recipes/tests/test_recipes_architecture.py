@@ -27,11 +27,9 @@ PUBLIC = (
     "report",
     "torch",
     "jax",
-    "cli.cuts",
     "cli.parser",
     "cli.show",
     "cli.strategies",
-    "cli.source",
 )
 
 

@@ -8,8 +8,8 @@
     arrange   in which order the steps are taken                         ShuffledSteps, CostliestFirst, ...
 
 A `Batching` holds these choices, `make_plan` makes the plan, and `measure` says what it is worth. Under PyTorch,
-`lengthwise.torch.BatchSampler(lengths, Batching(budget=20_000))` is the `batch_sampler` of a DataLoader. `advise` tries
-many batchings, and recommends one.
+`lengthwise.torch.BatchSampler(lengths, Batching(budget=20_000))` is the `batch_sampler` of a DataLoader. `advise` says
+which batching to take, and what it saves.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,26 +9,12 @@ import pytest
 import lengthwise as lw
 from html_pages import Page
 from lengthwise.advice.search import epochs_to_plan
-from lengthwise.cli import advise
 from lengthwise.measures.metrics import measure_pooled
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
 
-FACTS = {
-    *("lengths", "sentence", "code", "limit", "unit", "sequences", "measured", "world_size", "micro_batches"),
-    *("best", "more_mixed", "candidates"),
-}
-ROW = {
-    "strategy",
-    "batching",
-    "price",
-    "of_random",
-    "on_front",
-    "ships_in",
-    "best",
-    "padding_share",
-    "step_mixing",
-}
+FACTS = {"lengths", "sentence", "code", "unit", "sequences", "measured", "world_size", "micro_batches", "best"}
+ROW = {"strategy", "batching", "price", "ships_in", "best", "padding_share", "step_mixing"}
 FEW = ("--example", "speech", "--subset", 800)
 
 
@@ -42,11 +27,12 @@ def step_cost(tmp_path):
 
 
 def test_json_holds_what_the_library_says(run):
-    found = run("advise", *FEW, "--batch-size", 8, "--world-size", 2, "--seed", 5, "--json", "-").json
+    words = ("--batch-size", 8, "--world-size", 2, "--seed", 5, "--padding", "5%")
+    found = run("advise", *FEW, *words, "--json", "-").json
     lengths = lw.example_lengths("speech")
     chosen = lengths[np.sort(lw.Key(seed=5, stage="subset").permutation(len(lengths))[:800])]
-    advice = lw.advise(chosen, lw.FixedSize(8), world_size=2, seed=5)
-    assert set(found) == FACTS
+    advice = lw.advise(chosen, lw.FixedSize(8), world_size=2, seed=5, padding=0.05)
+    assert set(found) == {*FACTS, "candidates"}
     assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
     assert (found["sentence"], found["best"]) == (advice.sentence, advice.best.label)
     assert all(set(row) >= ROW for row in found["candidates"])
@@ -56,43 +42,33 @@ def test_json_holds_what_the_library_says(run):
     assert found["code"].endswith(advice.code)
 
 
-def test_a_note_says_what_the_heads_mean(run):
-    told = " ".join(run("advise", "--subset", 1_000, "--world-size", 2).out.split())
-    for head in ("waiting", "mixing", "steps vary", "computed / useful"):
-        assert f"{head}: " in told
-    assert "waiting: " not in run("advise", "--subset", 1_000).out  # one rank waits for nobody
-
-
-def test_advise_says_why_random_waits_longer_than_elsewhere(run):
-    given = ("--subset", 1_000, "--world-size", 4)
-    said = " ".join(run("advise", *given).out.split())
-    assert "waiting: the share of time that ranks wait, dealt as trainers do (`compare` deals by cost)" in said
+def test_random_waits_longer_here_than_in_compare(run):
+    given = ("--batch-size", 16, "--subset", 1_000, "--world-size", 4)
     rows = run("advise", *given, "--json", "-").json["candidates"]
     waiting = {"advise": next(row["straggler_waste"] for row in rows if row["strategy"] == "random")}
     for deal in ("balanced", "in-turn"):
-        plan = run("plan", *given, "--strategy", "random", "--deal", deal, "--json", "-").json
+        plan = run("plan", *given, "--strategy", f"random,deal={deal}", "--json", "-").json
         waiting[deal] = plan["measures"]["straggler_waste"]
     assert waiting["balanced"] < 0.2 < waiting["in-turn"]
     assert waiting["advise"] == pytest.approx(waiting["in-turn"], rel=0.1)
 
 
 @pytest.mark.parametrize("columns", [80, 100])
-def test_it_fits_on_one_screen(run, monkeypatch, columns):
+@pytest.mark.parametrize(
+    "words",
+    ["", "--world-size 8 --micro-batches 4", "--budget 20000", "--budget 20000 --world-size 2"],
+)
+def test_it_fits_on_one_screen(run, monkeypatch, columns, words):
     monkeypatch.setenv("COLUMNS", str(columns))
-    for words in (
-        (),
-        ("--world-size", 8, "--micro-batches", 4),
-        ("--budget", 20_000),
-        ("--budget", 20_000, "--world-size", 2),
-    ):
-        done = run("advise", "--subset", 1_000, *words)
-        assert (done.status, done.err) == (0, "")
-        lines = done.out.splitlines()
-        assert max(map(len, lines)) <= columns
-        # Code that draws a subset has two lines more than code that reads a file.
-        assert columns == 80 or len(lines) <= 42
-        assert sum(re.match(r"\* \S", line) is not None for line in lines) == 1  # mark and label in one line
-        assert "Lightning, Trainer" in done.out
+    done = run("advise", "--subset", 1_000, *words.split())
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert len(lines) <= 50
+    assert "Lightning, Trainer" in done.out
+    assert "cost=lw.Quadratic(linear=1, quadratic=0.002)" in " ".join(done.out.split())
+    for head in ("waiting", "padding", "computed / useful"):  # one rank waits for nobody
+        assert (f"\n{head}: " in done.out) == (head != "waiting" or "--world-size" in words)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +104,7 @@ STRANGE = {"one": [7], "giant": [3] * 60 + [50_000], "ten": range(1, 11), "long"
 def test_strange_lengths_have_advice_with_each_label_once(run, tmp_path, rows):
     path = tmp_path / "strange.txt"
     path.write_text("\n".join(map(str, rows)))
-    for words in ((), ("--world-size", 64), ("--within", 3), ("--batch-size", 1), ("--cut", "dynamic:9")):
+    for words in ((), ("--world-size", 64), ("--padding", 0.6), ("--batch-size", 1), ("--cut", "dynamic:9")):
         done = run("advise", path, *words, "--json", "-")
         assert (done.status, done.err) == (0, "")
         labels = [row["strategy"] for row in done.json["candidates"]]
@@ -146,88 +122,52 @@ def test_the_code_reads_the_file_that_was_given(run, tmp_path):
     assert names["lengths"].tolist()[:2] == [150, 250]
 
 
-def test_the_table_has_what_the_sentence_names_what_ships_and_some_of_the_front():
-    found = lw.advise(lw.example_lengths(count=300), lw.FixedSize(8))
-    # All of them on the front, and of what ships nothing: 21 rows, of which five or six are shown.
-    rows = tuple(replace(row, on_front=True, ships_in="") for row in found.candidates[:21])
-    for best in range(21):
-        shown = advise._shown(replace(found, candidates=rows, best=rows[best], more_mixed=None))
-        assert [rows.index(row) for row in shown] == sorted({0, 5, 10, 15, 20, best})
-    both = replace(found, candidates=rows, best=rows[1], more_mixed=rows[2])
-    assert [rows.index(row) for row in advise._shown(both)] == [0, 1, 2, 7, 13, 20]
-    shipped = (*rows[:3], replace(rows[3], ships_in="somebody"), *rows[4:])
-    shown = advise._shown(replace(found, candidates=shipped, best=shipped[0], more_mixed=None))
-    assert shipped[3] in shown
-
-
 def test_seconds_are_those_of_the_step_cost(run, step_cost, tmp_path):
     path = tmp_path / "advice.json"
     assert "seconds" in run("advise", *FEW, "--batch-size", 8, "--cost", step_cost, "--json", path).out
     assert json.loads(path.read_text())["unit"] == "seconds"
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_the_front_is_drawn(run, tmp_path, suffix):
-    path = tmp_path / f"front{suffix}"
-    assert run("advise", *FEW, "--world-size", 2, "--plot", path).status == 0
-    assert path.stat().st_size > 5_000
-
-
-def test_a_page_shows_what_is_recommended(run, tmp_path):
+def test_a_page_and_a_chart_show_the_rows_of_the_terminal(run, tmp_path):
     pytest.importorskip("jinja2")
-    path = tmp_path / "advice.html"
-    found = run("advise", *FEW, "--world-size", 2, "--seed", 5, "--html", path, "--json", "-").json
-    page = Page(path.read_text())
+    page_path, chart = tmp_path / "advice.html", tmp_path / "advice.png"
+    words = ("advise", *FEW, "--world-size", 2, "--seed", 5)
+    found = run(*words, "--html", page_path, "--plot", chart, "--json", "-").json
+    assert chart.stat().st_size > 5_000
+    page = Page(page_path.read_text())
     assert page.said("h1").startswith("Random batches compute ")
-    (tried,) = (table for table in page.tables if "cut" in table[0])
-    at, rows = tried[0].index("cut"), {row["strategy"]: row for row in found["candidates"]}
-    for label, *cells in tried[1:]:
-        cut = lw.Batching.from_json(rows[label.removesuffix(" (recommended)")]["batching"]).cut
-        assert cells[at - 1] == ("16" if isinstance(cut, lw.FixedSize) else f"{cut.budget:,.0f} frames")
+    assert "batches of 16 sequences; 2 ranks" in page.said("p")
     names = {}
-    exec(found["code"].partition("\nsampler")[0].partition("DataLoader")[2], {"lw": lw}, names)
+    exec(found["code"].partition("\nsampler")[0].partition("import lengthwise as lw")[2], {"lw": lw}, names)
     plan = lw.make_plan(names["lengths"], names["batching"], seed=5, world_size=2)
     assert plan.fingerprint() in page.said("code")
-    assert "What was tried" in page.said("h2")
-    assert "random batches (Lightning, Trainer)" in page.text
-    assert "batches of 16 sequences; 2 ranks" in page.said("p")
-
-
-def test_a_page_says_one_number_for_one_measure(run, tmp_path):
-    pytest.importorskip("jinja2")
-    path = tmp_path / "advice.html"
-    best = run("advise", *FEW, "--world-size", 2, "--html", path, "--json", "-").json["best"]
-    tables = [table for table in Page(path.read_text()).tables if table[0][0] == "strategy" and len(table[0]) > 3]
-    tried, measured = (
-        next(
-            dict(zip(table[0], row, strict=True)) for row in table[1:] if row[0].removesuffix(" (recommended)") == best
-        )
-        for table in tables
-    )
-    assert [tried[head] for head in ("step mixing", "waiting")] == [
-        measured[head] for head in ("step mixing", "waiting")
+    # The rows of the terminal, and one number for each measure.
+    (tried,) = (table for table in page.tables if "ships in" in table[0])
+    printed = [re.split(r"\s{2,}", line) for line in run(*words).out.splitlines()]
+    for row in tried[1:]:
+        assert [cell for cell in row if cell] in [[line[0].removesuffix(" *"), *line[1:]] for line in printed]
+    (measured,) = (table for table in page.tables if "batches" in table[0] and "ships in" not in table[0])
+    best = [
+        dict(zip(table[0], row, strict=True)) for table in (tried, measured) for row in table if row[0] == found["best"]
     ]
+    assert all(best[0][head] == best[1][head] for head in ("padding", "step mixing", "waiting"))
 
 
 def test_nothing_to_gain_is_said(run, tmp_path):
     path = tmp_path / "equal.txt"
     for count in (1, 2, 30):
         path.write_text("7\n" * count)
-        assert (
-            "You have nothing to gain: random batches compute no more than the cheapest. Shuffle."
-            in run("advise", path).out
-        )
+        assert "You have nothing to gain: no batches cost clearly less. Shuffle." in run("advise", path).out
 
 
 REFUSED = {
-    ("--within", "5 percent"): "`within` must be a number or a percentage, but is '5 percent'.",
-    ("--within=-1%",): "`within` must be finite and at least 0, but is -0.01.",
+    ("--padding", "5 percent"): "`padding` must be a number or a percentage, but is '5 percent'.",
+    ("--padding=-1%",): "`padding` must be above 0 and at most 0.99, but is -0.01.",
     ("--cut", "rows:9000"): "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows(",
-    ("--budget", 100): "`budget` must be at least the cost of the costliest sequence,",
+    ("--budget", 100): "`budget` must be at least the longest sequence, 1,125, but is 100.0. Try --budget 8306, ",
     ("--world-size", 0): "`world_size` must be at least 1, but is 0.",
     ("--cost", "missing.json"): "`path` must be a file that can be read, but is 'missing.json'.",
     ("--plot", "front.gif"): "`plot` must be a file of one of the kinds .png, .svg, .pdf, but is 'front.gif'.",
-    ("--pack", 4096): "there is no --pack here",
 }
 
 
@@ -238,30 +178,20 @@ def test_bad_input_is_refused_in_one_sentence(run, words, message):
     assert message in done.err
 
 
-def test_inspect_names_the_command_and_the_code_of_the_same_lengths(run, tmp_path):
-    path = tmp_path / "texts.csv"
-    path.write_text("text\n" + "\n".join("a word " * (1 + number % 5) for number in range(20)))
-    out = run("inspect", f"{path}:text", "--count", "words", "--budget", 40).out
-    assert f"lengthwise advise {path}:text --count words --budget 40\n" in out
-    program = out[out.index("import lengthwise as lw") :].replace("\n    ", "\n")
-    names = {}
-    exec(program, names)
-    assert names["plan"].costs.max() <= 40
-    assert "lw.Batching(budget=40))" in program
-
-
 @pytest.mark.parametrize(
     ("words", "cut"),
     [
         ("--subset 60 --seed 3", lw.FixedSize(16)),
         ("--example speech --subset 40 --budget 20000.5", lw.Budget(20_000.5)),
-        ("{folder}/s.csv:s --frame-shift 0.01 --multiple-of 8", lw.FixedSize(16, multiple_of=8)),
+        ("{folder}/s.csv:s --frame-shift 0.01 --cut fixed:16,multiple-of=8", lw.FixedSize(16, multiple_of=8)),
         ("{folder}/s.csv:s --frame-shift 5 --batch-size 2", lw.FixedSize(2)),
         ("{folder}/s.csv:s --cut dynamic:4,rule=paper", lw.DynamicSize(4, rule="paper")),
+        ("{folder}/t.csv:text --count words --budget 40", lw.Budget(40)),
     ],
 )
-def test_the_next_command_is_of_the_same_lengths_and_the_same_cut(run, tmp_path, words, cut):
+def test_the_next_command_of_inspect_is_of_the_same_lengths_and_the_same_cut(run, tmp_path, words, cut):
     (tmp_path / "s.csv").write_text("s\n50\n25\n125\n75\n")
+    (tmp_path / "t.csv").write_text("text\n" + "\n".join("a word " * (1 + number % 5) for number in range(20)))
     words = words.format(folder=tmp_path).split()
     out, facts = run("inspect", *words).out, run("inspect", *words, "--json", "-").json["lengths"]
     (command,) = re.findall(r"^    lengthwise (advise .*)$", out, re.MULTILINE)
@@ -274,11 +204,9 @@ def test_the_next_command_is_of_the_same_lengths_and_the_same_cut(run, tmp_path,
     assert lw.fingerprint(names["lengths"]) == facts["fingerprint"]
 
 
-def test_the_budget_to_begin_with_holds_the_longest(run, tmp_path):
+@pytest.mark.parametrize(("lengths", "budget"), [([10] * 99 + [2_000], 2_000), ([10, 20], 267)])
+def test_the_first_budget_holds_the_longest(run, tmp_path, lengths, budget):
     path = tmp_path / "lengths.txt"
-    for lengths, said in (
-        ([10] * 99 + [2_000], "about 478 frames; the longest alone has 2,000, the least --budget.\n"),
-        ([10, 20], "about 240 frames: a --budget to begin with.\n"),
-    ):
-        path.write_text("\n".join(map(str, lengths)))
-        assert f"16 sequences of the mean length have {said}" in run("inspect", path).out
+    path.write_text("\n".join(map(str, lengths)))
+    assert f"A first budget: {budget:,} padded frames a batch, " in run("inspect", path).out
+    assert run("plan", path, "--json", "-").json["measures"]["largest_cost"] <= budget

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.choices.buckets import EDGES, padded_frames
 from lengthwise.cli import main
 
 
@@ -19,16 +18,6 @@ def test_four_lengths_by_hand(run, four):
     # Two buckets: (2, 4, 5) padded to 5 and 9 alone, 24 frames; (2, 4) and (5, 9) would be 26.
     found = run("buckets", four, "--buckets", 2, "--json", "-").json
     assert found == {"edges": [5, 9], "padded": 24, "padding_share": pytest.approx(4 / 24)}
-
-
-@pytest.mark.parametrize("edges", EDGES)
-def test_every_kind_of_edges_without_a_file(run, edges):
-    done = run("buckets", "--buckets", 6, "--edges", edges, "--json", "-")
-    lengths = lw.example_lengths()
-    expected = EDGES[edges](lengths, 6)
-    padded = padded_frames(lengths, expected)
-    assert (done.status, done.err) == (0, "")
-    assert done.json == {"edges": expected.tolist(), "padded": padded, "padding_share": 1 - lengths.sum() / padded}
 
 
 @pytest.fixture(scope="module")
@@ -54,19 +43,14 @@ def test_optimal_edges_pad_least(path, lengths, buckets):
 def test_the_table(run, four):
     lines = run("buckets", four, "--buckets", 2).out.splitlines()
     assert "4 sequences of 2 to 9 (mean 5.0)" in lines[1]
-    assert lines[2] == "2 buckets with optimal edges"
+    assert lines[2] == "2 buckets that pad least"
     assert ["5", "3", "26.67", "%"] in [line.split() for line in lines]  # 4 of 15 frames
     assert ["9", "1", "0.00", "%"] in [line.split() for line in lines]
     assert any(line.startswith("24 frames when every sequence is padded to its edge, 16.67 %") for line in lines)
 
 
-def test_a_bucket_without_sequences_pads_nothing_and_one_is_a_bucket(run, tmp_path):
-    path = tmp_path / "lengths.txt"
-    path.write_text("2\n2\n30\n")
-    edges = run("buckets", path, "--buckets", 3, "--edges", "uniform", "--json", "-").json["edges"]
-    rows = [line.split() for line in run("buckets", path, "--buckets", 3, "--edges", "uniform").out.splitlines()]
-    assert [str(edges[1]), "0"] in rows
-    assert run("buckets", path, "--buckets", 1).out.splitlines()[2] == "1 bucket with optimal edges"
+def test_one_is_a_bucket(run, four):
+    assert run("buckets", four, "--buckets", 1).out.splitlines()[2] == "1 bucket"
 
 
 def test_the_plot_is_a_picture(run, four, tmp_path):
@@ -87,7 +71,7 @@ def pairs(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("more", [(), ("--edges", "uniform"), ("--budget", 36)])
+@pytest.mark.parametrize("more", [(), ("--budget", 36)])
 def test_edges_and_shapes_are_of_one_length(run, pairs, more):
     done = run("buckets", pairs, "--buckets", 2, *more)
     assert done.status == 2
@@ -115,22 +99,11 @@ def test_shapes_by_hand(run, tmp_path):
     assert lines[2] == "2 shapes of batches of at most 18 padded frames"
     assert ["5", "2", "5", "1", "40.00", "%"] in [line.split() for line in lines]
     assert ["2", "9", "2", "1", "0.00", "%"] in [line.split() for line in lines]
-    assert lines[lines.index("In Python, batches of these shapes:") - 3 :][:2] == [
-        "28 frames when every batch is padded to its shape, 14.29 % of them padding.",
-        "Padding by fewer shapes: 1: 66.7 %.",
-    ]
-
-
-def test_any_option_of_batches_asks_for_shapes(run, pairs):
-    sources = f"{pairs}:0"
-    found = run("buckets", sources, "--buckets", 2, "--multiple-of", 8, "--json", "-").json
-    shapes = lw.optimal_shapes(lw.read_lengths(pairs)[:, 0], 2, lw.FixedSize(16, multiple_of=8))
-    assert found["shapes"] == shapes.tolist()
-    assert "`rows` must be given with --pack, but is 4." in run("buckets", sources, "--buckets", 2, "--rows", 4).err
+    assert "28 frames when every batch is padded to its shape, 14.29 % of them padding." in lines
 
 
 def test_shapes_of_multiples_are_those_of_the_library(run, tmp_path):
-    given = ("--buckets", 8, "--cut", "budget:20000,count-multiple-of=8", "--multiple-of", 8)
+    given = ("--buckets", 8, "--cut", "budget:20000,count-multiple-of=8,multiple-of=8")
     found = run("buckets", *given, "--plot", tmp_path / "curve.png", "--json", "-").json
     cut = lw.Budget(20_000, multiple_of=8, count_multiple_of=8)
     assert found["shapes"] == lw.optimal_shapes(lw.example_lengths(), 8, cut).tolist()
@@ -142,9 +115,7 @@ def test_shapes_of_what_is_dropped_and_what_they_refuse(run, tmp_path):
     path.write_text("4\n4\n30\n")
     found = run("buckets", path, "--buckets", 2, "--cut", "budget:20,oversize=drop", "--json", "-").json
     assert (found["shapes"], found["padding_share"]) == ([[2, 4]], 0.0)
-    told = run("buckets", path, "--buckets", 2, "--budget", 90, "--edges", "uniform").err
-    assert "`edges` must be left out beside a cut" in told
-    told = run("buckets", path, "--buckets", 2, "--pack", 90).err
+    told = run("buckets", path, "--buckets", 2, "--cut", "rows:90").err
     assert "`cut` must be one that pads" in told
 
 
@@ -152,7 +123,7 @@ def test_shapes_of_what_is_dropped_and_what_they_refuse(run, tmp_path):
     "words",
     [
         ("--budget", 60),
-        ("--batch-size", 2, "--multiple-of", 8),
+        ("--cut", "fixed:2,multiple-of=8"),
         ("--cut", "budget:30,oversize=drop"),
     ],
     ids=["budget", "multiples", "drop"],
@@ -162,7 +133,7 @@ def test_the_printed_code_makes_the_printed_shapes(run, tmp_path, words):
     path.write_text("\n".join(map(str, [3, 4, 4, 5, 9, 9, 10, 28, 29, 55])))
     asked = ("buckets", path, "--buckets", 3, *words)
     out, names = run(*asked).out, {}
-    exec(out[out.index("import lengthwise as lw") :].replace("\n    ", "\n"), names)
+    exec(out[out.index("import lengthwise as lw") :], names)
     plan = lw.make_plan(names["lengths"], names["batching"])
     shapes = run(*asked, "--json", "-").json["shapes"]
     assert set(plan.padded_lengths[:, 0].tolist()) <= {padded for _, padded in shapes}

@@ -6,8 +6,7 @@ import pytest
 import lengthwise as lw
 from lengthwise.cli import compare
 
-PACKED = ("--pack", 4_096, "--rows", 4)
-BATCHING = lw.Batching(cut=lw.Rows(4_096, rows=4))
+PACKED = ("--cut", "rows:4096,rows=4")
 
 
 @pytest.fixture
@@ -39,9 +38,7 @@ def test_every_packing_has_a_row_of_what_the_library_measures(run, lengths):
 def test_the_table_says_what_its_heads_mean(run, lengths):
     done = run("compare", lengths, *PACKED)
     assert "batches of 4 rows of at most 4,096 frames" in done.out
-    assert "fill: the share of computed frames that hold data. pair mixing: 1 where" in " ".join(done.out.split())
-    # `lengthwise plan` says another number for the same rows: 3,000 sequences of one epoch fill fewer bins.
-    assert "(over 32 epochs, where `lengthwise plan` has one epoch and fewer bins)" in " ".join(done.out.split())
+    assert "fill: the share of computed frames that are data. pair mixing: 1 where" in " ".join(done.out.split())
     assert "waiting" not in done.out
     assert "waiting: the share" in run("compare", lengths, *PACKED, "--world-size", 4).out
 
@@ -79,23 +76,15 @@ def test_a_plan_of_rows_is_saved(run, lengths, tmp_path, words):
     cut = lw.Rows(4_096, rows=4)
     assert plan.fingerprint() == lw.make_plan(np.load(lengths), lw.Batching(cut=cut)).fingerprint()
     assert done.json["measures"]["fill"] > 0.98
-    for batch in done.json["costliest"]:  # sequences, and not rows
-        assert batch["sequences"] == plan.batch_sizes[batch["batch"]] > 4
     written = [line.split() for line in run("plan", lengths, *words).out.splitlines()]
     assert ["pair", "mixing", f"{done.json['measures']['pair_mixing']:.3f}"] in written
     assert ["mixing", "1.000"] not in written
-    printed = " ".join(run("plan", lengths, *words).out.split())
-    assert "estimated on this epoch alone, where `lengthwise compare` pools epochs" in printed
-    assert "Costs, their spread and waiting count frames of data; `lengthwise compare` counts attention." in printed
     assert ["fill", f"{100 * done.json['measures']['fill']:.2f}", "%"] in written
 
 
 def test_inspect_of_rows_ends_with_a_comparison_of_packings(run, lengths):
     out = run("inspect", lengths, *PACKED).out
-    assert f"\n    lengthwise compare {lengths} --pack 4096 --rows 4\n" in out
-    names = {}
-    exec(out[out.index("import lengthwise as lw") :].replace("\n    ", "\n"), names)
-    assert names["plan"].fingerprint() == lw.make_plan(np.load(lengths), BATCHING).fingerprint()
+    assert f"\n    lengthwise compare {lengths} --cut rows:4096,rows=4\n" in out
 
 
 def test_a_picture_of_rows_draws_how_full_they_are(run, lengths, tmp_path):
@@ -107,16 +96,14 @@ def test_a_picture_of_rows_draws_how_full_they_are(run, lengths, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("--cut", "rows:9"), "`capacity` must be at least the longest sequence, "),
+        (("--strategies", "best-fit"), "but is 'best-fit'. It packs rows: on the command line, give --cut rows:CAP"),
         (
-            ("--rows", 4),
-            "`rows` must be given with --pack, but is 4. Give the frames in a row: --pack 4096, for example.",
+            ("--cut", "rows:4096", "--strategies", "max-entropy:0.1"),
+            "`padding` must be left out beside a cut that packs ",
         ),
-        (("--pack", 9, "--batch-size", 4), "`pack` must be left out beside --batch-size, but is 9. "),
-        (("--pack", 9), "`capacity` must be at least the longest sequence, "),
-        (("--strategies", "best-fit"), "`strategy` must be one of random, "),
-        (("--pack", 4_096, "--strategies", "max-entropy:0.1"), "`padding` must be left out beside a cut that packs "),
-        (("--pack", 4_096, "--strategies", "pool"), "`strategy` must be written pool:SIZE, but is 'pool'."),
-        (("--pack", 4_096, "--strategies", "pool:0"), "`pool` must be at least 1, but is 0. "),
+        (("--cut", "rows:4096", "--strategies", "pool"), "`strategy` must be written pool:SIZE, but is 'pool'."),
+        (("--cut", "rows:4096", "--strategies", "pool:0"), "`pool` must be at least 1, but is 0. "),
     ],
 )
 def test_what_does_not_go_with_rows_is_one_sentence(run, lengths, words, message):
@@ -127,8 +114,8 @@ def test_what_does_not_go_with_rows_is_one_sentence(run, lengths, words, message
 
 def test_the_remedies_for_a_sequence_longer_than_a_row_are_commands_that_run(run, lengths):
     for command in ("compare", "plan", "inspect"):
-        told = run(command, lengths, "--pack", 200).err
+        told = run(command, lengths, "--cut", "rows:200").err
         assert "--cut rows:CAPACITY,oversize=drop" in told
         assert "lengthwise plan --chunk CAPACITY" in told
         assert run(command, lengths, "--cut", "rows:200,oversize=drop").status == 0
-    assert run("plan", lengths, "--pack", 200, "--chunk", 200).status == 0
+    assert run("plan", lengths, "--cut", "rows:200", "--chunk", 200).status == 0

@@ -102,7 +102,7 @@ def test_a_cut_by_name(text, cut):
         ("random,random", "`strategies` must be different from each other, but is 'random'. Name each only once."),
         (
             "random,speed=3",
-            f"`key` must be one of arrange, but is 'speed' at random,speed=3. {GRAMMAR}",
+            f"`key` must be one of arrange, deal, tail, but is 'speed' at random,speed=3. {GRAMMAR}",
         ),
         (
             "random,arrange=up",

@@ -32,7 +32,6 @@ CHARTS = {
     "histogram of two lengths": lambda: report.histogram(np.stack([LENGTHS, LENGTHS[::-1]], axis=1)),
     "padding": lambda: report.padding(MEASURES, best="max-entropy:0.1"),
     "trade-off": lambda: report.trade_off(MEASURES, lengths=LENGTHS, best="max-entropy:0.1"),
-    "advice": lambda: report.advice(lw.advise(LENGTHS, CUT)),
     "batches": lambda: report.batches(PLANS, LENGTHS),
     "waiting": lambda: report.waiting(planned(world_size=4)),
     "memory": lambda: report.memory(planned(cut=lw.Budget(20_000))),
@@ -140,20 +139,6 @@ def test_points_upon_each_other_share_a_label():
     chart = report.trade_off(measures, best="sorted").to_dict()
     letters = [row["letter"] for rows in chart["datasets"].values() for row in rows]
     assert "B A" in letters  # the recommended one first
-
-
-def test_of_many_candidates_all_are_drawn_and_some_are_named():
-    advice = lw.advise(LENGTHS, CUT, world_size=2)
-    chart = report.advice(advice)
-    rows = style.rows_of(chart)
-    assert [(row["price"], row["step mixing"]) for row in rows] == [
-        (row.price, row.mixing) for row in advice.candidates
-    ]
-    assert [row["strategy"] for row in rows if row["kind"] == "recommended"] == [advice.best.label]
-    named = {row["strategy"] for row in rows if row["letter"]}
-    assert {row.label for row in advice.shipped} <= named
-    assert len(named) < len(rows)
-    assert "frames computed for each frame of data, of the slowest rank" in json.dumps(chart.to_dict())
 
 
 def test_batches_are_drawn_as_they_are_delivered():

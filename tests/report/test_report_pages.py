@@ -13,9 +13,9 @@ pytest.importorskip("jinja2")
 import lengthwise as lw
 from choices import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 from html_pages import Page
+from lengthwise.advice.code import write_plan
 from lengthwise.cli.strategies import parse_strategies, parse_strategy
 from lengthwise.report import save_page
-from lengthwise.report.code import write_code
 from lengthwise.report.page import Contents, write_page
 from lengthwise.report.tables import Table
 from lengthwise.report.words import percent
@@ -265,7 +265,7 @@ def test_the_settings_as_code_make_the_plan_again(name, capsys):
     order = {} if "order" in choices else {"order": lw.Shuffled()}
     batching = lw.Batching(**{"cut": lw.FixedSize(4), **order, **choices})
     plan = lw.make_plan(lengths, batching, seed=3, epoch=2, world_size=2, micro_batches=2)
-    code = write_code(plan, loading="lengths = given")
+    code = write_plan(plan, loading="lengths = given")
     ran = {"given": lengths}
     exec(code, ran)  # its last line prints the fingerprint
     assert ran["plan"].fingerprint() == plan.fingerprint() == capsys.readouterr().out.strip()
@@ -275,7 +275,7 @@ def test_the_settings_as_code_make_the_plan_again(name, capsys):
 def test_the_settings_of_copies_ask_for_the_times(capsys):
     times = np.linspace(0.1, 2, len(LENGTHS))
     plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(8)), seed=3, epoch=2, times=times)
-    code = write_code(plan, loading="lengths = given")
+    code = write_plan(plan, loading="lengths = given")
     assert "\ntimes = ...  # how often epochs take each sequence\n" in code
     exec(code.replace("times = ...", "times = asked"), {"given": LENGTHS, "asked": times})
     assert capsys.readouterr().out.strip() == plan.fingerprint()
@@ -286,7 +286,7 @@ def test_settings_of_your_own_are_named_in_a_remark():
         return np.asarray(counts) * np.asarray(padded_lengths, float).max(axis=1)
 
     plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(8), order=lw.Shuffled(), cost=by_hand))
-    assert "by_hand" in write_code(plan)
+    assert "by_hand" in write_plan(plan)
 
 
 @pytest.mark.parametrize("plans", [{}, None, [1]])

@@ -1,5 +1,6 @@
 """What a step costs, and what to train with on this machine.
 
-search            `advise`: question, contenders; answer, sentences and snippet are what it found
+search            `advise`: it measures the candidates; answer is what it returns
+code              choices and plans as lines of Python, and in words
 step_timing       `measure_step`: step_checks; step_cost is what comes of it
 """

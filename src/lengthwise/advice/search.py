@@ -1,78 +1,67 @@
-"""advise: searches batchings for the one that is worth most on these lengths."""
+"""advise: measures the default of this package on these lengths, beside what trainers ship."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.advice.answer import LEAP, Advice, AdviceRow, affordable, epoch_price, relative
-from lengthwise.advice.contenders import (
-    OTHER_CUT,
-    Contender,
-    between,
-    of_equal_memory,
-    of_papers,
-    on_sample,
-    ours,
-    shipped,
-    sort_alone,
+from lengthwise import checks
+from lengthwise._random import Key
+from lengthwise.advice.answer import Advice, AdviceRow, saves, write_sentence
+from lengthwise.advice.candidates import (
+    Candidate,
+    SizedCut,
+    count_in_batch,
+    first_budget,
+    list_ours,
+    list_shipped,
 )
-from lengthwise.advice.question import Question, read_question
-from lengthwise.advice.sentences import is_least, write_sentence
-from lengthwise.advice.snippet import write_loop
+from lengthwise.advice.code import write_loop
 from lengthwise.advice.step_cost import StepCost
-from lengthwise.choices.batching import Batching
-from lengthwise.choices.cost import Cost
-from lengthwise.choices.cut import Cut, FixedSize
-from lengthwise.choices.order import Sorted, finds_noise
-from lengthwise.measures.limit import mixing_limit
+from lengthwise.choices.batching import DEFAULT_PADDING, Batching
+from lengthwise.choices.cost import Cost, Padded, costs_of
+from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.deal import World, check_world
+from lengthwise.lengths import as_lengths
 from lengthwise.measures.metrics import epochs_to_pool, measure_pooled
-from lengthwise.planning.make import NoStepError, make_plan
+from lengthwise.planning.make import make_plan
+from lengthwise.planning.plan import Plan
 
-Watch = Callable[[Sequence[Contender]], Iterable[Contender]]
-
-_MOST_EPOCHS = 8  # of each contender
-_CLEAR = 0.005  # of mixing: what is less is chance
-_OTHER_CUT = 1.1  # times the mixing: so much more must another cut mix than the one that was asked for
-_MOST_CHANGE = 2  # times as many sequences, or as few, as a step of random batches holds
-_DROPPED = 0.01  # of all sequences: no more than this may a batching drop that random batches keep
-_DEARER = 0.2  # of the least: within this, what mixes far more than the best is worth a sentence
-_FAR = 0.25  # of mixing
+_MOST_EPOCHS = 8  # of each candidate
+_SAMPLE = 262_144  # sequences to measure at most, 10 million would take minutes; but as many as make `_STEPS`
+_STEPS = 16  # of a sample that is a single step, sorted batches would look as mixed as random ones
+_USUAL = FixedSize(16)
 
 
 def advise(
     lengths: ArrayLike,
-    cut: Cut,
+    cut: Cut = _USUAL,
     *,
+    padding: float | None = None,
     cost: Cost | StepCost | None = None,
-    within: float | None = None,
     world_size: int = 1,
     micro_batches: int = 1,
     seed: int = 0,
 ) -> Advice:
-    """Tries batchings on these lengths, and recommends one: with a reason, what it saves, and the code.
+    """Recommends the batches to train with: what they save, and the code.
 
-    It plans some epochs by each of dozens of batchings: ours, those of three papers, and those that trainers ship. The
-    rule: of all that cost at most 5 % more than the cheapest, it takes the one whose steps mix most; or, of all that
-    cost at most 15 % more, if that mixes at least 0.5 more.
+    It is what `Batching(budget=...)` takes by itself: random steps if these pad at most 10 %, and otherwise batches as
+    random as 10 % padding allows. The budget holds as many sequences as your batches do: batch size x mean length /
+    (1 - padding), at least the longest. Some epochs of it are measured beside what trainers ship with your cut. If
+    that saves less than 5 %, the advice is to shuffle.
 
     Without a `cost`, a batching costs the frames that its slowest ranks compute, padding included: a frame takes as
-    long in every batch. Of more than 262,144 sequences, a random 262,144 are measured, or as many
-    as make 16 steps.
+    long in every batch. Of more than 262,144 sequences, a random 262,144 are measured, or as many as make 16 steps.
 
     Args:
         lengths: [n] or [n, dims].
-        cut: `FixedSize`, `Budget` or `DynamicSize`, as you train now. Beside a `FixedSize`, the budget whose batches
-            take as much memory is tried too, where its steps hold at most twice as many sequences. It is recommended
-            only where it mixes a tenth more, or costs less than your cut can.
+        cut: `FixedSize`, `Budget` or `DynamicSize`, as you train now. A `Budget` or a `DynamicSize` is kept.
+        padding: The share of the computed frames that may be padding; 0.1 by default.
         cost: A `StepCost`, for prices in seconds; or any cost, in its unit.
-        within: How much more than the cheapest a batching may cost for its mixing, as a share of its price: in place of
-            the 5 and 15 %.
         world_size: Ranks of the run.
         micro_batches: Batches of a rank in a step.
         seed: Of the plans that are compared, and of the sample.
@@ -81,218 +70,114 @@ def advise(
         The advice. The same inputs give the same.
 
     Raises:
-        ValueError: A cut that is none of the three; a number out of range; a sequence over the budget.
+        ValueError: A cut that is none of the three; a number out of range; no sequence; a sequence over the budget.
 
     >>> import lengthwise as lw
-    >>> advice = lw.advise([7, 7, 7, 7], lw.FixedSize(2))
-    >>> print(advice)
-    You have nothing to gain: random batches compute no more than the cheapest. Shuffle.
-
-    References:
-        Khomenko et al. 2016, Doetsch et al. 2017 and Ge et al. 2021 for the strategies of papers.
+    >>> print(lw.advise([7, 7, 7, 7], lw.FixedSize(2)))
+    Random batches of 2 sequences compute 1.00 frames for each frame of data.
+    You have nothing to gain: no batches cost clearly less. Shuffle.
     """
-    question = read_question(
-        lengths,
-        cut,
-        cost=cost,
-        within=within,
-        world_size=world_size,
-        micro_batches=micro_batches,
-        seed=seed,
-    )
-    return answer(question, watch=iter)
-
-
-def answer(question: Question, *, watch: Watch) -> Advice:
-    """The advice; `watch` is given each list of contenders before they are measured, and shows progress."""
+    array = as_lengths(lengths)
+    if not isinstance(cut, FixedSize | Budget | DynamicSize):
+        remedy = "Give the one that you train with: lw.FixedSize(16), for example."
+        raise checks.type_error("cut", "a FixedSize, a Budget or a DynamicSize", cut, remedy)
+    if not len(array):
+        raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
+    world, dims = check_world(world_size, micro_batches), array[0].size
+    _check_cost(cost, dims=dims)
+    # Of the default nobody is told where the lengths do not allow it.
+    share = DEFAULT_PADDING if padding is None else padding
+    asked = Batching(cut=_choose_cut(array, cut, share), padding=padding)
+    sizes = array.reshape(len(array), -1).sum(axis=1)
+    sample = _draw_sample(array, max(_SAMPLE, _STEPS * world.slots * count_in_batch(cut, sizes)), seed)
+    candidates = [
+        *list_shipped(cut, sizes, world, dims=dims),
+        *list_ours(asked.cut, share, slots=world.slots),
+    ]
     with warnings.catch_warnings():  # nobody asked for these paddings, and each row says what it has
         warnings.filterwarnings("ignore", message="`padding` must be")
-        rows = _drop_incomparable(_measure_all(question, watch))
-        rows += _measure_each(_spend_rest(rows, question), question, iter)
-    rows = _drop_incomparable(rows)
-    rows = _set_beside_random(_drop_equals(rows))
-    fit = [row for row in rows if _is_comparable(row, rows[0])]
-    best, least = _choose(fit, question), min(row.price for row in fit)
-    more_mixed = _choose_more_mixed(fit, best, question)
-    limit = _limit(question, best)
+        rows = [_measure(candidate, array, sample, cost, world, seed) for candidate in candidates]
+        resolved = Batching.from_json(make_plan(sample, asked, seed=seed, **world._asdict()).batching)
+    place = max(place for place, row in enumerate(rows) if row.batching == resolved)
+    # The code asks for what was asked, and the same plans come of it.
+    rows[place] = replace(rows[place], batching=asked)
+    best = rows[place] if saves(rows[place], rows[0]) else rows[0]
+    unit = "frames" if cost is None else "seconds" if isinstance(cost, StepCost) else "cost"
     return Advice(
         candidates=tuple(sorted(rows, key=lambda row: row.price)),
         best=best,
-        more_mixed=more_mixed,
-        sentence=write_sentence(rows, best, more_mixed, question, limit=limit, least=least),
-        code=write_loop(best.batching, micro_batches=question.world.micro_batches),
-        limit=limit,
-        unit=question.unit,
-        sequences=len(question.lengths),
-        measured=len(question.sample),
-        world_size=question.world.world_size,
-        micro_batches=question.world.micro_batches,
+        random=rows[0],
+        sentence=write_sentence(best, rows[0], padding=share, unit=unit, slots=world.slots),
+        code=write_loop(best.batching, micro_batches=world.micro_batches),
+        unit=unit,
+        sequences=len(array),
+        measured=len(sample),
+        **world._asdict(),
     )
 
 
-def _measure_all(question: Question, watch: Watch) -> list[AdviceRow]:
-    """Rows of all contenders, those that trainers ship first."""
-    sizes, world, cut = question.sizes, question.world, question.cut
-    first = [*shipped(cut, sizes, world, dims=question.dims)]
-    first += [sort_alone(cut)] if world.slots > 1 else []
-    known = _measure_each(first, question, watch)
-    if not len(sizes):
-        return known
-    # Between the paddings of these, the knobs have something to turn.
-    paddings = [row.measures.padding_share for row in known]
-    ends = {"least": min(paddings), "most": max(paddings)}
-    rest = [*ours(cut, world, **ends), *of_papers(cut, sizes, dims=question.dims)]
-    budget = of_equal_memory(cut, question.lengths)
-    # One batch a step pads and mixes the same by either cut, so that only a cost could tell them apart.
-    if budget is not None and (world.slots > 1 or question.cost is not None):
-        rest += ours(budget, world, **ends)
-    return known + _measure_each(rest, question, watch)
+def _check_cost(cost: Any, *, dims: int) -> None:
+    if isinstance(cost, StepCost):
+        if cost.padded_lengths.shape[1] != dims:
+            rule = f"measured with {dims} length{'s' * (dims > 1)} a sequence, as `lengths` has"
+            raise checks.value_error("cost", rule, cost.padded_lengths.shape[1], "Measure the step with these lengths.")
+    elif cost is not None and (isinstance(cost, type) or not callable(cost)):
+        remedy = "Give a StepCost, a Quadratic, or a function from counts and padded lengths."
+        raise checks.type_error("cost", "a cost", cost, remedy)
 
 
-def _is_comparable(row: AdviceRow, random: AdviceRow) -> bool:
-    """Whether it trains about as random batches do, only faster.
-
-    On a long tail a budget may hold ten times the sequences of a fixed size, and so take a tenth of the steps. And 32
-    buckets of 100 sequences hold 3 each: batches of 3 pad less than batches of 16, whatever is in them. With
-    `drop_incomplete`, they are dropped instead, and what is dropped costs nothing.
-    """
-    size, usual = (each.measures.sequences / max(1, each.measures.steps) for each in (row, random))
-    if row.measures.dropped - random.measures.dropped > _DROPPED * row.measures.sequences:
-        return False
-    asked = random.batching.cut
-    at_most = size <= _MOST_CHANGE * usual or row.batching.cut == asked
-    return at_most and (size >= usual / _MOST_CHANGE or not isinstance(asked, FixedSize))
+def _choose_cut(lengths: NDArray[np.int64], cut: SizedCut, padding: float) -> SizedCut:
+    """The cut of ours: a budget that holds as many sequences as the fixed size; other cuts stay."""
+    remedy = "Give the share of the computed frames that may be padding: 0.1."
+    checks.check_number("padding", padding, maximum=0.99, above=True, remedy=remedy)
+    if not isinstance(cut, FixedSize):
+        return cut
+    budget = first_budget(lengths, cut.batch_size, padding=padding, multiple_of=cut.multiple_of)
+    return Budget(budget, multiple_of=cut.multiple_of)
 
 
-def _drop_incomparable(rows: list[AdviceRow]) -> list[AdviceRow]:
-    """Only what trainers ship is shown also where it cannot be recommended."""
-    return [row for row in rows if row.ships_in or _is_comparable(row, rows[0])]
+def _draw_sample(lengths: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
+    if len(lengths) <= most:
+        return lengths
+    # In the order of the data, in which neighbours may be alike.
+    return lengths[np.sort(Key(seed=seed, stage="subset").permutation(len(lengths))[:most])]
 
 
-def _spend_rest(rows: list[AdviceRow], question: Question) -> list[Contender]:
-    """Max-entropy at the padding that spends all that may be spent for mixing, by each cut that was tried.
-
-    At prices of 1.04 for a padding of 0.04 and of 1.06 for 0.05, 1.05 may be spent: 0.045.
-    """
-    most = min(row.price for row in rows if _is_comparable(row, rows[0])) * (1 + question.within)
-    found = []
-    for cut in dict.fromkeys(row.batching.cut for row in rows):
-        own = [row for row in rows if row.batching == Batching(cut=cut, order=row.batching.order)]
-        known = [(row.price, row.batching.order.padding or 0.0) for row in own if finds_noise(row.batching.order)]
-        # Sorted batches pad least.
-        known += [(row.price, row.measures.padding_share) for row in own if row.batching.order == Sorted()]
-        steps = sorted(known)
-        for (low, less), (high, more) in pairwise(steps):
-            if low < most < high:
-                padding = less + (more - less) * (most - low) / (high - low)
-                found.append(between(cut, np.floor(1000 * padding) / 1000))
-    return found
-
-
-def _measure_each(contenders: Sequence[Contender], question: Question, watch: Watch) -> list[AdviceRow]:
-    """Rows of those that take a step: of small buckets, `drop_incomplete` may drop every batch."""
-    rows = []
-    for each in watch(contenders):
-        try:
-            rows.append(_measure(each, question))
-        except NoStepError:
-            if each.label == "random":
-                raise
-    return rows
-
-
-def _measure(contender: Contender, question: Question) -> AdviceRow:
-    sample = question.sample
-    batching = on_sample(contender.batching, len(sample) / max(1, len(question.lengths)))
+def _measure(
+    candidate: Candidate,
+    lengths: NDArray[np.int64],
+    sample: NDArray[np.int64],
+    cost: Cost | StepCost | None,
+    world: World,
+    seed: int,
+) -> AdviceRow:
     plans = [
-        make_plan(sample, batching, seed=question.seed, epoch=epoch, **question.world._asdict())
+        make_plan(sample, candidate.batching, seed=seed, epoch=epoch, **world._asdict())
         for epoch in range(epochs_to_plan(len(sample)))
     ]
-    measures = measure_pooled(plans, sample)
-    price = sum(epoch_price(plan, question.price) for plan in plans) / len(plans) * question.scale
+    if cost is None:
+        # Each rank's share of the useful frames is the price 1.
+        scale = world.world_size / float(sample.sum(dtype=np.float64))
+        prices = [epoch_price(plan, Padded()) for plan in plans]
+    else:
+        scale = len(lengths) / len(sample)
+        prices = [epoch_price(plan, cost.seconds if isinstance(cost, StepCost) else cost) for plan in plans]
     return AdviceRow(
-        label=contender.label + ("" if contender.batching.cut == question.cut else OTHER_CUT),
-        batching=contender.batching,
-        ships_in=contender.ships_in,
-        measures=measures,
-        price=price,
-        of_random=np.nan,
-        on_front=False,
+        label=candidate.label,
+        batching=candidate.batching,
+        ships_in=candidate.ships_in,
+        measures=measure_pooled(plans, sample),
+        price=sum(prices) / len(prices) * scale,
     )
 
 
 def epochs_to_plan(count: int) -> int:
-    """How many epochs each contender is measured on: fewer than one strategy of `compare`, for there are many more."""
+    """How many epochs each candidate is measured on."""
     return min(epochs_to_pool(count), _MOST_EPOCHS)
 
 
-def _drop_equals(rows: list[AdviceRow]) -> list[AdviceRow]:
-    """Each plan once: of every padding beyond what random steps pad, the plan is that of random steps.
-
-    What trainers ship stays, though it be equal to another.
-    """
-    first: dict[tuple[float, ...], AdviceRow] = {}
-    for row in rows:
-        first.setdefault((row.price, row.mixing, row.measures.padding_share, float(row.measures.steps)), row)
-    kept = {id(row) for row in first.values()}
-    return [row for row in rows if row.ships_in or id(row) in kept]
-
-
-def _set_beside_random(rows: list[AdviceRow]) -> list[AdviceRow]:
-    """The rows with what they are beside random batches, the first, and the others."""
-    random = rows[0]
-    front = {id(row) for row in _front(rows)}
-    return [
-        replace(
-            row,
-            of_random=relative(row.price, random.price),
-            on_front=id(row) in front,
-        )
-        for row in rows
-    ]
-
-
-def _front(rows: list[AdviceRow]) -> Iterator[AdviceRow]:
-    """The rows that no other beats, by rising price."""
-    most = -1.0
-    for row in sorted(rows, key=lambda row: (row.price, -row.mixing)):
-        if row.mixing > most + _CLEAR:
-            most = row.mixing
-            yield row
-
-
-def _choose(rows: list[AdviceRow], question: Question) -> AdviceRow:
-    if is_least(rows[0], min(row.price for row in rows)):
-        return rows[0]
-    near, far = (_affordable(rows, within) for within in (question.within, question.further))
-    best = _most_mixed(far, question)
-    return best if best.mixing >= max(map(_mixing, near)) + LEAP else _most_mixed(near, question)
-
-
-def _affordable(rows: list[AdviceRow], within: float) -> list[AdviceRow]:
-    """All that cost at most `within` more than the least."""
-    return [rows[place] for place in affordable([row.price for row in rows], within)]
-
-
-def _most_mixed(near: list[AdviceRow], question: Question) -> AdviceRow:
-    best = max(near, key=_mixing)
-    own = max((row for row in near if row.batching.cut == question.cut), key=_mixing, default=best)
-    # The cut that was asked for stays, unless another mixes clearly more, or costs less than it can.
-    return best if best.mixing > _OTHER_CUT * own.mixing + _CLEAR else own
-
-
-def _choose_more_mixed(rows: list[AdviceRow], best: AdviceRow, question: Question) -> AdviceRow | None:
-    """What would be chosen, if more might be spent for mixing; None where that mixes little more."""
-    dearer = _most_mixed(_affordable(rows, max(_DEARER, question.within)), question)
-    return dearer if dearer.mixing > best.mixing + _FAR else None
-
-
-def _mixing(row: AdviceRow) -> float:
-    return row.mixing
-
-
-def _limit(question: Question, best: AdviceRow) -> float | None:
-    """The most mixing that any batch can have at the padding of the best; None of several lengths, and of steps."""
-    if question.dims > 1 or question.world.slots > 1 or not len(question.sample):
-        return None
-    return mixing_limit(question.sample, min(best.measures.padding_share, 0.999), bins=best.measures.mixing_bins)
+def epoch_price(plan: Plan, cost: Cost) -> float:
+    """The cost of an epoch: the sum over its steps of the costliest rank."""
+    prices = costs_of(cost, plan.row_counts, plan.padded_lengths)
+    # Ranks of [3, 1] and [2, 4] in two steps: the epoch takes 3 + 4, for each step waits for its slowest rank.
+    return float(prices[plan.grid].sum(axis=1).max(axis=1, initial=0.0).sum())

@@ -13,8 +13,7 @@ The module has a function `add`, as the commands of this package have. It adds a
         parser.add_argument("texts")
         parser.set_defaults(run=run)  # run(arguments) returns the exit status
 
-Two names serve errors about misplaced words: the default `file_option` is the option that takes a file, and the
-destination `subcommand` that of parsers below.
+If an option takes the file, name it as the default `file_option`, for the error about a file without it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from importlib.metadata import entry_points
 
@@ -47,8 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The inner `try` flushes, so that the outer one learns of a reader that has left.
         try:
             parsed = _parse(arguments)
-            with warnings.catch_warnings(), listen(_tell_once(parsed.command)):
-                warnings.showwarning = partial(_show_warning, parsed.command, set())
+            tell = cache(partial(_tell, parsed.command))
+            compiling = partial(tell, "compiling, once for this installation: some seconds")
+            with warnings.catch_warnings(), listen(lambda: compiling() if sys.stderr.isatty() else None):
+                warnings.showwarning = lambda message, *_place, **_more: tell(str(message))
                 status = parsed.run(parsed)
             return status
         finally:
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         # 128 + 2, the number of SIGINT, as shells count it.
         complaint, status = "stopped", 130
-    print(f"{f'lengthwise {parsed.command}'.strip()}: {make_visible(complaint)}", file=sys.stderr)
+    _tell(parsed.command, complaint)
     _give_up_output()
     return status
 
@@ -91,40 +92,22 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             entry.load().add(commands)
         elif name not in COMMANDS:
             commands.add_parser(name, help=f"a command of {entry.dist.name if entry.dist else entry.module}")
-    # The words that are left over are kept: argparse's own error would not say which option a file lacks.
-    parsed, unknown = parser.parse_known_args(words or ["--help"])
-    if unknown or not parsed.command:
-        chosen = parsed.command, getattr(parsed, "subcommand", None)
-        parser.prog = " ".join(["lengthwise", *filter(None, chosen)])
+    parsed = parser.parse_args(words or ["--help"])
+    if not parsed.command:
         # Alone, `--` is left over by some versions of argparse, and taken by others.
-        parser.error(_explain_misplaced(unknown or ["--"], getattr(parsed, "file_option", None)))
+        parser.error("there is no -- here")
     return parsed
 
 
-def _explain_misplaced(words: Sequence[str], option: str | None) -> str:
-    """The sentence for words that no option takes. If `option` takes a file, a file lacks that option."""
-    if option is None or words[0].startswith("-"):
-        return f"there is no {' '.join(words)} here"
-    return f"a file is given with its option, {option} {words[0]}"
+def _tell(command: str, text: str) -> None:
+    """Prints a warning or an error as one line on standard error, above a bar of progress."""
+    line = f"{f'lengthwise {command}'.strip()}: {make_visible(text)}"
+    if "tqdm" in sys.modules:
+        from tqdm import tqdm
 
-
-def _tell_once(command: str) -> Callable[[], None]:
-    """Says on a terminal why the first command of an installation takes longer."""
-
-    @cache
-    def tell() -> None:
-        if sys.stderr.isatty():
-            print(f"lengthwise {command}: compiling, once for this installation: some seconds", file=sys.stderr)
-
-    return tell
-
-
-def _show_warning(command: str, shown: set[str], message: Warning | str, *_place: object) -> None:
-    """Prints a warning as an error is printed: the sentence, once, without the place in the source."""
-    if str(message) in shown:
-        return
-    shown.add(str(message))
-    print(f"lengthwise {command}: {make_visible(str(message))}", file=sys.stderr)
+        tqdm.write(line, file=sys.stderr)
+    else:
+        print(line, file=sys.stderr)
 
 
 def _complaint(error: Exception) -> str:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.advice.snippet import write_batching
-from lengthwise.checks import value_error
-from lengthwise.choices.buckets import EDGES, find_bucket, one_length, padded_frames
-from lengthwise.cli import cuts, show, source
+from lengthwise.advice.code import describe_cut, wrap_call, write_batching
+from lengthwise.choices.buckets import find_bucket, one_length, padded_frames
+from lengthwise.choices.cut import Cut
+from lengthwise.cli import show
+from lengthwise.cli.parser import add_batches, add_lengths, choose_cut, read_lengths, write_code
 from lengthwise.planning.few_shapes import sequences_of, shape_costs, useful_frames
+from lengthwise.report.tables import Table
 
-_SHOWN = (1, 2, 4, 8, 16, 32, 64)  # numbers of shapes whose padding is written out
+_MOST_EDGES = 64  # whose code is printed
 
 
 def add(subparsers: Any) -> None:
@@ -24,11 +25,10 @@ def add(subparsers: Any) -> None:
     text = "find the edges of buckets, and what padding to them costs"
     more = "With --budget, --batch-size or --cut: the Q shapes (rows, padded length) under which an epoch costs least."
     parser = subparsers.add_parser("buckets", help=text, description=f"{text.capitalize()}. {more}")
-    source.add(parser)
+    add_lengths(parser)
     group = parser.add_argument_group("buckets")
     group.add_argument("--buckets", type=int, required=True, metavar="Q", help="how many, at most")
-    group.add_argument("--edges", choices=list(EDGES), help="how they are found (optimal); not for shapes")
-    cuts.add(parser, default=False)
+    add_batches(parser, default="edges alone")
     show.add(parser, plot="the histogram of lengths with the buckets; with a cut, padding by the number of shapes")
     parser.set_defaults(run=run)
 
@@ -36,88 +36,65 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the buckets."""
     show.check(arguments)
-    lengths, name = source.read(arguments)
+    cut = choose_cut(arguments)
+    lengths, name = read_lengths(arguments)
     lengths = one_length(lengths)
-    if cuts.is_given(arguments):
-        return _run_shapes(arguments, lengths, name)
-    by = arguments.edges or "optimal"
-    edges = EDGES[by](lengths, arguments.buckets)
+    document, table, edges = (
+        _find_edges(lengths, arguments.buckets) if cut is None else _find_shapes(lengths, arguments.buckets, cut)
+    )
+    show.write_json(document, arguments.json)
+    if cut is None:
+        show.write_chart(arguments.plot, lambda: lw.report.histogram(lengths, edges=edges))
+    else:
+        show.write_chart(arguments.plot, lambda: lw.report.shapes(lengths, cut, most=arguments.buckets))
+    if show.fills_output(arguments):
+        return 0
+    show.print_table(table, title=f"{show.sentence_of(lengths, name)}\n{table.title}")
+    if cut is not None and len(edges) <= _MOST_EDGES:
+        order = lw.Bucketed(edges=tuple(edges.tolist()), pad_to_edge=True)
+        batching = wrap_call(f"batching = {write_batching(lw.Batching(cut=cut, order=order))}")
+        show.program(f"\nimport lengthwise as lw\n\n{write_code(arguments)}\n{batching}")
+    return 0
+
+
+def _find_edges(lengths: NDArray[np.int64], most: int) -> tuple[dict[str, Any], Table, NDArray[np.int64]]:
+    """The edges as JSON, as a table, and themselves."""
+    edges = lw.optimal_edges(lengths, most)
     padded = padded_frames(lengths, edges)
     share = 1.0 - int(lengths.sum()) / padded
-    document = {"edges": edges.tolist(), "padded": padded, "padding_share": share}
-    show.write_json(document, arguments.json)
-    if arguments.plot is not None:
-        lw.report.save_chart(lw.report.histogram(lengths, edges=edges), arguments.plot)
-    if arguments.json != "-":
-        title = f"{show.sentence_of(lengths, name)}\n{_bucket_count(edges)} with {by} edges"
-        padding = f"{show.percent(share, 2)} of them padding"
-        note = f"{padded:,} frames when every sequence is padded to its edge, {padding}."
-        show.table(("up to", "sequences", "padding"), _rows(lengths, edges), title=title, notes=(note,))
-    return 0
-
-
-def _run_shapes(arguments: argparse.Namespace, lengths: NDArray[np.int64], name: str) -> int:
-    """Prints the shapes of least cost, and what fewer of them pad."""
-    if arguments.edges is not None:
-        raise value_error("edges", "left out beside a cut", arguments.edges, "Its shapes are optimal.")
-    cut = cuts.choose_cut(arguments)
-    shapes = lw.optimal_shapes(lengths, arguments.buckets, cut)
-    costs = shape_costs(lengths, arguments.buckets, cut)[: len(shapes)]
-    useful = useful_frames(lengths, cut)
-    shares = [1.0 - useful / float(cost) for cost in costs]
-    document = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}
-    show.write_json({**document, "padding_by_shapes": shares}, arguments.json)
-    if arguments.plot is not None:
-        lw.report.save_chart(lw.report.shapes(lengths, cut, most=arguments.buckets), arguments.plot)
-    if arguments.json != "-":
-        title = f"{show.sentence_of(lengths, name)}\n{len(shapes):,} shapes of {cuts.describe_cut(cut)}"
-        padding = f"{show.percent(shares[-1], 2)} of them padding"
-        computed = f"{document['computed']:,} frames when every batch is padded to its shape, {padding}."
-        fewer = [count for count in _SHOWN if count < len(shapes)]
-        said = ", ".join(f"{count}: {show.percent(shares[count - 1])}" for count in fewer)
-        notes = (computed, f"Padding by fewer shapes: {said}.") if fewer else (computed,)
-        counts, used = sequences_of(lengths, shapes, cut)
-        if dropped := len(lengths) - int(counts.sum()):
-            notes += (f"{dropped:,} of {len(lengths):,} sequences are over the budget, and left out.",)
-        heads = ("rows", "up to", "sequences", "batches", "padding")
-        show.table(heads, _shape_rows(shapes, counts, used), title=title, notes=notes, words=0)
-        if len(shapes) <= _SHOWN[-1]:
-            show.say("\nIn Python, batches of these shapes:\n")
-            show.program(_write_code(arguments, shapes, cut))
-    return 0
-
-
-def _write_code(arguments: argparse.Namespace, shapes: NDArray[np.int64], cut: lw.Cut) -> str:
-    """The lines of Python that make such batches."""
-    order = lw.Bucketed(edges=tuple(shapes[:, 1].tolist()), pad_to_edge=True)
-    lines = ["import lengthwise as lw", source.write_code(arguments)]
-    lines.append(f"batching = {write_batching(lw.Batching(cut=cut, order=order))}")
-    return textwrap.indent("\n".join(lines), "    ")
-
-
-def _shape_rows(shapes: NDArray[np.int64], counts: NDArray[np.int64], used: NDArray[np.int64]) -> list[tuple[str, ...]]:
-    """Returns a row for each shape: how many sequences it holds, in how many batches, and what these pad."""
-    batches = -(-counts // shapes[:, 0])
-    computed = batches * shapes.prod(axis=1)
-    padding = [show.percent(share, 2) for share in 1.0 - used / computed]
-    return [
-        (f"{rows:,}", f"{edge:,}", f"{count:,}", f"{number:,}", share)
-        for (rows, edge), count, number, share in zip(shapes.tolist(), counts, batches, padding, strict=True)
-    ]
-
-
-def _bucket_count(edges: NDArray[np.int64]) -> str:
-    return "1 bucket" if len(edges) == 1 else f"{len(edges):,} buckets"
-
-
-def _rows(lengths: NDArray[np.int64], edges: NDArray[np.int64]) -> list[tuple[str, str, str]]:
     # Edges (10, 20): the lengths 9, 10 and 11 are in the buckets 0, 0 and 1.
     bucket = find_bucket(lengths, edges)
     counts = np.bincount(bucket, minlength=len(edges))
-    used = np.bincount(bucket, weights=lengths, minlength=len(edges))
-    # A bucket that no sequence is in, as uniform edges may have, shows no share.
-    shares = 1.0 - used / np.maximum(counts * edges, 1)
-    return [
-        (f"{edge:,}", f"{count:,}", show.percent(share, 2) if count else "")
-        for edge, count, share in zip(edges, counts, shares, strict=True)
+    shares = 1.0 - np.bincount(bucket, weights=lengths, minlength=len(edges)) / (counts * edges)
+    rows = [
+        (f"{edge:,}", f"{count:,}", show.percent(each, 2))
+        for edge, count, each in zip(edges, counts, shares, strict=True)
     ]
+    title = "1 bucket" if len(edges) == 1 else f"{len(edges):,} buckets that pad least"
+    note = f"{padded:,} frames when every sequence is padded to its edge, {show.percent(share, 2)} of them padding."
+    document = {"edges": edges.tolist(), "padded": padded, "padding_share": share}
+    return document, Table(("up to", "sequences", "padding"), rows, title, words=0, note=note), edges
+
+
+def _find_shapes(lengths: NDArray[np.int64], most: int, cut: Cut) -> tuple[dict[str, Any], Table, NDArray[np.int64]]:
+    """The shapes of least cost as JSON, as a table, and their edges."""
+    shapes = lw.optimal_shapes(lengths, most, cut)
+    useful = useful_frames(lengths, cut)
+    costs = shape_costs(lengths, most, cut)[: len(shapes)].tolist()
+    shares = [1.0 - useful / cost for cost in costs]
+    counts, used = sequences_of(lengths, shapes, cut)
+    batches = -(-counts // shapes[:, 0])
+    padding = 1.0 - used / (batches * shapes.prod(axis=1))
+    rows = [
+        (f"{held:,}", f"{edge:,}", f"{count:,}", f"{number:,}", show.percent(share, 2))
+        for (held, edge), count, number, share in zip(shapes.tolist(), counts, batches, padding, strict=True)
+    ]
+    share = show.percent(shares[-1], 2)
+    note = f"{costs[-1]:,.0f} frames when every batch is padded to its shape, {share} of them padding."
+    if left := len(lengths) - int(counts.sum()):
+        note += f" {left:,} of {len(lengths):,} sequences are over the budget, and left out."
+    document = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}
+    title = f"{len(shapes):,} shapes of {describe_cut(cut)}"
+    heads = ("rows", "up to", "sequences", "batches", "padding")
+    table = Table(heads, rows, title, words=0, note=note)
+    return {**document, "padding_by_shapes": shares}, table, shapes[:, 1]

@@ -1,16 +1,25 @@
-"""The parser of every command: an error of the command line is one sentence, too."""
+"""The parser of every command, whose errors are one sentence, and the options that commands share."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from lengthwise.checks import make_visible
-from lengthwise.choices.cut import BUDGET_REMEDY
+import numpy as np
+from numpy.typing import NDArray
+
+import lengthwise as lw
+from lengthwise.advice.candidates import BATCH_SIZE, first_budget
+from lengthwise.checks import check_whole, make_visible, source_error, value_error
+from lengthwise.choices.cut import BUDGET_REMEDY, Cut
+from lengthwise.cli.strategies import did_you_mean, parse_cut
+from lengthwise.lengths import split_source
+from lengthwise.lengths.cells import COUNTS
 
 # What argparse says, and the same in the grammar of all other errors. {0} is the option.
 _SENTENCES = {
@@ -19,6 +28,10 @@ _SENTENCES = {
     r"argument (\S+): invalid choice: (.+) \(choose from (.+)\)": "`{0}` must be one of {2}, but is {1}",
     r"argument (\S+): (must .+)": "`{0}` {1}",
 }
+
+EXAMPLES = ("long-tailed", "speech")
+_OF_FILES = ("frame_shift", "count", "tokenizer")  # options that say how a file becomes lengths
+_OF_BATCHES = ("batch_size", "budget", "cut")
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,9 +44,29 @@ class Parser(argparse.ArgumentParser):
         self.register("type", int, _whole)
         self.register("type", float, _number)
 
-    def error(self, message: str) -> NoReturn:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Refuses words that no option takes, where the options are known."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            # If the command takes its file by an option, a file that stands alone lacks it.
+            option = self.get_default("file_option")
+            if option is not None and not unknown[0].startswith("-"):
+                self.error(f"a file is given with its option, {option} {unknown[0]}")
+            self.error(f"there is no {' '.join(unknown)} here", word=unknown[0], known=self._option_string_actions)
+        return parsed, unknown
+
+    def error(self, message: str, *, word: str = "", known: Any = ()) -> NoReturn:
+        """Ends the process with the message as one sentence, and the next thing to type.
+
+        Args:
+            message: Of argparse.
+            word: What was typed in place of one of the `known`.
+            known: The words that could have been meant.
+        """
         message = _reword(message)
-        remedy = f"`{self.prog} --help` lists what there is."
+        if choice := re.fullmatch(r".* must be one of (.+), but is '(.+)'", message):
+            word, known = choice[2], choice[1].split(", ")
+        remedy = did_you_mean(word, known) or f"`{self.prog} --help` lists what there is."
         if message.startswith("`--budget` ") and "left out" not in message:
             remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` counts them."
         if message.endswith("required: --buckets"):
@@ -74,3 +107,145 @@ def _number(word: str) -> float:
         return float(word)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"must be a number, but is {word!r}") from error
+
+
+class Source(NamedTuple):
+    """The lengths that a command works on, and what they are called."""
+
+    lengths: NDArray[np.int64]
+    name: str
+
+
+def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", example: str = EXAMPLES[0]) -> None:
+    """Adds the options that name the lengths; `option` is "source", or an option in its place."""
+    group = parser.add_argument_group("lengths")
+    text = f"file or folder of lengths, and its column where it has several; without it, the {example} example"
+    # Commands of the recipes take words of their own first, so that a file has an option there.
+    place: dict[str, Any] = {"nargs": "?"} if option == "source" else {"dest": "source"}
+    group.add_argument(option, metavar="FILE[:COLUMN]", help=text, **place)
+    if option != "source":
+        parser.set_defaults(file_option=option)
+    group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
+    text = "turns a column into frames: 0.01 where it holds seconds, 160 where it holds counts of samples"
+    group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
+    text = "what is counted in a column of texts: characters, words, or tokens by --tokenizer"
+    group.add_argument("--count", choices=COUNTS, help=text)
+    group.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, for --count tokens")
+    group.add_argument("--subset", type=int, metavar="N", help="take N of the sequences, drawn at random by --seed")
+    group.add_argument("--seed", type=int, default=0, metavar="S", help="for the plans and the subset (%(default)s)")
+
+
+def add_batches(parser: argparse.ArgumentParser, *, default: str) -> None:
+    """Adds the options of the cut; `default` says in words what batches are without them."""
+    group = parser.add_argument_group(f"batches, without an option {default}").add_mutually_exclusive_group()
+    group.add_argument("--batch-size", type=int, metavar="B", help="sequences in a batch")
+    group.add_argument("--budget", type=float, metavar="FRAMES", help="most padded frames in a batch")
+    group.add_argument(
+        "--cut",
+        metavar="KIND:VALUE",
+        help="another kind of batches, or one with options: fixed:B[,drop-incomplete=true]; "
+        "budget:FRAMES[,oversize=alone|drop][,max-sequences=N]; "
+        "dynamic:B[,rule=paper], whose batches hold more sequences the shorter these are (Ge 2021); "
+        "rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop], which packs sequences into rows. Each takes "
+        "multiple-of=M, to which batches are padded, and the last three count-multiple-of=M",
+    )
+
+
+def add_ranks(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a run on several ranks."""
+    group = parser.add_argument_group("run")
+    group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
+    text = "batches that each rank takes in one step (%(default)s)"
+    group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
+
+
+def read_lengths(arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: int | None = None) -> Source:
+    """Reads the lengths that `arguments` name, or `count` of the example."""
+    options = {name: getattr(arguments, name) for name in _OF_FILES if getattr(arguments, name) is not None}
+    if arguments.source is None:
+        for option, value in options.items():
+            remedy = "The examples are in frames already."
+            raise value_error(option.replace("_", "-"), "given with a file", value, remedy)
+        name = arguments.example or example
+        source = Source(lw.example_lengths(name, count=count), f"{name} example, generated")
+    elif arguments.example is not None:
+        raise value_error("example", "left out where a file is given", arguments.example, "Give one of the two.")
+    else:
+        source = Source(read_file(arguments.source, **options, progress=True), make_visible(arguments.source))
+    if arguments.subset is None:
+        return source
+    lengths = draw_subset(source.lengths, arguments.subset, seed=arguments.seed)
+    return Source(lengths, f"{source.name}, a random subset")
+
+
+def read_file(source: str, **options: Any) -> NDArray[np.int64]:
+    """Reads the lengths that FILE[:COLUMN] names, with options of `read_lengths`."""
+    path, column = split_source(source)
+    folder, name = os.path.split(path)
+    if not os.path.exists(path) and os.path.isdir(folder or "."):
+        remedy = did_you_mean(name, os.listdir(folder or ".")) or "Check the path; leave it out to see an example."
+        raise source_error("a file or folder that is there", path, remedy)
+    try:
+        return lw.read_lengths(path, column=column, **options)
+    except ValueError as error:
+        # The library says "(on the command line: FILE:COLUMN)".
+        raise ValueError(str(error).replace("FILE:", make_visible(f"{path}:"))) from error
+
+
+def draw_subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.int64]:
+    """A random `count` of the lengths, in the order they stand in."""
+    remedy = f"There {'is 1 sequence' if len(lengths) == 1 else f'are {len(lengths):,} sequences'}."
+    check_whole("subset", count, minimum=1, maximum=len(lengths), remedy=remedy)
+    # By a stage of its own: the plans of this seed draw the same whether there is a subset or not.
+    chosen = lw.Key(seed=seed, stage="subset").permutation(len(lengths))[:count]
+    return lengths[np.sort(chosen)]
+
+
+def choose_cut(arguments: argparse.Namespace) -> Cut | None:
+    """The cut that `arguments` ask for; None if they ask for none."""
+    if arguments.cut is not None:
+        return parse_cut(arguments.cut)
+    if arguments.budget is not None:
+        return lw.Budget(arguments.budget)
+    return None if arguments.batch_size is None else lw.FixedSize(arguments.batch_size)
+
+
+def choose_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> Cut:
+    """The cut that `arguments` ask for, or the first budget."""
+    check_budget(arguments, lengths)
+    return choose_cut(arguments) or lw.Budget(first_budget(lengths) if len(lengths) else BATCH_SIZE)
+
+
+def check_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> None:
+    """Refuses a budget below the longest sequence, with one that holds it. Chunks may be shorter."""
+    budget, longest = arguments.budget, int(lengths.reshape(len(lengths), -1).sum(axis=1).max(initial=0))
+    if budget is not None and 0 < budget < longest and getattr(arguments, "chunk", None) is None:
+        remedy = f"Try --budget {first_budget(lengths)}, or --cut budget:{budget:g},oversize=alone."
+        raise value_error("budget", f"at least the longest sequence, {longest:,}", budget, remedy)
+
+
+def write_words(arguments: argparse.Namespace) -> str:
+    """The words of the command line that name the same lengths and the same cut."""
+    named = {name: getattr(arguments, name) for name in ("example", *_OF_FILES, "subset", *_OF_BATCHES)}
+    named["seed"] = arguments.seed or None  # the subset of another seed holds other sequences
+    words = [] if arguments.source is None else [arguments.source]
+    for name, value in named.items():
+        if value is not None:
+            # 20000.0 is written 20000.
+            words += [f"--{name.replace('_', '-')}", f"{value:.16g}" if isinstance(value, float) else str(value)]
+    return shlex.join(words)
+
+
+def write_code(arguments: argparse.Namespace) -> str:
+    """Lines of Python that read the same lengths as `read_lengths`."""
+    if arguments.source is None:
+        lines = [f"lengths = lw.example_lengths({arguments.example or EXAMPLES[0]!r})"]
+    else:
+        path, column = split_source(arguments.source)
+        options = {"column": column, **{name: getattr(arguments, name) for name in _OF_FILES}}
+        words = [repr(str(path)), *(f"{name}={value!r}" for name, value in options.items() if value is not None)]
+        lines = [f"lengths = lw.read_lengths({', '.join(words)})"]
+    if arguments.subset is not None:
+        key = f'lw.Key(seed={arguments.seed}, stage="subset")'
+        lines += [f"chosen = {key}.permutation(len(lengths))[:{arguments.subset}]", "lengths = lengths[sorted(chosen)]"]
+    return "\n".join(lines)

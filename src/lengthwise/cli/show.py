@@ -1,4 +1,4 @@
-"""What a command shows: tables by rich on a terminal, JSON for programs, figures for reports."""
+"""What a command shows: tables by rich on a terminal, JSON for programs, charts and pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,16 @@ import lengthwise as lw
 from lengthwise import files
 from lengthwise.checks import make_visible, value_error
 from lengthwise.cli.parser import command
+from lengthwise.report.tables import Table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 PICTURES = (".png", ".svg", ".pdf")
-_TEXTS = ("json", "html")  # which standard output may hold
 _GAP = 2  # blanks between the columns of a table
 _UNBOUNDED = 140  # columns where standard output is no terminal and COLUMNS does not say
 _NARROWEST = 40  # columns that a table is drawn in, though the terminal has fewer
+_LONG_HEAD = 8  # letters; longer heads of numbers are broken into two lines
 
 
 def add(parser: argparse.ArgumentParser, *, plot: str = "", html: str = "") -> None:
@@ -36,45 +37,32 @@ def add(parser: argparse.ArgumentParser, *, plot: str = "", html: str = "") -> N
     if plot:
         group.add_argument("--plot", metavar="PATH", help=f"draw {plot} ({', '.join(PICTURES)})")
     if html:
-        text = f"write a page that shows {html}; - for standard output, which then holds nothing else"
-        group.add_argument("--html", metavar="PATH", help=text)
+        group.add_argument("--html", metavar="PATH", help=f"write a page that shows {html}")
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Refuses outputs that cannot be written, before the work and not after it."""
     # A plan may take minutes, and a folder that is missing is known at once.
-    for name in ("json", "html", "plot", "output"):
-        path = getattr(arguments, name, None)
-        if path is not None and not (name in _TEXTS and path == "-"):
-            _check_path(name, path)
-    if all(getattr(arguments, name, None) == "-" for name in _TEXTS):
-        raise value_error("html", "a file beside --json -", "-", "Standard output holds one of the two.")
-    if getattr(arguments, "html", None) is not None:
-        from lengthwise.report import save_page  # which says so if what it needs is not installed
+    paths = {name: getattr(arguments, name, None) for name in ("json", "html", "plot", "output")}
+    for name, path in paths.items():
+        if path is None or (name == "json" and path == "-"):
+            continue
+        # Charts, pages and plans do not go to standard output.
+        if path in ("", "-") or Path(path).is_dir():
+            raise value_error(name, "a file to write", path, "Name the file.")
+        files.check_folder(name, path)
+    if paths["plot"] is not None and Path(paths["plot"]).suffix.lower() not in PICTURES:
+        rule = f"a file of one of the kinds {', '.join(PICTURES)}"
+        raise value_error("plot", rule, paths["plot"], "Name it plot.png, for example.")
+    if paths["plot"] is not None or paths["html"] is not None:
+        from lengthwise.report import style  # which says so if Altair is not installed
 
-        del save_page
-    path = getattr(arguments, "plot", None)
-    if path is None:
-        return
-    if Path(path).suffix.lower() not in PICTURES:
-        raise value_error(
-            "plot", f"a file of one of the kinds {', '.join(PICTURES)}", path, "Name it plot.png, for example."
-        )
-    from lengthwise.report import save_chart  # which says so if Altair is not installed
-
-    del save_chart
-
-
-def _check_path(name: str, path: str) -> None:
-    # Figures and plans are bytes, which standard output has no use for.
-    if path in ("", "-") or Path(path).is_dir():
-        raise value_error(name, "a file to write", path, "Name the file.")
-    files.check_folder(name, path)
+        del style
 
 
 def fills_output(arguments: argparse.Namespace) -> bool:
-    """Whether standard output holds a document, and so nothing else."""
-    return any(getattr(arguments, name, None) == "-" for name in _TEXTS)
+    """Whether standard output holds JSON, and so nothing else."""
+    return arguments.json == "-"
 
 
 def write_html(
@@ -84,31 +72,53 @@ def write_html(
     rows: Mapping[str, Mapping[str, Any]],
     **more: Any,
 ) -> None:
-    """Writes a report to `path`, or to standard output if that is "-"; does nothing if it is None.
+    """Writes a page to `path`; does nothing if it is None. `more` is said at `lengthwise.report.page.Contents`."""
+    if path is not None:
+        from lengthwise.report.page import Contents, write_page
 
-    `more` is said at `lengthwise.report.page.Contents`.
-    """
-    if path is None:
-        return
-    from lengthwise.report.page import Contents, write_page
+        files.write(path, write_page(Contents(lengths=lengths, plans=plans, rows=rows, command=command(), **more)))
+        _name_file(path)
 
-    text = write_page(Contents(lengths=lengths, plans=plans, rows=rows, command=command(), **more))
-    if path == "-":
-        sys.stdout.write(text)
-    else:
-        files.write(path, text)
+
+def write_chart(path: str | None, draw: Callable[[], Any]) -> None:
+    """Draws a chart into `path`; does nothing if it is None."""
+    if path is not None:
+        lw.report.save_chart(draw(), path)
+        _name_file(path)
 
 
 def write_json(document: Any, path: str | None) -> None:
     """Writes `document` to `path`, or to standard output if that is "-"; does nothing if it is None."""
-    if path is None:
-        return
     # Strict JSON: NaN and Infinity are words that only Python reads.
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     if path == "-":
         sys.stdout.write(text)
-    else:
+    elif path is not None:
         files.write(path, text)
+        _name_file(path)
+
+
+def _name_file(path: str) -> None:
+    """Says on a terminal which file was written; programs know it."""
+    if sys.stderr.isatty():
+        print(f"wrote {make_visible(path)}", file=sys.stderr)
+
+
+def print_table(shown: Table, *, title: str = "", spare: Sequence[str] = ()) -> None:
+    """Prints a table of the report: the rows and the numbers of the page."""
+    heads = {
+        head: head.replace(" ", "\n", 1) if place >= shown.words and len(head) > _LONG_HEAD else head
+        for place, head in enumerate(shown.heads)
+    }
+    notes = [*(f"{name}: {meaning}." for name, meaning in shown.meanings), *filter(None, [shown.note])]
+    labels = [row[0] for row in shown.rows]
+    bold = labels.index(shown.best) if shown.best else None
+    if bold is not None:
+        labels[bold] += " *"
+        notes.append("*: recommended.")
+    cells = [(label, *row[1:]) for label, row in zip(labels, shown.rows, strict=True)]
+    left_out = [heads[head] for head in spare if head in heads]
+    table(list(heads.values()), cells, title=title, notes=notes, words=shown.words, spare=left_out, bold=bold)
 
 
 def table(
@@ -117,49 +127,51 @@ def table(
     *,
     title: str = "",
     notes: Sequence[str] = (),
-    legend: Mapping[str, str] | None = None,
     words: int = 1,
     spare: Sequence[str] = (),
+    bold: int | None = None,
 ) -> None:
     """Prints a table no wider than the terminal.
 
     Args:
         heads: The heads of the columns; a line break begins a new line.
+        rows: The cells of each row.
         title: The text above the table.
-        notes: The texts below the table.
-        legend: What heads mean; those that stand in the table are explained above the notes, each in a line.
+        notes: The texts below the table. A note on a column that is left out, as "mixing: ...", is left out too.
         words: The first so many columns hold words, the others numbers.
         spare: Heads of columns to leave out, in this order, if the table is too wide. A note names them.
+        bold: The number of the row that stands out.
     """
-    console = _console()
-    cells = [list(row) for row in rows]
+    from rich import box
+    from rich.table import Table as Drawn
+
+    console, cells = _console(), [list(row) for row in rows]
     if _width(heads, cells, range(len(heads))) > console.width:
         cells = [[row[0].replace(",", ",\n  "), *row[1:]] for row in cells]  # sorted,arrange=in-order in two lines
-    kept = _fit_columns(heads, cells, spare, console.width)
+    kept = list(range(len(heads)))
+    for head in spare:
+        if _width(heads, cells, kept) > console.width:
+            kept.remove(list(heads).index(head))
+    drawn = Drawn(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+    for place in kept:
+        # Words that are several may be broken between them, labels, numbers and bars never.
+        whole = not (0 < place < words and any(" " in row[place] for row in cells))
+        justify = "left" if place < words else "right"
+        drawn.add_column(heads[place], justify=justify, no_wrap=whole, overflow="fold", vertical="bottom")
+    for number, row in enumerate(cells):
+        drawn.add_row(*(row[place] for place in kept), style="bold" if number == bold else "")
+    lost = [" ".join(head.split()) for place, head in enumerate(heads) if place not in kept]
+    below = [note for note in notes if not note.startswith(tuple(f"{head}: " for head in lost))]
+    if lost:
+        below.append(f"Left out for want of room: {', '.join(lost)}. --json has them.")
     if title:
         console.print(make_visible(title, lines=True), style="bold")
     console.print()
-    console.print(
-        _draw_table([heads[place] for place in kept], [[row[place] for place in kept] for row in cells], words)
-    )
-    below = _write_notes(heads, kept, notes, legend or {})
+    console.print(drawn)
     if below:
         console.print()
     for note in below:
         console.print(note, style="dim")
-
-
-def _write_notes(
-    heads: Sequence[str], kept: Sequence[int], notes: Sequence[str], legend: Mapping[str, str]
-) -> list[str]:
-    """What stands below a table of the columns `kept`: what their heads mean, the notes, and which were left out."""
-    shown = [heads[place] for place in kept]
-    left_out = ", ".join(" ".join(head.split()) for place, head in enumerate(heads) if place not in kept)
-    return [
-        *(f"{text}." for head, text in legend.items() if head in shown),
-        *notes,
-        *([f"Left out for want of room: {left_out}. --json has them."] if left_out else []),
-    ]
 
 
 def say(text: str) -> None:
@@ -186,33 +198,6 @@ def _console() -> Console:
     return Console(markup=False, highlight=False, emoji=False, width=max(columns, _NARROWEST))
 
 
-def _draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
-    for place, head in enumerate(heads):
-        # Words that are several may be broken between them, numbers and bars never.
-        whole = place > 0 and not (place < words and any(" " in row[place] for row in rows))
-        drawn.add_column(
-            head, justify="left" if place < words else "right", no_wrap=whole, overflow="fold", vertical="bottom"
-        )
-    for row in rows:
-        drawn.add_row(*row)
-    return drawn
-
-
-def _fit_columns(heads: Sequence[str], rows: list[list[str]], spare: Sequence[str], width: int) -> list[int]:
-    """The numbers of the columns that fit into `width`."""
-    kept = list(range(len(heads)))
-    for head in spare:
-        if _width(heads, rows, kept) <= width:
-            break
-        # One at a time, so that no more are left out than must be.
-        kept.remove(list(heads).index(head))
-    return kept
-
-
 def _width(heads: Sequence[str], rows: list[list[str]], kept: Sequence[int]) -> int:
     # As rich counts: a column is as wide as the longest line in it, and two blanks stand between columns.
     columns = [[heads[place], *(row[place] for row in rows)] for place in kept]
@@ -222,16 +207,16 @@ def _width(heads: Sequence[str], rows: list[list[str]], kept: Sequence[int]) -> 
 
 def summary(lengths: NDArray[Any]) -> dict[str, Any]:
     """The lengths in a few numbers, JSON-ready: plain numbers for one length a sequence, lists for several."""
-    whole = lw.describe(lengths).as_dict()
-    kept = {name: whole[name] for name in ("count", "min", "mean", "max", "fingerprint")}
+    facts = lw.describe(lengths).as_dict()
     return {
         # One length a sequence: "mean": 525.1 and not "mean": [525.1].
-        name: value[0] if isinstance(value, list) and whole["dims"] == 1 and value else value
-        for name, value in kept.items()
+        name: facts[name][0] if isinstance(facts[name], list) and facts["dims"] == 1 and facts[name] else facts[name]
+        for name in ("count", "min", "mean", "max", "fingerprint")
     }
 
 
 def percent(share: float, digits: int = 1) -> str:
+    """A share in percent."""
     return f"{100 * share:.{digits}f} %"
 
 

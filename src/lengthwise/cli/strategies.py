@@ -1,4 +1,4 @@
-"""Strategies: batchings by their names on the command line.
+"""Strategies and cuts by their names on the command line.
 
 A strategy is written `name[:value][,key=value...]`. Several are separated by commas. A part such as `key=value` belongs
 to the strategy before it: "random,sorted,arrange=in-order" is two strategies.
@@ -6,8 +6,9 @@ to the strategy before it: "random,sorted,arrange=in-order" is two strategies.
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, Sho
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize
-from lengthwise.choices.deal import Balanced, Deal, RandomSteps
+from lengthwise.choices.deal import TAILS, Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
 from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, Order, SemiSorted, Shuffled, Sorted, Windowed
 from lengthwise.choices.rows import Rows
 
@@ -85,6 +86,23 @@ ARRANGEMENTS: dict[str, Arrangement] = {
     "costliest-first": CostliestFirst(),
 }
 
+DEALS: dict[str, Callable[..., Deal]] = {
+    "random-steps": RandomSteps,
+    "stratified": Stratified,
+    "balanced": Balanced,
+    "mixed": Mixed,
+    "in-turn": InTurn,
+    "portions": Portions,
+}
+_KEYS = ("arrange", "deal", "tail")  # of every strategy
+
+_CUTS: dict[str, tuple[Callable[..., Any], str]] = {
+    "fixed": (FixedSize, "batch_size"),
+    "budget": (Budget, "budget"),
+    "dynamic": (DynamicSize, "batch_size"),
+    "rows": (Rows, "capacity"),
+}
+
 _GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
 
 
@@ -129,16 +147,10 @@ def parse_cut(text: str) -> Cut:
         raise checks.type_error("cut", "text", text, f"Write budget:{text}, or fixed:{text}. {BUDGET_REMEDY}")
     remedy = BUDGET_REMEDY if text.startswith("budget") else "Write dynamic:16,rule=paper, for example."
     name, value, options = _parse(text, "cut", remedy)
-    kinds = {
-        "fixed": (FixedSize, "batch_size"),
-        "budget": (Budget, "budget"),
-        "dynamic": (DynamicSize, "batch_size"),
-        "rows": (Rows, "capacity"),
-    }
-    if name not in kinds or value is None:
+    if name not in _CUTS or value is None:
         rule = "fixed:SIZE, budget:COST, dynamic:SIZE or rows:CAPACITY"
-        raise checks.value_error("cut", rule, text, remedy)
-    kind, field = kinds[name]
+        raise checks.value_error("cut", rule, text, did_you_mean(name, _CUTS) or remedy)
+    kind, field = _CUTS[name]
     _refuse_options(options, (field,), text)
     return _make_choice(kind, {field: value, **options}, text)
 
@@ -165,11 +177,9 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     if (value is None) == bool(known.value) and not has_other:
         form = f"{name}:{known.value}" if known.value else name
         raise checks.value_error("strategy", f"written {form}", label, _GRAMMAR)
-    arrangement = options.pop("arrange", "shuffled")
-    if arrangement not in ARRANGEMENTS:
-        raise checks.value_error("arrange", "one of " + ", ".join(ARRANGEMENTS), arrangement, _GRAMMAR)
     # "uniform:6,buckets=8" says the buckets twice, and "uniform:6,by=quantile" contradicts its name.
     _refuse_options(options, (*known.sets, *((known.field,) if value is not None else ())), label)
+    keys = {key: options.pop(key) for key in _KEYS if key in options}
     deal = known.deal
     if isinstance(cut, Rows) and name in PACKINGS:
         cut = replace(cut, by=name, pool=value)
@@ -177,16 +187,52 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
         options[known.field] = value
     if name == "mxnet" and checks.check_flag("drop", options.pop("drop", False)):
         cut, deal = _drop_incomplete(cut), Balanced(tail="drop")
-    order = _make_choice(known.make, {**options, **known.sets}, label, also=("arrange",))
-    return Batching(order=order, cut=cut, deal=deal, arrange=ARRANGEMENTS[arrangement], cost=cost)
+    arrange = _pick("arrange", keys.pop("arrange", "shuffled"), ARRANGEMENTS)
+    order = _make_choice(known.make, {**options, **known.sets}, label, also=_KEYS)
+    return Batching(order=order, cut=cut, deal=_choose_deal(deal, label, **keys), arrange=arrange, cost=cost)
+
+
+def _pick(name: str, word: Any, choices: Mapping[str, Any]) -> Any:
+    if word in choices:
+        return choices[word]
+    remedy = did_you_mean(str(word), choices) or _GRAMMAR
+    raise checks.value_error(name, "one of " + ", ".join(choices), word, remedy)
+
+
+def _choose_deal(named: Deal | None, label: str, *, deal: Any = None, tail: Any = None) -> Any:
+    """The deal of a strategy, changed by its keys: deal=in-turn, tail=drop."""
+    if tail is not None:
+        checks.check_choice("tail", tail, TAILS)
+    kind: Any = type(named) if deal is None else _pick("deal", deal, DEALS)
+    if kind is type(None):  # max-entropy has the deal of a Batching
+        if tail is None:
+            return None
+        raise checks.value_error("tail", "given with a deal here", tail, "Add deal=balanced, for example.", at=label)
+    if kind is Portions:
+        # Portions have no tail to choose: a rank with fewer batches splits its largest.
+        if tail is not None:
+            raise checks.value_error("tail", "left out with deal=portions", tail, "Leave it out.", at=label)
+        return Portions()
+    return kind(tail=tail or getattr(named, "tail", "split"))
 
 
 def _find_strategy(name: str, *, packed: bool) -> Strategy:
     names = {**STRATEGIES, **PACKINGS} if packed else STRATEGIES
-    if name in names:
-        return names[name]
-    remedy = "It packs rows: on the command line, give --pack CAPACITY." if name in PACKINGS else _GRAMMAR
-    raise checks.value_error("strategy", "one of " + ", ".join(names), name, remedy)
+    if name not in names and name in PACKINGS:
+        remedy = "It packs rows: on the command line, give --cut rows:CAPACITY."
+        raise checks.value_error("strategy", "one of " + ", ".join(names), name, remedy)
+    strategy: Strategy = _pick("strategy", name, names)
+    return strategy
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """A remedy with the nearest of the choices; "" if none is near.
+
+    >>> did_you_mean("semisorted", STRATEGIES)
+    "Did you mean 'semi-sorted'?"
+    """
+    near = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.7)
+    return f"Did you mean {near[0]!r}?" if near and near[0] != word else ""
 
 
 def _drop_incomplete(cut: Cut) -> Cut:
@@ -218,7 +264,7 @@ def _parse(text: str, what: str, remedy: str = _GRAMMAR) -> tuple[str, Any, dict
 
 
 def parse_share(word: str, *, name: str = "share") -> float:
-    """Reads a share, written as a number or in percent; an error calls it `name`.
+    """A share that is written as a number or in percent; an error calls it `name`.
 
     >>> parse_share("0.05"), parse_share("5%")
     (0.05, 0.05)
@@ -248,5 +294,6 @@ def _make_choice(make: Callable[..., Any], options: dict[str, Any], text: str, *
     unknown = sorted(set(options) - set(known))
     if unknown:
         rule = "one of " + ", ".join([*known, *also])
-        raise checks.value_error("key", rule, unknown[0], _GRAMMAR, at=text)
+        remedy = did_you_mean(unknown[0], [*known, *also]) or _GRAMMAR
+        raise checks.value_error("key", rule, unknown[0], remedy, at=text)
     return make(**options)

@@ -23,6 +23,7 @@ from lengthwise.lengths.rules import MOST_SECONDS, Place, bad_value, check_dims,
 Kind = Literal["numbers", "lists", "texts"]
 Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
 
+_LIKELY = re.compile("frame|length|dur|token|sample")  # in the name of a column of lengths
 _MOST_NAMES = 20  # that an error lists
 
 _SECONDS_NAMES = ("duration", "seconds", "dur")  # of columns that are most likely in seconds
@@ -176,7 +177,8 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested:
     if column is None:
         if len(names) == 1:
             return list(names)
-        remedy = 'Give `column` (on the command line: FILE:COLUMN), several as "source,target".'
+        likely = next((name for name in names if _LIKELY.search(name)), names[0])
+        remedy = f'Give column="{likely}" (on the command line: FILE:{likely}), several as "source,target".'
         raise value_error("column", f"one of {_list_names(names)}", None, remedy, at=at)
     chosen = split_names(column, names)
     for name in chosen:

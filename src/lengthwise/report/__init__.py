@@ -6,7 +6,6 @@ into one self-contained page.
     histogram      the lengths, and the edges of buckets
     padding        what each strategy computes: data and padding
     trade_off      mixing against padding, strategy by strategy
-    advice         mixing against the price of everything that `lw.advise` tried
     batches        batches sequence by sequence, with their padding
     waiting        what each rank computes in a step, and how long it waits
     memory         the costliest batch of each step, and the budget
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from lengthwise.report.length_charts import histogram as histogram
     from lengthwise.report.length_charts import shapes as shapes
     from lengthwise.report.page import save_page as save_page
-    from lengthwise.report.strategy_charts import advice as advice
     from lengthwise.report.strategy_charts import padding as padding
     from lengthwise.report.strategy_charts import trade_off as trade_off
     from lengthwise.report.style import save_chart as save_chart
@@ -36,7 +34,7 @@ _FILES = {
     "batch_charts": ("batches", "memory", "waiting"),
     "length_charts": ("histogram", "shapes"),
     "page": ("save_page",),
-    "strategy_charts": ("advice", "padding", "trade_off"),
+    "strategy_charts": ("padding", "trade_off"),
     "style": ("save_chart",),
 }
 _DOORS = {name: file for file, names in _FILES.items() for name in names}

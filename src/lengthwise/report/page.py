@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import lengthwise as lw
 from lengthwise import checks, files
+from lengthwise.advice.code import write_plan
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import EDGES
 from lengthwise.choices.order import Bucketed
@@ -27,8 +28,7 @@ from lengthwise.lengths import as_lengths
 from lengthwise.measures.epochs import check_plan
 from lengthwise.measures.metrics import join_measures, measure
 from lengthwise.planning.plan import Plan
-from lengthwise.report import batch_charts, headline, length_charts, strategy_charts, tables
-from lengthwise.report.code import write_code
+from lengthwise.report import batch_charts, length_charts, strategy_charts, tables, words
 from lengthwise.report.style import COLOURS, inline_svg, jinja2, rows_of
 from lengthwise.report.tables import Table
 
@@ -146,10 +146,10 @@ def write_page(contents: Contents) -> str:
     script = _read("page.js").strip()
     text = _template().render(
         contents=contents,
-        answer=contents.answer or headline.write_headline(contents.rows, best, packed=packed, unit=contents.unit),
+        answer=contents.answer or words.write_headline(contents.rows, best, packed=packed, unit=contents.unit),
         first=next(iter(contents.rows), ""),
-        tiles=headline.tiles(contents.rows, best, slots=slots, packed=packed, seconds=contents.seconds),
-        code=write_code(contents.plans[best], loading=contents.loading) if plans else "",
+        tiles=words.choose_tiles(contents.rows, best, slots=slots, packed=packed, seconds=contents.seconds),
+        code=write_plan(contents.plans[best], loading=contents.loading) if plans else "",
         figures=[_figure(chart, f"chart{number}") for number, chart in enumerate(_charts(contents, packed=packed))],
         tables=_tables(contents, slots=slots, packed=packed),
         style=_read("page.css"),
@@ -209,7 +209,9 @@ def _edges(contents: Contents) -> NDArray[np.int64] | None:
 
 
 def _tables(contents: Contents, *, slots: int, packed: bool) -> list[Table]:
-    measured = [tables.measures(contents.rows, steps=slots > 1, packed=packed)] if contents.rows else []
+    measured = []
+    if contents.rows:
+        measured.append(tables.measures(contents.rows, steps=slots > 1, packed=packed, best=contents.best))
     return [*contents.tables, *measured, tables.facts(contents.lengths)]
 
 

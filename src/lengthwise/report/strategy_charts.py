@@ -1,4 +1,4 @@
-"""Charts that compare strategies: padding, and mixing against padding or price."""
+"""Charts that compare strategies: padding, and mixing against padding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import string
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,37 +21,7 @@ _POINTS = 16  # on the limit
 _MOST_BINS = 1_024  # of the limit; the same as of the mixing that is held against it
 _ENOUGH = 65_536  # lengths that tell the limit as well as more
 _WIDE, _HIGH = 0.045, 0.07  # of a letter, as shares of the width and of the height
-_NAMED = 6  # rows of advice with a letter, beside the best and what trainers ship
 _KEY = 62  # letters of a line below the title
-_PRICES = {
-    "frames": "frames computed for each frame of data",
-    "seconds": "seconds of an epoch, as predicted",
-    "cost": "cost of an epoch",
-}
-
-
-class Advised(Protocol):
-    """The part of an answer of `lw.advise` that charts read."""
-
-    @property
-    def candidates(self) -> Sequence[Any]: ...
-    @property
-    def best(self) -> Any: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def world_size(self) -> int: ...
-    @property
-    def micro_batches(self) -> int: ...
-
-
-class _Spot(NamedTuple):
-    """A strategy on the plane."""
-
-    label: str
-    x: float
-    mixing: float
-    named: bool = True
 
 
 def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames") -> Chart:
@@ -104,102 +74,59 @@ def trade_off(measures: Mapping[str, Any], *, lengths: ArrayLike | None = None, 
             where each step has one batch.
         best: The label to put forward.
     """
-    rows = _as_rows(measures)
-    steps = any(row["steps"] < row["batches"] for row in rows.values())
-    name = "step_mixing" if steps else "mixing"
-    spots = [_Spot(label, row["padding_share"], row[name]) for label, row in rows.items()]
-    limit = (
-        []
-        if lengths is None or steps
-        else _limit(lengths, max(spot.x for spot in spots), next(iter(rows.values()))["mixing_bins"])
-    )
-    what = "steps" if steps else "batches"
-    axis = alt.X("padding:Q", title="padding, as a share of what is computed").axis(format=".0%", tickCount=5)
-    return _scatter(spots, axis, name.replace("_", " "), f"How random {what} are, for what they pad", best, limit)
-
-
-def advice(advice: Advised) -> Chart:
-    """Draws mixing against the price of everything that `lw.advise` tried, the recommended row by its colour.
-
-    Args:
-        advice: What `lw.advise` returned.
-    """
-    named = {id(row) for row in named_rows(advice)}
-    slots = advice.world_size * advice.micro_batches
-    spots = [_Spot(row.label, row.price, row.mixing, id(row) in named) for row in advice.candidates]
-    title = _PRICES.get(advice.unit, advice.unit) + (", of the slowest rank" if advice.world_size > 1 else "")
-    axis = alt.X("price:Q", title=title).scale(zero=False).axis(tickCount=5)
-    mixing = "step mixing" if slots > 1 else "mixing"
-    return _scatter(spots, axis, mixing, "What was tried", advice.best.label, [])
-
-
-def named_rows(advice: Advised) -> list[Any]:
-    """The best of what was tried, what trainers ship, and some that nothing beats, in their order."""
-    front = [row for row in advice.candidates if row.on_front]
-    some = front[:: max(1, -(-len(front) // _NAMED))]
-    named = {id(row) for row in [advice.best, *some, *(row for row in advice.candidates if row.ships_in)]}
-    return [row for row in advice.candidates if id(row) in named]
-
-
-def _scatter(
-    spots: Sequence[_Spot], x: Any, mixing: str, title: str, best: str, limit: Sequence[dict[str, float]]
-) -> Any:
-    field = str(x.to_dict()["field"])
-    letters = dict(zip([spot.label for spot in spots if spot.named], _letters(), strict=False))
+    measured = _as_rows(measures)
+    steps = any(row["steps"] < row["batches"] for row in measured.values())
+    mixing = "step mixing" if steps else "mixing"
     rows = [
         {
-            "letter": letters.get(spot.label, ""),
-            "strategy": spot.label,
-            field: spot.x,
-            mixing: spot.mixing,
-            "kind": "recommended" if spot.label == best else "named" if spot.named else "tried",
+            "letter": letter,
+            "strategy": label,
+            "padding": row["padding_share"],
+            mixing: row[mixing.replace(" ", "_")],
+            "kind": "recommended" if label == best else "other",
         }
-        for spot in spots
+        for letter, (label, row) in zip(_letters(), measured.items(), strict=False)
     ]
-    low, high = (edge(spot.x for spot in spots) for edge in (min, max))
+    low, high = (edge(row["padding"] for row in rows) for edge in (min, max))
     room = 0.06 * (high - low) or 0.06 * high or 0.05
+    x = alt.X("padding:Q", title="padding, as a share of what is computed").axis(format=".0%", tickCount=5)
     x = x.scale(domain=[max(0.0, low - room), high + room], nice=False, zero=False)
-    y = alt.Y(
-        f"{mixing}:Q", scale=alt.Scale(domain=[0.0, 1.06]), axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
-    )
-    kinds = ["tried", "named", "recommended"]
-    colours = alt.Scale(domain=kinds, range=[colour("waiting"), colour("soft"), colour("recommended")])
-    color = alt.Color("kind:N", scale=colours, legend=None)
-    size = alt.Size("kind:N", scale=alt.Scale(domain=kinds, range=[22, 60, 150]), legend=None)
-    dots = alt.Chart(table(rows)).mark_circle(opacity=1).encode(x=x, y=y, color=color, size=size)
-    names = alt.Chart(table(_labels(rows, field, mixing, high - low + 2 * room))).mark_text(
-        align="left", dx=8, dy=-7, fontWeight="bold"
-    )
-    layers = [dots, names.encode(x=x, y=y, text="letter:N", color=color)]
-    if limit:
-        line = alt.Chart(table([{field: point["padding"], mixing: point["mixing"]} for point in limit]))
-        layers.insert(
-            0, line.mark_line(strokeDash=[6, 4], strokeWidth=1.5, color=colour("ink"), clip=True).encode(x, y)
-        )
+    y = alt.Y(f"{mixing}:Q", scale=alt.Scale(domain=[0.0, 1.06]))
+    y = y.axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
+    kinds = ["other", "recommended"]
+    color = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[colour("soft"), colour("recommended")]))
+    size = alt.Size("kind:N", scale=alt.Scale(domain=kinds, range=[60, 150]), legend=None)
+    dots = alt.Chart(table(rows)).mark_circle(opacity=1).encode(x=x, y=y, color=color.legend(None), size=size)
+    names = alt.Chart(table(_labels(rows, mixing, high - low + 2 * room)))
+    names = names.mark_text(align="left", dx=8, dy=-7, fontWeight="bold")
+    layers = [dots, names.encode(x=x, y=y, text="letter:N", color=color.legend(None))]
+    if lengths is not None and not steps:
+        line = alt.Chart(table(_limit(lengths, high, next(iter(measured.values()))["mixing_bins"])))
+        line = line.mark_line(strokeDash=[6, 4], strokeWidth=1.5, color=colour("ink"), clip=True)
+        layers.insert(0, line.encode(x, y))
     # A name is not broken: "A random · B max-entropy:0.1".
-    key = "\xa0· ".join(f"{letter}\xa0{words.shorten(label)}" for label, letter in letters.items())
+    key = "\xa0· ".join(f"{row['letter']}\xa0{words.shorten(row['strategy'])}" for row in rows)
     marks = ["Up and left is better.", *(["Green: recommended."] if best else [])]
-    marks += ["Dashed: the limit of all batching."] if limit else []
+    marks += ["Dashed: the limit of all batching."] if len(layers) > 2 else []
     notes = [line for text in (key, " ".join(marks)) for line in textwrap.wrap(text, _KEY, break_on_hyphens=False)]
-    top = max(spots, key=lambda spot: spot.mixing)
-    text = f"{words.count(len(spots), 'strategy', 'strategies')} by {field} and {mixing}. "
-    text += f"{top.label} mixes most, {top.mixing:.2f}."
+    top = max(rows, key=lambda row: row[mixing])
+    text = f"{words.count(len(rows), 'strategy', 'strategies')} by padding and {mixing}. "
+    text += f"{top['strategy']} mixes most, {top[mixing]:.2f}."
     text += f" Recommended: {best}." if best else ""
+    title = f"How random {'steps' if steps else 'batches'} are, for what they pad"
     return furnish(alt.layer(*layers).properties(height=HEIGHT - 40), title, text, notes=notes)
 
 
-def _labels(rows: Sequence[dict[str, Any]], field: str, mixing: str, width: float) -> list[dict[str, Any]]:
-    """One label for named points that are too close for two, the recommended one first: "E A B"."""
+def _labels(rows: Sequence[dict[str, Any]], mixing: str, width: float) -> list[dict[str, Any]]:
+    """One label for points that are too close for two, the recommended one first: "E A B"."""
     labels: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: row["kind"] != "recommended"):
-        if not row["letter"]:
-            continue
         for label in labels:
-            if abs(label[field] - row[field]) < _WIDE * width and abs(label[mixing] - row[mixing]) < _HIGH:
+            if abs(label["padding"] - row["padding"]) < _WIDE * width and abs(label[mixing] - row[mixing]) < _HIGH:
                 label["letter"] += f" {row['letter']}"
                 break
         else:
-            labels.append({name: row[name] for name in (field, mixing, "kind", "letter")})
+            labels.append({name: row[name] for name in ("padding", mixing, "kind", "letter")})
     return labels
 
 
@@ -209,21 +136,15 @@ def _letters() -> list[str]:
 
 
 def _limit(lengths: ArrayLike, end: float, bins: int) -> list[dict[str, float]]:
-    """The most mixing at some padding shares."""
+    """The most mixing at some padding shares up to `end`."""
     array = as_lengths(lengths)
     sizes = np.sort(array if array.ndim == 1 else array.sum(axis=1))
     if len(sizes) > _ENOUGH:  # quantiles of the lengths have the same limit
         sizes = sizes[np.linspace(0, len(sizes) - 1, _ENOUGH).astype(np.int64)]
     # Closer together where little is padded.
-    shares = (min(1.06 * end, 0.999) * np.linspace(0.0, 1.0, _POINTS) ** 2).tolist()
-    return (
-        [
-            {"padding": share, "mixing": mixing_limit(sizes, share, bins=max(2, min(bins, _MOST_BINS)))}
-            for share in shares
-        ]
-        if end
-        else []
-    )
+    shares = (min(1.06 * end, 0.999) * np.linspace(0.0, 1.0, _POINTS) ** 2).tolist() if end else []
+    bins = max(2, min(bins, _MOST_BINS))
+    return [{"padding": share, "mixing": mixing_limit(sizes, share, bins=bins)} for share in shares]
 
 
 def _bold(best: str) -> Any:

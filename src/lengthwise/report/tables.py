@@ -28,7 +28,7 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
     "largest cost": lambda row: f"{row['largest_cost']:,.0f}",
     "dropped": lambda row: f"{row['dropped']:,}",
     "over the budget": lambda row: f"{row['over_max_cost']:,}",
-    "planned in ms": lambda row: f"{1000 * row['seconds']:.0f}",
+    "repeated": lambda row: f"{row['repeated']:,}",
 }
 _MEANINGS = {
     "padding": "the share of all computed frames that are padding",
@@ -40,6 +40,7 @@ _MEANINGS = {
     "step mixing": "the same as mixing, for all that one optimiser step takes",
     "steps vary": "how much the mean length of steps varies: 1 as that of random samples does",
     "waiting": "the share of time that ranks wait for the costliest",
+    "largest cost": "padded frames of the costliest batch",
 }
 _OF_STEPS = ("step mixing", "steps vary", "waiting")
 _OF_ROWS = ("rows", "fill", "pair mixing", "cost spread")
@@ -49,7 +50,7 @@ _NOT_OF_ROWS = ("padding", "computed / useful", "mixing", "step mixing", "larges
 class Table(NamedTuple):
     """Rows of text below heads; the first `words` columns are words, the others numbers.
 
-    `meanings` explain words in the heads; the `note` stands below.
+    `meanings` explain words in the heads; the `note` stands below; the row whose first cell is `best` stands out.
     """
 
     heads: tuple[str, ...]
@@ -58,37 +59,34 @@ class Table(NamedTuple):
     words: int = 1
     meanings: Sequence[tuple[str, str]] = ()
     note: str = ""
+    best: str = ""
 
 
-def measures(rows: Mapping[str, Row], *, steps: bool, packed: bool) -> Table:
-    """One row for each strategy; `steps` says whether a step has several batches, `packed` whether rows are packed."""
-    columns = choose_columns(steps=steps, packed=packed)
-    for name, field in (("dropped", "dropped"), ("over the budget", "over_max_cost")):
-        if not any(row[field] for row in rows.values()):
-            del columns[name]  # nothing was lost: one column less to read
-    if not all("seconds" in row for row in rows.values()):
-        del columns["planned in ms"]
-    cells = [(label, *(write(row) for write in columns.values())) for label, row in rows.items()]
-    note = "" if packed else _bins_note(rows)
-    return Table(("strategy", *columns), cells, "All measures", meanings=meanings(list(columns)), note=note)
+def measures(
+    rows: Mapping[str, Row], *, steps: bool, packed: bool = False, best: str = "", columns: Sequence[str] = ()
+) -> Table:
+    """A line for each strategy, with the measures that say something.
 
-
-def choose_columns(*, steps: bool, packed: bool) -> dict[str, Callable[[Row], str]]:
-    """Returns the columns by their heads, each with a function that writes a cell of it.
-
-    Columns of steps and of packed rows are there if `steps` and `packed` are true.
+    Args:
+        rows: The measures of each strategy by its label.
+        steps: Whether a step has several batches.
+        packed: Whether rows are packed.
+        best: The label that is put forward.
+        columns: The heads that are shown; by default all that say something.
     """
-    hidden = (() if steps else _OF_STEPS) + (_NOT_OF_ROWS if packed else _OF_ROWS)
-    return {head: write for head, write in _COLUMNS.items() if head not in hidden}
-
-
-def meanings(heads: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns the meanings of the heads of a table of measures."""
-    return [(head, _MEANINGS[head]) for head in heads if head in _MEANINGS]
+    hidden = {*(() if steps else _OF_STEPS), *(_NOT_OF_ROWS if packed else _OF_ROWS)}
+    for name, field in (("dropped", "dropped"), ("over the budget", "over_max_cost"), ("repeated", "repeated")):
+        if not any(row[field] for row in rows.values()):
+            hidden.add(name)  # nothing was lost: one column less to read
+    heads = [head for head in columns or _COLUMNS if head not in hidden]
+    cells = [(label, *(_COLUMNS[head](row) for head in heads)) for label, row in rows.items()]
+    meanings = [(head, _MEANINGS[head]) for head in heads if head in _MEANINGS]
+    note = "" if packed or columns else _bins_note(rows)
+    return Table(("strategy", *heads), cells, "All measures", meanings=meanings, note=note, best=best)
 
 
 def _bins_note(rows: Mapping[str, Row]) -> str:
-    """Returns a sentence on how mixing was estimated."""
+    """A sentence on how mixing was estimated."""
     row = next(iter(rows.values()))
     epochs = row.get("mixing_epochs", 1)
     over = "one epoch" if epochs == 1 else f"{epochs:,} epochs"

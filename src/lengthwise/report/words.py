@@ -1,6 +1,11 @@
-"""Numbers as the report writes them."""
+"""Numbers as the report writes them; the sentence that a page begins with, and the few numbers beside it."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+Row = Mapping[str, Any]
 
 
 def percent(share: float) -> str:
@@ -49,3 +54,73 @@ def shorten(label: str, most: int = 30) -> str:
     ('max-entropy:0.1', 30)
     """
     return label if len(label) <= most else f"{label[: most - 1]}…"
+
+
+class Tile(NamedTuple):
+    """One number of the first strategy and of the best, and what it is."""
+
+    name: str
+    before: str
+    after: str
+    meaning: str
+
+
+def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: str = "frames") -> str:
+    """The sentence that the page begins with.
+
+    >>> rows = {"random": {"padding_share": 0.655}, "max-entropy:0.1": {"padding_share": 0.099}}
+    >>> write_headline(rows, "max-entropy:0.1", packed=False)
+    'Random batches compute 2.90 frames for each frame of data; max-entropy:0.1 computes 1.11.'
+    >>> write_headline(rows, "random", packed=False)
+    'Random batches compute 2.90 frames for each frame of data; no strategy computes clearly less.'
+    """
+    if not rows:
+        return "The lengths, without a plan."
+    first = next(iter(rows))
+    if packed:
+        fills = [f"{100 * rows[label]['fill']:.2f} %" for label in (first, best)]
+        start = f"Rows of {first} are {fills[0]} data"
+        if first == best:
+            return f"{start}."
+        return f"{start}, as those of {best} are." if fills[0] == fills[1] else f"{start}; those of {best} {fills[1]}."
+    subject = "Random batches compute" if first == "random" else f"{first} computes"
+    frames = [computed(rows[label]["padding_share"]) for label in (first, best)]
+    start = f"{subject} {frames[0]} {unit} for each {unit.removesuffix('s')} of data"
+    if first == best:
+        return f"{start}." if len(rows) == 1 else f"{start}; no strategy computes clearly less."
+    return f"{start}, as {best} does." if frames[0] == frames[1] else f"{start}; {best} computes {frames[1]}."
+
+
+def choose_tiles(
+    rows: Mapping[str, Row], best: str, *, slots: int, packed: bool, seconds: Mapping[str, float]
+) -> list[Tile]:
+    """The numbers that matter, of the first strategy and of the best; of one alone, `before` is empty."""
+    if not rows:
+        return []
+    first = next(iter(rows))
+
+    def tile(name: str, write: Callable[[str], str], meaning: str) -> Tile:
+        before, after = write(first), write(best)
+        return Tile(name, "" if before == after else before, after, meaning)
+
+    def share(field: str) -> Callable[[str], str]:
+        return lambda label: percent(rows[label][field])
+
+    def number(field: str) -> Callable[[str], str]:
+        return lambda label: f"{rows[label][field]:.2f}"
+
+    shown = [tile("padding", share("padding_share"), "of all that is computed")]
+    if packed:
+        shown.append(tile("pair mixing", number("pair_mixing"), "1: sequences of a row tell nothing of each other"))
+    elif slots > 1:
+        shown.append(tile("step mixing", number("step_mixing"), "1: a step tells nothing of the lengths in it"))
+    else:
+        shown.append(tile("mixing", number("mixing"), "1: a batch tells nothing of the lengths in it"))
+    if slots > 1:
+        # Full rows have equally many frames, so the waiting depends on how the cost counts attention.
+        counted = ", by the cost of the plan" if packed else ""
+        shown.append(tile("waiting", share("straggler_waste"), f"of the time of all ranks{counted}"))
+    if len(seconds) > 1 and first in seconds and best in seconds:
+        shown.append(tile("seconds", lambda label: f"{seconds[label]:.3g}", "of an epoch, measured"))
+    shown.append(tile("steps", lambda label: f"{rows[label]['steps']:,}", "of an epoch"))
+    return shown

@@ -1,6 +1,6 @@
 """The commands `lengthwise study` and `lengthwise reproduce`: the library finds them by their entry points.
 
-They stand on what `lengthwise.cli` gives to commands of other packages: `cuts`, `parser`, `show` and `source`.
+They stand on what `lengthwise.cli` gives to commands of other packages: `parser`, `show` and `strategies`.
 """
 
 import os

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import lengthwise as lw
 from lengthwise.checks import value_error
-from lengthwise.cli.parser import command
-from lengthwise.cli.source import read_file
+from lengthwise.cli.parser import command, read_file
 from lengthwise_recipes.commands import rerun
 from lengthwise_recipes.commands.extras import explain_missing
 from lengthwise_recipes.commands.ge2021_table1 import SEEDS, training_sets

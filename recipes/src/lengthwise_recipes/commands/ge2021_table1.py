@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
-from lengthwise.cli import show, source
+from lengthwise.cli import show
+from lengthwise.cli.parser import add_lengths, draw_subset, read_lengths
 from lengthwise_recipes.ge2021 import table1
 from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 
@@ -25,7 +26,7 @@ def add(papers: Any) -> None:
     """Adds the table and its options."""
     text = "Ge et al. 2021, table 1, and what table 2 and section 4 say of padding and batch counts."
     parser = papers.add_parser(NAME, help="Padding and batch counts of Ge et al. 2021.", description=text)
-    source.add(parser, option="--lengths", example="speech")
+    add_lengths(parser, option="--lengths", example="speech")
     text = "random training sets, one epoch each, by seeds S, S + 1, ... (%(default)s)"
     parser.add_argument_group("repetition").add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=text)
     show.add(parser, plot="the paper's figure 2, knob against ZPR and ABL")
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints every number of the paper beside ours; on other lengths than the paper's, ours alone."""
     show.check(arguments)
     check_whole("seeds", arguments.seeds, minimum=1, remedy="Give how many training sets to draw, such as 20.")
-    lengths, name = source.read(arguments, example="speech", count=table1.CLIPS)
+    lengths, name = read_lengths(arguments, example="speech", count=table1.CLIPS)
     if lengths.ndim != 1:
         raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")
     samples = training_sets(lengths, range(arguments.seed, arguments.seed + arguments.seeds))
@@ -78,7 +79,7 @@ _WANTED = (
 def training_sets(lengths: NDArray[np.int64], seeds: range) -> dict[int, NDArray[np.int64]]:
     """A random training set of the paper's size for each seed, or all lengths where there are no more."""
     count = min(len(lengths), table1.TRAINING_CLIPS)
-    return {seed: source.subset(lengths, count, seed=seed) for seed in seeds}
+    return {seed: draw_subset(lengths, count, seed=seed) for seed in seeds}
 
 
 def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:

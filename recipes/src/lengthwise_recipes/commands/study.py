@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lengthwise as lw
-from lengthwise.cli import cuts, show
-from lengthwise.cli.parser import command
+from lengthwise.cli import show
+from lengthwise.cli.parser import add_batches, choose_cut, command
 from lengthwise.cli.strategies import parse_strategies
 from lengthwise_recipes.commands import quality
 from lengthwise_recipes.commands.extras import explain_missing
@@ -41,7 +41,7 @@ def add(subparsers: Any) -> None:
         "weights, and prints time, padding, validation loss and character error rate.",
     )
     add_data(parser, count="1200; 4860 for an .npz")
-    cuts.add(parser)
+    add_batches(parser, default="16 sequences")
     parser.add_argument(
         "--strategies", default=STRATEGIES, metavar="A,B:VALUE,...", help="as in lengthwise compare (%(default)s)"
     )
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     settings = Settings(**_read_fields(arguments, Settings))
     network = Network(**_read_fields(arguments, Network))
-    batchings = parse_strategies(arguments.strategies, cut=cuts.choose_cut(arguments))
+    batchings = parse_strategies(arguments.strategies, cut=choose_cut(arguments) or lw.FixedSize(16))
     task = HandwritingTask.of(corpus(arguments, count=arguments.count), network, strict=arguments.strict)
     study = run_study(task, batchings, settings, progress=not arguments.quiet, command=command())
     print_table(study, to_stderr=show.fills_output(arguments))

@@ -1,0 +1,134 @@
+"""Choices, batchings and plans as lines of Python, and cuts in words."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from lengthwise.choices.batching import Batching, arguments_of, tag_of
+from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.deal import World
+from lengthwise.choices.rows import Rows
+from lengthwise.planning.plan import Plan
+
+_WIDTH = 79  # columns of a line of code
+
+
+def write_loop(batching: Batching, *, micro_batches: int) -> str:
+    """The lines from the batching to the loop over epochs, for code that has `lengths`, `dataset` and `epochs`.
+
+    The sampler asks torch.distributed which rank it is.
+    """
+    options = f", micro_batches={micro_batches}" if micro_batches > 1 else ""
+    return "\n".join(
+        [
+            wrap_call(f"batching = {write_batching(batching)}"),
+            f"sampler = lw.torch.BatchSampler(lengths, batching{options})",
+            "loader = lw.torch.DataLoader(dataset, sampler)  # pads; or your collate_fn",
+            "for epoch in range(epochs):",
+            "    loader.set_epoch(epoch)",
+            "    for batch in loader:",
+            "        ...",
+        ]
+    )
+
+
+def write_plan(plan: Plan, *, loading: str = "") -> str:
+    """Lines that make the plan again: they run where `loading`, the lines that read the lengths, do.
+
+    Args:
+        plan: Of any batching; choices of the user's own are named in a remark.
+        loading: By default a remark says which lengths they must be.
+    """
+    options = {"seed": plan.seed, "epoch": plan.epoch}
+    world = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
+    options |= {name: size for name, size in world.items() if size > 1}
+    arguments = "".join(f", {name}={value}" for name, value in options.items())
+    lines = ["import lengthwise as lw", ""]
+    lines.append(loading or f"lengths = ...  # those of fingerprint {plan.lengths_fingerprint}")
+    try:
+        lines.append(wrap_call(f"batching = {write_batching(Batching.from_json(plan.batching))}"))
+    except ValueError:  # an order of the user's own, for example, or batches of another sampler
+        lines.append(f"batching = ...  # {plan.batching}")
+    if plan.times is not None:
+        lines.append("times = ...  # how often epochs take each sequence")
+        arguments += ", times=times"
+    lines.append(f"plan = lw.make_plan(lengths, batching{arguments})")
+    return "\n".join([*lines, f"print(plan.fingerprint())  # {plan.fingerprint()}"])
+
+
+def wrap_call(line: str) -> str:
+    """A call in one line of 80 columns; a longer one with its arguments on a line of their own."""
+    if len(line) <= _WIDTH:
+        return line
+    head, _, rest = line.partition("(")
+    return f"{head}(\n    {rest[:-1]}\n)"
+
+
+def write_batching(batching: Batching) -> str:
+    """A call that makes the batching, without defaults.
+
+    >>> write_batching(Batching(budget=20_000, padding=0.05))
+    'lw.Batching(budget=20_000, padding=0.05)'
+    """
+    arguments = arguments_of(batching).items()
+    return f"lw.Batching({', '.join(f'{name}={write_choice(value)}' for name, value in arguments)})"
+
+
+def write_choice(value: Any) -> str:
+    """A choice as the call that makes it, without defaults; a number as 20_000 in place of 20000.0.
+
+    >>> write_choice(FixedSize(16, multiple_of=8))
+    'lw.FixedSize(16, multiple_of=8)'
+    """
+    if tag_of(value) is not None:
+        chosen = [field for field in fields(value) if field.init]
+        # The first by its place, as pages and advice write it.
+        words = [
+            ("" if field is chosen[0] and not field.kw_only else f"{field.name}=")
+            + write_choice(getattr(value, field.name))
+            for field in chosen
+            if getattr(value, field.name) != field.default
+        ]
+        return f"lw.{type(value).__name__}({', '.join(words)})"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return f"{int(value):_}"
+    return f"{value:_}" if isinstance(value, int) and not isinstance(value, bool) else repr(value)
+
+
+def describe_cut(cut: Cut) -> str:
+    """The batches of a cut, in words.
+
+    >>> describe_cut(Budget(20_000, multiple_of=8))
+    'batches of at most 20,000 padded frames, padded to multiples of 8'
+    """
+    multiple = getattr(cut, "multiple_of", 1)
+    return _describe_kind(cut) + (f", padded to multiples of {multiple:,}" if multiple > 1 else "")
+
+
+def _describe_kind(cut: Cut) -> str:
+    if isinstance(cut, FixedSize):
+        return f"batches of {cut.batch_size:,} sequence{'' if cut.batch_size == 1 else 's'}"
+    if isinstance(cut, Budget):
+        most = "" if cut.max_sequences is None else f" and {cut.max_sequences:,} sequences"
+        return f"batches of at most {cut.budget:,.16g} padded frames{most}"
+    if isinstance(cut, DynamicSize):
+        reach = "of at most" if cut.rule == "hard" else "filled until they reach"
+        return f"batches {reach} the padded frames of {cut.batch_size:,} longest sequences"
+    if isinstance(cut, Rows):
+        batches = "" if cut.rows == 1 else f"batches of {cut.rows:,} "
+        most = "" if cut.max_in_row is None else f" and {cut.max_in_row:,} sequences"
+        return f"{batches}rows of at most {cut.capacity:,} frames{most}"
+    # A cut that another package brought: its own words.
+    return f"batches by {cut}"
+
+
+def describe_world(world: World) -> str:
+    """The batches that share a step, in words after a cut; "" where a step is one batch.
+
+    >>> describe_world(World(8, 1)), describe_world(World(8, 4)), describe_world(World(1, 1))
+    ('; 8 ranks', '; 8 ranks x 4 micro-batches a step', '')
+    """
+    ranks = [f"{world.world_size:,} ranks"] if world.world_size > 1 else []
+    batches = [f"{world.micro_batches:,} micro-batches a step"] if world.micro_batches > 1 else []
+    return f"; {' x '.join(ranks + batches)}" if ranks or batches else ""

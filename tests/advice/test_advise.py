@@ -1,0 +1,299 @@
+"""What `advise` recommends: what a Batching takes by itself, priced by hand, beside what trainers ship."""
+
+import os
+import re
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import length_sets
+import lengthwise as lw
+from lengthwise.advice import search
+from lengthwise.advice.candidates import _edges_of_equal_total, first_budget, list_ours, list_shipped
+from lengthwise.advice.code import write_batching
+from lengthwise.advice.search import epoch_price, epochs_to_plan
+from lengthwise.choices.deal import World
+from lengthwise.cli.strategies import parse_strategy
+from lengthwise.measures.metrics import measure_pooled
+
+DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
+FIXED, BUDGET = lw.FixedSize(16), lw.Budget(20_000)
+WORLDS = {"one": {}, "eight": {"world_size": 8}, "accumulated": {"world_size": 8, "micro_batches": 4}}
+SHORT = lw.example_lengths("long-tailed", count=800)
+SHAPES = np.repeat([1, 4, 16], 3), np.tile([50, 900, 2_000], 3)
+STEP = lw.StepCost.of(*SHAPES, 0.01 + 2e-5 * np.prod(SHAPES, axis=0))
+
+pytestmark = pytest.mark.usefixtures("few_epochs")
+
+
+@cache
+def advised(cut=FIXED, *, world_size=1, micro_batches=1, **options):
+    """The advice for `SHORT`, which more than one test looks at."""
+    return lw.advise(SHORT, cut, world_size=world_size, micro_batches=micro_batches, **options)
+
+
+def plans_of(lengths, batching, **options):
+    return [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(epochs_to_plan(len(lengths)))]
+
+
+def ljspeech():
+    path = DATA / "ljspeech" / "ljspeech_lengths.csv"
+    if not path.exists():
+        pytest.skip(f"no {path}: set LENGTHWISE_DATA to the folder with the real lengths")
+    return lw.read_lengths(path, column="frames_12p5ms")
+
+
+def test_an_advice_is_shown_in_a_line():
+    advice = advised()
+    many = len(advice.candidates)
+    assert repr(advice) == f"Advice({advice.best.label!r} of {many} candidates, measured on 800 of 800 sequences)"
+    assert str(advice) == advice.sentence
+
+
+@pytest.mark.parametrize(
+    ("lengths", "size", "padding", "budget"),
+    [
+        ([80, 100], 16, 0.1, 1_600),  # 16 x 90 / 0.9
+        ([80, 100], 16, 0.5, 2_880),
+        ([80, 100, 9_000], 1, 0.1, 9_000),  # at least the longest
+        ([[3, 5], [5, 5]], 9, 0.1, 90),  # the sum of several lengths
+    ],
+)
+def test_the_first_budget_by_hand(lengths, size, padding, budget):
+    assert first_budget(np.array(lengths), size, padding=padding) == budget
+    multiples = first_budget(np.array(lengths), size, padding=padding, multiple_of=8)
+    assert multiples == first_budget(-(-np.array(lengths) // 8) * 8, size, padding=padding)
+
+
+@pytest.mark.parametrize("cut", [FIXED, BUDGET, lw.DynamicSize(4)], ids=str)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_what_is_recommended_is_what_a_batching_takes_by_itself(cut, world):
+    advice = advised(cut, **world)
+    best = advice.best.batching
+    assert best == lw.Batching(cut=lw.Budget(first_budget(SHORT)) if cut == FIXED else cut)
+    resolved = lw.Batching.from_json(lw.make_plan(SHORT, best, **world).batching)
+    assert (advice.best.label == "random-steps") == resolved.takes_random_steps
+    # The rule of a Batching: random steps if they pad at most 10 %, else as random as 10 % allows.
+    steps = [row.measures.padding_share for row in advice.candidates if row.label == "random-steps"]
+    assert resolved.takes_random_steps == bool(steps and steps[0] <= 0.1)
+    assert advice.best.measures.padding_share < 0.12
+    assert advice.best in advice.candidates
+    assert advice.random.batching.cut == cut
+
+
+@pytest.mark.parametrize("padding", [0.02, 0.3])
+def test_padding_is_the_one_knob(padding):
+    advice = advised(padding=padding)
+    assert advice.best.label == f"max-entropy:{padding:g}"
+    assert advice.best.measures.padding_share == pytest.approx(padding, abs=0.02)
+    batching = lw.Batching(budget=first_budget(SHORT, padding=padding), padding=padding)
+    assert advice.best.batching == batching
+    assert write_batching(batching) in advice.code
+
+
+@pytest.mark.parametrize("cut", [FIXED, BUDGET], ids=["fixed", "budget"])
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_no_strategy_of_papers_costs_less_and_mixes_more(cut, world):
+    """On recordings. Of what costs no more, nothing mixes more."""
+    lengths = ljspeech()
+    advice = lw.advise(lengths, cut, **world)
+    for label in ("optimal:8", "alternated:58", "semi-sorted:0.1", "bucketed:1024"):
+        plans = plans_of(lengths, parse_strategy(label, cut=cut), **world)
+        measures = measure_pooled(plans, lengths)
+        price = 1 / (1 - measures.padding_share) / (1 - measures.straggler_waste)
+        assert price > advice.best.price or measures.step_mixing < advice.best.mixing, label
+
+
+def test_prices_by_hand():
+    # Two ranks, a sequence each: the steps are (9, 9) and (5, 5), of 28 frames in 14 for each rank; none waits.
+    plan = lw.make_plan([9, 5, 9, 5], lw.Batching(cut=lw.FixedSize(1), order=lw.Sorted()), world_size=2)
+    assert epoch_price(plan, lw.Padded()) == 14
+    # One step of (9, 9) and (5, 5): the second rank waits.
+    plan = lw.make_plan([9, 5, 9, 5], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()), world_size=2)
+    assert epoch_price(plan, lw.Padded()) == 18
+    assert epoch_price(plan, lw.Quadratic(linear=0, quadratic=1, per_batch=3)) == 2 * 81 + 3
+    # One batch of 3 sequences, whose rows are filled up to 4.
+    plan = lw.make_plan([9, 5, 9], lw.Batching(cut=lw.Budget(36, count_multiple_of=2), order=lw.Sorted()))
+    assert epoch_price(plan, lw.Padded()) == 36
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_prices_are_those_of_the_public_measures(world):
+    advice = advised(lw.FixedSize(8), **world)
+    assert [row.price for row in advice.candidates] == sorted(row.price for row in advice.candidates)
+    for row in advice.candidates:
+        found = measure_pooled(plans_of(SHORT, row.batching, **world), SHORT)
+        assert row.price == pytest.approx(1 / (1 - found.padding_share) / (1 - found.straggler_waste), rel=1e-9)
+        assert row.mixing == found.step_mixing
+
+
+def test_seconds_are_those_of_the_step_cost():
+    advice = advised(lw.FixedSize(8), cost=STEP, world_size=2)
+    plans = plans_of(SHORT, advice.best.batching, world_size=2)
+    assert advice.unit == "seconds"
+    assert advice.best.price == pytest.approx(np.mean([STEP.seconds_of(plan) for plan in plans]))
+
+
+VERBS = {
+    "frames": ({}, "compute", "frames for each frame of data"),
+    "seconds": ({"cost": STEP}, "take", "seconds an epoch"),
+    "cost": ({"cost": lw.Quadratic(linear=0.0, quadratic=1.0)}, "cost", "an epoch"),
+}
+
+
+@pytest.mark.parametrize("unit", VERBS)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_the_four_lines_say_the_numbers_of_the_rows(unit, world):
+    options, verb, measure = VERBS[unit]
+    advice = advised(**options, **world)
+    best, random = advice.best, advice.random
+    assert advice.unit == unit
+    now, then, largest, code = advice.sentence.split("\n")
+    shown = [f"{row.price:.2f}" if unit == "frames" else f"{row.price:,.3g}" for row in (random, best)]
+    waiting = ", waiting included" if world else ""
+    assert now == f"Random batches of 16 sequences {verb} {shown[0]} {measure}{waiting}."
+    assert then.endswith(f" {verb} {shown[1]}: {100 * (1 - best.price / random.price):.0f} % less.")
+    assert f"batches of at most {best.batching.budget:,.0f} padded frames" in then.lower()
+    assert ("random samples" in then) == (best.label == "random-steps")
+    assert ("as random as 10 % padding allows" in then) == best.label.startswith("max-entropy")
+    costs = [f"{row.measures.largest_cost:,.0f}" for row in (random, best)]
+    steps = [f"{row.measures.steps // row.measures.epochs:,}" for row in (random, best)]
+    assert largest == (
+        f"The largest batch: {costs[0]} padded frames now, {costs[1]} then. "
+        f"Steps of an epoch: {steps[0]} now, {steps[1]} then."
+    )
+    assert code == f"The code: lw.torch.BatchSampler(lengths, {write_batching(best.batching)})"
+
+
+@pytest.mark.parametrize("lengths", [[7], [7, 7], [7] * 500], ids=["one", "two", "equal"])
+@pytest.mark.parametrize("cut", [lw.FixedSize(4), lw.Budget(100)], ids=str)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_where_nothing_is_to_be_gained_it_says_so(lengths, cut, world):
+    advice = lw.advise(lengths, cut, **world)
+    assert advice.sentence.endswith("\nYou have nothing to gain: no batches cost clearly less. Shuffle.")
+    assert advice.best is advice.random
+    assert isinstance(advice.best.batching.order, lw.Shuffled)
+
+
+@settings(max_examples=12)
+@given(length_sets.flat | length_sets.pairs)
+def test_any_lengths_have_an_advice(lengths):
+    if not len(lengths):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        advice = lw.advise(lengths, lw.FixedSize(4), world_size=2)
+    assert len({row.label for row in advice.candidates}) == len(advice.candidates)
+    assert all(row.price >= 0 and 0 <= row.mixing <= 1 for row in advice.candidates)
+    lw.make_plan(lengths, advice.best.batching, world_size=2)
+
+
+def test_the_code_trains():
+    torch = pytest.importorskip("torch")
+    advice = advised(world_size=1, micro_batches=4)
+    names = {"lw": lw, "lengths": SHORT, "dataset": [torch.zeros(2)] * len(SHORT), "epochs": 1}
+    exec(advice.code, names)
+    assert names["batching"] == advice.best.batching
+    assert names["sampler"].micro_batches == 4
+
+
+def test_a_sample_stands_for_the_whole(monkeypatch):
+    lengths = lw.example_lengths("long-tailed", count=4_000)
+    whole = lw.advise(lengths, FIXED, cost=lw.Padded())
+    monkeypatch.setattr(search, "_SAMPLE", 1_000)
+    advice = lw.advise(lengths, FIXED, cost=lw.Padded())
+    assert (advice.measured, advice.sequences, whole.measured) == (1_000, 4_000, 4_000)
+    assert advice.best.batching == whole.best.batching  # the budget is of all lengths
+    assert advice.best.price == pytest.approx(whole.best.price, rel=0.1)
+    # 16 steps of 8 x 4 batches of 16 are 8,192: of 4,000, all are measured.
+    assert lw.advise(lengths, FIXED, world_size=8, micro_batches=4).measured == 4_000
+
+
+def test_the_same_inputs_give_the_same():
+    first, second = (lw.advise(SHORT[:300], FIXED, world_size=2, micro_batches=2, seed=3) for _ in range(2))
+    assert first.as_dict() == second.as_dict()
+    assert first.as_dict() != lw.advise(SHORT[:300], FIXED, world_size=2, micro_batches=2, seed=4).as_dict()
+
+
+def test_pairs_have_no_buckets_of_equal_total():
+    pairs = np.stack([SHORT, SHORT[::-1]], axis=1)
+    labels = {row.label for row in lw.advise(pairs, lw.FixedSize(8)).candidates}
+    assert "dynamic-buckets" not in labels
+    assert {"random", "sorted", "max-entropy:0.1"} <= labels
+
+
+def test_buckets_of_equal_total_hold_as_much_each():
+    edges = _edges_of_equal_total(SHORT)
+    held = np.bincount(np.searchsorted(edges, SHORT), SHORT)
+    assert len(edges) == 30
+    assert held.max() < 1.5 * SHORT.sum() / 30 + SHORT.max()
+
+
+def test_group_by_length_is_that_of_the_trainer():
+    utilities = pytest.importorskip("transformers.trainer_pt_utils")
+    torch = pytest.importorskip("torch")
+    lengths = lw.example_lengths("long-tailed", count=4_000)
+    generator = torch.Generator()
+    generator.manual_seed(0)
+    order = utilities.get_length_grouped_indices(lengths.tolist(), 16, generator=generator)
+    theirs = lw.measure([order[start : start + 16] for start in range(0, 4_000, 16)], lengths)
+    (ours,) = (row for row in lw.advise(lengths).candidates if row.ships_in == "Trainer's group_by_length")
+    assert ours.measures.padding_share == pytest.approx(theirs.padding_share, abs=0.01)
+    assert ours.measures.step_length_correlation == pytest.approx(theirs.step_length_correlation, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("cut", "slots", "labels"),
+    [
+        (FIXED, 1, []),
+        (BUDGET, 2, ["random-steps"]),
+        (lw.DynamicSize(16, rule="paper"), 4, []),  # which forms no steps
+    ],
+    ids=str,
+)
+def test_ours_are_at_half_the_padding_and_at_twice_it(cut, slots, labels):
+    ours = list_ours(cut, 0.1, slots=slots)
+    assert [each.label for each in ours] == ["max-entropy:0.05", "max-entropy:0.1", "max-entropy:0.2", *labels]
+    assert [each.label for each in list_ours(cut, 0.6, slots=1)] == ["max-entropy:0.3", "max-entropy:0.6"]
+    for each in ours:
+        assert each.batching == parse_strategy(each.label, cut=cut)
+
+
+def test_what_trainers_ship_has_the_cut_that_was_given():
+    for cut, steps in ((FIXED, 1), (BUDGET, 0), (lw.FixedSize(16, drop_incomplete=True), 0)):
+        shipped = list_shipped(cut, SHORT, World(8, 1), dims=1)
+        assert [each.label for each in shipped][4:] == ["random-steps of 16"] * steps
+        assert {each.batching.cut for each in shipped} == {cut}
+        assert all(each.ships_in for each in shipped)
+
+
+REFUSED = {
+    "a cut that packs": (
+        {"cut": lw.Rows(4_096)},
+        "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows(",
+    ),
+    "a number as cut": ({"cut": 16}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is 16. Give the one"),
+    "padding below 0": ({"padding": -0.1}, "`padding` must be above 0 and at most 0.99, but is -0.1. "),
+    "a class as cost": ({"cost": lw.Quadratic}, "`cost` must be a cost, but is "),
+    "a step of other lengths": (
+        {"cost": lw.StepCost.of([1, 1, 1, 4, 4, 4], [1, 2, 4] * 2, [1, 2, 3, 4, 5, 6]), "lengths": [[3, 4]] * 9},
+        "`cost` must be measured with 2 lengths a sequence, as `lengths` has, but is 1. ",
+    ),
+    "a number as cost": ({"cost": 3}, "`cost` must be a cost, but is 3. "),
+    "no rank": ({"world_size": 0}, "`world_size` must be at least 1, but is 0. "),
+    "a sequence over the budget": ({"cut": lw.Budget(10)}, "`budget` must be at least the cost of the costliest "),
+    "no lengths": ({"lengths": []}, "`lengths` must be of at least one sequence, but is 0. "),
+    "lengths of 0": ({"lengths": [3, 0]}, "`lengths` must be "),
+    "a seed below 0": ({"seed": -1}, "`seed` must be "),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED.values(), ids=REFUSED)
+def test_bad_input_is_refused_in_one_sentence(given, message):
+    asked = {"lengths": [30, 20, 40], "cut": FIXED, **given}
+    with pytest.raises((ValueError, TypeError), match=f"^{re.escape(message)}"):
+        lw.advise(asked.pop("lengths"), asked.pop("cut"), **asked)
