@@ -149,12 +149,12 @@ def test_the_system_says_no(run):
     assert "The system says: " in done.err
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here: a full disk is not tried")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize("option", ["--json", "--output"])
-def test_a_full_disk(run, option):
+def test_a_device_is_not_written(run, option):
     done = run("plan", "--subset", 9, option, "/dev/full")
     assert (done.status, done.out) == (2, "")
-    rule = "`path` must be a file that can be written, but is '/dev/full'. The system says: No space left on device."
+    rule = "`path` must be a file that can be written, but is '/dev/full'. The system says: a pipe or a device."
     assert done.err == f"lengthwise plan: {rule} Mend that, or name another file.\n"
 
 
