@@ -2,15 +2,12 @@
 
 import itertools
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 import lengthwise as lw
 from choices import ARRANGEMENTS, CHUNKS, COSTS, DEALS, ORDERS, cuts, suit, suit_order
-from lengthwise.torch.summary import describe_memory
 
 LENGTHS = lw.example_lengths("long-tailed", count=120)
 
@@ -194,52 +191,3 @@ def test_two_lengths_are_summed_up_too():
     plan = lw.make_plan(pairs, lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted()))
     computed = (plan.batch_sizes[:, None] * plan.padded_lengths).sum()
     assert percent(told["Padding"]) == pytest.approx(1 - pairs.sum() / computed, rel=0.01)
-
-
-def mixes(batching, **options):
-    """The sentence on the mixing of steps, if there is one."""
-    return re.findall("Steps mix .*", lw.torch.BatchSampler(LENGTHS, batching, **options).summary())
-
-
-def test_one_rank_that_accumulates_is_told_that_random_batches_in_a_step_cost_nothing():
-    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.MaxEntropy(0.05))
-    (told,) = mixes(batching, micro_batches=4)
-    one, *others = re.findall(r"\d\.\d\d", told)
-    mixed = replace(batching, deal=lw.Mixed())
-    each = (lw.make_plan(LENGTHS, given, micro_batches=4) for given in (batching, mixed))
-    assert [one, *others] == [f"{lw.measure(plan, LENGTHS).step_mixing:.2f}" for plan in each]
-    assert told.endswith("with deal=lw.Mixed() they would mix " + others[0] + ", and one rank waits for nobody.")
-    assert not mixes(mixed, micro_batches=4)
-    assert not mixes(batching)
-    assert not mixes(batching, micro_batches=4, rank=0, world_size=2)
-    assert not mixes(replace(batching, order=lw.Shuffled()), micro_batches=4)
-
-
-class Properties:
-    total_memory = 80 * 2**30
-
-
-@pytest.mark.parametrize(
-    ("gibibytes", "more"), [(20, "\nA larger budget fits: lw.torch.find_budget finds the largest."), (70, "")]
-)
-def test_memory_that_is_left_is_told(monkeypatch, gibibytes, more):
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: gibibytes * 2**30)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: Properties)
-    told = f"Training took at most {gibibytes}.0 of the 80.0 GiB of the GPU.{more}"
-    assert describe_memory(torch.device("cuda")) == told
-    assert describe_memory(torch.device("cpu")) == ""
-
-
-@pytest.mark.parametrize("cut", [lw.Rows(4_096, rows=2), lw.Budget(9_000)], ids=["rows", "padded"])
-@pytest.mark.parametrize("cost", [lw.Padded(), lw.Quadratic(linear=1, quadratic=0.001)], ids=["frames", "attention"])
-def test_waiting_of_rows_by_their_frames_leaves_attention_out(cut, cost):
-    lengths = LENGTHS.clip(max=4_096)
-    budget = lw.Budget(1e6) if isinstance(cut, lw.Budget) and cost != lw.Padded() else cut
-    sampler = lw.torch.BatchSampler(lengths, lw.Batching(cut=budget, cost=cost), rank=0, world_size=2)
-    told = said(sampler)["Ranks"]
-    if isinstance(cut, lw.Rows) and cost == lw.Padded():
-        assert told.endswith(
-            " % of the time for each other, attention left out: cost=lw.Quadratic(linear=1, quadratic=0.001) counts it."
-        )
-    else:
-        assert told.endswith(" % of the time for each other.")

@@ -9,9 +9,9 @@ stream, window, shards            lengths that are not known ahead: a loader by 
 collate, rows, fields             batches of samples
 model_checks                      runs a network: are packed sequences apart, is the loss a mean over labels
 budget, step_meter                what fits into memory, what a step costs
-summary, speed                    what an epoch computes, and how fast it was
+summary                           what an epoch computes
 averaging                         models of all ranks made one
-lightning, huggingface, trainers  trainers, imported by name; what their modules share
+lightning, huggingface, trainers  trainers, imported by name; what their modules share, and how fast they are
 """
 
 try:

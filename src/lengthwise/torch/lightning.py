@@ -15,9 +15,7 @@ from numpy.typing import ArrayLike
 
 from lengthwise import checks
 from lengthwise.torch.sampler import BatchSampler
-from lengthwise.torch.speed import Speed
-from lengthwise.torch.summary import describe_memory
-from lengthwise.torch.trainers import PassScales, check_sampler, check_settings
+from lengthwise.torch.trainers import PassScales, Speed, check_sampler, check_settings
 
 KEY = "lengthwise"  # of the sampler's position, in a checkpoint
 
@@ -57,7 +55,6 @@ class PlannedEpochs(Callback):
         self._averaged = True
         self._asked = False  # for a scale
         self._epoch = sampler.epoch  # that Lightning's loop is in
-        self._told = False  # how fast the first epoch was, and how much memory it took
         self._speed = Speed()
         self._scales = PassScales(sampler)
 
@@ -96,7 +93,7 @@ class PlannedEpochs(Callback):
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         self._epoch = self.sampler.epoch
-        self._speed.begin_epoch()
+        self._speed.begin_epoch(self.sampler)
 
     def on_train_batch_end(
         self,
@@ -107,7 +104,7 @@ class PlannedEpochs(Callback):
         batch_idx: int,
     ) -> None:
         """Logs the padding, and the frames of data a second, of the epoch so far."""
-        self._speed.note(self.sampler, batch_idx + 1)
+        self._speed.note((batch_idx + 1) % self.sampler.micro_batches == 0)
         if trainer.loggers:
             pl_module.log_dict(self._speed.epoch().as_log())
 
@@ -116,9 +113,8 @@ class PlannedEpochs(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Sets the next epoch before Lightning reads its length; an epoch that was left early keeps its position."""
-        if not self._told and (speed := self._speed.epoch().tell(self.sampler.epoch)):
-            self._told = True
-            rank_zero_info("\n".join(filter(None, (speed, describe_memory(trainer.strategy.root_device)))))
+        if speed := self._speed.describe_first(self.sampler.epoch, trainer.strategy.root_device):
+            rank_zero_info(speed)
         progress: Any = trainer.fit_loop.epoch_loop.batch_progress
         if progress.current.processed == len(self.sampler):
             self.sampler.set_epoch(trainer.current_epoch + 1)

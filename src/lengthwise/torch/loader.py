@@ -22,16 +22,15 @@ import torch
 from torch.utils import data
 
 from lengthwise import checks
+from lengthwise.choices.arithmetic import count_multiple, length_multiple
 from lengthwise.choices.cut import Cut
 from lengthwise.choices.rows import Rows
-from lengthwise.measures.metrics import sum_frames
-from lengthwise.planning.window_epoch import WindowEpoch
-from lengthwise.report import words
 from lengthwise.torch.collate import PadCollate
 from lengthwise.torch.guard import changed, check_dataset
 from lengthwise.torch.position import Remainder
 from lengthwise.torch.rows import RowCollate
 from lengthwise.torch.sampler import BatchSampler
+from lengthwise.torch.summary import describe_padding
 
 
 class DataLoader(data.DataLoader[Any]):
@@ -95,6 +94,9 @@ class DataLoader(data.DataLoader[Any]):
             remedy = "Make one of the lengths and a batching; for an evaluation take PyTorch's own DataLoader."
             raise checks.type_error("batch_sampler", "a lengthwise.torch.BatchSampler", batch_sampler, remedy)
         check_dataset(dataset, len(batch_sampler.lengths))
+        if not options.get("in_order", True):
+            remedy = "Leave it out: the position is a count of the plan's first batches."
+            raise checks.value_error("in_order", "True", False, remedy)
         collate: Any = collate_fn or _collate_as_planned(batch_sampler.batching.cut)
         self._own_generator = torch.Generator() if generator is None else None
         options["generator"] = self._own_generator or generator
@@ -125,21 +127,16 @@ class DataLoader(data.DataLoader[Any]):
         """Batches of the epoch that this rank has had, those before a loaded state included.
 
         Raises:
-            ValueError: Nobody can tell: another loop over this loader is open, or batches come out of order.
+            ValueError: Nobody can tell: another loop over this loader is open.
         """
         counts = [count for count in self._current_counts() if not count.was_look]
-        if not counts:
-            return self._remainder.start
         if any(count.is_open for count in counts[:-1]):
             remedy = (
                 "Give the other loop a sampler and a loader of its own, and call set_epoch before each epoch; or give"
                 " state_dict your own count."
             )
             raise checks.value_error("loops", "one at a time, for a position to be known", "two that are open", remedy)
-        if not counts[-1].has_all and self.num_workers and not getattr(self, "in_order", True):
-            remedy = "Let the loader keep its order, or save between epochs only."
-            raise checks.value_error("in_order", "True, for a position to be kept", False, remedy)
-        return counts[-1].delivered
+        return counts[-1].delivered if counts else self._remainder.start
 
     def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
         """Returns where this run stands: the same on every rank, under a kilobyte; see `BatchSampler.state_after`.
@@ -178,33 +175,37 @@ class DataLoader(data.DataLoader[Any]):
         return self._counts
 
     def _has_used_up(self) -> bool:
-        """Whether a loop has taken all that a loaded state left of its epoch."""
+        """Tells if a loop has taken all that a loaded state left of its epoch."""
         return any(count.has_all for count in self._current_counts()) and self._remainder.start > 0
 
-    def _count_end(self, count: _Count, failed: int) -> None:
+    def _note_end(self, count: _Count) -> None:
         """Counts a loop that asked for more than there is, and the batches at its end that failed."""
-        count.ended = True
-        count.taken += failed
+        count.ended, count.taken, count.failed = True, count.taken + count.failed, 0
         if count.remainder is self.batch_sampler.remainder and count not in self._current_counts():
             self._counts.append(count)
 
-    def _count_batch(self, count: _Count, batches: int, batch: Any) -> None:
+    def _note_batch(self, count: _Count, batch: Any) -> None:
         """Counts a batch that is handed on, and those before it that failed."""
-        counts = self._current_counts()
-        if count.remainder is not self._remainder:
-            raise changed(count.remainder.plan.epoch, self.epoch)
         sampler = self.batch_sampler
-        if not (self.quiet or sampler.rank) and sampler.notices.is_first("what an epoch pads"):
-            print(_describe_padding(sampler), file=sys.stderr)
-        count.taken += batches
-        if not sampler.padded.has_seen_enough and getattr(self, "in_order", True):
-            sampler.padded.look(batch, self._remainder.plan, sampler.rank, self._remainder.taken + count.taken - 1)
-        others = [other for other in counts if other is not count and not other.was_look]
-        if count.taken > 1:  # no look: what is closed gives way
+        if count.remainder is not sampler.remainder:
+            raise changed(count.remainder.plan.epoch, self.epoch)
+        count.taken, count.failed = count.taken + 1 + count.failed, 0
+        if self._counts != [count]:
+            self._hand_position(count)
+        if not sampler.padded.has_seen_enough:
+            sampler.padded.look(batch, count.remainder.plan, sampler.rank, count.remainder.taken + count.taken - 1)
+
+    def _hand_position(self, count: _Count) -> None:
+        """Makes a loop the one that had a batch last: with its second one, closed loops give way."""
+        sampler = self.batch_sampler
+        others = [other for other in self._current_counts() if other is not count and not other.was_look]
+        if count.taken > 1:
             if any(other.number < count.number and not other.is_open for other in others):
                 sampler.notices.warn_second_pass(self.epoch)
             others = [other for other in others if other.is_open]
         self._counts = [*others, count]
+        if not (self.quiet or sampler.rank) and sampler.notices.is_first("what an epoch pads"):
+            print(describe_padding(count.remainder.plan, sampler.lengths), file=sys.stderr)
 
 
 @dataclass(eq=False)
@@ -216,6 +217,7 @@ class _Count:
         number: Counts the loops of the loader; a later loop has a larger one.
         loop: The iterator.
         taken: Batches that were handed on, and those before them that failed.
+        failed: Batches that failed since.
         ended: Whether the loop asked for more than there is.
     """
 
@@ -223,6 +225,7 @@ class _Count:
     number: int
     loop: weakref.ref[Any]
     taken: int = 0
+    failed: int = 0
     ended: bool = False
 
     @property
@@ -250,7 +253,6 @@ class _Loop(Iterator[Any]):
 
     def __init__(self, loader: DataLoader, batches: Iterator[Any], number: int) -> None:
         self._loader, self._batches, self._number = loader, batches, number
-        self._failed = 0
         # Workers have drawn the first batches. Without them, the epoch may be set until the first batch is asked for.
         self._count = self._begin() if loader.num_workers else None
 
@@ -267,32 +269,17 @@ class _Loop(Iterator[Any]):
         try:
             batch = next(self._batches)
         except StopIteration:
-            loader._count_end(self._count, self._failed)
-            self._failed = 0
+            loader._note_end(self._count)
             raise
         except Exception:
-            self._failed += 1
+            self._count.failed += 1
             raise
-        failed, self._failed = self._failed, 0
-        loader._count_batch(self._count, failed + 1, batch)
+        loader._note_batch(self._count, batch)
         return batch
 
 
 def _collate_as_planned(cut: Cut) -> PadCollate | RowCollate:
-    """The collate function that pads, or packs, as the plan counts."""
+    """Returns the collate function that pads, or packs, as the plan counts."""
     if isinstance(cut, Rows):
         return RowCollate(cut.capacity, max_in_row=cut.max_in_row)
-    multiple, rows = getattr(cut, "multiple_of", 1), getattr(cut, "count_multiple_of", 1)
-    return PadCollate(multiple_of=multiple, count_multiple_of=rows)
-
-
-def _describe_padding(sampler: BatchSampler) -> str:
-    """How many steps the epoch has, and what it pads; of windows, the first."""
-    plan: Any = sampler.remainder.plan
-    lengths, steps, where = sampler.lengths, words.count(plan.steps, "step"), ""
-    if isinstance(plan, WindowEpoch):
-        window = plan.window(plan.first)
-        plan, lengths, where = window.plan, np.asarray(lengths)[window.numbers], " in its first window"
-    frames, computed = (frames.sum() for frames in sum_frames(plan, lengths))
-    share = words.percent(1.0 - frames / max(computed, 1))
-    return f"Lengthwise: epoch {sampler.epoch} has {steps}; {share} of what it computes is padding{where}."
+    return PadCollate(multiple_of=length_multiple(cut), count_multiple_of=count_multiple(cut))

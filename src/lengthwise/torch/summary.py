@@ -1,18 +1,14 @@
-"""What an epoch computes, beside random batches, and how much memory it took: in sentences, for those who train."""
+"""Sentences on what an epoch computes, beside random batches."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget, Cut, FixedSize
-from lengthwise.choices.deal import Balanced, Mixed
 from lengthwise.choices.order import Shuffled
 from lengthwise.measures.metrics import Measures, measure, sum_frames
 from lengthwise.planning import make_plan
@@ -22,8 +18,6 @@ from lengthwise.report import words
 
 _SAME = 1.005  # times as much: less than this is no difference worth a sentence
 _TIMES = 1.05  # less than this would be told as 1 times as much
-_MORE_MIXED = 0.25  # more mixing of steps: less is not worth a sentence
-_ROOM = 0.6  # of the memory: whoever uses less may want to hear of a larger budget
 
 
 def summarize(
@@ -59,9 +53,7 @@ def summarize(
         return f"{said[0]}."
     of, batches = "what is computed", len(plan)
     if isinstance(plan, WindowEpoch):
-        # Of the window that the epoch begins in, an earlier run may have left only batches that were to be taken again.
-        window = plan.window(plan.find(0)[0])
-        plan, lengths, of = window.plan, np.asarray(lengths)[window.numbers], "what the first window computes"
+        (plan, lengths), of = _first_window(plan, lengths), "what the first window computes"
     if plan.times is not None:
         taken_ones = f"{np.count_nonzero(plan.times):,} of {words.count(len(plan.times), 'sequence')}"
         copies = words.count(int(plan.times.sum()), "copy", "copies")
@@ -79,22 +71,32 @@ def summarize(
         said.append(f"Their largest batch has {theirs:,} padded frames, the plan's {ours:,}")
     if plan.world_size > 1:
         waiting = words.percent(own.straggler_waste)
-        said.append(f"Ranks wait {waiting} of the time for each other{_left_out(plan, batching)}")
-    elif not before and of == "what is computed":
-        said += _mixed_for_free(plan, lengths, batching, own)
+        said.append(f"Ranks wait {waiting} of the time for each other")
     said += _exceptions(own, item)
     if taken:
         said.append(f"Each rank has had {taken:,} of its {words.count(batches, 'batch', 'batches')}")
     return ".\n".join(said) + "."
 
 
-def describe_memory(device: torch.device) -> str:
-    """The most memory of a GPU that PyTorch took so far; empty on other devices."""
-    if device.type != "cuda":
-        return ""
-    took, whole = torch.cuda.max_memory_allocated(device), torch.cuda.get_device_properties(device).total_memory
-    more = "\nA larger budget fits: lw.torch.find_budget finds the largest." if took < _ROOM * whole else ""
-    return f"Training took at most {took / 2**30:.1f} of the {whole / 2**30:.1f} GiB of the GPU.{more}"
+def describe_padding(plan: EpochPlan, lengths: ArrayLike) -> str:
+    """Says how many steps an epoch has, and what it pads; of windows, the first.
+
+    >>> describe_padding(make_plan([5, 9, 2, 4], Batching(cut=FixedSize(4))), [5, 9, 2, 4])
+    'Lengthwise: epoch 0 has 1 step; 44.4 % of what it computes is padding.'
+    """
+    steps, where, epoch = words.count(plan.steps, "step"), "", plan.epoch
+    if isinstance(plan, WindowEpoch):
+        plan, lengths = _first_window(plan, lengths)
+        where = " in its first window"
+    frames, computed = (frames.sum() for frames in sum_frames(plan, lengths))
+    share = words.percent(1.0 - frames / max(computed, 1))
+    return f"Lengthwise: epoch {epoch} has {steps}; {share} of what it computes is padding{where}."
+
+
+def _first_window(epoch: WindowEpoch, lengths: ArrayLike) -> tuple[Plan, ArrayLike]:
+    """Returns the plan and the lengths of the first window with a batch: an earlier run may have left one without."""
+    window = epoch.window(epoch.find(0)[0] if epoch.steps else epoch.first)
+    return window.plan, np.asarray(lengths)[window.numbers]
 
 
 def _plan_random(plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut) -> tuple[Plan, ArrayLike]:
@@ -126,29 +128,6 @@ def _beside(own: Measures, random: Measures, batching: Batching, batch_size: int
         return f"{told}, and compute as much" if batch_size is not None else f"{told} too"
     more = f"{times:,.2g} times as much" if times >= _TIMES else f"{words.percent(times - 1.0)} more"
     return f"{told}, and compute {more}"
-
-
-def _mixed_for_free(plan: Plan, lengths: ArrayLike, batching: Batching, own: Measures) -> list[str]:
-    """Where one rank accumulates batches of similar cost: how random batches would mix a step. Nobody waits there."""
-    of_like_cost = type(batching.deal) is Balanced
-    if not of_like_cost or plan.micro_batches == 1 or plan.times is not None:
-        return []
-    mixed = replace(batching, deal=Mixed(tail=batching.deal.tail))
-    with warnings.catch_warnings():  # what this warns of, the plan itself has warned of
-        warnings.simplefilter("ignore")
-        planned = make_plan(lengths, mixed, seed=plan.seed, epoch=plan.epoch, micro_batches=plan.micro_batches)
-    found = measure(planned, lengths).step_mixing
-    if found - own.step_mixing < _MORE_MIXED:
-        return []
-    gain = f"with deal=lw.Mixed() they would mix {found:.2f}, and one rank waits for nobody"
-    return [f"Steps mix {own.step_mixing:.2f}, where random samples mix 1; {gain}"]
-
-
-def _left_out(plan: Plan, batching: Batching) -> str:
-    """What the waiting leaves out: full rows have equally many frames, and attention takes longer in some of them."""
-    if plan.row_offsets is None or type(batching.cost) is not Padded:
-        return ""
-    return ", attention left out: cost=lw.Quadratic(linear=1, quadratic=0.001) counts it"
 
 
 def _per_step(plan: EpochPlan) -> str:

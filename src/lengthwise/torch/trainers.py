@@ -1,16 +1,22 @@
-"""What the modules for trainers share: the settings that a trainer needs, and the loss scales of its passes."""
+"""Shared by the modules for trainers: checks of settings, the loss scales of a pass, and how fast a run trains."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.planning.window_epoch import EpochPlan
+from lengthwise.measures.metrics import sum_frames
+from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
+from lengthwise.report import words
 from lengthwise.torch.sampler import BatchSampler
+
+_ROOM = 0.6  # of the memory: whoever uses less may want to hear of a larger budget
 
 
 def check_sampler(name: str, sampler: object) -> None:
@@ -49,8 +55,128 @@ class PassScales:
         self._scales = np.empty(0)
 
     def now(self, weights: ArrayLike | None, **choices: Any) -> NDArray[np.float64]:
-        """`sampler.loss_scales` of these arguments, which stay the same until the epoch is set."""
+        """Returns `sampler.loss_scales` of these arguments, which stay the same until the epoch is set."""
         plan = self._sampler.plan
         if plan is not self._plan:
             self._plan, self._scales = plan, self._sampler.loss_scales(weights, **choices)
         return self._scales
+
+
+class Trained(NamedTuple):
+    """Steps that were taken, their frames of data and with padding, on all ranks, and the seconds they took."""
+
+    steps: int = 0
+    data: int = 0
+    computed: int = 0
+    seconds: float = 0.0
+
+    def since(self, before: Trained) -> Trained:
+        """Returns what was trained on after `before`."""
+        steps, data, computed = (now - then for now, then in zip(self[:3], before[:3], strict=True))
+        return Trained(steps, data, computed, self.seconds - before.seconds)
+
+    def as_log(self) -> dict[str, float]:
+        """Returns the share that is padding, and the frames of data a second; nothing without a step.
+
+        >>> Trained(steps=2, data=90, computed=120, seconds=3.0).as_log()
+        {'padding': 0.25, 'frames_per_second': 30}
+        """
+        if not self.data or not self.seconds:
+            return {}
+        return {"padding": 1.0 - self.data / self.computed, "frames_per_second": round(self.data / self.seconds)}
+
+    def describe(self, epoch: int) -> str:
+        """Returns the same as a sentence.
+
+        >>> Trained(steps=2, data=90, computed=120, seconds=3.0).describe(0)
+        'Epoch 0 took 2 steps in 3 s: 30 frames of data a second, 40 with padding.'
+        """
+        data, computed = (f"{round(frames / self.seconds):,}" for frames in (self.data, self.computed))
+        took = f"{words.count(self.steps, 'step')} in {words.number(self.seconds)} s"
+        return f"Epoch {epoch} took {took}: {data} frames of data a second, {computed} with padding."
+
+
+class Speed:
+    """Counts the steps and seconds of a trainer; the frames of its steps are summed when somebody asks.
+
+    A step costs a look at the clock.
+    """
+
+    def __init__(self) -> None:
+        self._total = self._epoch = self._logged = Trained()  # of the run, and where the epoch and the log began
+        self._last = time.perf_counter()
+        self._plan: EpochPlan | None = None
+        self._lengths: NDArray[Any] = np.empty(0, np.int64)
+        self._done = self._counted = 0  # steps of the plan that were taken, and those of which frames were summed
+        self._first, self._frames = 0, np.zeros((1, 2), np.int64)  # [steps + 1, 2]: up to each step from the first
+        self._is_told = False
+
+    def begin_epoch(self, sampler: BatchSampler) -> None:
+        """Begins the epoch that is set, where a pass begins: its time and its steps count from here on."""
+        self._epoch = self._sum_up()
+        self._plan, self._lengths = sampler.plan, sampler.lengths
+        self._done = self._counted = sampler.remainder.taken // sampler.micro_batches
+        self._first, self._frames = 0, np.zeros((1, 2), np.int64)
+        self.skip()
+
+    def skip(self) -> None:
+        """Leaves out the time since the last step, such as that of an evaluation."""
+        self._last = time.perf_counter()
+
+    def note(self, steps: int = 1) -> None:
+        """Counts steps that are done, and the time since the last one."""
+        now = time.perf_counter()
+        self._total = self._total._replace(seconds=self._total.seconds + now - self._last)
+        self._last = now
+        self._done += steps
+
+    def epoch(self) -> Trained:
+        """Returns what was trained on since the epoch began."""
+        return self._sum_up().since(self._epoch)
+
+    def take_log(self) -> Trained:
+        """Returns what was trained on since this was last called."""
+        self.note(0)
+        before, self._logged = self._logged, self._sum_up()
+        return self._logged.since(before)
+
+    def describe_first(self, epoch: int, device: torch.device) -> str:
+        """Describes the epoch and the memory that it took; empty for later epochs, and without a step."""
+        trained = self.epoch()
+        if self._is_told or not trained.as_log():
+            return ""
+        self._is_told = True
+        return "\n".join(filter(None, (trained.describe(epoch), describe_memory(device))))
+
+    def _sum_up(self) -> Trained:
+        """Adds the frames of the steps that were taken since the last call."""
+        while self._plan is not None and self._counted < self._done:
+            if not self._first <= self._counted < self._first + len(self._frames) - 1:
+                self._first, self._frames = _frames_at(self._plan, self._lengths, self._counted)
+            stop = min(self._done, self._first + len(self._frames) - 1)
+            data, computed = (self._frames[stop - self._first] - self._frames[self._counted - self._first]).tolist()
+            steps, *before, seconds = self._total
+            self._total = Trained(steps + stop - self._counted, before[0] + data, before[1] + computed, seconds)
+            self._counted = stop
+        return self._total
+
+
+def _frames_at(plan: EpochPlan, lengths: NDArray[Any], step: int) -> tuple[int, NDArray[np.int64]]:
+    """Returns the first step of the plan, or of the window that has `step`, and the frames up to each from there on."""
+    first = 0
+    if isinstance(plan, WindowEpoch):
+        number, batch = plan.find(step * plan.micro_batches)
+        first = step - batch // plan.micro_batches
+        window = plan.window(number)
+        plan, lengths = window.plan, np.asarray(lengths)[window.numbers]  # of a mapped file, only these are read
+    frames = np.stack(sum_frames(plan, lengths), axis=1)[plan.grid].sum(axis=(1, 2))
+    return first, np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(frames, axis=0)])
+
+
+def describe_memory(device: torch.device) -> str:
+    """Returns the most memory of a GPU that PyTorch took so far, as a sentence; empty on other devices."""
+    if device.type != "cuda":
+        return ""
+    took, whole = torch.cuda.max_memory_allocated(device), torch.cuda.get_device_properties(device).total_memory
+    more = "\nA larger budget fits: lw.torch.find_budget finds the largest." if took < _ROOM * whole else ""
+    return f"Training took at most {took / 2**30:.1f} of the {whole / 2**30:.1f} GiB of the GPU.{more}"

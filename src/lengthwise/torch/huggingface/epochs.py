@@ -15,8 +15,7 @@ from transformers.trainer_callback import ExportableState
 from lengthwise import checks
 from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.sampler import BatchSampler
-from lengthwise.torch.speed import Speed
-from lengthwise.torch.summary import describe_memory
+from lengthwise.torch.trainers import Speed
 
 
 class PlannedEpochs(transformers.TrainerCallback, ExportableState):
@@ -28,7 +27,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     sampler: BatchSampler | None = None
     # Batches of the epoch whose step was taken. Those of the next step may be fetched before a checkpoint on SIGTERM.
     trained: int = 0
-    told: bool = False  # how fast the first epoch was, and how much memory it took
+    batches: int = 0  # of the epoch
     begun: bool = False  # whether an epoch of this run has begun
 
     def __init__(self) -> None:
@@ -40,7 +39,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
             remedy = "Keep PlannedTrainer's get_train_dataloader."
             raise checks.type_error("train_dataloader", "a lengthwise.torch.DataLoader", loader, remedy)
         sampler = loader.batch_sampler
-        self.sampler, self.begun, self.told, self.speed = sampler, False, False, Speed()
+        self.sampler, self.begun, self.speed = sampler, False, Speed()
         # A new run begins with epoch 0, wherever an earlier call of `train` left the sampler.
         if state.global_step:
             self._resume(sampler, args, state, kwargs.get("lr_scheduler"))
@@ -79,19 +78,17 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
             control.should_epoch_stop = True
         elif over:
             sampler.set_epoch(sampler.epoch + 1)
-        self.trained = loader.delivered
-        self.speed.begin_epoch()
+        self.trained, self.batches = loader.delivered, len(sampler)
+        self.speed.begin_epoch(sampler)
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        self.trained = kwargs["train_dataloader"].delivered
+        self.trained += args.gradient_accumulation_steps  # as many as the sampler's micro-batches
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        loader = kwargs["train_dataloader"]
-        sampler, delivered = loader.batch_sampler, loader.delivered
-        self.speed.note(sampler, delivered)
-        state.epoch = sampler.epoch + delivered / len(sampler)
+        self.speed.note()
+        state.epoch = kwargs["train_dataloader"].epoch + self.trained / self.batches
         # Never set to False: another callback may have asked for the end before.
-        control.should_epoch_stop |= delivered == len(sampler)
+        control.should_epoch_stop |= self.trained == self.batches
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         self.speed.skip()
@@ -101,9 +98,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         epoch = kwargs["train_dataloader"].batch_sampler.epoch
-        if not self.told and (speed := self.speed.epoch().tell(epoch)):
-            self.told = True
-            _tell(args, state, lambda: "\n".join(filter(None, (speed, describe_memory(args.device)))))
+        _tell(args, state, lambda: self.speed.describe_first(epoch, args.device))
 
     def state(self) -> dict[str, Any]:
         """What the Trainer writes to its checkpoint."""

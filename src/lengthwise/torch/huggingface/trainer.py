@@ -134,8 +134,7 @@ class PlannedTrainer(transformers.Trainer):
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """The Trainer's own; beside a loss also the padding, and the frames of data a second, since the last log."""
         if "loss" in logs:
-            (planned,) = (each for each in self.callback_handler.callbacks if isinstance(each, PlannedEpochs))
-            logs.update(planned.speed.take_log().as_log())
+            logs.update(self._epochs.speed.take_log().as_log())
         super().log(logs, *args, **kwargs)
 
     def get_batch_samples(
@@ -156,9 +155,8 @@ class PlannedTrainer(transformers.Trainer):
             if hasattr(batch, "_fields"):  # the Trainer copies tuples, which it cannot do with a named one
                 remedy = "Return a dict of its tensors by the model's names: of packed rows, batch.for_transformers()."
                 raise checks.type_error("data_collator", "one whose batches are dicts", type(batch).__name__, remedy)
-        loader: Any = self.callback_handler.train_dataloader
-        last = loader.delivered - self.batch_sampler.start  # the batches of this step were delivered last
-        planned_scales = self._scales()[last - len(batches) : last]
+        first = self._epochs.trained - self.batch_sampler.start
+        planned_scales = self._scales()[first : first + len(batches)]
         counts = [count_labels(batch, shifted=self._loss_shifts_labels) for batch in batches]
         if self._has_unchecked_rows:
             self.check_rows(batches[0])
@@ -214,6 +212,11 @@ class PlannedTrainer(transformers.Trainer):
             return super().compute_loss(model, inputs, return_outputs, told)
         finally:
             self.args.average_tokens_across_devices = averages
+
+    @property
+    def _epochs(self) -> PlannedEpochs:
+        """The callback of this class; a Trainer that restores its callbacks makes another."""
+        return next(callback for callback in self.callback_handler.callbacks if isinstance(callback, PlannedEpochs))
 
     @property
     def _ranks(self) -> int:
