@@ -4,7 +4,7 @@ A busy machine makes an example of Hypothesis late, and no code wrong.
 
 JAX warns when a process that imported it forks, as a DataLoader with workers does: its tests run in another process.
 
-`tests/test_in_jax_process.py` starts that one.
+`tests/jax/test_in_jax_process.py` starts that one.
 """
 
 import gc
@@ -24,8 +24,8 @@ OF_JAX = (
     *(f"src/lengthwise/jax/{name}.py" for name in ("__init__", "collate", "epoch", "meter", "rows")),
     "recipes/src/lengthwise_recipes/compiled/jax_lstm.py",
     "recipes/tests/test_compiled.py",
-    "tests/test_jax.py",
-    "tests/test_jax_rows.py",
+    "tests/jax/test_jax_batches.py",
+    "tests/jax/test_jax_rows.py",
 )
 
 # A loader's worker is a fork. Were it to collect the garbage of the tests before it, it would end their process groups,
@@ -61,7 +61,7 @@ def starts_processes(path):
 
 
 # What one worker does at a time, longest first: begun late, it would keep one worker after the others have ended.
-LONGEST = ("processes", "tests/test_in_jax_process.py", "tests/test_types.py")
+LONGEST = ("processes", "tests/jax/test_in_jax_process.py", "tests/test_types.py")
 
 
 def pytest_collection_modifyitems(items):

@@ -8,7 +8,10 @@ import pytest
 import lengthwise as lw
 
 pytest.importorskip("HersheyFonts")
-jax = pytest.importorskip("jax")
+pytest.importorskip("jaxlib")
+
+import jax
+
 pytest.importorskip("optax")
 torch = pytest.importorskip("torch")
 

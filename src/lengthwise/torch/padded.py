@@ -46,8 +46,6 @@ class _Batch(NamedTuple):
     sizes: dict[Place, int]
     rows: frozenset[Place]  # those of `sizes` that are the number of sequences
     padded: frozenset[Place]  # those that padding decides
-    in_row: int  # the most sequences in a row, as far as the batch says it: 0 where it does not
-    capacity: int  # of a row, likewise
 
 
 class PaddedAsPlanned:
@@ -71,11 +69,12 @@ class PaddedAsPlanned:
         padded = frozenset(
             (*part, axis) for *part, axis in sizes if any((*part, other) in rows for other in {0, 1} - {axis})
         )
-        packed = isinstance(batch, PackedRows)
-        in_row, capacity = (int(batch.segments.max()), batch.segments.shape[1]) if packed else (0, 0)
-        longest, total = lengths.max(axis=0), lengths.sum(axis=0)
-        self._seen.append(_Batch(longest, total, planned, sizes, rows, padded, in_row, capacity))
-        if len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._cut) or len(self._seen) >= _MOST):
+        self._seen.append(_Batch(lengths.max(axis=0), lengths.sum(axis=0), planned, sizes, rows, padded))
+        if isinstance(self._cut, Rows) and isinstance(batch, PackedRows):
+            enough = _tell_of_other_rows(batch, self._cut) or len(self._seen) >= _BATCHES
+        else:
+            enough = len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._cut) or len(self._seen) >= _MOST)
+        if enough:
             self.has_seen_enough = True
             self._seen.clear()
 
@@ -83,7 +82,7 @@ class PaddedAsPlanned:
 def _planned_lengths(
     plan: EpochPlan, lengths: NDArray[Any], rank: int, place: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The lengths [k, dims] in a batch, and the length [dims] to which the plan pads it."""
+    """Returns the lengths [k, dims] in a batch, and the length [dims] to which the plan pads it."""
     if isinstance(plan, WindowEpoch):
         number, place = plan.find(place)
         window = plan.window(number)
@@ -98,7 +97,7 @@ def _planned_lengths(
 def _tell(seen: Sequence[_Batch], cut: Cut) -> bool:
     """Warns if the batches are not as planned; returns False if they do not tell yet."""
     if isinstance(cut, Rows):
-        return _tell_of_limit(seen, cut) or _tell_of_capacity(seen, cut) or _tell_of_rows(seen, cut.capacity)
+        return _tell_of_rows(seen, cut.capacity)
     longest, total = (np.array([getattr(each, name) for each in seen]) for name in ("longest", "total"))
     low, high = np.quantile(longest, (0.25, 0.75), axis=0)
     if (high < _VARIED * low).all():
@@ -116,7 +115,7 @@ def _tell(seen: Sequence[_Batch], cut: Cut) -> bool:
 
 
 def _sizes_of_all(seen: Sequence[_Batch]) -> dict[Place, NDArray[np.int64]]:
-    """The sizes that every batch has: {place: [looked at]}; without those that are the number of sequences."""
+    """Returns the sizes that every batch has: {place: [looked at]}; without those that are the number of sequences."""
     places = set.intersection(*(set(each.sizes) for each in seen))
     # Short sequences make large batches, so the number of sequences goes with the plan whatever the batch holds.
     places -= frozenset.intersection(*(each.rows for each in seen))
@@ -124,31 +123,20 @@ def _sizes_of_all(seen: Sequence[_Batch]) -> dict[Place, NDArray[np.int64]]:
 
 
 def _go_together(planned: NDArray[np.int64], sizes: Iterable[NDArray[np.int64]]) -> bool:
-    """Whether one of the sizes rises with one column of what was planned, [looked at, dims]."""
+    """Tells if one of the sizes rises with one column of what was planned, [looked at, dims]."""
     found = [_agreement(dim, size) for size in sizes for dim in planned.T]
     return any(agreement >= _LEAST and told >= _LEAST_TOLD for agreement, told in found)
 
 
-def _tell_of_limit(seen: Sequence[_Batch], cut: Rows) -> bool:
-    """Warns of rows that hold more sequences than the cut lets them."""
-    most = max(each.in_row for each in seen)
-    if cut.max_in_row is None or most <= cut.max_in_row:
-        return False
-    remedy = f"Collate with lw.torch.RowCollate({cut.capacity}, max_in_row={cut.max_in_row})."
-    rule = f"of at most {cut.max_in_row} sequences in a row, as planned"
-    checks.warn(checks.sentence("batches", rule, most, remedy))
-    return True
-
-
-def _tell_of_capacity(seen: Sequence[_Batch], cut: Rows) -> bool:
-    """Warns of rows of another capacity: sequences would be packed in another way than was planned and measured."""
-    others = {each.capacity for each in seen} - {0, cut.capacity}
-    if not others:
+def _tell_of_other_rows(batch: PackedRows, cut: Rows) -> bool:
+    """Warns of rows of another capacity, or of more sequences, than were planned and measured; else returns False."""
+    capacity, most = batch.segments.shape[1], int(batch.segments.max())
+    if capacity == cut.capacity and most <= (cut.max_in_row or most):
         return False
     limit = "" if cut.max_in_row is None else f", max_in_row={cut.max_in_row}"
+    rule = f"rows of {cut.capacity}" + (f" with at most {cut.max_in_row} sequences" if limit else "") + ", as planned"
     remedy = f"Collate with lw.torch.RowCollate({cut.capacity}{limit}), or plan with the capacity of your rows."
-    rule, given = f"rows of {cut.capacity}, as planned", f"rows of {min(others)}"
-    checks.warn(checks.sentence("batches", rule, given, remedy))
+    checks.warn(checks.sentence("batches", rule, f"rows of {capacity} with up to {most} sequences", remedy))
     return True
 
 
@@ -178,8 +166,9 @@ def _tell_of_order(longest: NDArray[np.int64], padded: dict[Place, NDArray[np.in
     place = max(told, key=lambda place: (told[place], str(place)), default=())
     if told.get(place, 0.0) < _TOLD:
         return False
-    ends = [longest[:, 0].argmin(), longest[:, 0].argmax()]
-    (low, high), (short, long) = longest[ends, 0], padded[place][ends]
+    shortest, longest_at = int(longest[:, 0].argmin()), int(longest[:, 0].argmax())
+    low, high = longest[shortest, 0], longest[longest_at, 0]
+    short, long = padded[place][shortest], padded[place][longest_at]
     given = f"{low} and {high} for batches that are padded to {short} and {long}"
     remedy = "Measure them once the dataset is shuffled, filtered and tokenized, in its order."
     checks.warn(checks.sentence("lengths", "those of the dataset, in its order", given, remedy))
@@ -201,7 +190,7 @@ def _tell_of_one_size(planned: NDArray[np.int64], padded: list[NDArray[np.int64]
 
 
 def _agreement(planned: NDArray[np.int64], size: NDArray[np.int64]) -> tuple[float, float]:
-    """How far two sizes of each batch rise together, -1 to 1, and the share of pairs of batches that tell so.
+    """Returns how far two sizes of each batch rise together, -1 to 1, and the share of pairs of batches that tell so.
 
     Goodman and Kruskal's gamma: of the pairs that differ in both, those in the same order less the others. So a unit
     changes nothing, and what truncation made alike does not count.
@@ -215,14 +204,14 @@ def _agreement(planned: NDArray[np.int64], size: NDArray[np.int64]) -> tuple[flo
 
 
 def _sizes_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, int]]:
-    """The size of every axis of every tensor and array in a batch."""
+    """Yields the size of every axis of every tensor and array in a batch."""
     if isinstance(part, np.ndarray) or (isinstance(part, torch.Tensor) and not part.is_nested):
         yield from (((*place, axis), int(size)) for axis, size in enumerate(part.shape))
     elif isinstance(part, dict | UserDict):  # the batches of a tokenizer are a UserDict
         for name, each in part.items():
             yield from _sizes_in(each, (*place, name))
-    elif isinstance(part, PaddedSequences):  # its mask [B, T] tells which axis is padded
-        yield from _sizes_in((*part, part.mask), place)
+    elif isinstance(part, PaddedSequences):  # as its mask [B, T], which tells which axis is padded
+        yield from (((*place, axis), size) for axis, size in enumerate(part.values.shape[:2]))
     elif isinstance(part, list | tuple):
         for number, each in enumerate(part[:_PARTS]):
             yield from _sizes_in(each, (*place, number))

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-jax = pytest.importorskip("jax")
+pytest.importorskip("jaxlib")
 
-import length_sets  # noqa: E402
-import lengthwise as lw  # noqa: E402
+import jax
+import length_sets
+import lengthwise as lw
 
 LENGTHS = [3, 9, 8, 10, 31, 40, 22]
 ORDER = lw.Bucketed(edges=(10, 40), pad_to_edge=True)
@@ -273,7 +274,7 @@ def taken(plan=PLAN, shapes=SHAPES, **which):
         (lambda: lw.jax.PadCollate(SHAPES)([]), r"`samples` must be at least one, but is \[\]"),
         (
             lambda: lw.jax.PadCollate(SHAPES, value={"lables": 0})([{"labels": np.ones(3)}]),
-            r"`value` must be by the names of fields that are padded \(labels\), but is 'lables'\. Write the name as the samples have",
+            r"`value` must be by the names of fields that are padded \(labels\), but is 'lables'\.",
         ),
         (
             lambda: lw.jax.PadCollate(SHAPES, value=0.5)([np.array([1, 2])]),
