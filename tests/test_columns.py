@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lengthwise.choices.arithmetic import longest_of, small_whole, sum_rows
+from lengthwise.choices.arithmetic import longest_of, sum_rows
 
 
 @pytest.mark.parametrize("count", [0, 20, 2**11, 2**11 + 1])
@@ -12,12 +12,3 @@ def test_rows_are_summed_and_their_longest_found_as_numpy_does(count, dims):
     rows = np.random.default_rng(dims).integers(1, 2**40, (count, dims))
     assert sum_rows(rows).tolist() == rows.sum(axis=1).tolist()
     assert longest_of(rows).tolist() == rows.max(axis=0, initial=0).tolist()
-
-
-@pytest.mark.parametrize(
-    ("sizes", "whole"),
-    [([3.0, 0.0], [3, 0]), ([65_535.0], [65_535]), ([65_536.0], None), ([2.5], None), ([-1.0], None), ([], [])],
-)
-def test_small_whole_numbers_are_told_from_others(sizes, whole):
-    found = small_whole(np.array(sizes), 65_535)
-    assert (found if found is None else found.tolist()) == whole

@@ -159,6 +159,15 @@ def keep(choice: object, **checked: object) -> None:
         object.__setattr__(choice, name, value)
 
 
+def keep_whole(
+    choice: object, name: str, *, remedy: str, minimum: int = 1, maximum: int = 2**63 - 1, optional: bool = False
+) -> None:
+    """Checks the field `name` of a frozen dataclass by `check_whole`, and stores it; None stays where `optional`."""
+    value = getattr(choice, name)
+    if value is not None or not optional:
+        keep(choice, **{name: check_whole(name, value, minimum=minimum, maximum=maximum, remedy=remedy)})
+
+
 def check_flag(name: str, value: object) -> bool:
     """Returns `value` if it is True or False."""
     if not isinstance(value, bool):

@@ -40,14 +40,6 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([rising[:1], rising[1:][rising[1:] != rising[:-1]]])
 
 
-def small_whole(sizes: NDArray[Any], most: int) -> NDArray[np.int64] | None:
-    """Returns `sizes` as int64 if all are whole and from 0 to `most`; else None."""
-    if not (sizes.min(initial=0) >= 0 and sizes.max(initial=0) <= most):
-        return None
-    whole = sizes.astype(np.int64, copy=False)
-    return whole if sizes.dtype.kind in "iu" or (whole == sizes).all() else None
-
-
 _MOST = 2**20  # frames, or sequences: a multiple beyond is a mistake
 
 

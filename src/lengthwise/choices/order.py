@@ -1,9 +1,9 @@
-"""Order: in which order the sequences are cut into batches, and where no batch may cross.
+"""Order: the order in which sequences are cut into batches, and the positions that no batch may cross.
 
-    sizes        [n]   float64: what each sequence counts for when it is sorted, its length where it has but one
-    sequences    [m]   sequence numbers; m < n only where a choice was asked to drop
+    sizes        [n]   float64: the number by which each sequence is sorted, such as its length
+    sequences    [m]   sequence numbers; m < n only if a choice was asked to drop
     boundaries         rising positions in 1..m-1 that no batch may cross: the borders of buckets
-    edges        [m]   what each sequence is padded to at least (fixed shapes), or None; [m, dims] of several lengths
+    edges        [m]   the length that each sequence is padded to at least, or None; [m, dims] for several lengths
 
 Every order sorts by a key. Orders differ in how random that key is.
 """
@@ -11,14 +11,13 @@ Every order sorts by a key. Orders differ in how random that key is.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, _random, checks
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import small_whole
 from lengthwise.choices.buckets import EDGES, check_edges, check_held, find_bucket
 
 # Noise wider than this share of the longest has 2**32 values there: hardly any two sums of length and noise are equal.
@@ -26,7 +25,7 @@ _NO_TIES = 2.0**-20
 
 
 class Ordered(NamedTuple):
-    """What an order gives.
+    """The result of an order.
 
     Attributes:
         sequences: [m] int64, numbers from 0 to n - 1, each at most once; m < n only where the order was asked to drop.
@@ -41,23 +40,23 @@ class Ordered(NamedTuple):
 
 
 class Order(Protocol):
-    """What every order does. `sizes` is not empty.
+    """The form of every order. `sizes` is not empty.
 
     An order that must know all sequences before it sorts them, to find its edges or its noise, also has
 
         def fit(self, sizes) -> Order
 
-    `fit` is called once for a plan, and gives the order that then sorts each portion. Its `sizes` are those of all
-    sequences but the oversize ones.
+    `fit` is called once for a plan. It returns the order that then sorts each portion. Its `sizes` are those of all
+    sequences except the oversize ones.
     """
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         """Puts sequences in order.
 
         Args:
-            sizes: [n] float64, the length of each sequence, summed over its dimensions. If it has several lengths,
-                `Sorted` and `MaxEntropy` are given its place in a line of bands instead, and `Bucketed` with edges all
-                of them, [n, dims].
+            sizes: [n] float64, the length of each sequence, summed over its dimensions. For several lengths, `Sorted`
+                and `MaxEntropy` get places in a line of bands instead. `Bucketed` with edges gets all lengths,
+                [n, dims].
             key: The source of all chance, for this portion of this epoch.
         """
         ...
@@ -73,7 +72,7 @@ class Shuffled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sorted:
-    """By length, rising unless `descending`. Equal lengths stand in random order, another one in every epoch."""
+    """Sorts by length, rising unless `descending`. Equal lengths are in random order, a new one in every epoch."""
 
     descending: bool = False
 
@@ -81,16 +80,12 @@ class Sorted:
         checks.check_flag("descending", self.descending)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
-        whole = small_whole(sizes, _random.MOST_GROUPS - 1)
-        if whole is not None:
-            return Ordered(key.permutation_within(whole.max(initial=0) - whole if self.descending else whole))
-        # The sort is stable: equal lengths keep the random order that they come in.
-        return Ordered(_sort_by_size(key.permutation(len(sizes)), -sizes if self.descending else sizes))
+        return Ordered(_shuffle_within(sizes.max(initial=0) - sizes if self.descending else sizes, key))
 
 
 @dataclass(frozen=True, slots=True)
 class SemiSorted:
-    """By length plus uniform noise: x' = x + U(-a/2, a/2), a = (longest - shortest) r.
+    """Sorts by length plus uniform noise: x' = x + U(-a/2, a/2), a = (longest - shortest) r.
 
     Args:
         randomization_factor: r, the paper's Local Randomization Factor: 0 sorts, and above 1 it is nearly random.
@@ -112,9 +107,9 @@ class SemiSorted:
         moved *= width  # in [0, a): shifting all by a/2 changes no order
         moved += sizes
         if width > _NO_TIES * sizes.max():
-            return Ordered(_sort_by_size(None, moved))
+            return Ordered(_random.argsort(moved))
         # Ties need a stream of their own: a second draw of `key` would begin with the same words as the noise.
-        return Ordered(_sort_by_size(key.at("ties", lane=key.lane).permutation(len(sizes)), moved))
+        return Ordered(_random.sort_by(key.at("ties", lane=key.lane).permutation(len(sizes)), moved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +129,7 @@ class AlternatedSort:
     bins: int
 
     def __post_init__(self) -> None:
-        remedy = "Give the number of bins, such as 58."
-        checks.keep(self, bins=checks.check_whole("bins", self.bins, minimum=1, remedy=remedy))
+        checks.keep_whole(self, "bins", remedy="Give the number of bins, such as 58.")
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         count = len(sizes)
@@ -157,8 +151,7 @@ class Windowed:
     window: int
 
     def __post_init__(self) -> None:
-        remedy = "Give the sequences in a window, 100 batches of them, for example."
-        checks.keep(self, window=checks.check_whole("window", self.window, minimum=1, remedy=remedy))
+        checks.keep_whole(self, "window", remedy="Give the sequences in a window, 100 batches of them, for example.")
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         starts = np.arange(0, len(sizes), self.window)
@@ -169,21 +162,21 @@ class Windowed:
 class Bucketed:
     """Sequences of similar length share a bucket, in random order; no batch crosses buckets.
 
-    Give one of `size`, `edges` and `buckets`. With two lengths a sequence, `size` goes by their sum; a bucket has an
-    edge for each, and `edges` are given.
+    Give one of `size`, `edges` and `buckets`. If sequences have two lengths, `size` sorts by their sum, and `edges`
+    have one for each length.
 
     Args:
         size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). A remainder makes the bucket of the
             shortest smaller. The paper does not say which; this choice gives the padding that it prints.
-        edges: The longest length of each bucket, rising. With several lengths a row for each bucket, as ((20, 30),
-            (60, 50)), in any order: of the buckets that are long enough for a sequence, it is in the one of the least
-            sum of edges. If `RandomSteps`, which mixes buckets, pads to them, each must hold the one before.
+        edges: The longest length of each bucket, rising. For several lengths, a row for each bucket in any order, such
+            as ((20, 30), (60, 50)). A sequence is in the bucket of the least sum that holds it. `RandomSteps` mix
+            buckets: if they pad to edges, each bucket must hold the one before.
         buckets: At most this many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A; see
             `optimal_edges`), "uniform" widths, "quantile", or "exponential".
         pad_to_edge: Pad every batch to the edge of its bucket, so that a run has one padded length for each bucket. A
             sequence then costs what its edges do: one of (9, 1) in a bucket of (9, 9) may be over a small budget.
-        longer: What becomes of a sequence that no bucket of `edges` holds: "error" or "drop". The plan lists what was
-            dropped.
+        longer: The policy for a sequence that no bucket of `edges` holds: "error" or "drop". The plan lists dropped
+            sequences.
     """
 
     size: int | None = None
@@ -195,13 +188,9 @@ class Bucketed:
     longer: str = "error"
 
     def __post_init__(self) -> None:
-        given = [name for name in ("size", "edges", "buckets") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise checks.value_error("Bucketed", "given one of size, edges, buckets", given, "Choose one of the three.")
-        for name in ("size", "buckets"):
-            if (value := getattr(self, name)) is not None:
-                remedy = "Give a whole number of at least 1."
-                checks.keep(self, **{name: checks.check_whole(name, value, minimum=1, remedy=remedy)})
+        _check_one_of(self, "size", "edges", "buckets")
+        checks.keep_whole(self, "size", remedy="Give a whole number of at least 1.", optional=True)
+        checks.keep_whole(self, "buckets", remedy="Give a whole number of at least 1.", optional=True)
         if self.edges is not None:
             checks.keep(self, edges=check_edges(self.edges))
         if self.size is not None and self.pad_to_edge:
@@ -230,17 +219,14 @@ class Bucketed:
         edges = np.array(self.edges, np.int64)
         # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
         bucket = find_bucket(sizes, edges=edges)
-        # What is dropped stands last. Buckets of [2, 2, 0, 1] sequences have the borders [2, 4].
+        # Dropped sequences come last. Buckets of [2, 2, 0, 1] sequences have the borders [2, 4].
         counts = np.bincount(bucket, minlength=len(edges))[: len(edges)]
-        sequences = _shuffle_buckets(bucket, key)[: counts.sum()]
+        sequences = _shuffle_within(bucket, key)[: counts.sum()]
         boundaries = np.cumsum(counts[counts > 0])[:-1]
         return Ordered(sequences, boundaries, np.repeat(edges, counts, axis=0) if self.pad_to_edge else None)
 
     def fit(self, sizes: NDArray[np.float64]) -> Bucketed:
-        """Finds the edges of the buckets on `sizes` [n], so that all portions share them.
-
-        Edges that were given are held against `sizes` [n] or [n, dims].
-        """
+        """Finds the edges of the buckets on `sizes` [n], or checks `edges` against `sizes` [n] or [n, dims]."""
         if self.size is not None:
             return self
         if self.edges is not None:
@@ -249,31 +235,29 @@ class Bucketed:
         if sizes.ndim == 2:
             remedy = "Give edges by hand, such as Bucketed(edges=((20, 30), (60, 50)))."
             raise checks.value_error("buckets", "left out for several lengths a sequence", self.buckets, remedy)
-        found = EDGES[self.by](np.ceil(sizes).astype(np.int64), self.buckets or 1)
-        return Bucketed(edges=tuple(found.tolist()), pad_to_edge=self.pad_to_edge)
+        edges = EDGES[self.by](np.ceil(sizes).astype(np.int64), self.buckets or 1)
+        return Bucketed(edges=tuple(edges.tolist()), pad_to_edge=self.pad_to_edge)
 
 
 @dataclass(frozen=True, slots=True)
 class MaxEntropy:
-    """Sorts by length plus exponential noise: as random as a given padding allows, or nearly.
+    """Sorts by length plus exponential noise: nearly as random as a given padding allows.
 
     x' = x + E, and E is exponential with the mean `scale`. So the chance that a sequence is padded further falls
-    exponentially. That is nearly the law that tells least of the lengths at a given padding (docs/theory.md).
+    exponentially. At a given padding, hardly any law is more random (docs/theory.md).
 
     Args:
-        padding: The share of computed frames that may be padding, such as 0.05. The scale is sought on trial plans
-            until they pad so much. Sorted batches pad least and random ones most; no padding outside of these two is
-            reached. A miss of more than 0.02 warns once, and says why. The default order does not warn: nobody asked
-            for its padding.
-        mixing: In place of `padding`: the least padding at which plans mix so much, 0..1. Trial plans mix it on
-            average, as `measure(plan, lengths).mixing` says; one epoch mixes a little more or less by chance. Random
-            batches mix most and sorted ones least; a miss of more than 0.02 warns once. Few sequences fill few bins
-            (1,000 fill 11, 100,000 fill 101), and few bins show more mixing. So do not compare it between sets of
-            different sizes.
+        padding: The share of computed frames that may be padding, such as 0.05. Trial plans find the scale. Sorted
+            batches pad least and random ones most. A miss of more than 0.02 warns once, with the reason. The default
+            order does not warn.
+        mixing: In place of `padding`: the mixing of trial plans on average, 0..1, as `measure(plan, lengths).mixing`
+            says. Random batches mix most and sorted ones least. A miss of more than 0.02 warns once. Few sequences fill
+            few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing: do not compare sets of different
+            sizes.
         scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
 
-    With two lengths for each sequence, sequences stand in a line in which neighbours are alike in both, and noise is
-    added to the place in that line (`lengthwise.choices.bands`). `padding` is that of both lengths together.
+    If sequences have two lengths, they form a line in which neighbours are similar in both, and noise is added to the
+    place in that line (`lengthwise.choices.bands`). `padding` is that of both lengths together.
     """
 
     padding: float | None = None
@@ -282,10 +266,7 @@ class MaxEntropy:
     mixing: float | None = None
 
     def __post_init__(self) -> None:
-        given = [name for name in ("padding", "mixing", "scale") if getattr(self, name) is not None]
-        if len(given) != 1:
-            rule = "given one of padding, mixing, scale"
-            raise checks.value_error("MaxEntropy", rule, given, "Choose one of the three.")
+        _check_one_of(self, "padding", "mixing", "scale")
         if self.padding is not None:
             remedy = "Give a share of the computed frames, such as 0.05."
             checks.keep(self, padding=checks.check_number("padding", self.padding, maximum=0.99, remedy=remedy))
@@ -303,12 +284,12 @@ class MaxEntropy:
 
 
 def pads_to_edge(order: object) -> bool:
-    """Returns whether every sequence is padded to the edge of its bucket by an order of this package."""
+    """Returns True if an order of this package pads every sequence to the edge of its bucket."""
     return isinstance(order, Bucketed) and order.pad_to_edge
 
 
 def finds_noise(order: object) -> TypeGuard[MaxEntropy]:
-    """Whether it is a `MaxEntropy` of a padding or a mixing, whose noise is found; what extends it finds its own."""
+    """Returns True for a `MaxEntropy` of a padding or a mixing, whose noise trials find. Subclasses find their own."""
     return type(order) is MaxEntropy and order.scale is None
 
 
@@ -330,55 +311,48 @@ def _sort_with_noise(sizes: NDArray[np.float64], scale: float, key: Key) -> Orde
 
 
 def _unfitted(order: Order) -> ValueError:
-    """The error for an order that is asked to sort before it was fitted."""
+    """Makes the error for an order that sorts before it was fitted."""
     remedy = "Plan with it: make_plan fits it."
     return checks.value_error(type(order).__name__, "fitted to the lengths first", order, remedy)
 
 
-def _shuffle_buckets(bucket: NDArray[Any], key: Key) -> NDArray[np.int64]:
-    """All sequences bucket by bucket, in random order within each."""
-    if bucket.max(initial=0) < 2**16:
-        return key.permutation_within(bucket)
-    return _random.sort_by(key.permutation(len(bucket)), bucket)
+def _check_one_of(order: Order, *names: str) -> None:
+    """Refuses an order unless exactly one of the fields `names` is not None."""
+    values = [name for name in names if getattr(order, name) is not None]
+    if len(values) != 1:
+        rule = f"given one of {', '.join(names)}"
+        raise checks.value_error(type(order).__name__, rule, values, "Choose one of the three.")
 
 
-def _sort_by_size(sequences: NDArray[np.int64] | None, sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Sorts `sequences` by their sizes, equals in the order they come in; None for all, as they are numbered."""
-    least = sizes.min(initial=0)
-    # The sort wants keys of at least 0: -sizes and some warps begin below.
-    keys = sizes - least if least < 0 else sizes
-    return _random.argsort(keys) if sequences is None else _random.sort_by(sequences, keys)
+def _shuffle_within(keys: NDArray[np.int64] | NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+    """Sorts sequences by their `keys` [n], at least 0, equal ones at random: [n]."""
+    if keys.max(initial=0) < _random.MOST_GROUPS and (keys == (groups := keys.astype(np.int64))).all():
+        return key.permutation_within(groups)
+    # The sort is stable: equal keys keep the random order that they come in.
+    return _random.sort_by(key.permutation(len(keys)), keys)
 
 
 def sort_parts(
     sequences: NDArray[np.int64], sizes: NDArray[np.float64], starts: NDArray[np.int64], *, turned: bool = False
 ) -> NDArray[np.int64]:
-    """Sorts each part of `sequences` [n] by size, equals in the order they come in: [n].
+    """Sorts each part of `sequences` [n] by size, equal sizes in their order: [n].
 
     Args:
         sequences: Each of 0..n-1 once.
         sizes: [n], of sequence 0, 1, ...
         starts: [parts], rising from 0: part p is sequences[starts[p]:starts[p + 1]].
-        turned: Whether the second part, the fourth and so on fall, where the others rise.
+        turned: The second part, the fourth and so on fall, and the others rise.
 
     >>> sort_parts(np.array([3, 0, 2, 1, 4]), np.array([5.0, 9.0, 2.0, 7.0, 8.0]), np.array([0, 3]), turned=True)
     array([2, 0, 3, 1, 4])
     """
     counts = np.diff(np.append(starts, len(sequences)))
-    keys = np.repeat(np.arange(len(starts)), counts)  # the part of each, and below its size as it stands in the part
-    own = sizes[sequences]
-    whole = small_whole(own, 2**40)
-    if whole is not None and (most := int(whole.max(initial=0)) + 1) * len(starts) < 2**40:
-        keys *= most
-        keys += whole
-        del own, whole
-        order = _random.argsort(keys)
-    else:
-        order = np.lexsort((own, keys))
-    del keys
+    part_of = np.repeat(np.arange(len(starts)), counts)
+    # Both sorts are stable: by size, then by part.
+    order = _random.sort_by(_random.argsort(sizes[sequences]), part_of)
     if turned:
         # In a part of the positions 2 and 3: 3 and 2.
-        turns = np.repeat(np.arange(len(starts)) % 2 == 1, counts)
+        turns = part_of % 2 == 1
         mirrored = np.repeat(2 * starts + counts - 1, counts)[turns] - np.flatnonzero(turns)
         order[turns] = order[mirrored]
     return sequences[order]
