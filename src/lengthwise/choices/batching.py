@@ -1,4 +1,4 @@
-"""Batching: an order, a cut, a deal and an arrangement; what each choice is called in JSON, and so in checkpoints."""
+"""Batching: an order, a cut, a deal and an arrangement; the names of choices in JSON, and so in checkpoints."""
 
 from __future__ import annotations
 
@@ -12,55 +12,62 @@ from typing import Any
 import numpy as np
 
 from lengthwise import _names, checks
-from lengthwise.choices import arrange, chunk, cost, cut, deal, order, rows
-from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
-from lengthwise.choices.cost import Cost, Padded, check_priced, is_priced
-from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, row_capacity
-from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
-from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, finds_noise, pads_to_edge
+from lengthwise.choices.cost import Cost, Padded, Quadratic, check_priced, is_priced
+from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize, row_capacity
+from lengthwise.choices.deal import (
+    TAILS,
+    Arrangement,
+    Balanced,
+    CostliestFirst,
+    Deal,
+    InOrder,
+    InTurn,
+    Mixed,
+    Portions,
+    RandomSteps,
+    ShortestFirst,
+    ShuffledSteps,
+    Stratified,
+)
+from lengthwise.choices.order import (
+    AlternatedSort,
+    Bucketed,
+    MaxEntropy,
+    Order,
+    SemiSorted,
+    Shuffled,
+    Sorted,
+    Windowed,
+    finds_noise,
+    pads_to_edge,
+)
 from lengthwise.choices.rows import Rows
 
-CLASSES: dict[str, Any] = {
-    "arrange.CostliestFirst": arrange.CostliestFirst,
-    "arrange.InOrder": arrange.InOrder,
-    "arrange.ShortestFirst": arrange.ShortestFirst,
-    "arrange.ShuffledSteps": arrange.ShuffledSteps,
-    "chunk.Chunks": chunk.Chunks,
-    "cost.Padded": cost.Padded,
-    "cost.Quadratic": cost.Quadratic,
-    "cut.Budget": cut.Budget,
-    "cut.DynamicSize": cut.DynamicSize,
-    "cut.FixedSize": cut.FixedSize,
-    "cut.Rows": rows.Rows,
-    "deal.Balanced": deal.Balanced,
-    "deal.InTurn": deal.InTurn,
-    "deal.Mixed": deal.Mixed,
-    "deal.Portions": deal.Portions,
-    "deal.RandomSteps": deal.RandomSteps,
-    "deal.Stratified": deal.Stratified,
-    "order.AlternatedSort": order.AlternatedSort,
-    "order.Bucketed": order.Bucketed,
-    "order.MaxEntropy": order.MaxEntropy,
-    "order.SemiSorted": order.SemiSorted,
-    "order.Shuffled": order.Shuffled,
-    "order.Sorted": order.Sorted,
-    "order.Windowed": order.Windowed,
+_STAGES = {
+    "arrange": (CostliestFirst, InOrder, ShortestFirst, ShuffledSteps),
+    "chunk": (Chunks,),
+    "cost": (Padded, Quadratic),
+    "cut": (Budget, DynamicSize, FixedSize, Rows),
+    "deal": (Balanced, InTurn, Mixed, Portions, RandomSteps, Stratified),
+    "order": (AlternatedSort, Bucketed, MaxEntropy, SemiSorted, Shuffled, Sorted, Windowed),
 }
+# The names of choices in JSON, such as "order.Sorted": moving a class to another file does not change its name.
+CLASSES: dict[str, Any] = {f"{stage}.{kind.__name__}": kind for stage, kinds in _STAGES.items() for kind in kinds}
 
-# By class and not by name: a class that extends a choice may do anything, and has no tag.
+# By class and not by name: a subclass of a choice may do anything, and has no tag.
 _TAGS = {kind: tag for tag, kind in CLASSES.items()}
 
 
 def is_custom(choice: object) -> bool:
-    """Whether the user wrote a choice, so that it is not of this package."""
+    """Returns True if the user wrote the choice: it is not of this package."""
     return tag_of(choice) is None
 
 
 def tag_of(choice: object) -> str | None:
-    """The tag of a choice of this package, or of its class; None of anything else, and of what extends a choice.
+    """Returns the tag of a choice of this package, or of its class; None for anything else, also for a subclass.
 
-    >>> tag_of(order.Sorted()), tag_of(order.Sorted), tag_of(len)
+    >>> tag_of(Sorted()), tag_of(Sorted), tag_of(len)
     ('order.Sorted', 'order.Sorted', None)
     """
     return _TAGS.get(choice if isinstance(choice, type) else type(choice))
@@ -72,7 +79,7 @@ _DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 
 @dataclass(frozen=True, init=False, repr=False, slots=True)
 class Batching:
-    """How batches are made: an order of the sequences, a cut into batches, a deal to steps and ranks, an arrangement.
+    """A way to make batches: an order of the sequences, a cut into batches, a deal to steps and ranks, an arrangement.
 
     If you do not want to choose, take `Batching(budget=20_000)`: batches of at most 20,000 padded frames. The lengths
     and the ranks then decide about order and deal:
@@ -80,37 +87,37 @@ class Batching:
     - Steps of several batches are random steps, `Shuffled()` and `RandomSteps()`, if these pad at most 10 %.
     - Otherwise batches pad 10 %, `MaxEntropy(padding=0.1)`, and are dealt to steps by `Stratified()`.
 
-    `plan.batching` names what was decided. With `padding=0.05` it is decided by 5 %.
+    `plan.batching` names the decision. `padding=0.05` replaces the 10 % by 5 %.
 
     All choices are attributes. Two batchings of the same choices are equal, however they were written.
     `dataclasses.replace(batching, budget=10_000)` changes that alone.
 
     Args:
-        cut: Which sequences of the order share a batch; or give `budget`.
-        order: In which order sequences are cut. By default as above under a hard budget. Else `Shuffled()` beside
-            `RandomSteps` and beside a cut that packs rows, and `MaxEntropy(padding=0.1)` beside all others.
-        deal: Which batches share a step, and which rank takes which. By default as above under a hard budget. Else
+        cut: The sequences of the order that share a batch; or give `budget`.
+        order: The order in which sequences are cut. By default as above under a hard budget. Else `Shuffled()` with
+            `RandomSteps` or a cut that packs rows, and `MaxEntropy(padding=0.1)` with all others.
+        deal: The batches that share a step, and the rank that takes each. By default as above under a hard budget. Else
             `Stratified()` for batches of a hard budget by `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`, and
             `Balanced()` for all others.
-        arrange: In which order the steps are taken; by default `ShuffledSteps()`.
-        cost: What a batch costs; by default count x longest. Checkpoints name a cost of your own: a function by module
+        arrange: The order of the steps; by default `ShuffledSteps()`.
+        cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own: a function by module
             and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
             module share a name: only the fingerprint of the plan tells them apart.
         chunks: Cut sequences into pieces first.
         budget: The most padded frames of a batch: 16 sequences have about 16 times their mean length. Short for
-            `cut=Budget(budget)`; beside a `Budget`, the budget in place of its own.
-        padding: The share of the computed frames that may be padding. Beside another deal it is short for
-            `order=MaxEntropy(padding=padding)`; beside a `MaxEntropy`, the padding in place of its own. If the lengths
-            do not allow it, a warning says so, once. Of the default for a budget alone nothing is said.
+            `cut=Budget(budget)`; with a `Budget`, it replaces that budget.
+        padding: The share of the computed frames that may be padding. With another deal it is short for
+            `order=MaxEntropy(padding=padding)`; with a `MaxEntropy`, it replaces that padding. If the lengths do not
+            allow it, you get one warning. The default for a budget alone never warns.
 
     Attributes:
-        order: None where the lengths and the ranks decide.
-        deal: None where they do.
-        padding: As given, where they decide; else None.
+        order: None if the lengths and the ranks decide.
+        deal: None if they do.
+        padding: Your `padding`, if they decide; else None.
 
     Raises:
-        ValueError: Neither `cut` nor `budget`; `budget` beside another cut, `padding` beside another order or beside
-            `RandomSteps`, which pad what they pad.
+        ValueError: Neither `cut` nor `budget`; `budget` with another cut, `padding` with another order or with
+            `RandomSteps`, whose padding follows from the steps.
         TypeError: A deal given as the order, a class instead of a choice, or no choice at all.
 
     >>> import lengthwise as lw
@@ -146,53 +153,49 @@ class Batching:
         padding: float | None = None,
     ) -> None:
         cut = _choose_cut(cut, budget)
-        given = {"cut": cut, "order": order, "deal": deal, "arrange": arrange, "cost": cost, "chunks": chunks}
-        for name, choice in given.items():
+        choices = {"cut": cut, "order": order, "deal": deal, "arrange": arrange, "cost": cost, "chunks": chunks}
+        for name, choice in choices.items():
             if choice is not None or name not in ("order", "deal"):
                 check_choice(name, choice)
         if deal is not None:
             checks.check_choice("tail", deal.tail, TAILS)
-        in_steps = isinstance(deal, RandomSteps)
-        if row_capacity(cut) is not None:
-            order = _choose_order_of_rows(order, padding)
-        elif order is not None or deal is not None or not (_is_hard(cut) and is_priced(cost)):
-            order, padding = _choose_order(order, padding, in_steps=in_steps), None
+        packs = row_capacity(cut) is not None
+        if order is not None or deal is not None or packs or not (_is_hard(cut) and is_priced(cost)):
+            order, padding = _choose_order(order, padding, deal=deal, packs=packs), None
+            choices |= {"order": order, "deal": deal or _choose_deal(cut, order)}
         elif padding is not None:
             padding = MaxEntropy(padding=padding).padding  # checked
-        if order is not None:
-            deal = deal or _choose_deal(cut, order)
-            given |= {"order": order, "deal": deal}
-        checks.keep(self, **given, padding=padding)
+        checks.keep(self, **choices, padding=padding)
         if self.takes_random_steps:
             self.deal.check_cut(cut)
             if not isinstance(self.cut, Rows):
                 check_priced(self.cost)
-            _check_chain(order)
+            _check_chain(self.order)
 
     @property
     def budget(self) -> float | None:
-        """The most that a batch may cost, in the unit of the cost; None where the cut is no `Budget`."""
+        """The most that a batch may cost, in the unit of the cost; None if the cut is no `Budget`."""
         return self.cut.budget if isinstance(self.cut, Budget) else None
 
     @property
     def takes_random_steps(self) -> bool:
-        """Whether sequences go to steps before they go to batches: the other way to make steps than by a deal."""
+        """True if sequences go to steps before they go to batches."""
         return isinstance(self.deal, RandomSteps)
 
     def __repr__(self) -> str:
-        """A call that makes this batching."""
+        """Writes a call that makes this batching."""
         return f"Batching({', '.join(f'{name}={value!r}' for name, value in arguments_of(self).items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
     def to_json(self) -> str:
-        """The choices as JSON, which `from_json` reads."""
+        """Writes the choices as JSON, which `from_json` reads."""
         return json.dumps({name: _describe(getattr(self, name)) for name in _CHOICES} | {"padding": self.padding})
 
     @classmethod
     def from_json(cls, text: str) -> Batching:
-        """Makes the batching that `to_json` wrote; a choice of your own cannot be made from its name, and raises."""
+        """Makes the batching that `to_json` wrote. A choice of your own raises: its name does not make it."""
         remedy = "Give what Batching.to_json wrote."
         try:
             described = json.loads(text)
@@ -200,29 +203,28 @@ class Batching:
             raise checks.value_error("text", "JSON", text, remedy) from error
         if not isinstance(described, dict) or set(described) - {field.name for field in fields(cls)}:
             raise checks.value_error("text", "a batching as JSON", text, remedy)
-        made = {name: _make(choice) for name, choice in described.items() if name != "padding"}
-        return cls(**made, padding=described.get("padding"))
+        choices = {name: _make(choice) for name, choice in described.items() if name != "padding"}
+        return cls(**choices, padding=described.get("padding"))
 
 
 def arguments_of(batching: Batching) -> dict[str, Any]:
-    """The least that makes the batching: its cut or budget, and what differs from what then follows.
+    """Returns the fewest arguments that make the batching: its cut or budget, and all that differ from the defaults.
 
     >>> arguments_of(Batching(budget=500, order=Shuffled(), deal=Balanced()))
     {'budget': 500.0, 'order': Shuffled()}
     """
     cut, budget = batching.cut, batching.budget
-    given: dict[str, Any] = {"budget": budget} if budget is not None and cut == Budget(budget) else {"cut": cut}
-    others = {name: getattr(batching, name) for name in _DEFAULTS}
-    others = {name: choice for name, choice in others.items() if choice != _DEFAULTS[name]}
+    first: dict[str, Any] = {"budget": budget} if budget is not None and cut == Budget(budget) else {"cut": cut}
+    last = {name: choice for name, default in _DEFAULTS.items() if (choice := getattr(batching, name)) != default}
     if batching.order is None:
-        return given | ({} if batching.padding is None else {"padding": batching.padding}) | others
+        return first | ({} if batching.padding is None else {"padding": batching.padding}) | last
     order, deal = {"order": batching.order}, {"deal": batching.deal}
     padding = {"padding": batching.order.padding} if finds_noise(batching.order) else {}
-    for chosen in ({}, padding, order, deal, padding | deal):
+    for middle in ({}, padding, order, deal, padding | deal):
         with suppress(ValueError):
-            if Batching(**given, **chosen, **others) == batching:
-                return given | chosen | others
-    return given | order | deal | others
+            if Batching(**first, **middle, **last) == batching:
+                return first | middle | last
+    return first | order | deal | last
 
 
 def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
@@ -240,18 +242,23 @@ def _is_hard(cut: object) -> bool:
 
 
 def _choose_deal(cut: object, order: Order) -> Deal:
-    """By docs/results.md: strata wherever batches cost about the same and pad as asked."""
+    """Returns strata if batches cost about the same and noise sets their padding (docs/results.md)."""
     return Stratified() if _is_hard(cut) and finds_noise(order) else Balanced()
 
 
-def _choose_order(order: Order | None, padding: float | None, *, in_steps: bool) -> Order:
-    if in_steps:
+def _choose_order(order: Order | None, padding: float | None, *, deal: Deal | None, packs: bool) -> Order:
+    if packs or isinstance(deal, RandomSteps):
         if padding is not None or finds_noise(order):
-            asked = order if padding is None else padding
-            name = "mixing" if finds_noise(order) and order.mixing is not None else "padding"
-            remedy = "Leave out the one or the other: a budget alone takes random steps where they pad little enough."
             rule = "left out beside RandomSteps, which sort each step into its batches"
-            raise checks.value_error(name, rule, asked, remedy)
+            remedy = "Leave out the one or the other: a budget alone takes random steps where they pad little enough."
+            if packs:  # the rest of a row is padding, whatever lengths are neighbours
+                rule = "left out beside a cut that packs rows"
+                remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
+            name = "mixing" if finds_noise(order) and order.mixing is not None else "padding"
+            raise checks.value_error(name, rule, order if padding is None else padding, remedy)
+        if packs and pads_to_edge(order):
+            rule = "one that pads to no edges beside a cut that packs rows"
+            raise checks.value_error("order", rule, order, "Take Shuffled().")
         return Shuffled() if order is None else order
     if order is None:
         return MaxEntropy(padding=DEFAULT_PADDING if padding is None else padding)
@@ -263,7 +270,7 @@ def _choose_order(order: Order | None, padding: float | None, *, in_steps: bool)
 
 
 def _check_chain(order: Order | None) -> None:
-    """Refuses padding to edges of several lengths where batches mix buckets, unless each bucket holds the one before.
+    """Refuses to pad batches that mix buckets to edges of several lengths, unless each bucket holds the one before.
 
     A batch of the buckets (9, 4) and (5, 9) would be padded to (9, 9), which is no bucket.
     """
@@ -275,22 +282,7 @@ def _check_chain(order: Order | None) -> None:
         raise checks.value_error("edges", rule, order.edges, "Widen them, or take another deal, such as Balanced().")
 
 
-def _choose_order_of_rows(order: Order | None, padding: float | None) -> Order:
-    """Rows are random by default: what is left of a row is padding, whatever the lengths beside each other are."""
-    if padding is None and order is None:
-        return Shuffled()
-    if padding is not None or finds_noise(order):
-        given = order if padding is None else padding
-        name = "mixing" if finds_noise(order) and order.mixing is not None else "padding"
-        remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
-        raise checks.value_error(name, "left out beside a cut that packs rows", given, remedy)
-    if pads_to_edge(order):
-        rule = "one that pads to no edges beside a cut that packs rows"
-        raise checks.value_error("order", rule, order, "Take Shuffled().")
-    return order or Shuffled()
-
-
-# What each choice must have, and an example for the error.
+# The attributes that each choice must have, and an example for the error.
 _CHOICES = {
     "cut": (("__call__", "max_cost", "batch_sizes"), "FixedSize(16)"),
     "order": (("__call__",), "Sorted()"),
@@ -302,20 +294,20 @@ _CHOICES = {
 
 
 def check_batching(batching: object) -> None:
-    """Refuses what is no batching."""
+    """Refuses all but a batching."""
     if not isinstance(batching, Batching):
         remedy = "Make one, such as Batching(budget=20_000)."
         raise checks.type_error("batching", "a Batching", batching, remedy)
 
 
 def check_choice(name: str, choice: object) -> None:
-    """Refuses what is no choice for `name`, such as "cut": a number, a name, and a class that was not called."""
+    """Refuses a value that is no choice for `name`, such as "cut": a number, a name, a class that was not called."""
     if choice is None and name == "chunks":
         return
     verbs, example = _CHOICES[name]
     tag = tag_of(choice)
-    # Only a tag tells Sorted() in place of a cost: both are called, and the call would fail in the middle of a plan.
-    misplaced = tag is not None and tag.partition(".")[0] != _VERB_OF.get(name, name)
+    # Only the tag shows Sorted() in place of a cost: both are called, and the call would fail in the middle of a plan.
+    misplaced = tag is not None and tag.partition(".")[0] != name.removesuffix("s")  # the tags of `chunks`: "chunk."
     if misplaced or isinstance(choice, type) or not all(hasattr(choice, verb) for verb in verbs):
         remedy = f"Give {name}={example}, for example."
         if name == "cut" and isinstance(choice, numbers.Real):
@@ -326,7 +318,7 @@ def check_choice(name: str, choice: object) -> None:
 
 
 def _describe(choice: Any) -> Any:
-    """A choice as JSON: its tag and fields; one of the user's by its name, as `_names` says."""
+    """Describes a choice for JSON: its tag and fields; one of the user's by its name, as `_names` says."""
     if choice is None:
         return None
     tag = tag_of(choice)
@@ -345,13 +337,10 @@ def _make(described: Any) -> Any:
     if kind is None:
         remedy = "Make the Batching in code, with the choice itself."
         raise checks.value_error("choice", "one of this package", described["choice"], remedy)
-    # JSON has lists alone; the fields that hold several numbers, such as edges, are tuples.
+    # JSON has lists only; the fields that hold several numbers, such as edges, are tuples.
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in described.items()}
     del values["choice"]
     unknown = sorted(set(values) - {field.name for field in fields(kind)})
     if unknown:
         raise checks.value_error("choice", f"without {unknown[0]}", described["choice"], remedy)
     return kind(**values)
-
-
-_VERB_OF = {"chunks": "chunk"}  # the field is `chunks`, and its tags begin with "chunk."

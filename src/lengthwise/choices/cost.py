@@ -1,7 +1,7 @@
-"""What a batch costs, as a function of how many sequences it holds and how long each dimension is padded.
+"""Costs of batches, from the number of sequences and the padded length of each dimension.
 
     counts          [batches]         sequences in each batch
-    padded_lengths  [batches, dims]   what each dimension is padded to
+    padded_lengths  [batches, dims]   the length that each dimension is padded to
     costs           [batches]         float64, in the unit the budget is given in
 
 A cost is at least 0, and must not fall when a count or a length rises. Any callable of this form is a cost. The cutter
@@ -11,7 +11,6 @@ runs the classes of this file compiled.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
@@ -25,18 +24,18 @@ _REMEDY = "Give the coefficients of count x (per_sequence + linear L + quadratic
 
 
 class Cost(Protocol):
-    """What every cost does: any function of counts [batches] and padded lengths [batches, dims].
+    """The form of every cost: a function of counts [batches] and padded lengths [batches, dims].
 
-    What a batch costs is at least 0, and must not fall when its count or one of its lengths rises. To fit an order, a
-    cost is also asked about batches that are in no plan, with counts up to 2**40.
+    A cost is at least 0, and must not fall when a count or a length rises. Fitting an order also asks for the costs of
+    batches that are in no plan, with counts up to 2**40.
     """
 
     def __call__(self, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64], /) -> NDArray[np.float64]:
         """Prices batches.
 
         Args:
-            counts: [batches] int64, how many sequences each batch holds.
-            padded_lengths: [batches, dims] int64, what each dimension of each batch is padded to.
+            counts: [batches] int64, the sequences in each batch.
+            padded_lengths: [batches, dims] int64, the padded length of each dimension of each batch.
 
         Returns:
             [batches], finite, in the unit that the budget is given in.
@@ -49,8 +48,8 @@ class Padded:
     """The padded frames: count x the longest.
 
     Args:
-        dims: Of sequences with several lengths, "sum" counts the padded frames of all of them; "largest" counts the
-            longest only: of source and target, the one that is padded to more. fairseq counts `--max-tokens` this way.
+        dims: For sequences with several lengths. "sum" counts the padded frames of all lengths. "largest" counts the
+            longest only, such as the longer of source and target: fairseq's `--max-tokens`.
 
     >>> Padded()(np.array([3]), np.array([[10, 4]]))
     array([42.])
@@ -75,7 +74,7 @@ class Padded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quadratic:
-    """What most networks cost: a part for the batch, and a part for each of its sequences (attention, for one).
+    """The cost of most networks: a part for the batch, and a part for each of its sequences, such as attention.
 
         per_batch + per_length L + count x (per_sequence + linear L + quadratic L^2)
 
@@ -110,9 +109,9 @@ class Quadratic:
 
     def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
         longest = _as_rows(padded_lengths)
-        once, each = split_price(self.prices(longest.shape[1]), longest)
-        with np.errstate(over="ignore", invalid="ignore"):  # `costs_of` says what is not finite
-            return once + np.asarray(counts) * each
+        once, per_sequence = _split_price(self.prices(longest.shape[1]), longest)
+        with np.errstate(over="ignore", invalid="ignore"):  # `costs_of` refuses costs that are not finite
+            return once + np.asarray(counts) * per_sequence
 
     def prices(self, dims: int) -> NDArray[np.float64]:
         """The coefficients as the compiled cutter reads them: [2 + 3 dims].
@@ -135,7 +134,7 @@ def _as_rows(padded_lengths: ArrayLike) -> NDArray[np.float64]:
 def _check_coefficients(name: str, value: Any) -> float | tuple[float, ...]:
     """One number for all dimensions, or a number for each."""
     if isinstance(value, tuple | list | np.ndarray) and np.ndim(value) == 1 and len(value):
-        return tuple(checks.check_number(name, each, remedy=_REMEDY) for each in value)
+        return tuple(checks.check_number(name, coefficient, remedy=_REMEDY) for coefficient in value)
     return checks.check_number(name, value, remedy=_REMEDY)
 
 
@@ -152,7 +151,7 @@ _PADDED_FRAMES = Quadratic()
 
 
 def is_priced(cost: Cost) -> bool:
-    """Returns whether kernels know the cost by its coefficients, however many lengths a sequence has."""
+    """Returns True if kernels know the cost by its coefficients, for any number of lengths a sequence."""
     return type(cost) is Quadratic or (type(cost) is Padded and cost.dims == "sum")
 
 
@@ -165,52 +164,46 @@ def check_priced(cost: Cost) -> Cost:
 
 
 def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
-    """The coefficients of a cost of this package, as kernels read them: [2 + 3 dims]; None of any other.
+    """Returns the coefficients of a cost of this package, as kernels read them: [2 + 3 dims]; else None.
 
-    A class that extends one of them is another: it may price batches as it likes.
+    A subclass has no coefficients: it may price batches in any way.
     """
-    if not isinstance(cost, Padded | Quadratic) or type(cost) not in (Padded, Quadratic):
-        return None
-    return _prices_once(cost, dims)
+    if isinstance(cost, Padded | Quadratic) and type(cost) in (Padded, Quadratic):
+        return cost.prices(dims)
+    return None
 
 
-@lru_cache(maxsize=64)
-def _prices_once(cost: Padded | Quadratic, dims: int) -> NDArray[np.float64] | None:
-    return cost.prices(dims)
-
-
-def split_price(
+def _split_price(
     prices: NDArray[np.float64], longest: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What a batch at each of `longest` [k, dims] costs once, and for each of its sequences: [k] and [k]."""
-    # Dimension after dimension, as the compiled cutter adds them. NumPy's own sum of 8 or more adds in another order,
-    # so that the cost of a batch would differ in the last bit from what was held against the budget.
-    once, each = np.full(len(longest), prices[0]), np.zeros(len(longest))
+    """Returns the cost per batch and the cost per sequence at each of `longest` [k, dims]: [k] and [k]."""
+    # Dimension after dimension, as the compiled cutter adds them. NumPy's sum of 8 or more adds in another order, and
+    # the cost of a batch would differ in the last bit from the one that the cutter compared with the budget.
+    once, per_sequence = np.full(len(longest), prices[0]), np.zeros(len(longest))
     with np.errstate(over="ignore", invalid="ignore"):
         for length, (linear, quadratic, per_length) in zip(longest.T, prices[2:].reshape(3, -1).T, strict=True):
-            each += linear * length + quadratic * (length * length)
+            per_sequence += linear * length + quadratic * (length * length)
             once += per_length * length
-        return once, prices[1] + each
+        return once, prices[1] + per_sequence
 
 
 def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What batches cost, [batches], checked: a cost may be any callable of the user's.
+    """Returns the costs of batches, [batches], checked: a cost may be any callable of the user's.
 
-    It is given copies, and what it returns is copied: it may write into all of them, and the plan stays as it is.
+    The callable gets copies, and its result is copied. So it may write into all of them, and the plan does not change.
 
     Raises:
         TypeError: Not an array of real numbers.
         ValueError: Not one finite number, 0 or more, for each batch.
     """
-    # A callable of the user's may write into its arguments, or give the same array every time and write into it later.
     returned = cost(counts.copy(), padded_lengths.astype(np.int64))
     try:
-        found = np.asarray(returned)
+        array = np.asarray(returned)
     except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
         raise checks.type_error("cost", "an array of numbers", returned, _RETURN) from error
-    if found.dtype.kind not in "iuf":  # a bool is no cost, nor is the real part of a complex number
-        raise checks.type_error("cost", "an array of real numbers", found.dtype.name, _RETURN)
-    costs = found.astype(np.float64)
+    if array.dtype.kind not in "iuf":  # a bool is no cost, nor is the real part of a complex number
+        raise checks.type_error("cost", "an array of real numbers", array.dtype.name, _RETURN)
+    costs = array.astype(np.float64)
     if costs.shape != counts.shape:
         raise checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
     check_finite(costs)
@@ -220,38 +213,23 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
 
 
 def cost_of_one(cost: Cost, count: int, longest: NDArray[np.int64]) -> float:
-    """What one batch costs: `count` sequences, padded to `longest` [dims]. `costs_of` gives the same of several."""
-    prices = prices_of(cost, len(longest))
-    if prices is None:
-        return float(costs_of(cost, np.array([count]), longest[None, :])[0])
-    # In Python's floats, which round as those of NumPy do. For one batch, NumPy takes ten times as long.
-    once, alone, *others = prices.tolist()
-    each, dims = 0.0, len(longest)
-    for dim, length in enumerate(map(float, longest.tolist())):
-        linear, quadratic, per_length = others[dim::dims]
-        each += linear * length + quadratic * (length * length)
-        once += per_length * length
-    found = once + count * (alone + each)
-    check_finite(np.array([found]))
-    return found
+    """Prices one batch of `count` sequences, padded to `longest` [dims]."""
+    return float(costs_of(cost, np.array([count]), longest[None, :])[0])
 
 
 def costs_of_rows(
     cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int
 ) -> NDArray[np.float64]:
-    """What batches of packed rows cost: what their sequences cost alone, in sum, and once what is for the batch.
+    """Prices batches of packed rows: the sum of the costs of their sequences alone, and once the cost per batch.
 
-    So attention costs the squares of the lengths, for no sequence attends to another. `per_batch` counts once, and
-    `per_length` for a row of `capacity` frames. Of a cost of the user's nobody knows what is for the batch: it counts
-    for every sequence.
+    So attention costs the squares of the lengths, because no sequence attends to another. `per_batch` counts once, and
+    `per_length` for a row of `capacity` frames. A cost of the user's has no part that is known to be per batch: it
+    counts for every sequence.
 
     Args:
         lengths: [m, dims], batch by batch.
         offsets: [batches + 1].
         capacity: Frames of a row.
-
-    Returns:
-        [batches].
     """
     once = 0.0
     if type(cost) is Quadratic:
@@ -267,12 +245,12 @@ def costs_of_rows(
 
 
 def check_finite(costs: NDArray[np.float64]) -> None:
-    """Refuses costs that are beyond what a float holds, or no number."""
+    """Refuses costs that are infinite or no number."""
     if not np.isfinite(costs).all():
         remedy = "Give smaller coefficients or a smaller batch size, or mend the function."
         raise checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
 
 
 def costs_alone(cost: Cost, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What each of `lengths` [n, dims] costs in a batch of its own: [n]."""
+    """Prices each of `lengths` [n, dims] in a batch of its own: [n]."""
     return costs_of(cost, np.ones(len(lengths), np.int64), lengths)

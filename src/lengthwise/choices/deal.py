@@ -1,16 +1,16 @@
-"""Deal: batches go to the ranks, step by step, the same number to each.
+"""Deal: batches go to steps and ranks, the same number to each rank. Arrange: steps are put in order.
 
-    costs    [batches]                       what each batch costs
-    numbers  [portions, each]                the batches that take part, portion by portion; some may stand twice
+    costs    [batches]                       the cost of each batch
+    numbers  [portions, batches / portions]  the batches to deal, portion by portion; some may be there twice
     grid     [steps, micro_batches, ranks]   batch numbers
 
-A step is `world.slots` batches. Which batches share a step depends on that number only, so that the same steps are
-taken on another number of ranks that divides it. `Portions` are the exception.
+A step is `world.slots` batches. Only that number decides which batches share a step. So another number of ranks that
+divides it takes the same steps. `Portions` are the exception.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -25,11 +25,11 @@ _MAX_SLOTS = 2**20  # batches in a step: more is a mistake, and the grid of its 
 
 
 class World(NamedTuple):
-    """What a step is shared out to: `world_size` ranks, and on each `micro_batches` batches, one after another.
+    """The ranks that share a step, and the batches that each of them takes in it, one after another.
 
     Attributes:
-        world_size: How many ranks there are.
-        micro_batches: How many batches each of them takes in one step.
+        world_size: The number of ranks.
+        micro_batches: The batches that each rank takes in a step.
 
     >>> World(8, 2).slots
     16
@@ -50,7 +50,7 @@ def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = 
     Args:
         world_size: Ranks.
         micro_batches: Batches that each rank takes in a step.
-        remedy: What the error advises; by default, to give the right number.
+        remedy: The advice of the error; by default, to give the right number.
 
     >>> check_world(8, 2).slots
     16
@@ -65,53 +65,44 @@ def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = 
     return world
 
 
-def order_by(costs: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-    """Puts batches in order of cost, equals at random: [batches], positions in `costs`.
-
-    If each rank takes one batch of a step, no other steps wait less: the costliest batches share one step, so that the
-    others need not wait for them. Of the rest the costliest share the next step, and so on.
-    """
-    shuffled = key.permutation(len(costs))
-    return shuffled[_random.argsort(costs[shuffled])]
-
-
 TAILS = ("split", "repeat", "drop")
 
 
 class Deal(Protocol):
-    """What every deal does."""
+    """The form of every deal."""
 
     @property
     def tail(self) -> str:
-        """What happens where the batches do not fill the last step.
+        """The policy for batches that do not fill the last step.
 
-        "split" the largest batches until they do; "repeat" the cheapest, to which `loss_scales` gives 0 the second
-        time; or "drop" some, other ones each epoch. Where every batch is down to one sequence, "split" repeats too.
+        "split" splits the largest batches until they do. "repeat" repeats the cheapest, to which `loss_scales` gives 0
+        the second time. "drop" drops some, other ones each epoch. If every batch has one sequence, "split" repeats too.
         """
         ...
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
-        """The sequence numbers 0..count-1 in the portions that are to be batched apart: one portion, or one a rank."""
+        """Divides the sequences 0..count-1 into portions that are batched separately: one portion, or one a rank."""
         ...
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         """Shares out batches to the ranks.
 
         Args:
-            numbers: [portions, each] int64, the batches that take part, which fill whole steps; some may stand twice.
-            costs: [batches] float64, what each batch costs, in the unit of the budget.
-            world: What a step is shared out to.
+            numbers: [portions, batches / portions] int64, the batches to deal, which fill whole steps; some may be
+                there twice.
+            costs: [batches] float64, the cost of each batch, in the unit of the budget.
+            world: The ranks that share a step.
             key: The source of all chance, for this epoch.
 
         Returns:
-            [steps, micro_batches, ranks] int64: all of `numbers`, each as often as it stands there.
+            [steps, micro_batches, ranks] int64: all of `numbers`, each as often as it is there.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Whole:
-    """No portions: all sequences are batched together."""
+    """A deal without portions: all sequences are batched together."""
 
     tail: str = "split"
 
@@ -131,14 +122,15 @@ class Balanced(_Whole):
     they mix little. `RandomSteps` mix and wait little.
 
     Args:
-        tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
-
+        tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         # Costs [9, 1, 8, 2] in steps of 2: the batches 1 and 3 share a step, and 2 and 0 do.
-        order = order_by(costs[numbers[0]], key)
-        return share_out(_in_order(numbers[0, order].reshape(-1, world.slots)), costs, world.world_size)
+        shuffled = numbers[0, key.permutation(numbers.size)]
+        # No other steps wait less: the costliest batches share one, of the rest the costliest the next, and so on.
+        order = shuffled[_random.argsort(costs[shuffled])]
+        return share_out(_in_order(order.reshape(-1, world.slots)), costs, world.world_size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,7 +138,7 @@ class Mixed(_Whole):
     """Random batches share a step: representative steps, at the price of waiting where batches differ in cost.
 
     Args:
-        tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+        tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -159,7 +151,7 @@ class InTurn(_Whole):
     """Batches are dealt in the order they were cut, one to each rank in turn, as most systems do.
 
     Args:
-        tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+        tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -170,17 +162,17 @@ class InTurn(_Whole):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stratified(_Whole):
-    """Each step takes one batch of every stratum of lengths: short, middle and long ones in the same shares always.
+    """Each step takes one batch of every stratum of lengths, so that all steps have the same shares of short and long.
 
-    The batches, in the order they were cut, are divided into as many equal strata as a step has batches. A step takes
-    one of each at random. With an order that sorts, as `MaxEntropy` does, the mean length of a step then varies less
-    than with `Mixed`; from about 16 batches a step on, it varies less than that of random samples. With an order that
-    does not sort, steps are those of `Mixed`.
+    The batches, in the order they were cut, are divided into equal strata, one for each batch of a step. A step takes
+    one of each at random. If the order sorts, as `MaxEntropy` does, the mean length of a step varies less than with
+    `Mixed`. From about 16 batches a step on, it varies less than that of random samples. If the order does not sort,
+    steps are those of `Mixed`.
 
     For cuts by a budget, whose batches cost about the same. With `FixedSize`, ranks wait for the batch of the longest.
 
     Args:
-        tail: What becomes of a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+        tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
 
     References:
         Stratified sampling with proportional allocation: Cochran 1977, "Sampling techniques", chapter 5.
@@ -205,18 +197,17 @@ class RandomSteps(_Whole):
     long.
 
     The order is `Shuffled`, unless another is given: steps are then cut from that. `MaxEntropy` of a padding or a
-    mixing is refused, which asks for batches that are not sorted within their step.
+    mixing is refused, because steps sort their batches.
 
     Steps are cut by `Padded` or `Quadratic`. A cost of your own is refused: with it the default deal is `Stratified`.
 
-    Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches, which share them so that
-    they cost the same, by a cost that counts attention. The rows are those of any other deal. With 8 rows in a batch or
-    more, ranks wait little. With one row there is nothing to share, and they wait as with `Mixed`.
+    Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches. They are shared out so that
+    the batches cost the same, by a cost that counts attention. The rows are those of any other deal. With 8 rows in a
+    batch or more, ranks wait little. With one row there is nothing to share, and they wait as with `Mixed`.
 
     Args:
-        tail: What becomes of the last step, which the sequences seldom fill. With "split" and "repeat" it has as many
-            batches, but smaller ones; "drop" leaves it out. If there are fewer sequences than batches, some are taken
-            again.
+        tail: The policy for the last step, which the sequences seldom fill. With "split" and "repeat" its batches are
+            smaller; "drop" leaves it out. If there are fewer sequences than batches, some are taken again.
         even: Under `FixedSize(16)` a step holds 16 sequences for each batch. They are shared out so that its batches
             cost the same: many short ones in one, few long ones in another. False keeps 16 in each, and lets ranks
             wait. Under a budget batches always cost the same.
@@ -229,29 +220,29 @@ class RandomSteps(_Whole):
         checks.check_flag("even", self.even)
 
     def check_cut(self, cut: Cut) -> None:
-        """Refuses a cut by which no step can be formed: one of the user's, or one that overshoots its capacity."""
-        known = type(cut) in (FixedSize, Budget, Rows) or (type(cut) is DynamicSize and cut.rule == "hard")
-        if not known:
+        """Refuses a cut that forms no steps: one of the user's, or one that overshoots its capacity."""
+        forms_steps = type(cut) in (FixedSize, Budget, Rows) or (type(cut) is DynamicSize and cut.rule == "hard")
+        if not forms_steps:
             rule = 'a FixedSize, a Budget, a Rows, or a DynamicSize of rule "hard" beside RandomSteps'
             raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
         if isinstance(cut, FixedSize) and cut.drop_incomplete:
             rule, remedy = "False beside RandomSteps, which drop whole steps", "Choose RandomSteps(tail='drop')."
             raise checks.value_error("drop_incomplete", rule, True, remedy)
         if not self.even and not isinstance(cut, FixedSize):
-            rule = "True beside a budget or rows: only the batches of a FixedSize may be told to hold as many sequences"
+            rule = "True beside a budget or rows: only the batches of a FixedSize may all hold the same count"
             raise checks.value_error("even", rule, False, "Leave it out.")
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        """The batches as they come, a step at a time: `make_plan` has formed the steps."""
+        """Deals the batches in their order, step by step: `make_plan` has formed the steps."""
         del key
         return share_out(numbers.reshape(-1, world.slots), costs, world.world_size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Portions:
-    """Every epoch the sequences are dealt at random into one portion for each rank, which batches its own.
+    """Every epoch deals the sequences at random into one portion for each rank, which batches its own.
 
-    Ranks take their batches in order of cost, so that those of one step cost about the same; the arrangement then moves
+    Ranks take their batches in order of cost, so that those of one step cost about the same. The arrangement then moves
     whole steps. The steps change with the world size. A rank with fewer batches than another splits its largest.
 
     References:
@@ -264,7 +255,7 @@ class Portions:
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         shuffled = key.permutation(count)
-        # Sorted, because all that is drawn here is who has which sequence: the order draws by a key of its own.
+        # Sorted, because only the ranks of sequences are drawn here: the order draws by a key of its own.
         return [np.sort(portion) for portion in np.array_split(shuffled, world.world_size)]
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -275,9 +266,9 @@ class Portions:
 
 
 def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: int) -> NDArray[np.int64]:
-    """Gives each rank its share of every step's batches, of about equal cost in sum.
+    """Shares out the batches of every step to the ranks, so that the sums of their costs are about equal.
 
-    The batches of a step are laid out by falling cost in rows of `world_size`, every other row backwards.
+    The batches of a step form rows of `world_size` by falling cost, every other row backwards.
 
     Args:
         steps: [steps, slots] batch numbers.
@@ -296,5 +287,110 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
 
 
 def _in_order(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Steps by their first batch, so that an arrangement "in order" keeps the order of the cut."""
+    """Sorts steps by their first batch, so that an arrangement "in order" keeps the order of the cut."""
     return steps[_random.argsort(steps.min(axis=1))]
+
+
+class Arrangement(Protocol):
+    """The form of every arrangement: a permutation of the steps."""
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        """Puts steps in order.
+
+        Args:
+            costs: [steps] float64, the cost of the costliest batch of each step, in the unit of the budget.
+            lengths: [steps] float64, the mean over each step of the longest length of each batch's bucket, or, without
+                buckets, of its padded length.
+            key: The source of all chance, for this epoch.
+
+        Returns:
+            [steps] int64, a permutation of 0..steps-1.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InOrder:
+    """The order in which the batches were cut: sorted batches stay sorted."""
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        del lengths, key
+        return np.arange(len(costs))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShuffledSteps:
+    """Random order of the steps.
+
+    References:
+        Batch randomisation (BR) in Ge et al. 2021, section 5.
+    """
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        del lengths
+        return key.permutation(len(costs))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShortestFirst:
+    """The shortest bucket first, its steps in random order, then the next; without buckets, by the length of the step.
+
+    Args:
+        epochs: The epochs in which steps are sorted, from the first on; later ones take them in random order. None for
+            all epochs. `epochs=1` is the SortaGrad of Amodei et al. All random steps are about as long, so sort steps
+            of `deal=Balanced()`.
+        reverse: The longest first.
+
+    References:
+        Khomenko et al. 2016, section IV.A: "first fed with shorter sequences". Amodei et al. 2016, "Deep Speech 2:
+        end-to-end speech recognition in English and Mandarin", section 3.3.
+    """
+
+    epochs: int | None = None
+    reverse: bool = False
+
+    def __post_init__(self) -> None:
+        checks.check_flag("reverse", self.reverse)
+        remedy = "Give in how many epochs steps are sorted, such as 1, or None for all."
+        checks.keep_whole(self, "epochs", remedy=remedy, optional=True)
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        del costs
+        # The steps of one bucket are equally long. The sort is stable, so they keep the random order.
+        shuffled = key.permutation(len(lengths))
+        if self.epochs is not None and key.epoch >= self.epochs:
+            return shuffled
+        return shuffled[np.argsort(-lengths[shuffled] if self.reverse else lengths[shuffled], kind="stable")]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CostliestFirst:
+    """The costliest steps first, so that a run that lacks memory fails in its first step; the others in random order.
+
+    Args:
+        steps: The number that come first, costliest first. None sorts all steps by falling cost.
+    """
+
+    steps: int | None = 1
+
+    def __post_init__(self) -> None:
+        remedy = "Give how many costly steps come first, or None for all."
+        checks.keep_whole(self, "steps", remedy=remedy, optional=True)
+
+    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
+        del lengths
+        shuffled = key.permutation(len(costs))
+        # The sort is stable, and steps come shuffled: if several cost the same, another one leads in every epoch.
+        leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
+        return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])
+
+
+def arrange_of(arrange: Arrangement, epoch: int) -> Arrangement:
+    """Returns the arrangement for a window of `epoch`: its plan has a key of its own, whose epoch counts windows.
+
+    >>> arrange_of(ShortestFirst(epochs=2), 1), arrange_of(ShortestFirst(epochs=2), 2)
+    (ShortestFirst(epochs=None, reverse=False), ShuffledSteps())
+    """
+    if not isinstance(arrange, ShortestFirst) or arrange.epochs is None:
+        return arrange
+    return ShuffledSteps() if epoch >= arrange.epochs else replace(arrange, epochs=None)

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arrange import CostliestFirst
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Cut
-from lengthwise.choices.deal import Balanced
+from lengthwise.choices.deal import Balanced, CostliestFirst
 from lengthwise.choices.order import Shuffled, Sorted
 from lengthwise.choices.rows import Rows
 from lengthwise.lengths.arrays import view_lengths

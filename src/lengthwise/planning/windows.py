@@ -22,10 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cut import OversizeError
-from lengthwise.choices.deal import World, check_world
+from lengthwise.choices.deal import World, arrange_of, check_world
 from lengthwise.lengths import as_lengths
 from lengthwise.lengths.arrays import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths

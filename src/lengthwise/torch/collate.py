@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from lengthwise import _samples, checks
-from lengthwise.choices.arithmetic import check_multiple, fill_up
+from lengthwise.choices.arithmetic import fill_up, keep_multiples
 from lengthwise.torch.fields import Field, Sequences, map_leaves, move, pad_with, place, take_apart
 
 
@@ -126,9 +126,9 @@ class PadCollate:
     count_multiple_of: int = 1
 
     def __post_init__(self) -> None:
+        keep_multiples(self, "multiple_of", "count_multiple_of")
         for name in ("multiple_of", "count_multiple_of"):
-            multiple = check_multiple(name, getattr(self, name))
-            checks.keep(self, **{name: multiple})
+            multiple = getattr(self, name)
             if self.shapes is not None and multiple > 1:
                 raise checks.value_error(name, "left out beside shapes", multiple, f"Take shapes of a cut with {name}.")
         shapes = None if self.shapes is None else _check_shapes(self.shapes)
