@@ -25,7 +25,7 @@ SEED = "Give a whole number from 0 to 2**64 - 1."
 TIMES = "Give one number for each sequence, such as 0.5 to take it in every second epoch, or 2 for twice an epoch."
 BUDGET = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
 COST = "Return an array, from counts [batches] and padded_lengths [batches, dims]."
-FEWER_CHUNKS = "Check the unit of the lengths, or give a larger size, and a larger step where one is given."
+FEWER_CHUNKS = "Check the unit of the lengths, or give a larger size, and a larger step if you gave one."
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
 
 

@@ -538,7 +538,7 @@ def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
         ),
         (
             lambda: lw.Batching(cut=lw.Rows(8), deal=lw.RandomSteps(even=False)),
-            "`even` must be True beside a budget or rows: only the batches of a FixedSize may be told ",
+            "`even` must be True beside a budget or rows: only the batches of a FixedSize may all hold ",
         ),
     ],
 )

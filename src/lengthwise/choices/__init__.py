@@ -1,14 +1,13 @@
-"""Choices: how batches are made. One file for each stage, and what it needs.
+"""Choices: the ways to make batches. One file for each stage, and its helpers.
 
-chunk       sequences taken apart, before all else
-order       in which order sequences are cut
-            buckets                           edges of buckets: found of one length, given of several
-            bands                             several lengths in a line
-cut         which neighbours share a batch, and what that costs: cost
+chunk       sequences cut into pieces, before all other stages
+order       the order in which sequences are cut
+            buckets                           edges of buckets: found for one length, given for several
+            bands                             a line of sequences that have several lengths
+cut         the neighbours that share a batch, and their cost: cost
             greedy                            batches filled in order
             rows                              whole sequences packed into rows
-deal        which batches share a step, and which rank takes which
-arrange     in which order the steps are taken
+deal        the batches that share a step, the ranks that take them, and the order of the steps
 batching    one choice of each, and their names in JSON
-arithmetic  millions of lengths, looked at as seldom as possible; multiples of them
+arithmetic  fast array helpers for millions of lengths; multiples of lengths
 """

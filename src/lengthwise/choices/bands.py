@@ -1,7 +1,7 @@
-"""Bands: sequences of several lengths in a line on which neighbours are alike in all of them.
+"""Bands: sequences that have several lengths, in a line on which neighbours are similar in all lengths.
 
 Sorted by their sum, (2, 9) and (9, 2) are neighbours, and a batch of both is padded to (9, 9). So the first length is
-divided into bands, and inside of a band sequences go by the second, up in one band and down in the next:
+divided into bands. Within a band, sequences are sorted by the second length, up in one band and down in the next:
 
     first length    1..4      5..9
     second length   1 3 8     9 5 2      the line: (1, 1) (4, 3) (2, 8) | (6, 9) (9, 5) (5, 2)
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from lengthwise import _exact
 
-_ALIKE = 1e-6  # the variance below which lengths count as all alike
-_SAMPLE = 2**14  # sequences whose spread stands for that of all
-_COUNTED = 2**16  # values that a table ranks also where there are few sequences
-# Measured on real and made pairs in 8 to 1,000 batches: a few more bands pad less; and what batches pad, in standard
-# deviations.
+_EQUAL = 1e-6  # the variance below which lengths count as equal
+_SAMPLE = 2**14  # sequences whose spread represents all
+_COUNTED = 2**16  # values that a table ranks also for few sequences
+# Measured on real and generated pairs in 8 to 1,000 batches: a few more bands pad less. The last three give the padding
+# of batches in standard deviations.
 _MORE = 1.25
 _VALUES = 6.0  # whole numbers that nearly all lengths lie within, in standard deviations
 _PER_BAND, _PER_BATCH, _BESIDE_SUM = 2.4, 1.4, 1.5
@@ -33,16 +33,16 @@ def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
     """Counts the bands into which each length but the last is divided, so that sorted batches pad little.
 
     The number makes a batch about equally wide in each length, and is rounded to a power of two. For two lengths in M
-    batches, b bands are s/b wide, and the M/b batches of a band t b/M: alike for b = sqrt(M s/t). Here s is the
+    batches, b bands are s/b wide, and the M/b batches of a band t b/M: equal for b = sqrt(M s/t). Here s is the
     standard deviation of the first length, and t that of the second among sequences of one first length.
 
     Args:
-        lengths: [n, dims], two or more of each sequence.
-        batches: How many batches are sorted together.
+        lengths: [n, dims], at least two lengths a sequence.
+        batches: The batches that are sorted together.
 
     Returns:
-        `dims - 1` numbers, n for a band for each value; none, if sorting by the sum of the lengths would pad less. It
-        does where lengths go together and batches are few.
+        `dims - 1` numbers, n for a band for each value. None of them if sorting by the sum of the lengths would pad
+        less, as for correlated lengths in few batches.
 
     >>> pairs = np.array([[first, second] for first in range(40) for second in range(10)])
     >>> count_bands(pairs, 16), count_bands(pairs[:, ::-1], 16)
@@ -66,7 +66,7 @@ def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
     for dim in range(dims - 1):
         width = _root(math.prod(spreads[dim:]) / left, dims - dim)
         count = 2 ** max(0, round(_exact.log(_MORE * spreads[dim] / width) / _exact.log(2.0)))
-        # Borders would only be in the way of a batch or two in a band; and a band of one value pads nothing.
+        # With a batch or two in a band, borders would only split batches; and a band of one value pads nothing.
         if 2 * count > left or count > max(1.0, _VALUES * unit * spreads[dim]):
             count = len(lengths)
         bands.append(count)
@@ -75,14 +75,14 @@ def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
 
 
 def _spreads_in_turn(covariance: NDArray[np.float64]) -> list[float]:
-    """The standard deviation of each length among sequences that are alike in those before it.
+    """Returns the standard deviation of each length among sequences that are equal in the lengths before it.
 
     >>> _spreads_in_turn(np.array([[4.0, 4.0], [4.0, 13.0]]))
     [2.0, 3.0]
     """
     spreads, left = list[float](), covariance.copy()
     for dim in range(len(left)):
-        variance = max(float(left[dim, dim]), _ALIKE)
+        variance = max(float(left[dim, dim]), _EQUAL)
         spreads.append(math.sqrt(variance))
         left -= np.outer(left[dim], left[dim]) / variance
     return spreads
@@ -93,12 +93,12 @@ def _root(value: float, degree: int) -> float:
 
 
 def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.int64]:
-    """The place of each sequence in the line, from 1: [n]. Sequences of one band and last length share a place.
+    """Returns the place of each sequence in the line, from 1: [n]. Sequences of one band and last length share it.
 
     Args:
-        lengths: [n, dims], two or more of each sequence.
-        bands: Into how many bands each length but the last is divided, of about equal counts; of a length that has
-            fewer values, each is a band. 1 goes by the lengths after it alone.
+        lengths: [n, dims], at least two lengths a sequence.
+        bands: The bands of each length but the last, of about equal counts. If a length has fewer values, each value is
+            a band. With 1 band, a length does not matter.
 
     >>> line_up(np.array([[4, 3], [5, 2], [2, 8], [6, 9], [1, 1], [9, 5]]), [2])
     array([2, 6, 3, 4, 1, 5])
@@ -107,7 +107,7 @@ def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.int6
     for column, count in zip(lengths.T, [*bands, len(lengths)], strict=True):
         band = _divide(_rank(column), count)
         width = int(band.max(initial=0)) + 1
-        # In every other band of the lengths before, this one falls: the line does not jump where the next begins.
+        # In every other band of the lengths before, this one falls: so the line does not jump at the next band.
         np.subtract(width - 1, band, out=band, where=places % 2 == 1)
         places *= width
         places += band
@@ -121,13 +121,13 @@ def _rank(values: NDArray[np.int64]) -> NDArray[np.int64]:
     >>> _rank(np.array([30, 10, 30, 20]))
     array([2, 0, 2, 1])
     """
-    if values.max(initial=0) < max(_COUNTED, 4 * len(values)):  # few enough to count, and not to sort
+    if values.max(initial=0) < max(_COUNTED, 4 * len(values)):  # counting is faster than sorting
         return (np.cumsum(np.bincount(values) > 0) - 1).take(values)
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
 def _divide(ranks: NDArray[np.int64], bands: int) -> NDArray[np.int64]:
-    """The band of each of `ranks` [n]: as many of about equal counts, or fewer where there are fewer ranks."""
+    """Divides `ranks` [n] into at most `bands` of about equal counts, and returns the band of each."""
     counts = np.bincount(ranks)
     if len(counts) <= bands:
         return ranks

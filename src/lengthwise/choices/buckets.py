@@ -1,12 +1,11 @@
-"""Bucket edges: which lengths share a bucket.
+"""Buckets: the lengths that share a bucket, by its edge.
 
 Bucket b holds the lengths in (edges[b - 1], edges[b]]. Edges are whole numbers, rise strictly, and the last is the
-longest length. There are fewer edges than buckets asked for where there are too few distinct lengths.
+longest length. Few distinct lengths have fewer edges than `buckets`.
 
-Buckets of several lengths have an edge for each, [buckets, dims], and are given by hand. Rows rise by their sum, and
-rows of one sum by their edges from the first on. A sequence is in the first bucket that holds it, which is the one that
-pads it least. In the rows (9, 4), (5, 9) and (9, 9), the sequence (5, 4) is in the first, (5, 8) in the second, and
-(6, 8) in the third.
+For several lengths, edges are rows [buckets, dims], and the user gives them. Rows rise by their sum, and rows of equal
+sum by their edges from the first on. A sequence is in the first bucket that holds it, because that pads it least. In
+the rows (9, 4), (5, 9) and (9, 9), the sequence (5, 4) is in the first, (5, 8) in the second, and (6, 8) in the third.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from lengthwise.lengths import as_lengths
 
 
 def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
-    """Edges that pad least: the exact optimum of Khomenko's objective.
+    """Finds the edges that pad least: the exact optimum of Khomenko's objective.
 
     Minimises the sum over buckets of count x longest, which is the padded frames when each bucket is padded to its
     edge. Batches padded only to their own longest pad less, and their optimum may differ a little.
 
     Args:
         lengths: [n], at least 1 each.
-        buckets: How many at most; Q in the paper.
+        buckets: The most buckets; Q in the paper.
 
     Returns:
         [min(buckets, distinct lengths)] edges, rising.
@@ -51,8 +50,7 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
         path in graphs with the concave Monge property and applications". Each price takes time and memory linear in
         the distinct lengths, whatever Q, because j enters only as a line in i.
     """
-    buckets, array = _check_buckets(buckets), _some_lengths(lengths)
-    values, counts = _histogram(array)
+    buckets, (values, counts) = _check_buckets(buckets), _count_lengths(lengths)
     if buckets >= len(values):
         return values
     values, reached = np.concatenate([[0], values]), np.concatenate([[0], np.cumsum(counts)])
@@ -70,43 +68,42 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
 
 
 def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
-    """Edges of equal width between the shortest and the longest length.
+    """Finds edges of equal width between the shortest and the longest length.
 
     >>> uniform_edges([10, 20, 50], 4)
     array([20, 30, 40, 50])
     """
-    array = _some_lengths(lengths)
-    low, high = _ends_of(array)
-    most = high - low + 1  # buckets, where every whole length is an edge
-    return _whole(low, high, lambda steps: low + (high - low) * steps, min(_check_buckets(buckets), most))
+    low, high = _find_ends(lengths)
+    most = high - low + 1  # buckets: every whole length is an edge
+    return _round_edges(low, high, lambda shares: low + (high - low) * shares, min(_check_buckets(buckets), most))
 
 
 def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
-    """Edges whose widths grow by a constant factor, from the shortest to the longest length.
+    """Finds edges whose widths grow by a constant factor, from the shortest to the longest length.
 
     >>> exponential_edges([10, 20, 160], 4)
     array([ 20,  40,  80, 160])
     """
-    array = _some_lengths(lengths)
-    low, high = _ends_of(array)
+    low, high = _find_ends(lengths)
     growth = _exact.log(high / low)
-    most = math.ceil(high * growth) + 1  # buckets, where the widest is less than a frame
-    return _whole(low, high, lambda steps: low * _exact.exps(steps * growth), min(_check_buckets(buckets), most))
+    most = math.ceil(high * growth) + 1  # buckets: the widest is less than a frame
+    return _round_edges(
+        low, high, lambda shares: low * _exact.exps(shares * growth), min(_check_buckets(buckets), most)
+    )
 
 
 def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
-    """Edges that leave about equally many sequences in each bucket; equal lengths stay together.
+    """Finds edges for about equal counts of sequences in each bucket; equal lengths share a bucket.
 
     >>> quantile_edges([1, 2, 3, 4, 5, 90], 3)
     array([ 2,  4, 90])
     """
-    array = _some_lengths(lengths)
-    values, counts = _histogram(array)
-    reached = np.cumsum(counts)  # of the lengths [1, 1, 2, 5]: values [1, 2, 5], reached [2, 3, 4]
+    values, counts = _count_lengths(lengths)
+    reached = np.cumsum(counts)  # for the lengths [1, 1, 2, 5]: values [1, 2, 5], reached [2, 3, 4]
     buckets = min(_check_buckets(buckets), int(reached[-1]))
-    # In 2 buckets, 2 and 4 sequences are to be reached: at the values 1 and 5.
-    wanted = -(-reached[-1] * np.arange(1, buckets + 1) // buckets)
-    return distinct(values[np.searchsorted(reached, wanted)])
+    # 2 buckets end at 2 and 4 sequences: at the values 1 and 5.
+    ends = -(-reached[-1] * np.arange(1, buckets + 1) // buckets)
+    return distinct(values[np.searchsorted(reached, ends)])
 
 
 EDGES: dict[str, Callable[[ArrayLike, int], NDArray[np.int64]]] = {
@@ -127,7 +124,7 @@ def padded_frames(lengths: NDArray[np.int64], edges: NDArray[np.int64]) -> int:
 
 
 def find_bucket(lengths: NDArray[np.int64] | NDArray[np.float64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bucket of each of `lengths` [n] or [n, dims], by edges in their order; `len(edges)` if none holds it.
+    """Finds the bucket of each of `lengths` [n] or [n, dims], by edges in their order; `len(edges)` for none.
 
     >>> find_bucket(np.array([9, 10, 11, 21]), np.array([10, 20]))
     array([0, 0, 1, 2])
@@ -143,7 +140,7 @@ def find_bucket(lengths: NDArray[np.int64] | NDArray[np.float64], edges: NDArray
 
 
 def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows in the order of this file, each once.
+    """Returns the rows in the order of this file, each once.
 
     >>> sort_rows(np.array([[9, 9], [5, 9], [9, 4], [5, 9]])).tolist()
     [[9, 4], [5, 9], [9, 9]]
@@ -153,17 +150,16 @@ def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def one_length(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Lengths [n] or [n, 1] as [n]; several lengths a sequence are refused, for which edges are given by hand."""
+    """Returns lengths [n] or [n, 1] as [n]; refuses several lengths, whose edges the user gives."""
     if lengths.ndim == 1 or lengths.shape[1] == 1:
         return lengths.reshape(len(lengths))
-    remedy = (
-        "Take one, such as lengths[:, 0] (FILE:0); for all, give edges by hand: Bucketed(edges=((20, 30), (60, 50)))."
-    )
+    by_hand = "for all, give edges by hand: Bucketed(edges=((20, 30), (60, 50)))"
+    remedy = f"Take one, such as lengths[:, 0] (FILE:0); {by_hand}."
     raise checks.value_error("lengths", "of shape [n]", lengths.shape, remedy)
 
 
 def check_held(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool) -> None:
-    """Refuses edges of another number of lengths; and, unless they are to `drop`, sequences that no bucket holds."""
+    """Refuses edges for another number of lengths, and, unless they `drop` them, sequences that no bucket holds."""
     array, dims = np.array(edges, np.int64), sizes.shape[1] if sizes.ndim == 2 else 1
     if array.shape[1:] != sizes.shape[1:]:
         rule, remedy = "whole numbers, as sequences have one length", "Write (100, 200), for example."
@@ -177,28 +173,28 @@ def check_held(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool
     remedy = "Add a longer edge, or choose longer='drop'."
     if dims == 1:
         raise checks.value_error("edges", f"no shorter than the longest sequence, {sizes.max():.16g}", edges, remedy)
-    # The index is among the sequences that the order is fitted to: their lengths say more.
+    # The user does not know the index, which counts the sequences that the order is fitted to: name the lengths.
     longest = sizes[beyond][sizes[beyond].sum(axis=1).argmax()].astype(np.int64)
     raise checks.value_error("edges", f"such that a bucket holds {tuple(longest.tolist())}", edges, remedy)
 
 
 def check_edges(edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Edges as whole numbers, rising; rows of them in the order of this file."""
+    """Returns edges as whole numbers, rising; rows in the order of this file."""
     remedy = "Give the longest length of each bucket, rising, in the unit of the lengths: (100, 200, 400), for example."
     plain = _as_plain(edges)
     if not isinstance(plain, Iterable):
         raise checks.type_error("edges", "whole numbers", edges, remedy)
-    given = [_as_plain(edge) for edge in plain]
-    if given and all(isinstance(row, Iterable) and not isinstance(row, str) for row in given):
-        return _check_rows([tuple(map(_as_plain, row)) for row in given])
-    whole = tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in given)
-    if not whole or any(low >= high for low, high in pairwise(whole)):
-        raise checks.value_error("edges", "rising and not empty", whole, remedy)
-    return whole
+    values = [_as_plain(edge) for edge in plain]
+    if values and all(isinstance(row, Iterable) and not isinstance(row, str) for row in values):
+        return _check_rows([tuple(map(_as_plain, row)) for row in values])
+    numbers = tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in values)
+    if not numbers or any(low >= high for low, high in pairwise(numbers)):
+        raise checks.value_error("edges", "rising and not empty", numbers, remedy)
+    return numbers
 
 
 def _as_plain(value: Any) -> Any:
-    """An array or a tensor as lists and numbers: what a tensor holds are tensors, which are no numbers."""
+    """Returns an array or a tensor as lists and numbers: the items of a tensor are tensors, not numbers."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -207,8 +203,8 @@ def _check_rows(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     for row in rows:
         if not row or len(row) != len(rows[0]):
             raise checks.value_error("edges", "rows of one width", row, remedy)
-    whole = [tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in row) for row in rows]
-    rising = sorted(whole, key=lambda row: (sum(row), row))
+    numbers = [tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in row) for row in rows]
+    rising = sorted(numbers, key=lambda row: (sum(row), row))
     for low, high in pairwise([(), *rising]):
         if low == high or sum(high) >= 2**63:
             rule = "different from each other" if low == high else "below 2**63 in sum"
@@ -216,35 +212,33 @@ def _check_rows(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(rising) if len(rising[0]) > 1 else tuple(row[0] for row in rising)
 
 
-def _some_lengths(lengths: ArrayLike) -> NDArray[np.int64]:
-    """At least one sequence, of one length each: [n]."""
-    array = one_length(as_lengths(lengths))
-    if not len(array):
-        raise checks.value_error(
-            "lengths", "of at least one sequence", array.shape, "Give the lengths of one sequence at least."
-        )
-    if int(array.max()) * len(array) >= 2**62:  # all padded to the longest, in sum
+def _count_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the distinct lengths and their counts; refuses several lengths a sequence, and no sequences.
+
+    All edges depend on these alone: millions of sequences become some thousand numbers.
+    """
+    values, counts = np.unique(one_length(as_lengths(lengths)), return_counts=True)
+    if not len(values):
+        remedy = "Give the lengths of one sequence at least."
+        raise checks.value_error("lengths", "of at least one sequence", values.shape, remedy)
+    if int(values[-1]) * int(counts.sum()) >= 2**62:  # the sum of all, padded to the longest
         rule, remedy = "below 2**62 frames in all, padded", "Give them in a coarser unit."
-        raise checks.value_error("lengths", rule, int(array.max()), remedy)
-    return array
+        raise checks.value_error("lengths", rule, int(values[-1]), remedy)
+    return values, counts
 
 
-def _histogram(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    # All edges depend on the distinct lengths and their counts alone: millions of sequences become some thousand.
-    return np.unique(lengths, return_counts=True)
-
-
-def _ends_of(lengths: NDArray[np.int64]) -> tuple[int, int]:
-    """The shortest and the longest length."""
-    return int(lengths.min()), int(lengths.max())
+def _find_ends(lengths: ArrayLike) -> tuple[int, int]:
+    """Returns the shortest and the longest length."""
+    values, _ = _count_lengths(lengths)
+    return int(values[0]), int(values[-1])
 
 
 def _check_buckets(buckets: int) -> int:
     return checks.check_whole("buckets", buckets, minimum=1, remedy="Give the number of buckets, such as 6.")
 
 
-def _whole(low: int, high: int, edge_at: Callable[..., NDArray[np.float64]], buckets: int) -> NDArray[np.int64]:
-    """Edges at the shares 1/buckets ... 1 of the way, rounded down to whole lengths; the last is exact."""
-    # 1e-9: a quotient that is whole in exact arithmetic may come out just below, and on some platforms only.
+def _round_edges(low: int, high: int, edge_at: Callable[..., NDArray[np.float64]], buckets: int) -> NDArray[np.int64]:
+    """Returns the edges at the shares 1/buckets ... 1, rounded down to whole lengths; the last is exact."""
+    # 1e-9: a quotient that is whole in exact arithmetic may be just below it, and on some platforms only.
     inner = np.floor(edge_at(np.arange(1, buckets) / buckets) + 1e-9).astype(np.int64)
     return distinct(np.append(np.clip(inner, low, high), high))

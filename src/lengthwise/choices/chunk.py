@@ -1,4 +1,4 @@
-"""Sub-utterance chunks: long sequences are cut into pieces before they are planned, for losses of single frames.
+"""Chunks: long sequences are cut into pieces before they are planned, for losses of single frames.
 
 spans   [chunks, 3]   sequence, start, stop: frames start..stop-1 of that sequence
 """
@@ -19,7 +19,7 @@ _MOST_CHUNKS = 2**30  # their spans take 24 GiB
 class Chunks:
     """Cuts every sequence into chunks of `size` frames that begin every `step` frames.
 
-    Chunks overlap where `step` is below `size`. The last chunk of a sequence ends with it and may be shorter. No chunk
+    Chunks overlap if `step` is below `size`. The last chunk of a sequence ends with it and may be shorter. No chunk
     lies wholly inside another, and no frame is lost.
 
     Args:
@@ -37,15 +37,12 @@ class Chunks:
     step: int | None = None
 
     def __post_init__(self) -> None:
-        remedy = "Give the frames in a chunk, such as 50."
-        checks.keep(self, size=checks.check_whole("size", self.size, minimum=1, remedy=remedy))
+        checks.keep_whole(self, "size", remedy="Give the frames in a chunk, such as 50.")
         remedy = f"Give at most the chunk size, {self.size}; a larger step would lose frames."
-        if self.step is not None:
-            step = checks.check_whole("step", self.step, minimum=1, maximum=self.size, remedy=remedy)
-            checks.keep(self, step=step)
+        checks.keep_whole(self, "step", maximum=self.size, remedy=remedy, optional=True)
 
     def __call__(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The spans of `lengths` [n], sequence by sequence: [chunks, 3].
+        """Returns the spans of `lengths` [n], sequence by sequence: [chunks, 3].
 
         >>> Chunks(4, step=2)(np.array([3, 7]))
         array([[0, 0, 3],
@@ -55,18 +52,13 @@ class Chunks:
         """
         step = self.step or self.size
         chunks = 1 + -(-np.maximum(lengths - self.size, 0) // step)
-        _check_few(chunks)
+        count = chunks.sum(dtype=np.float64)  # in int64 the sum could overflow
+        if count > _MOST_CHUNKS:
+            remedy = "Check the unit of the lengths, or give a larger size, and a larger step if you gave one."
+            raise checks.value_error("chunks", f"at most {_MOST_CHUNKS} in all", int(count), remedy)
         # For lengths [3, 7] with size 4 and step 2: chunks [1, 3], sequences [0, 1, 1, 1], starts [0, 0, 2, 4].
         sequences = np.repeat(np.arange(len(lengths)), chunks)
         first = np.cumsum(chunks) - chunks
         starts = (np.arange(len(sequences)) - first[sequences]) * step
         stops = starts + np.minimum(self.size, lengths[sequences] - starts)  # never beyond 2**63 - 1 on the way
         return np.stack([sequences, starts, stops], axis=1)
-
-
-def _check_few(chunks: NDArray[np.int64]) -> None:
-    """Refuses more chunks in all than a plan can hold, before any memory is asked for them."""
-    count = chunks.sum(dtype=np.float64)  # of int64 the sum could overflow
-    if count > _MOST_CHUNKS:
-        remedy = "Check the unit of the lengths, or give a larger size, and a larger step where one is given."
-        raise checks.value_error("chunks", f"at most {_MOST_CHUNKS} in all", int(count), remedy)

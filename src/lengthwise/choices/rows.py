@@ -1,10 +1,10 @@
 """Rows: whole sequences packed into rows of a fixed capacity, and several rows a batch.
 
-lengths   [m]   in the order's order
-kept      [k]   positions, batch by batch and row by row
+    lengths   [m]   in the order of the order
+    kept      [k]   positions, batch by batch and row by row
 
-A packed sequence is not padded by itself: what is left of its row is padding. Sequences of a row must not attend to
-each other; `lengthwise.torch.RowCollate` gives what attention needs for that.
+Only the rest of a row is padding. Sequences of a row must not attend to each other: `lengthwise.torch.RowCollate` gives
+the arguments of attention for that.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _METHODS = ("pool", "best-fit")
 _POOL = 1_024
 # Lengths that the pool tries in pairs. With 0, 16 and 64 of them, rows of lengths of mean 1,400 were 0.9964, 0.9959 and
 # 0.9943 full with a pair mixing of 0.79, 0.80 and 0.83: pairs use up the short sequences that fill gaps best.
-_LOOKED_AT = 16
+_PAIRED = 16
 _MOST = 2**24  # frames in a row: the tables of the kernels then take 256 MiB
-_UNLIMITED = 2**62  # sequences in a row where nothing limits them
+_UNLIMITED = 2**62  # sequences in a row without a limit
 
 
 class LongerThanRowError(OversizeError):
-    """A sequence is longer than a row; see `OversizeError`, whose budget is the capacity and whose cost the length."""
+    """A sequence is longer than a row. Its `budget` is the capacity, and its `cost` the length."""
 
     def _sentence(self, at: str) -> str:
         chunks = (
@@ -53,27 +53,27 @@ class Rows:
 
     By "pool", rows are filled one after another from the next `pool` sequences of the order. A row takes the oldest of
     them, and more by age until one does not fit. Then it takes the longest that still fits, or the first of two that
-    together leave less. So no sequence stands in a later row than by next fit: rows filled in the order alone, each
-    until the next sequence does not fit. `pool=1` is next fit.
+    together leave less. So no sequence is in a later row than by next fit, which fills each row in the order until the
+    next sequence does not fit. `pool=1` is next fit.
 
     By "best-fit", the longest sequence comes first, and each goes into the fullest row that has room (best-fit
     decreasing). That fills rows best, but puts the same lengths together in every epoch: the longest with the shortest,
     then rows of similar lengths.
 
-    What goes wrong in use: sequences that attend to each other, or a loss across their border. Batches are padded to
-    `capacity`, and cost what their sequences cost alone, in sum. By default these are their frames, which full rows
-    have equally many of: give a cost that counts attention, such as `Quadratic(linear=1, quadratic=0.001)`, or several
+    Usual mistakes are sequences that attend to each other, and a loss across their border. Batches are padded to
+    `capacity`, and cost the sum of their sequences alone. By default that is their frames, and all full rows have
+    about the same number. So give a cost that counts attention, such as `Quadratic(linear=1, quadratic=0.001)`, or
     ranks wait for the slowest. Sequences need one length each.
 
     Args:
         capacity: Frames (tokens) in a row, 2**24 at most.
         rows: Rows in a batch. The last batch may have fewer, and a tail may split batches.
         by: "pool" or "best-fit".
-        pool: Sequences that wait for a row, by "pool"; 1,024 where not given. More fill rows better, and mix less. A
-            sequence is taken before at most so many that come earlier in the order.
-        oversize: What becomes of a sequence longer than a row: "error" or "drop". `Chunks(capacity)` splits it.
-        max_in_row: The most sequences in one row; as many as fit where not given. A row that holds so many ends, or by
-            "best-fit" takes no more, however much room is left. Give `RowCollate` the same number.
+        pool: Sequences that wait for a row, by "pool"; by default 1,024. More fill rows better, and mix less. A
+            sequence overtakes at most `pool` others.
+        oversize: The policy for a sequence longer than a row: "error" or "drop". `Chunks(capacity)` splits it.
+        max_in_row: The most sequences in one row; by default any number that fits. A row with this number is closed,
+            even if it has room. Give `RowCollate` the same number.
 
     References:
         Best-fit decreasing: Johnson 1973, "Near-optimal bin packing algorithms". Next fit: the same.
@@ -95,66 +95,61 @@ class Rows:
     max_in_row: int | None = None
 
     def __post_init__(self) -> None:
-        remedy = "Give the tokens of a row, such as 4096."
-        capacity = checks.check_whole("capacity", self.capacity, minimum=1, maximum=_MOST, remedy=remedy)
-        rows = checks.check_whole("rows", self.rows, minimum=1, remedy="Give the rows in a batch, such as 8.")
-        checks.keep(self, capacity=capacity, rows=rows)
+        checks.keep_whole(self, "capacity", maximum=_MOST, remedy="Give the tokens of a row, such as 4096.")
+        checks.keep_whole(self, "rows", remedy="Give the rows in a batch, such as 8.")
         checks.check_choice("by", self.by, _METHODS)
         checks.check_choice("oversize", self.oversize, ("error", "drop"))
         checks.keep(self, max_in_row=check_in_row(self.max_in_row))
-        if self.pool is not None:
-            remedy = "Give how many sequences wait for a row, such as 1024."
-            checks.keep(self, pool=checks.check_whole("pool", self.pool, minimum=1, remedy=remedy))
-            if self.by != "pool":
-                raise checks.value_error("pool", "left out by best-fit", self.pool, "All sequences wait there.")
+        remedy = "Give how many sequences wait for a row, such as 1024."
+        checks.keep_whole(self, "pool", remedy=remedy, optional=True)
+        if self.pool is not None and self.by != "pool":
+            raise checks.value_error("pool", "left out by best-fit", self.pool, "All sequences wait there.")
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         del cost, longest
-        own = one_of_each(lengths)
-        kept = np.flatnonzero(own <= self.capacity)
-        if len(kept) < len(own) and self.oversize == "error":
-            longest_at = int(own.argmax())
-            raise LongerThanRowError(self.capacity, float(own[longest_at]), longest_at)
-        # Counted among those that stay: where position 1 of 5 is dropped, the boundary 3 becomes 2.
-        borders = distinct(np.array([0, *np.searchsorted(kept, boundaries), len(kept)])).tolist()
-        parts = [(start, *self._pack(own[kept[start:stop]])) for start, stop in pairwise(borders)]
+        sizes = one_of_each(lengths)
+        places = np.flatnonzero(sizes <= self.capacity)
+        if len(places) < len(sizes) and self.oversize == "error":
+            longest_at = int(sizes.argmax())
+            raise LongerThanRowError(self.capacity, float(sizes[longest_at]), longest_at)
+        # Boundaries count the kept positions: if position 1 of 5 is dropped, the boundary 3 becomes 2.
+        borders = distinct(np.array([0, *np.searchsorted(places, boundaries), len(places)])).tolist()
+        parts = [(start, *self._pack(sizes[places[start:stop]])) for start, stop in pairwise(borders)]
         packed = np.concatenate([np.empty(0, np.int64), *(start + members for start, members, _ in parts)])
-        offsets = np.concatenate([*(start + ends[:-1] for start, _, ends in parts), [len(kept)]])
-        return Cuts(kept[packed], offsets.astype(np.int64))
+        offsets = np.concatenate([*(start + ends[:-1] for start, _, ends in parts), [len(places)]])
+        return Cuts(places[packed], offsets.astype(np.int64))
 
     @property
     def row_capacity(self) -> int:
-        """The capacity: what makes a cut a packer."""
+        """The capacity. A cut with this attribute packs."""
         return self.capacity
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
-        """The capacity of all rows, where frames alone cost; else there is no bound but the capacity itself."""
+        """Returns the capacity of all rows for a cost of frames; else no bound."""
         del longest
         return float(self.capacity * self.rows) if type(cost) is Padded else np.inf
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
         del cost, longest
-        in_row = self.capacity / lengths.sum(axis=1)
-        if self.max_in_row is not None:
-            in_row = np.minimum(self.max_in_row, in_row)
+        in_row = np.minimum(self.max_in_row or _UNLIMITED, self.capacity / lengths.sum(axis=1))
         return np.maximum(1.0, self.rows * in_row)
 
     def _pack(self, lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The batches of `lengths` [n], between two boundaries: their members, and where each begins."""
-        kept, offsets = np.empty(len(lengths), np.int64), np.empty(len(lengths) + 1, np.int64)
+        """Packs `lengths` [n], between two boundaries: the members of the batches, and their offsets."""
+        members, offsets = np.empty(len(lengths), np.int64), np.empty(len(lengths) + 1, np.int64)
         most = self.max_in_row or _UNLIMITED
         if self.by == "pool":
             pool = min(self.pool or _POOL, len(lengths))
-            batches = _kernels.pool_rows(lengths, self.capacity, most, pool, self.rows, _LOOKED_AT, kept, offsets)
+            batches = _kernels.pool_rows(lengths, self.capacity, most, pool, self.rows, _PAIRED, members, offsets)
         else:
             row_of = np.empty(len(lengths), np.int64)
-            # Longest first, equals as they come.
+            # Longest first, equal lengths in their order.
             order, counts = argsort(self.capacity - lengths), np.bincount(lengths, minlength=self.capacity + 1)
             rows = _kernels.best_fit(counts, most, row_of)
-            batches = _kernels.batch_rows(order, row_of, rows, min(self.rows, rows), kept, offsets)
-        return kept, offsets[: batches + 1].copy()
+            batches = _kernels.batch_rows(order, row_of, rows, min(self.rows, rows), members, offsets)
+        return members, offsets[: batches + 1].copy()
 
 
 def check_in_row(most: object) -> int | None:
@@ -166,16 +161,16 @@ def check_in_row(most: object) -> int | None:
 def row_offsets(
     lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int, most: int | None = None
 ) -> NDArray[np.int64]:
-    """Where each row begins, and the end, when each batch fills its rows in order: [rows + 1].
+    """Returns the starts of the rows, and the end, if each batch fills its rows in order: [rows + 1].
 
     A row ends before the first sequence that does not fit, or once it holds `most` sequences. No other way to put a
-    batch into rows in its order takes fewer of them.
+    batch into rows in its order takes fewer rows.
 
     Args:
         lengths: [m], batch by batch.
         offsets: [batches + 1].
         capacity: Of a row.
-        most: Sequences in a row; None where nothing limits them.
+        most: Sequences in a row; None for any number.
 
     >>> row_offsets(np.array([5, 4, 3, 9, 1, 2]), np.array([0, 3, 6]), 10)
     array([0, 2, 3, 5, 6])
@@ -188,7 +183,7 @@ def row_offsets(
 
 
 def one_of_each(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lengths [n, 1] as [n]; those of several dimensions are refused."""
+    """Returns the lengths [n, 1] as [n]; refuses those of several dimensions."""
     if lengths.shape[1] != 1:
         remedy = "Give lengths[:, 0], for example (on the command line: FILE:0)."
         raise checks.value_error("lengths", "of one length each for rows", lengths.shape, remedy)
@@ -196,19 +191,19 @@ def one_of_each(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def find_places(lengths: NDArray[np.int64], starts: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
-    """Where each sequence begins, rows laid end to end.
+    """Returns the start of each sequence in rows laid end to end.
 
     Args:
         lengths: [m], row by row.
-        starts: [rows + 1], where each row begins, and the end, as `row_offsets` says.
+        starts: [rows + 1], the starts of the rows, and the end, by `row_offsets`.
         capacity: Of a row.
 
     >>> find_places(np.array([3, 2, 2]), np.array([0, 2, 3]), 6)
     array([0, 3, 6])
     """
     row_of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    before = np.cumsum(lengths) - lengths
-    return row_of * capacity + before - before[starts[:-1]][row_of] if len(lengths) else before
+    packed = np.cumsum(lengths) - lengths  # the starts without padding
+    return row_of * capacity + packed - packed[starts[:-1]][row_of] if len(lengths) else packed
 
 
 def number_frames(
@@ -218,23 +213,22 @@ def number_frames(
 
     Args:
         lengths: [m], row by row.
-        places: [m], as `find_places` says.
+        places: [m], by `find_places`.
         starts: [filled rows + 1], as there.
-        rows: How many there are, with those that are padding alone.
+        rows: All rows, also those of padding alone.
         capacity: Of a row.
 
     Returns:
         The position of each frame within its sequence, and its segment: 1, 2, ... within a row, 0 on padding; both
-        [rows, capacity]. And where each segment begins, rows end to end, and the end; padding is one of its own.
+        [rows, capacity]. And the starts of the segments in rows laid end to end, and the end; padding is a segment.
     """
-    # Rows end at multiples of the capacity, and what is left of a row begins where its last sequence ends.
+    # Rows end at multiples of the capacity, and the padding of a row begins where its last sequence ends.
     ends = places + lengths
     borders = np.unique(np.concatenate([places, ends, np.arange(rows + 1) * capacity]))
     sizes = np.diff(borders)
     positions = np.arange(rows * capacity) - np.repeat(borders[:-1], sizes)
     # Three samples in rows that begin with samples 0 and 2 are 1 and 2 of the first row, and 1 of the second.
-    within = 1 + np.arange(len(lengths)) - np.repeat(starts[:-1], np.diff(starts))
     number = np.zeros(len(sizes), np.int64)
-    number[np.searchsorted(borders, places)] = within
+    number[np.searchsorted(borders, places)] = 1 + np.arange(len(lengths)) - np.repeat(starts[:-1], np.diff(starts))
     segments = np.repeat(number, sizes)
     return positions.reshape(rows, capacity), segments.reshape(rows, capacity), borders
