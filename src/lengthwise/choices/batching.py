@@ -13,7 +13,7 @@ import numpy as np
 
 from lengthwise import _names, checks
 from lengthwise.choices.chunk import Chunks
-from lengthwise.choices.cost import Cost, Padded, Quadratic, check_priced, is_priced
+from lengthwise.choices.cost import Cost, Padded, Quadratic, is_priced
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize, row_capacity
 from lengthwise.choices.deal import (
     TAILS,
@@ -168,8 +168,9 @@ class Batching:
         checks.keep(self, **choices, padding=padding)
         if self.takes_random_steps:
             self.deal.check_cut(cut)
-            if not isinstance(self.cut, Rows):
-                check_priced(self.cost)
+            if not isinstance(self.cut, Rows) and not is_priced(self.cost):
+                remedy = "Take another deal, such as Stratified(), or fit a Quadratic to it."
+                raise checks.value_error("cost", "Padded() or a Quadratic beside RandomSteps", self.cost, remedy)
             _check_chain(self.order)
 
     @property

@@ -74,8 +74,8 @@ def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     array([20, 30, 40, 50])
     """
     low, high = _find_ends(lengths)
-    most = high - low + 1  # buckets: every whole length is an edge
-    return _round_edges(low, high, lambda shares: low + (high - low) * shares, min(_check_buckets(buckets), most))
+    buckets = min(_check_buckets(buckets), high - low + 1)  # every whole length is an edge
+    return _round_edges(low, high, buckets, lambda share: low + (high - low) * share)
 
 
 def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
@@ -86,10 +86,8 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """
     low, high = _find_ends(lengths)
     growth = _exact.log(high / low)
-    most = math.ceil(high * growth) + 1  # buckets: the widest is less than a frame
-    return _round_edges(
-        low, high, lambda shares: low * _exact.exps(shares * growth), min(_check_buckets(buckets), most)
-    )
+    buckets = min(_check_buckets(buckets), math.ceil(high * growth) + 1)  # the widest is less than a frame
+    return _round_edges(low, high, buckets, lambda share: low * _exact.exps(share * growth))
 
 
 def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
@@ -237,7 +235,7 @@ def _check_buckets(buckets: int) -> int:
     return checks.check_whole("buckets", buckets, minimum=1, remedy="Give the number of buckets, such as 6.")
 
 
-def _round_edges(low: int, high: int, edge_at: Callable[..., NDArray[np.float64]], buckets: int) -> NDArray[np.int64]:
+def _round_edges(low: int, high: int, buckets: int, edge_at: Callable[..., NDArray[np.float64]]) -> NDArray[np.int64]:
     """Returns the edges at the shares 1/buckets ... 1, rounded down to whole lengths; the last is exact."""
     # 1e-9: a quotient that is whole in exact arithmetic may be just below it, and on some platforms only.
     inner = np.floor(edge_at(np.arange(1, buckets) / buckets) + 1e-9).astype(np.int64)

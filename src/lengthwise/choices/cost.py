@@ -155,14 +155,6 @@ def is_priced(cost: Cost) -> bool:
     return type(cost) is Quadratic or (type(cost) is Padded and cost.dims == "sum")
 
 
-def check_priced(cost: Cost) -> Cost:
-    """Returns a cost by which random steps can be cut, and refuses any other."""
-    if is_priced(cost):
-        return cost
-    remedy = "Take another deal, such as Stratified(), or fit a Quadratic to it."
-    raise checks.value_error("cost", "Padded() or a Quadratic beside RandomSteps", cost, remedy)
-
-
 def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
     """Returns the coefficients of a cost of this package, as kernels read them: [2 + 3 dims]; else None.
 

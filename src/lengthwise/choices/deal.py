@@ -148,7 +148,7 @@ class Mixed(_Whole):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InTurn(_Whole):
-    """Batches are dealt in the order they were cut, one to each rank in turn, as most systems do.
+    """Batches are dealt in the order they were cut, one to each rank, as most systems do.
 
     Args:
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
