@@ -29,7 +29,7 @@ WITHIN = {
     "engines": ("rule", "files", "packages", "write", "__init__"),
     "planning": (
         *("times", "items", "plan", "custom", "joint", "cutter", "batches", "random_steps", "random_rows", "draft"),
-        *("drafts", "trial", "fit", "missed", "rest", "make", "__init__"),
+        *("drafts", "trial", "fit", "plan_warnings", "resume", "make", "__init__"),
         *("shapes", "few_shapes", "loss", "evaluation", "window_fit", "windows", "window_epoch"),
     ),
 }

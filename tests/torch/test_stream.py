@@ -15,7 +15,7 @@ from torch import distributed
 
 import lengthwise as lw
 from lengthwise.choices.deal import World
-from lengthwise.planning.rest import EarlierRun
+from lengthwise.planning.resume import EarlierRun
 from lengthwise.torch.window import Window, deliver
 from ranks import run_ranks
 

@@ -1,4 +1,4 @@
-"""Batches before they are a plan: what they hold, are padded to and cost; whole steps of them, dealt to the ranks.
+"""Batches before they are a plan: members, padded lengths and costs; whole steps of them, dealt to the ranks.
 
 batches   14 of them, for steps of 4
 split     the rest of an epoch: the 2 batches of most sequences are halved, 16 batches
@@ -26,12 +26,13 @@ from lengthwise.planning.cutter import split_largest
 class Batches(NamedTuple):
     """Batch b is members[offsets[b]:offsets[b + 1]].
 
-    needed          [m, dims]         what each member must be padded to at least; or [0, dims], once
-                                      no batch is split or packed any more
-    padded_lengths  [batches, dims]   what each batch is padded to: the most that its members need
-    costs           [batches]
-    bucket_lengths  [batches]         how long the longest of each batch's bucket is; None where there are no buckets
-    capacity                          of a row, where sequences are packed into rows
+    Attributes:
+        needed: [m, dims], the length that each member must be padded to; [0, dims] once no batch will be split or
+            packed.
+        padded_lengths: [batches, dims], the longest that its members need.
+        costs: [batches].
+        bucket_lengths: [batches], the longest length of each batch's bucket; None where there are no buckets.
+        capacity: Of a row, where sequences are packed into rows.
     """
 
     members: NDArray[np.int64]
@@ -44,7 +45,7 @@ class Batches(NamedTuple):
 
     @property
     def lengths(self) -> NDArray[np.float64]:
-        """The length by which steps are put in order: of the batch's bucket, or, without buckets, of the batch."""
+        """The lengths by which steps are put in order: of the batch's bucket, or, without buckets, of the batch."""
         if self.bucket_lengths is not None:
             return self.bucket_lengths
         lengths = self.padded_lengths[:, 0].astype(np.float64)  # below 2**53, and exact
@@ -62,7 +63,7 @@ def pad(
     capacity: int | None = None,
     multiple: int = 1,
 ) -> Batches:
-    """The batches that `offsets` cut `members` into, padded and priced.
+    """Pads and prices the batches that `offsets` cut `members` into.
 
     Where rows have a `capacity`, each batch is padded to it. Otherwise its rows are filled up to a `multiple`.
     """
@@ -79,7 +80,7 @@ def pad(
 
 
 def join(parts: Sequence[Batches]) -> Batches:
-    """The batches of all parts, part after part."""
+    """Joins the batches of all parts, part after part."""
     if len(parts) == 1:
         return parts[0]
     # Parts of 3 and 4 members have the ends [0, 3, 7]: the offsets of the second part rise by 3.
@@ -97,13 +98,13 @@ def join(parts: Sequence[Batches]) -> Batches:
 
 
 def select(batches: Batches, chosen: NDArray[np.bool_]) -> Batches:
-    """The batches marked in `chosen` [batches], and no other."""
+    """Selects the batches marked in `chosen` [batches]."""
     sizes = np.diff(batches.offsets)
-    kept = np.repeat(chosen, sizes)  # of batches of [2, 1, 2], the first and last: members [1, 1, 0, 1, 1]
+    mask = np.repeat(chosen, sizes)  # of batches of [2, 1, 2], the first and last: members [1, 1, 0, 1, 1]
     return Batches(
-        batches.members[kept],
+        batches.members[mask],
         np.concatenate([[0], np.cumsum(sizes[chosen])]),
-        batches.needed[kept] if len(batches.needed) else batches.needed,
+        batches.needed[mask] if len(batches.needed) else batches.needed,
         batches.padded_lengths[chosen],
         batches.costs[chosen],
         None if batches.bucket_lengths is None else batches.bucket_lengths[chosen],
@@ -118,12 +119,12 @@ def complete_steps(
 
     Args:
         portions: Each has too many only where the tail drops.
-        places: Batches that each has in a step.
-        steps: How many there are to be.
-        keys: One for each portion, to draw what is dropped.
+        places: Batches of each in a step.
+        steps: To fill.
+        keys: One for each portion, to draw the batches that are dropped.
 
     Returns:
-        All batches, and the numbers of those that take part, [portions, each]; some may stand twice.
+        All batches, and the numbers of those in use, [portions, steps x places]; some may stand twice.
     """
     # Single sequences cannot be split: a portion may have too few batches.
     batches = join(portions)
@@ -137,12 +138,12 @@ def complete_steps(
 
 
 def count_wanted(batches: Sequence[int], places: int, tail: str) -> int:
-    """How many batches each portion must have: whole steps of them, rounded down where the tail drops, else up.
+    """Counts the batches that each portion must have: whole steps, rounded down where the tail drops, else up.
 
     Args:
-        batches: How many each portion has.
-        places: Batches that each portion has in a step.
-        tail: What becomes of a last step that is not full.
+        batches: The number that each portion has.
+        places: Batches of each portion in a step.
+        tail: The policy for a last step that is not full.
     """
     most = max(batches)
     # 14 batches in steps of 4: 12 where the tail drops, else 16.
@@ -173,14 +174,14 @@ def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, k
         return numbers[np.sort(key.permutation(len(numbers))[:wanted])]
     spare = numbers if len(numbers) else np.arange(len(costs))
     cheapest = spare[np.argsort(costs[spare], kind="stable")]
-    # 2 more of the batches [7, 8, 9], of which 8 and 7 are the cheapest: [7, 8, 9, 8, 7].
+    # 2 more than the batches [7, 8, 9], where 8 and 7 are the cheapest: [7, 8, 9, 8, 7].
     return np.concatenate([numbers, np.resize(cheapest, wanted - len(numbers))])
 
 
 def deal_and_arrange(
     batches: Batches, numbers: NDArray[np.int64], world: World, batching: Batching, *, deal: Key, arrange: Key
 ) -> NDArray[np.int64]:
-    """The grid of the batches `numbers` [portions, each]: [steps, micro_batches, ranks].
+    """Deals the batches `numbers` and arranges the steps: returns the grid, [steps, micro_batches, ranks].
 
     Args:
         deal: The key of the deal.
@@ -190,14 +191,14 @@ def deal_and_arrange(
     if is_custom(batching.deal):
         grid = check_grid(grid, numbers, world)
     steps = grid.reshape(len(grid), world.slots)
-    # All that an arrangement sees of a step: its costliest batch, which must fit into memory, and its mean length.
+    # An arrangement sees the costliest batch of a step, which must fit into memory, and its mean length.
     costliest = batches.costs[steps].max(axis=1, initial=0.0)
-    taken = batching.arrange(costliest, batches.lengths[steps].sum(axis=1) / world.slots, arrange)
-    return grid[check_arrangement(taken, len(grid)) if is_custom(batching.arrange) else taken]
+    order = batching.arrange(costliest, batches.lengths[steps].sum(axis=1) / world.slots, arrange)
+    return grid[check_arrangement(order, len(grid)) if is_custom(batching.arrange) else order]
 
 
 def in_grid(batches: Batches, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which batches the grid holds: [batches]."""
-    held = np.zeros(len(batches.costs), bool)
-    held[grid.reshape(-1)] = True
-    return held
+    """Marks the batches that stand in the grid: [batches]."""
+    used = np.zeros(len(batches.costs), bool)
+    used[grid.reshape(-1)] = True
+    return used

@@ -1,8 +1,7 @@
-"""Custom: checks what an order, a cut, a deal or an arrangement that the user wrote returns.
+"""Custom: checks the answers of an order, a cut, a deal or an arrangement that the user wrote.
 
-The choices of this package are tested, and not checked again. What any other returns is checked whole, in time linear
-in the sequences: a plan that silently loses a sequence, or takes it twice, is worse than none. Each check returns int64
-arrays, whatever whole numbers it was given.
+The choices of this package are tested, and not checked again. All others are checked in full, in time linear in the
+sequences: a plan that silently loses a sequence, or takes it twice, is worse than none. Checks return int64 arrays.
 """
 
 from __future__ import annotations
@@ -25,48 +24,48 @@ _GRID_REMEDY = "Return all of numbers, of shape [steps, micro_batches, ranks]."
 _ARRANGE_REMEDY = "Return a permutation of 0..steps-1."
 
 
-def check_ordered(given: Ordered, count: int, dims: int) -> Ordered:
-    """What an order gives for `count` sequences of so many lengths each."""
-    if not isinstance(given, Ordered):
-        raise checks.type_error("order", "a choice that returns an Ordered", given, _ORDER_REMEDY)
-    sequences = _whole("sequences", given.sequences, _ORDER_REMEDY)
+def check_ordered(answer: Ordered, count: int, dims: int) -> Ordered:
+    """Checks the answer of an order for `count` sequences of `dims` lengths each."""
+    if not isinstance(answer, Ordered):
+        raise checks.type_error("order", "a choice that returns an Ordered", answer, _ORDER_REMEDY)
+    sequences = _whole("sequences", answer.sequences, _ORDER_REMEDY)
     _check_distinct("sequences", sequences, count, _ORDER_REMEDY)
-    boundaries = _whole("boundaries", given.boundaries, _ORDER_REMEDY)
+    boundaries = _whole("boundaries", answer.boundaries, _ORDER_REMEDY)
     _check_rising("boundaries", boundaries, 1, len(sequences) - 1, _ORDER_REMEDY)
-    edges = None if given.edges is None else _whole("edges", given.edges, _ORDER_REMEDY, dims=1 if dims == 1 else 2)
+    edges = None if answer.edges is None else _whole("edges", answer.edges, _ORDER_REMEDY, dims=1 if dims == 1 else 2)
     if edges is not None and edges.shape != (len(sequences), dims)[: edges.ndim]:
         rule = f"of {len(sequences)} sequences" + (f" and {dims} lengths" if dims > 1 else "")
         raise checks.value_error("edges", rule, edges.shape if dims > 1 else len(edges), _ORDER_REMEDY)
     return Ordered(sequences, boundaries, edges)
 
 
-def check_cuts(given: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
-    """What a cut gives for `count` sequences in order."""
-    if not isinstance(given, Cuts):
-        raise checks.type_error("cut", "a choice that returns Cuts", given, _CUT_REMEDY)
-    kept = _whole("kept", np.arange(count) if given.kept is None else given.kept, _CUT_REMEDY)
-    _check_distinct("kept", kept, count, _CUT_REMEDY)
-    offsets = _whole("offsets", given.offsets, _CUT_REMEDY)
-    _check_rising("offsets", offsets, 0, len(kept), _CUT_REMEDY)
-    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(kept):
-        raise checks.value_error("offsets", f"from 0 to {len(kept)}", offsets.tolist(), _CUT_REMEDY)
+def check_cuts(answer: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
+    """Checks the answer of a cut for `count` sequences in order."""
+    if not isinstance(answer, Cuts):
+        raise checks.type_error("cut", "a choice that returns Cuts", answer, _CUT_REMEDY)
+    positions = _whole("kept", np.arange(count) if answer.kept is None else answer.kept, _CUT_REMEDY)
+    _check_distinct("kept", positions, count, _CUT_REMEDY)
+    offsets = _whole("offsets", answer.offsets, _CUT_REMEDY)
+    _check_rising("offsets", offsets, 0, len(positions), _CUT_REMEDY)
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(positions):
+        raise checks.value_error("offsets", f"from 0 to {len(positions)}", offsets.tolist(), _CUT_REMEDY)
     if len(boundaries):
         # A cut may reorder between two boundaries: past one, a sequence would change its bucket.
         # Positions 0..4 with boundaries at 2 and 3 are of the segments [0, 0, 1, 2, 2].
-        segments = np.searchsorted(boundaries, kept, side="right")
+        segments = np.searchsorted(boundaries, positions, side="right")
         if (np.diff(segments) < 0).any():
             rule = "reordered between boundaries alone"
-            raise checks.value_error("kept", rule, kept.tolist(), "Keep each sequence between its boundaries.")
+            raise checks.value_error("kept", rule, positions.tolist(), "Keep each sequence between its boundaries.")
         # A boundary is a position in the order: kept [1, 0, 4, 3] and the boundary 2 want a batch to begin at offset 2.
         crossed = np.setdiff1d(np.searchsorted(segments, np.arange(1, len(boundaries) + 1)), offsets)
         if len(crossed):
             rule = f"with {crossed[0]}, which no batch may cross"
             raise checks.value_error("offsets", rule, offsets.tolist(), "Begin a batch at every boundary.")
-    return Cuts(kept, offsets)
+    return Cuts(positions, offsets)
 
 
 def check_rows(lengths: NDArray[np.int64], capacity: int, most: object) -> None:
-    """What a cut that packs keeps: sequences of `lengths` [k], no longer than a row, of which it holds `most`."""
+    """Checks the sequences that a cut packs, of `lengths` [k], against its capacity; and its `max_in_row`, `most`."""
     check_in_row(most)
     longest = int(lengths.max(initial=0))
     if longest > capacity:
@@ -74,20 +73,20 @@ def check_rows(lengths: NDArray[np.int64], capacity: int, most: object) -> None:
         raise checks.value_error("row_capacity", rule, capacity, "Leave it out of kept, or raise an OversizeError.")
 
 
-def check_batch_sizes(given: object, count: int) -> NDArray[np.float64]:
-    """What the `batch_sizes` of a cut gives for `count` lengths."""
+def check_batch_sizes(answer: object, count: int) -> NDArray[np.float64]:
+    """Checks the `batch_sizes` of a cut for `count` lengths."""
     remedy = "Return about how many sequences a batch of each length holds."
-    sizes = np.asarray(given)
+    sizes = np.asarray(answer)
     if sizes.dtype.kind not in "iuf" or sizes.shape != (count,) or not (sizes >= 1).all():
-        raise checks.value_error("batch_sizes", f"{count} numbers of at least 1", given, remedy)
+        raise checks.value_error("batch_sizes", f"{count} numbers of at least 1", answer, remedy)
     return sizes.astype(np.float64)
 
 
-def check_portions(given: Any, count: int, world: World) -> list[NDArray[np.int64]]:
-    """What the `portions` of a deal gives for `count` sequences."""
-    if not isinstance(given, list | tuple) or len(given) not in (1, world.world_size):
-        raise checks.value_error("portions", f"a list of 1 or {world.world_size}", given, _PORTIONS_REMEDY)
-    portions = [_whole("portions", portion, _PORTIONS_REMEDY) for portion in given]
+def check_portions(answer: Any, count: int, world: World) -> list[NDArray[np.int64]]:
+    """Checks the `portions` of a deal for `count` sequences."""
+    if not isinstance(answer, list | tuple) or len(answer) not in (1, world.world_size):
+        raise checks.value_error("portions", f"a list of 1 or {world.world_size}", answer, _PORTIONS_REMEDY)
+    portions = [_whole("portions", portion, _PORTIONS_REMEDY) for portion in answer]
     together = np.concatenate(portions)
     _check_distinct("portions", together, count, _PORTIONS_REMEDY)
     if len(together) != count:
@@ -95,13 +94,13 @@ def check_portions(given: Any, count: int, world: World) -> list[NDArray[np.int6
     return portions
 
 
-def check_grid(given: object, numbers: NDArray[np.int64], world: World) -> NDArray[np.int64]:
-    """What the `grid` of a deal gives for the batches `numbers`."""
-    grid = _whole("grid", given, _GRID_REMEDY, dims=3)
+def check_grid(answer: object, numbers: NDArray[np.int64], world: World) -> NDArray[np.int64]:
+    """Checks the `grid` of a deal for the batches `numbers`."""
+    grid = _whole("grid", answer, _GRID_REMEDY, dims=3)
     shape = (numbers.size // world.slots, world.micro_batches, world.world_size)
     if grid.shape != shape:
         raise checks.value_error("grid", f"of shape {shape}", grid.shape, _GRID_REMEDY)
-    # Sorted, both are equal only if each batch stands there as often as it was given.
+    # Sorted, both are equal only if each batch stands there as often as it was answer.
     if not np.array_equal(np.sort(grid, axis=None), np.sort(numbers, axis=None)):
         wrong = np.setxor1d(grid, numbers)  # none where the same batches stand there, but not as often
         rule = "of every batch as often as it was given"
@@ -109,20 +108,20 @@ def check_grid(given: object, numbers: NDArray[np.int64], world: World) -> NDArr
     return grid
 
 
-def check_arrangement(given: object, steps: int) -> NDArray[np.int64]:
-    """What an arrangement gives for so many `steps`."""
-    order = _whole("arrange", given, _ARRANGE_REMEDY)
+def check_arrangement(answer: object, steps: int) -> NDArray[np.int64]:
+    """Checks the answer of an arrangement for `steps` steps."""
+    order = _whole("arrange", answer, _ARRANGE_REMEDY)
     _check_distinct("arrange", order, steps, _ARRANGE_REMEDY)
     if len(order) != steps:
         raise checks.value_error("arrange", f"of all {steps} steps", f"{len(order)} of them", _ARRANGE_REMEDY)
     return order
 
 
-def _whole(name: str, given: object, remedy: str, *, dims: int = 1) -> NDArray[np.int64]:
+def _whole(name: str, answer: object, remedy: str, *, dims: int = 1) -> NDArray[np.int64]:
     try:
-        array = np.asarray(given)
+        array = np.asarray(answer)
     except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
-        raise checks.type_error(name, "an array of whole numbers", given, remedy) from error
+        raise checks.type_error(name, "an array of whole numbers", answer, remedy) from error
     if array.dtype.kind not in "iu" and array.size:  # of an empty list NumPy makes floats
         raise checks.type_error(name, "an array of whole numbers", array.dtype.name, remedy)
     if array.ndim != dims:
@@ -142,7 +141,7 @@ def _check_distinct(name: str, numbers: NDArray[np.int64], count: int, remedy: s
 
 
 def _check_rising(name: str, numbers: NDArray[np.int64], low: int, high: int, remedy: str) -> None:
-    within = not len(numbers) or (numbers.min() >= low and numbers.max() <= high)
-    if not within or (np.diff(numbers) <= 0).any():
+    inside = not len(numbers) or (numbers.min() >= low and numbers.max() <= high)
+    if not inside or (np.diff(numbers) <= 0).any():
         rule = f"strictly rising within {low} to {high}"
         raise checks.value_error(name, rule, numbers.tolist(), remedy)

@@ -1,4 +1,4 @@
-"""Cutter: an order is cut into exactly so many batches, each within the budget, the costliest as cheap as can be.
+"""Cutter: cuts an order into exactly M batches, each within the budget, the costliest as cheap as can be.
 
 lengths     4 4 4 4 4 4 4 4 4 4       a budget of 16, so 3 batches at least; a step takes 4
 greedy      (4 4 4 4) (4 4 4 4) (4 4)
@@ -24,7 +24,7 @@ _HALVINGS = 60  # of a batch size: neighbours among the floats
 
 
 class Limits(NamedTuple):
-    """What a batch may hold: `size` sequences at most, if that is not 0; else `most`, of at most `budget` in cost.
+    """The limits of a batch: `size` sequences at most, if that is not 0; else `most`, of at most `budget` in cost.
 
     Rows of batches are filled up to a `multiple`.
     """
@@ -37,9 +37,9 @@ class Limits(NamedTuple):
 
 
 def limits_of(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None:
-    """What a batch may hold by a cut of ours, where `longest` [dims] is the longest of the data set.
+    """Returns the limits of a batch by a cut of ours, where `longest` [dims] is the longest of the data set.
 
-    None where the cut alone says which batches there are: by the rule of the paper, which overshoots, or the user's.
+    None where only the cut knows its batches: by the rule of the paper, which overshoots, or a cut of the user's.
     """
     if type(cut) is FixedSize:
         return Limits(cost, size=cut.batch_size)
@@ -52,17 +52,17 @@ def limits_of(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None
 def cut_into(
     needed: NDArray[np.int64], boundaries: NDArray[np.int64], batches: int, limits: Limits
 ) -> NDArray[np.int64]:
-    """Cuts sequences in order into exactly `batches`, or as many as there are sequences.
+    """Cuts sequences in order into exactly `batches`; into one for each sequence where there are fewer.
 
     Batches of a fixed size hold as many sequences as each other, or one more. Under a budget the costliest batch is as
     cheap as can be: exactly where there are few of them, within half a per cent where there are many. A cost of the
     user's own is not called so often: batches are filled, and then those of most sequences are halved.
 
     Args:
-        needed: [m, dims], what each sequence must be padded to.
+        needed: [m, dims], the length that each sequence must be padded to.
         boundaries: Rising positions in 1..m-1 that no batch may cross.
-        batches: At least as many as the limits allow.
-        limits: What a batch may hold. A sequence that is over the budget by itself stands alone.
+        batches: Enough for the limits.
+        limits: Of a batch. A sequence that alone is over the budget gets a batch of its own.
 
     Returns:
         The offsets, [batches + 1].
@@ -86,7 +86,7 @@ def cut_into(
 
 
 def cut_by_count(count: int, boundaries: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
-    """The offsets of `batches` of as equal counts as the boundaries allow; of fewer where sequences are fewer.
+    """Returns the offsets of `batches` of nearly equal counts; of fewer where sequences are fewer.
 
     >>> cut_by_count(10, np.array([8]), 4)
     array([ 0,  2,  5,  8, 10])
@@ -103,19 +103,18 @@ def cut_by_count(count: int, boundaries: NDArray[np.int64], batches: int) -> NDA
         else:
             low = middle
     parts = np.ceil(widths / high).astype(np.int64) if count else widths
-    more = np.flatnonzero(parts < widths)[: batches - parts.sum()]  # buckets just as wide as each other
-    parts[more] += 1
+    parts[np.flatnonzero(parts < widths)[: batches - parts.sum()]] += 1  # buckets just as wide as each other
     return split_evenly(widths, parts)
 
 
 def split_evenly(widths: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The offsets of so many parts of each width, as equal as can be.
+    """Divides each width into its number of parts, as equal as can be, and returns the offsets.
 
     >>> split_evenly(np.array([3, 2]), np.array([2, 2]))
     array([0, 1, 3, 4, 5])
     """
-    within = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)  # [0, 1, 0, 1]
-    starts = within * np.repeat(widths, parts) // np.repeat(parts, parts)
+    place = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)  # [0, 1, 0, 1]
+    starts = place * np.repeat(widths, parts) // np.repeat(parts, parts)
     return np.append(np.repeat(np.cumsum(widths) - widths, parts) + starts, widths.sum())
 
 

@@ -1,7 +1,7 @@
 """Evaluation plans: sorted batches, each sequence once, and the way back to the order of the data set.
 
-outputs  [ranks] of one list each: an output for every sequence that the rank took, in the order it took them
-weights  [n]                           what each sequence counts for: 1, its tokens
+outputs  [ranks] lists, an output for every sequence of a rank, in the order of its batches
+weights  [n]     of each sequence in the mean: 1, its tokens
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     array = view_lengths(lengths)
     batching = Batching(
         cut=cut,
-        # A pool of similar lengths has no short sequence for the gaps of long ones. Of the long-tailed example, rows
-        # of 4,096 are 89.1 % full in sorted order, and 99.8 % in a random one.
+        # A pool of similar lengths has no short sequence for the gaps of long ones. In the long-tailed example,
+        # rows of 4,096 are 89.1 % full in sorted order, and 99.8 % in a random one.
         order=Shuffled() if type(cut) is Rows and cut.by == "pool" else Sorted(),
         deal=Balanced(tail="repeat"),
         arrange=CostliestFirst(steps=None),
@@ -61,7 +61,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
 
 
 def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[np.float64]:
-    """What the mean of each batch counts for in the mean over everything that is planned.
+    """Weighs the mean of each batch in the mean over all sequences of the plan.
 
     The exact average of a loss is the sum, over all batches of all ranks, of weight x mean of the batch. Most loops
     report the mean of batch means, in which the sequences of small batches count more.
@@ -114,12 +114,12 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
         raise checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
     restored: list[Any] = [None] * plan.population
     missing = np.ones(plan.population, bool)
-    for rank, given in enumerate(outputs):
+    for rank, rank_outputs in enumerate(outputs):
         numbers, counted = _take(plan, rank)
-        if len(given) != len(numbers):
+        if len(rank_outputs) != len(numbers):
             rule = f"{len(numbers)} outputs, one for each sequence it took"
-            raise checks.value_error("outputs", rule, len(given), remedy, at=f"rank {rank}")
-        for number, counts, output in zip(numbers.tolist(), counted.tolist(), given, strict=True):
+            raise checks.value_error("outputs", rule, len(rank_outputs), remedy, at=f"rank {rank}")
+        for number, counts, output in zip(numbers.tolist(), counted.tolist(), rank_outputs, strict=True):
             # The second output of a batch that is taken twice is dropped, and so is that of a second copy.
             if counts and missing[number]:
                 restored[number] = output
@@ -128,10 +128,10 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 def _take(plan: Plan, rank: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The sequences that a rank takes, in order, and whether it is for the first time: both [k]."""
+    """Returns the sequences of a rank, in order, and marks those that are taken for the first time: both [k]."""
     batches = plan.grid[:, :, rank].reshape(-1)
     sizes = plan.batch_sizes[batches]
-    # Batches of [2, 3] sequences: `within` counts [0, 1, 0, 1, 2], to which each batch adds its own offset.
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    numbers = plan.numbers[np.repeat(plan.offsets[batches], sizes) + within]
+    # Batches of [2, 3] sequences: `place` counts [0, 1, 0, 1, 2], to which each batch adds its own offset.
+    place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    numbers = plan.numbers[np.repeat(plan.offsets[batches], sizes) + place]
     return numbers, np.repeat(plan.first_taken[:, :, rank].reshape(-1), sizes)

@@ -23,7 +23,7 @@ from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, oversize_o
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.draft import mean_cost
 from lengthwise.planning.items import check_countable
-from lengthwise.planning.missed import tell_doubted_budget
+from lengthwise.planning.plan_warnings import tell_doubted_budget
 
 _MOST_LENGTHS = 4_096  # padded lengths that are tried: the time grows with their square
 _MOST_SHAPES = 1_024  # more is a mistake
@@ -61,8 +61,8 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
     """Finds the shapes (rows, padded length), few enough, under which the batches of an epoch cost least.
 
     Minimises the sum over shapes of batches x what a full batch of the shape costs. So it counts the rows that stay
-    empty in the last batch of each shape, which `optimal_edges` does not. The rows of a shape are as many as the cut
-    allows at its padded length, and no more than there are sequences.
+    empty in the last batch of each shape, which `optimal_edges` does not. A shape has the rows that the cut allows at
+    its padded length, and no more than its sequences.
 
     Give the padded lengths to the order: `Bucketed(edges=tuple(shapes[:, 1]), pad_to_edge=True)` with the same cut.
     Then `batch_shapes` gives these shapes, and one rank computes what was minimised. With several ranks, a tail that
@@ -168,10 +168,10 @@ def sequences_of(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns how many sequences each shape holds, by padded frames, and their frames of data: [k] each."""
     padded = round_up(lengths, length_multiple(cut))
-    kept = _is_kept(padded, cut, Padded())
-    shape_of = np.searchsorted(shapes[:, 1], padded[kept])
+    mask = _is_kept(padded, cut, Padded())
+    shape_of = np.searchsorted(shapes[:, 1], padded[mask])
     counts = np.bincount(shape_of, minlength=len(shapes))
-    return counts, np.bincount(shape_of, weights=lengths[kept], minlength=len(shapes)).astype(np.int64)
+    return counts, np.bincount(shape_of, weights=lengths[mask], minlength=len(shapes)).astype(np.int64)
 
 
 def useful_frames(lengths: NDArray[np.int64], cut: Cut) -> int:

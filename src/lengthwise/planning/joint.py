@@ -14,12 +14,12 @@ from lengthwise import _exact
 
 
 def mixing_of_batches(lengths: NDArray[np.int64], padded: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
-    """What `measure` of a plan of these batches alone says that they mix.
+    """Returns the mixing that `measure` gives a plan of these batches.
 
     Args:
         lengths: [m], of the sequences, batch by batch.
-        padded: [batches], what each batch is padded to.
-        sizes: [batches], how many sequences it holds.
+        padded: [batches], the length that each batch is padded to.
+        sizes: [batches], its number of sequences.
 
     >>> mixing_of_batches(np.array([10, 10, 20, 20] * 50), np.array([10, 20] * 50), np.array([2, 2] * 50)) < 0.51
     True
@@ -34,7 +34,7 @@ def mixing_of_batches(lengths: NDArray[np.int64], padded: NDArray[np.int64], siz
 
 
 def mixing_bins(count: int) -> int:
-    """How many bins of mixing `count` sequences fill, from 2 to 128.
+    """Returns the number of bins of mixing that `count` sequences fill, from 2 to 128.
 
     As many as keep the bias of the plain estimate, (bins - 1)^2 / 2n nats, under a twentieth.
     """
@@ -42,7 +42,7 @@ def mixing_bins(count: int) -> int:
 
 
 def bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -> NDArray[np.int64]:
-    """The bin of each value, by its rank among as many as its weight says, or 1; equal values share a bin.
+    """Puts values into bins of equal weight by their rank, a weight of 1 by default; equal values share a bin.
 
     >>> bin_equally(np.array([5, 1, 9]), np.array([2, 1, 1]), 2)
     array([1, 0, 1])
@@ -83,7 +83,7 @@ def _entropy(counts: NDArray[np.float64], count: int) -> float:
 def _grassberger(most: int) -> NDArray[np.float64]:
     """G(0) .. G(most): G(1) = -gamma - log 2, and G(2k) = G(2k + 1) = G(1) + 2 / 1 + 2 / 3 + ... + 2 / (2k - 1).
 
-    G(m) nears log m, of which few draws give too little.
+    G(m) nears log m; few draws give too little.
     """
     halves = np.cumsum(2.0 / np.arange(1, most + 2, 2))
     pairs = np.concatenate([[0.0], np.repeat(halves, 2)])  # of 1, then of 2 and 3, of 4 and 5, ...

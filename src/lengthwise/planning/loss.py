@@ -1,7 +1,7 @@
 """Loss scales: factors for the loss of each batch that make the gradient of a step that of the whole step.
 
     scales   [steps, micro_batches, ranks]   one for every place of the plan's grid
-    weights  [n]                             what each sequence counts for: 1, its tokens, its supervised tokens
+    weights  [n]                             of each sequence in the loss: 1, its tokens, its supervised tokens
 
 Every rank knows them before the step, without communication: the plan holds the whole step.
 """
@@ -39,8 +39,8 @@ def loss_scales(
     where the trainer divides by them. A batch that is taken a second time, to keep the ranks in step, is scaled by 0.
 
     What goes wrong in use: scaling twice, where the trainer divides the loss by its accumulation steps and
-    `micro_batches_averaged` is left False. And the mean over a batch of zero weight is 0/0: it gives NaN, which a
-    factor of 0 does not mend. Use `reduction="sum"` where that can happen.
+    `micro_batches_averaged` is left False. And the mean over a batch of zero weight is 0/0: NaN, whatever
+    the factor. Use `reduction="sum"` where that can happen.
 
     Args:
         plan: The plan that is trained on.
@@ -96,10 +96,10 @@ def scale_losses(
 
 
 def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
-    """The sum of the weights of each batch, 0 where it is taken again: [steps, micro_batches, ranks]."""
-    own = check_weights(weights, plan.population, _REMEDY)
-    check_some_weight(own)
-    sums = sum_by_batch(plan, own)
+    """Sums the weights of each batch, 0 where it is taken again: [steps, micro_batches, ranks]."""
+    checked = check_weights(weights, plan.population, _REMEDY)
+    check_some_weight(checked)
+    sums = sum_by_batch(plan, checked)
     # What is left of an epoch may weigh nothing; a whole epoch of nothing to learn is a mistake.
     if plan.delivered is None and sums.size and not sums.any():
         remedy = "All that weighs something is left out: look at `times`, and at what is dropped."
@@ -108,7 +108,7 @@ def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
 
 
 def sum_by_batch(plan: Plan, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`batch_weights` of checked weights, which may all be 0."""
+    """Sums checked weights, which may all be 0, as `batch_weights` does."""
     with np.errstate(over="ignore"):
         sums = np.bincount(plan.batch_numbers, weights[plan.numbers], minlength=len(plan.costs))
     _check_sum(np.asarray(sums, np.float64))  # of a sequence that is taken several times, each counts
@@ -125,9 +125,9 @@ def check_some_weight(weights: NDArray[np.generic]) -> None:
 def check_weights(
     weights: ArrayLike | None, count: int, remedy: str, *, name: Callable[[int], str] = "sequence {}".format
 ) -> NDArray[np.float64]:
-    """What each of `count` sequences counts for, finite and at least 0: [count]; 1 each where nothing is given.
+    """Checks the weights of `count` sequences, finite and at least 0: [count]; 1 each by default.
 
-    Where these are some of many, `name` says which sequence the user knows by each place.
+    If these are some of many sequences, `name` names the sequence at a place for an error.
     """
     if weights is None:
         return np.ones(count)

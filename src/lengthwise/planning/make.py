@@ -23,9 +23,9 @@ from lengthwise.planning.draft import Draft, Fitted, price
 from lengthwise.planning.drafts import Kinds, count_steps, draft_portions, fill_steps, sort_out
 from lengthwise.planning.fit import fit_epochs, fit_window, stand_for_epochs
 from lengthwise.planning.items import Items, check_countable, read_groups, take_items
-from lengthwise.planning.missed import tell_doubted_budget, tell_missed_request
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.rest import read_runs, take_runs
+from lengthwise.planning.plan_warnings import tell_doubted_budget, tell_missed_request
+from lengthwise.planning.resume import read_runs, take_runs
 from lengthwise.planning.times import Draw, draw_times, read_times
 from lengthwise.planning.trial import Data
 
@@ -65,26 +65,26 @@ def make_plan(
         epoch: Each epoch is planned afresh, and needs no other.
         world_size: How many ranks share out the batches of a step.
         micro_batches: How many batches each rank takes in one step (gradient accumulation).
-        after: Runs that took the beginning of the epoch, in turn: (world_size, micro_batches, batches that each rank
-            took). What they left is planned. If a step has as many batches as before and whole steps were taken, the
-            same steps follow; otherwise the batches that no rank took are dealt anew. What a tail that drops left out
-            of the first run's plan stays left out.
+        after: Runs that took the beginning of the epoch, first to last: (world_size, micro_batches, batches that each
+            rank took). The other batches are planned. If a step has the same number of batches and whole steps were
+            taken, the same steps follow; otherwise the batches that no rank took are dealt again. Batches that the tail
+            dropped from the first run's plan stay out.
         times: [n] numbers, at least 0, or one for all: how often epochs take each sequence. By default once. 2.5 is
             twice or three times in an epoch, and five times in two of them. Sequences of equal `times` are taken
             together as often as asked in every epoch, rounded up or down. Two copies may meet in one batch by chance.
         groups: [n] whole numbers or names, such as the task or the source of each sequence: no batch mixes two groups.
-            Steps do. Random steps need at least as many batches as there are groups; where the deal is left to the
-            plan, they are taken for four batches a group or more.
+            Steps do. A random step needs a batch for each group. Where the deal is left to the plan, it takes random
+            steps only if they have four batches a group.
 
     Returns:
         A plan with the same number of steps on every rank, and every sequence in it exactly once, or every copy. There
-        are two exceptions: a choice was asked to drop or repeat; or a step has more places than sequences are left to
-        fill, and some are taken again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and
+        are two exceptions. A choice was asked to drop or repeat. Or sequences are too few for the places of a step:
+        some are then taken again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and
         `plan.over_max_cost()` list those. The plan has no steps if the runs of `after` took everything.
 
     Raises:
-        ValueError: A length is not positive, a choice does not suit the lengths, or all are to be dropped; `times` are
-            not [n], negative, not finite, or all 0.
+        ValueError: A length is not positive, a choice does not suit the lengths, or all are to be dropped. Or `times`
+            are not [n], negative, not finite, or all 0.
         TypeError: `times` are no numbers.
 
     >>> import lengthwise as lw
@@ -174,7 +174,7 @@ def make_fitted(
 
 
 class _Source(NamedTuple):
-    """What an epoch is made of.
+    """The data set, and the items that the epoch takes of it.
 
     Attributes:
         array: The lengths of the data set, [n] or [n, dims].
@@ -182,7 +182,7 @@ class _Source(NamedTuple):
         draw: The copies of all epochs; None for each sequence once.
         items: Of this epoch.
         fingerprint: Of the lengths.
-        name: Of the lengths and groups, by which fits are remembered.
+        name: The name by which fits to these lengths and groups are remembered.
     """
 
     array: NDArray[np.int64]

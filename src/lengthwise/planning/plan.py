@@ -43,8 +43,8 @@ class Plan:
         delivered: [k], sequence numbers (of `spans`, of `copies`) that were taken before this plan begins, rising; or
             None.
         times: [n], how often the epoch takes each sequence of the data set; None where it was not asked.
-        copies: [count], the sequence of each copy, rising: of times of [2, 0, 1] it is [0, 0, 2]; None without `times`,
-            and with chunks, whose spans have the sequence.
+        copies: [count], the sequence of each copy, rising: times of [2, 0, 1] give [0, 0, 2]. None without `times`, and
+            with chunks, whose spans have the sequence.
         count: How many sequences (copies, chunks) there were to plan.
         batching: The batching, as JSON.
         seed: What the random numbers came from, with `epoch`.
@@ -162,7 +162,7 @@ class Plan:
     def dropped(self) -> NDArray[np.int64]:
         """The sequences that no batch holds, rising; without those that were delivered before the plan begins.
 
-        Of several copies each is listed: [3, 3] are two of sequence 3.
+        Every copy is listed: [3, 3] are two of sequence 3.
         """
         if self._is_each_once():
             return np.empty(0, np.int64)
@@ -174,7 +174,7 @@ class Plan:
     def repeated(self) -> NDArray[np.int64]:
         """The sequences that the ranks take more than once, rising; `loss_scales` scales the second time by 0.
 
-        With times: those of which one copy is taken more than once.
+        With times: those with a copy that is taken more than once.
         """
         if self._is_each_once():
             return np.empty(0, np.int64)
@@ -191,7 +191,7 @@ class Plan:
 
     @property
     def population(self) -> int:
-        """How many sequences the data set has; of a plan of chunks, how many chunks there are."""
+        """The number of sequences in the data set; of a plan of chunks, the number of chunks."""
         return self.count if self.times is None or self.spans is not None else len(self.times)
 
     @property
@@ -201,7 +201,7 @@ class Plan:
 
     @property
     def first_taken(self) -> NDArray[np.bool_]:
-        """Where the grid holds a batch for the first time: [steps, micro_batches, ranks].
+        """Marks the places where the grid holds a batch for the first time: [steps, micro_batches, ranks].
 
         Elsewhere a batch only keeps the ranks in step: it stands in the grid before, or was delivered before the plan
         begins. `loss_scales` scales it by 0.
@@ -218,20 +218,20 @@ class Plan:
         return items if self.copies is None else self.copies[items]
 
     def _is_each_once(self) -> bool:
-        """Whether every sequence is taken once, as in most plans: asked with a byte for each, and not a counter."""
-        taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
-        if len(self.sequences) != self.count or not (taken == 1).all():
+        """Returns whether every sequence is taken once, as in most plans: with a byte for each, and not a counter."""
+        uses = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
+        if len(self.sequences) != self.count or not (uses == 1).all():
             return False
         seen = np.zeros(self.count, bool)
         seen[self.sequences] = True
         return bool(seen.all())
 
     def _times_planned(self) -> NDArray[np.int64]:
-        taken = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))  # how often, of each batch
-        if (taken == 1).all():
+        uses = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))  # how often, of each batch
+        if (uses == 1).all():
             return np.bincount(self.sequences, minlength=self.count)
         # `bincount` adds floats; the counts are whole and far below 2**53, which floats add exactly.
-        weights = np.repeat(taken, self.batch_sizes)
+        weights = np.repeat(uses, self.batch_sizes)
         return np.bincount(self.sequences, weights, minlength=self.count).astype(np.int64)
 
     def fingerprint(self) -> str:

@@ -1,6 +1,6 @@
 """Steps of packed rows: the rows of a step stand as they come, and its batches share them so that all cost the same.
 
-    rows      9 1 5 4 | 6 2 3 2              what they cost, in two steps, for 2 batches of 2 rows each
+    rows      9 1 5 4 | 6 2 3 2              their costs, in two steps, for 2 batches of 2 rows each
     batches   (9 1) (5 4) | (6 2) (3 2)
 
 Rows come from the order, so that steps are random in rows where the order is. The cut packs the same rows as for any
@@ -41,52 +41,52 @@ def form_row_steps(
         deal: What becomes of the last step.
         slots: Batches of a step.
         cost: What a batch costs.
-        steps: How many there are to be; None for as many as the rows fill.
+        steps: The steps to fill; None for the fewest.
 
     Returns:
-        Batches step by step, `slots` of them each, unless sequences are too few. None if so many steps do not hold the
-        rows, or if they do not fill so many that a tail may drop the rest.
+        Batches step by step, `slots` of them each, unless sequences are too few. None if `steps` are too few for the
+        rows, or, where the tail drops, if the rows fill fewer.
 
     Raises:
         OversizeError: A sequence is longer than a row.
     """
     # A batch as large as a step: the packer then puts whole steps of rows one after another.
     packed = replace(cut, rows=slots * cut.rows)(needed, _NO_BOUNDARIES, cost=cost, longest=longest_of(needed))
-    kept = np.arange(len(needed)) if packed.kept is None else packed.kept
-    lengths = needed[kept]
+    positions = np.arange(len(needed)) if packed.kept is None else packed.kept
+    lengths = needed[positions]
     starts = row_offsets(one_of_each(lengths), packed.offsets, cut.capacity, cut.max_in_row)
     rows, of_step = len(starts) - 1, slots * cut.rows
     if deal.tail == "drop":
         if rows // of_step < (steps or 0):
             return None
-        taken = np.full(rows // of_step if steps is None else steps, of_step)
+        counts = np.full(rows // of_step if steps is None else steps, of_step)
     else:
         if steps is not None and rows > steps * of_step:
             return None
         wanted = -(-rows // of_step) if steps is None else steps
         starts = split_largest(starts, slots * wanted)  # a row for each batch, where sequences are enough
-        taken = spread(np.clip(len(starts) - 1 - of_step * np.arange(wanted), 0, of_step), slots)
-    batch = _share(lengths, starts, taken, slots, cut, cost)
+        counts = spread(np.clip(len(starts) - 1 - of_step * np.arange(wanted), 0, of_step), slots)
+    batch = _share(lengths, starts, counts, slots, cut, cost)
     # The rows batch by batch, those of a batch in the order in which they were filled.
     rows = np.argsort(batch, kind="stable")
     places = np.empty(starts[len(batch)], np.int64)
     _kernels.lay_rows(lengths[:, 0], starts, rows, places)
     sizes = np.bincount(batch, weights=np.diff(starts[: len(batch) + 1])).astype(np.int64)
-    return Cuts(kept[places], np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
+    return Cuts(positions[places], np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
 
 
 def _share(
     lengths: NDArray[np.int64],
     starts: NDArray[np.int64],
-    taken: NDArray[np.int64],
+    counts: NDArray[np.int64],
     slots: int,
     cut: Rows,
     cost: Cost,
 ) -> NDArray[np.int64]:
-    """The batch of each row, counted over all steps: [rows of all steps]."""
-    count = int(taken.sum())
+    """Returns the batch of each row, numbered over all steps: [rows of all steps]."""
+    count = int(counts.sum())
     costs = costs_of_rows(cost, lengths, starts, cut.capacity)[:count]
-    step = np.repeat(np.arange(len(taken)), taken)
+    step = np.repeat(np.arange(len(counts)), counts)
     batch = np.empty(count, np.int64)
-    _kernels.share_rows(costs, np.lexsort((-costs, step)), taken, slots, cut.rows, batch)
+    _kernels.share_rows(costs, np.lexsort((-costs, step)), counts, slots, cut.rows, batch)
     return slots * step + batch

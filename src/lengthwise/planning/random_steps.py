@@ -31,26 +31,27 @@ _FULL = 0.9  # of the sequences of other steps: a last step of so many is as ful
 class Queue(NamedTuple):
     """Sequences in order, from which steps are filled.
 
-    needed   [m, dims]   what each must be padded to at least
-    sizes    [m]         whole numbers, by which a step is sorted, from the largest; equal ones stand as they come
-    groups   [m]         of which no batch mixes two, and by which a step is sorted first; or none
+    Attributes:
+        needed: [m, dims], the length that each must be padded to.
+        sizes: [m] whole numbers. A step is sorted by them, from the largest; equal ones keep their order.
+        groups: [m], the group of each, by which a step is sorted first; empty for one group.
     """
 
     needed: NDArray[np.int64]
     sizes: NDArray[np.int64]
     groups: NDArray[np.int64]
 
-    def sort(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sort(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the positions step by step, those of a step from its largest to its smallest."""
-        positions = np.empty(taken.sum(), np.int64)
-        _kernels.sort_steps(self.sizes[: len(positions)], taken, positions)
+        positions = np.empty(counts.sum(), np.int64)
+        _kernels.sort_steps(self.sizes[: len(positions)], counts, positions)
         return positions
 
 
 class Steps(NamedTuple):
-    """Steps of sequences: how many each takes [steps], and their positions, step by step, each from its largest."""
+    """Steps of sequences: their counts, [steps], and their positions, step by step, each from its largest."""
 
-    taken: NDArray[np.int64]
+    counts: NDArray[np.int64]
     positions: NDArray[np.int64]
 
 
@@ -72,44 +73,44 @@ def form_steps(
 
     Args:
         sequences: [m], in the order's order.
-        needed: [m, dims], what each of them must be padded to at least.
-        cut: What becomes of a sequence over the budget.
-        deal: What becomes of the last step, and whether batches may differ in count.
-        limits: What a batch holds.
+        needed: [m, dims], the length that each must be padded to.
+        cut: Its policy for sequences over the budget.
+        deal: Its policy for the last step, and whether batches may differ in count.
+        limits: Of a batch.
         slots: Batches of a step.
-        bands: How sequences of several lengths are sorted inside of a step: by `line_up`, or, for none, by their sum.
-        steps: How many there are to be; None for as many as the sequences fill.
-        groups: [m], of which no batch mixes two; None for one group.
+        bands: For several lengths, the bands by which a step is sorted; empty for a sort by their sum.
+        steps: The steps to fill; None for the fewest.
+        groups: [m], the group of each; None for one group.
 
     Returns:
-        The sequences batch after batch, those of a step from its longest to its shortest: [kept]; what each must be
-        padded to, [kept, dims]; and the offsets of the batches. None if so many steps do not hold the sequences, or if
-        they do not fill so many that a tail may drop the rest.
+        The sequences batch after batch, those of a step from its longest to its shortest, [k]; the length that each
+        must be padded to, [k, dims]; and the offsets of the batches. None if `steps` are too few for the sequences, or,
+        where the tail drops, if the sequences fill fewer.
 
     Raises:
-        OversizeError: A sequence costs more than the budget by itself, and the cut does not say what becomes of it.
+        OversizeError: A sequence alone costs more than the budget, and the cut has no policy for it.
     """
     bounds = {"cost": limits.cost, "budget": limits.budget, "oversize": oversize_of(cut)}
-    kept = keep_within(needed, longest_of(needed), **bounds)
-    if kept is not None:
-        sequences, needed, groups = sequences[kept], needed[kept], None if groups is None else groups[kept]
+    inside = keep_within(needed, longest_of(needed), **bounds)
+    if inside is not None:
+        sequences, needed, groups = sequences[inside], needed[inside], None if groups is None else groups[inside]
     queue = _queue(needed, bands, groups)
     filled = _fill(queue, limits, slots, limits.budget)
     if deal.tail == "drop":
-        full = len(filled.taken) - (not _is_full(queue, filled.taken, limits, slots))
+        full = len(filled.counts) - (not _is_full(queue, filled.counts, limits, slots))
         if full < (steps or 0):
             return None
         filled = _take(filled, full if steps is None else steps)
-    elif steps is not None and len(filled.taken) > steps:
+    elif steps is not None and len(filled.counts) > steps:
         return None
     else:
         filled = _spread(queue, filled if steps is None else _level(queue, filled, limits, slots, steps), slots)
-    own = queue.groups[filled.positions] if len(queue.groups) else queue.groups
+    step_groups = queue.groups[filled.positions] if len(queue.groups) else queue.groups
     del queue  # as many sizes as sequences
     sequences, needed = sequences[filled.positions], needed[filled.positions]
     if deal.even:
-        return sequences, needed, _cut_evenly(needed, filled.taken, own, limits, slots)
-    return sequences, needed, split_evenly(filled.taken, np.minimum(filled.taken, slots))
+        return sequences, needed, _cut_evenly(needed, filled.counts, step_groups, limits, slots)
+    return sequences, needed, split_evenly(filled.counts, np.minimum(filled.counts, slots))
 
 
 def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np.int64] | None) -> Queue:
@@ -123,41 +124,43 @@ def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np
 
 
 def _take(steps: Steps, first: int) -> Steps:
-    taken = steps.taken[:first]
-    return Steps(taken, steps.positions[: taken.sum()])
+    counts = steps.counts[:first]
+    return Steps(counts, steps.positions[: counts.sum()])
 
 
-def _is_full(queue: Queue, taken: NDArray[np.int64], limits: Limits, slots: int) -> bool:
-    """Whether the last step has no room for another sequence as short as its shortest."""
-    if not len(taken):
+def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int) -> bool:
+    """Returns whether the last step has no room for another sequence as short as its shortest."""
+    if not len(counts):
         return True
     if limits.size:
-        return bool(taken[-1] == limits.size * slots)
-    stop = int(taken.sum())
-    last = slice(stop - int(taken[-1]), stop)
+        return bool(counts[-1] == limits.size * slots)
+    stop = int(counts.sum())
+    last = slice(stop - int(counts[-1]), stop)
     order = np.argsort(-queue.sizes[last], kind="stable")
     # The same step with its shortest sequence twice: if that needs one batch more, the step was full.
-    again = np.append(order, order[-1])
-    step, own = queue.needed[last][again], queue.groups[last][again] if len(queue.groups) else np.zeros(len(again))
-    ends, borders = np.empty(slots, np.int64), 1 + np.flatnonzero(own[1:] != own[:-1])
-    return bool(_kernels.try_budget(step, borders, *_bounds(step, limits), np.bool_(True), slots, ends)[0] > slots)
+    doubled = np.append(order, order[-1])
+    group = queue.groups[last][doubled] if len(queue.groups) else np.zeros(len(doubled))
+    ends, borders = np.empty(slots, np.int64), 1 + np.flatnonzero(group[1:] != group[:-1])
+    step = queue.needed[last][doubled]
+    batches, *_ = _kernels.try_budget(step, borders, *_bounds(step, limits), np.bool_(True), slots, ends)
+    return bool(batches > slots)
 
 
 def _fill(queue: Queue, limits: Limits, slots: int, budget: float) -> Steps:
-    """Steps in order under a `budget`, each with as many sequences as it holds, the last of them of what is left."""
+    """Fills steps in order under a `budget`. The last one takes the sequences that are left."""
     count, limits = len(queue.needed), limits._replace(budget=budget)
     if limits.size:  # 10 sequences in steps of 4: [4, 4, 2]
-        taken = np.minimum(limits.size * slots, count - np.arange(0, count, limits.size * slots))
-        return Steps(taken, queue.sort(taken))
+        counts = np.minimum(limits.size * slots, count - np.arange(0, count, limits.size * slots))
+        return Steps(counts, queue.sort(counts))
     # As many steps as there may be: of one sequence in each batch.
-    taken, positions = np.empty(-(-count // slots), np.int64), np.empty(count, np.int64)
+    counts, positions = np.empty(-(-count // slots), np.int64), np.empty(count, np.int64)
     bounds, guess = _bounds(queue.needed, limits), _guess(queue, limits, slots)
-    steps = _kernels.fill_steps(*queue, *bounds, slots, guess, taken, positions)
-    return Steps(taken[:steps].copy(), positions)
+    steps = _kernels.fill_steps(*queue, *bounds, slots, guess, counts, positions)
+    return Steps(counts[:steps].copy(), positions)
 
 
 def _level(queue: Queue, filled: Steps, limits: Limits, slots: int, steps: int) -> Steps:
-    """So many steps that cost about the same: filled by the least budget that was found under which they are enough.
+    """Levels the steps: fills `steps` of them by the least budget under which they are enough.
 
     Steps of [9, 9, 2] sequences become three of about 7.
     """
@@ -169,71 +172,71 @@ def _level(queue: Queue, filled: Steps, limits: Limits, slots: int, steps: int) 
             else cut_into(queue.needed, _NO_BOUNDARIES, steps, limits)
         )
         return Steps(np.diff(offsets), queue.sort(np.diff(offsets)))
-    low, high, budget, tried = 0.0, limits.budget, limits.budget, filled
+    low, high, budget, trial = 0.0, limits.budget, limits.budget, filled
     for _ in range(_ROUNDS):
-        if steps - len(filled.taken) <= steps // _MANY and _share_of_last(filled.taken) >= _FULL:
+        if steps - len(filled.counts) <= steps // _MANY and _share_of_last(filled.counts) >= _FULL:
             break
-        # Three steps of which the last is a fifth full, for three: the budget may be 2.2 / 3 of what it was.
-        guess = budget * (len(tried.taken) - 1 + _share_of_last(tried.taken)) / steps
+        # Three steps, the last a fifth full: the budget may be 2.2 / 3 of what it was.
+        guess = budget * (len(trial.counts) - 1 + _share_of_last(trial.counts)) / steps
         budget = guess if low < guess < high else (low + high) / 2.0
-        tried = _fill(queue, limits, slots, budget)
-        if len(tried.taken) > steps:
+        trial = _fill(queue, limits, slots, budget)
+        if len(trial.counts) > steps:
             low = budget
         else:
-            high, filled = budget, tried
-    if len(filled.taken) == steps:
+            high, filled = budget, trial
+    if len(filled.counts) == steps:
         return filled
-    taken = np.diff(split_largest(np.concatenate([[0], np.cumsum(filled.taken)]), steps))
-    return Steps(taken, queue.sort(taken))
+    counts = np.diff(split_largest(np.concatenate([[0], np.cumsum(filled.counts)]), steps))
+    return Steps(counts, queue.sort(counts))
 
 
-def _share_of_last(taken: NDArray[np.int64]) -> float:
-    """How full the last step is, by the sequences of the others."""
-    return min(1.0, float(taken[-1] * (len(taken) - 1) / taken[:-1].sum())) if len(taken) > 1 else 1.0
+def _share_of_last(counts: NDArray[np.int64]) -> float:
+    """Returns how full the last step is, by the sequences of the others."""
+    return min(1.0, float(counts[-1] * (len(counts) - 1) / counts[:-1].sum())) if len(counts) > 1 else 1.0
 
 
 def _spread(queue: Queue, steps: Steps, slots: int) -> Steps:
-    taken = spread(steps.taken, slots)
-    return steps if taken is steps.taken else Steps(taken, queue.sort(taken))
+    counts = spread(steps.counts, slots)
+    return steps if counts is steps.counts else Steps(counts, queue.sort(counts))
 
 
-def spread(taken: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
-    """Gives every step a sequence for each batch, where there are so many; a step that has too few takes of the next.
+def spread(counts: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+    """Gives every step at least one sequence for each of its `slots` batches; returns the new counts.
 
-    A last step that has too few takes of the one before. No step takes sequences beyond those that each fill a batch
-    alone. Too few sequences for all steps fill as many as they do.
+    A step that has fewer takes some of the next, and the last one of the step before. If there are too few sequences
+    for all steps, the first steps get theirs.
 
     >>> spread(np.array([9, 5, 1]), 4).tolist()  # the last two keep 4 each, and the first lends them the rest
     [7, 4, 4]
     """
-    if not len(taken) or taken.min() >= slots:
-        return taken
-    least = np.arange(len(taken) + 1) * slots
-    stops = np.concatenate([[0], np.cumsum(taken)])
+    if not len(counts) or counts.min() >= slots:
+        return counts
+    least = np.arange(len(counts) + 1) * slots
+    stops = np.concatenate([[0], np.cumsum(counts)])
     count = int(stops[-1])
     if count < least[-1]:  # the tail takes some batches again
-        taken = np.diff(np.minimum(least, count))
-        return taken[taken > 0]
+        counts = np.diff(np.minimum(least, count))
+        return counts[counts > 0]
     return np.diff(np.minimum(np.maximum.accumulate(stops - least), count - least[-1]) + least)
 
 
 def _guess(queue: Queue, limits: Limits, slots: int) -> int:
-    """About how many sequences the budget of a step pays for, were they not padded: 1 at least."""
-    asked = costs_alone(limits.cost, queue.needed[:_ASKED])
-    mean = max(float(asked.sum()) / max(1, len(asked)), limits.budget / limits.most)
+    """Estimates the sequences of a step, as if they were not padded: 1 at least."""
+    sample = costs_alone(limits.cost, queue.needed[:_ASKED])
+    mean = max(float(sample.sum()) / max(1, len(sample)), limits.budget / limits.most)
     count = len(queue.needed)
     return max(1, int(min(count, slots * limits.budget / mean)) if mean > 0.0 else count)
 
 
 def _cut_evenly(
-    needed: NDArray[np.int64], taken: NDArray[np.int64], groups: NDArray[np.int64], limits: Limits, slots: int
+    needed: NDArray[np.int64], counts: NDArray[np.int64], groups: NDArray[np.int64], limits: Limits, slots: int
 ) -> NDArray[np.int64]:
-    """The offsets of the batches: the costliest of each step as cheap as can be. `needed` [m, dims] is sorted."""
-    offsets = np.empty(len(taken) * slots + 1, np.int64)
-    batches = _kernels.cut_steps(needed, taken, groups, *_bounds(needed, limits), slots, offsets)
+    """Returns the offsets of the batches: the costliest of each step as cheap as can be. `needed` is sorted."""
+    offsets = np.empty(len(counts) * slots + 1, np.int64)
+    batches = _kernels.cut_steps(needed, counts, groups, *_bounds(needed, limits), slots, offsets)
     return offsets[: batches + 1].copy()
 
 
 def _bounds(needed: NDArray[np.int64], limits: Limits) -> tuple[Any, ...]:
-    """The limits as kernels take them."""
+    """Returns the limits as kernels take them."""
     return prices_of(limits.cost, needed.shape[1]), limits.budget, limits.most, limits.multiple

@@ -1,7 +1,6 @@
 """Shapes: the few (rows, padded length) that batches of fixed shapes have, known before any epoch is planned.
 
-    shapes   [k, 1 + dims]   int64: the most sequences of a batch, and what it is padded to; padded lengths rise by
-                             their sum
+    shapes   [k, 1 + dims]   int64: rows and padded lengths; padded lengths rise by their sum
 
 A model is compiled once for each. A batch of fewer rows is filled up with masked ones.
 """
@@ -37,9 +36,9 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     Returns:
         [k, 2] int64: rows and padded length, one for each bucket that any batch comes from, padded lengths rising.
         With several lengths [k, 1 + dims]: rows, and a padded length for each, rising by their sum.
-        Every batch of every plan is padded to one of these lengths and has at most that many rows, also under
-        `DynamicSize(rule="paper")`, which overshoots its capacity, and `Budget(oversize="alone")`. A cut of your own
-        must not make larger batches of fewer sequences.
+        Every batch of every plan has one of these padded lengths, and no more than its rows. That holds under
+        `DynamicSize(rule="paper")`, which overshoots, and `Budget(oversize="alone")`, too. A cut of your own must not
+        make larger batches of fewer sequences.
 
     Raises:
         ValueError: The order does not pad to edges; or as `make_plan`.
@@ -76,7 +75,7 @@ def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64
     if not len(padded_lengths):
         return np.empty((0, 1 + padded_lengths.shape[1]), np.int64)
     if isinstance(cut, FixedSize) and batching.deal.even:
-        # No batch costs more than so many of the longest.
+        # No batch costs more than a full one of the longest.
         cut = DynamicSize(cut.batch_size, multiple_of=cut.multiple_of)
     elif isinstance(cut, DynamicSize):  # the longest of all counts, also if the order drops it
         cut = Budget(plan.max_cost, multiple_of=cut.multiple_of, count_multiple_of=cut.count_multiple_of)

@@ -1,12 +1,12 @@
 """Times: how often epochs take each sequence, such as 0.4 times one of a large source, 2.5 times one of a small one.
 
-times    [n] float64   as asked: 2.5
-taken    [n] int64     as taken in an epoch: 2 or 3
-copies   [m] int64     sequence numbers, rising: each as often as it is taken
+times    [n] float64   copies of each sequence an epoch, on average: 2.5
+counts   [n] int64     copies in one epoch: 2 or 3
+copies   [m] int64     sequence numbers, rising, with repeats
 
 Sequence i has a phase u from 0 to 1, which depends on the seed alone. Epoch e takes it floor((e + 1) t + u) -
-floor(e t + u) times, where t is `times[i]`. So E epochs in a row take it E t times, rounded up or down; each epoch is
-planned by itself, and nothing is remembered. The phases of sequences with equal times are evenly spaced:
+floor(e t + u) times, where t is `times[i]`. So E epochs in a row take it E t times, rounded up or down, and
+no epoch needs the one before. The phases of sequences with equal times are evenly spaced:
 
     t = 0.4, five sequences of phases   0.1  0.3  0.5  0.7  0.9
     epoch 0 takes those from 0.6 on                     x    x
@@ -32,7 +32,7 @@ from lengthwise.choices.arithmetic import sum_rows
 _REMEDY = "Give one number for each sequence, such as 0.5 to take it in every second epoch, or 2 for twice an epoch."
 _MOST_COPIES = 2**31  # of an epoch: their numbers take 16 GiB
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
-_BESIDE = 4  # ranks by length, among which chance decides
+_NEIGHBOURS = 4  # in length, among which chance decides
 
 
 def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
@@ -50,15 +50,15 @@ def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
     (array([0.4, 2. ]), array([0.5, 0.5]))
     """
     try:
-        given = np.asarray(times)
+        array = np.asarray(times)
     except (TypeError, ValueError, RuntimeError) as error:  # rows of several widths, a tensor on a GPU
         raise checks.type_error("times", "a list of numbers", times, _REMEDY) from error
-    if given.dtype.kind not in "iuf":
+    if array.dtype.kind not in "iuf":
         raise checks.type_error("times", "a list of numbers", times, _REMEDY)
-    if given.shape not in ((), (count,)):
+    if array.shape not in ((), (count,)):
         rule = f"of shape [{count}], or one number for all"
-        raise checks.value_error("times", rule, given.shape, _REMEDY)
-    read = np.full(count, given, np.float64) + 0.0  # of -0.0 it makes 0.0, which has another name
+        raise checks.value_error("times", rule, array.shape, _REMEDY)
+    read = np.full(count, array, np.float64) + 0.0  # of -0.0 it makes 0.0, which has another name
     good = np.isfinite(read) & (read >= 0)
     if not good.all():
         at = int(np.argmin(good))
@@ -79,7 +79,7 @@ def name_times(times: NDArray[np.float64]) -> str:
 
 
 class Draw(NamedTuple):
-    """What the copies of any epoch follow from: whole copies of each sequence, and a fraction with its phase.
+    """The copies of all epochs: whole copies of each sequence, and a fraction with its phase.
 
     Attributes:
         name: Of the times and the seed.
@@ -94,18 +94,18 @@ class Draw(NamedTuple):
     phases: NDArray[np.uint64]
 
     def take(self, epoch: int) -> NDArray[np.int64]:
-        """How often an epoch takes each sequence: [n]."""
+        """Returns the number of copies of each sequence in an epoch: [n]."""
         # Products and sums drop what is beyond 64 bits, which is whole epochs. So they are exact in every epoch.
-        before = self.fraction * np.uint64(epoch) + self.phases
-        return self.whole + (before + self.fraction < before)
+        start = self.fraction * np.uint64(epoch) + self.phases
+        return self.whole + (start + self.fraction < start)
 
     def most(self) -> NDArray[np.int64]:
-        """The most that any epoch takes of each sequence: [n]."""
+        """Returns the most copies of each sequence in any epoch: [n]."""
         return self.whole + (self.fraction > 0)
 
 
 def draw_times(times: NDArray[np.float64], lengths: NDArray[np.int64], seed: int) -> Draw:
-    """Draws the phases of checked times, of sequences of these lengths, [n] or [n, dims].
+    """Draws the phases of sequences, by their checked times and their lengths, [n] or [n, dims].
 
     References:
         Systematic sampling: Madow and Madow 1944; Cochran 1977, "Sampling techniques", chapter 8. Deviation: the list
@@ -116,11 +116,11 @@ def draw_times(times: NDArray[np.float64], lengths: NDArray[np.int64], seed: int
     >>> [draw.take(epoch).tolist() for epoch in range(3)]
     [[1, 0, 0, 1, 0, 3], [0, 1, 0, 0, 1, 2], [0, 0, 1, 1, 0, 3]]
     """
-    whole = np.floor(times)
-    fraction = ((times - whole) * 2.0**64).astype(np.uint64)  # exact: a power of two
+    floor = np.floor(times)
+    fraction = ((times - floor) * 2.0**64).astype(np.uint64)  # exact: a power of two
     name = f"{name_times(times)} of seed {seed}"
     sizes = lengths if lengths.ndim == 1 else sum_rows(lengths)
-    return Draw(name, whole.astype(np.int64), fraction, _draw_phases(times, sizes, Key(seed=seed, stage="times")))
+    return Draw(name, floor.astype(np.int64), fraction, _draw_phases(times, sizes, Key(seed=seed, stage="times")))
 
 
 def _draw_phases(times: NDArray[np.float64], sizes: NDArray[np.int64], key: Key) -> NDArray[np.uint64]:
@@ -135,9 +135,9 @@ def _draw_phases(times: NDArray[np.float64], sizes: NDArray[np.int64], key: Key)
     group = np.repeat(np.arange(len(starts)), counts)
     first = np.repeat(starts, counts)
     rank = np.arange(len(times)) - first
-    # Ranks change places with those beside them, so that other pairs meet by another seed.
-    beside = first + rank // _BESIDE * _BESIDE
-    order = order[sort_by(key.at("times", lane=2).permutation(len(times)), beside)]
+    # Four neighbours change places at random, so that other pairs meet by another seed.
+    four = first + rank // _NEIGHBOURS * _NEIGHBOURS
+    order = order[sort_by(key.at("times", lane=2).permutation(len(times)), four)]
     # Multiples of the golden ratio: of any ranks in a row, about as many fall into one half of the circle as into the
     # other, and so into any part of it.
     steps = rank.astype(np.uint64) * _GOLDEN
@@ -154,12 +154,12 @@ def _space_evenly(
 ) -> NDArray[np.uint64]:
     """Turns the places 0..m-1 of each group, of `size` m, into phases that divide the circle evenly: [n].
 
-    They are floor((place 2**64 + offset) / m). 2**64 itself needs 65 bits: it is step x m + rest. Two arcs of the
+    They are floor((place 2**64 + offset) / m). 2**64 itself needs 65 bits: it is step x m + remainder. Two arcs of the
     circle that are equally long hold as many of them, or one more.
     """
     step = np.negative(size) // size + np.uint64(1)
-    rest = np.negative(step * size)
-    spaced = place * rest[group]
+    remainder = np.negative(step * size)
+    spaced = place * remainder[group]
     spaced += (offset % size)[group]
     spaced //= size[group]
     spaced += (offset // size)[group]
@@ -167,10 +167,10 @@ def _space_evenly(
     return spaced
 
 
-def copies_of(taken: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sequence of each copy, rising.
+def copies_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the sequence of each copy, rising.
 
     >>> copies_of(np.array([2, 0, 1]))
     array([0, 0, 2])
     """
-    return np.repeat(np.arange(len(taken)), taken)
+    return np.repeat(np.arange(len(counts)), counts)

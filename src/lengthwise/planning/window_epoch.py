@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.planning.loss import check_some_weight, check_weights, scale_losses, sum_by_batch
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.rest import read_runs
+from lengthwise.planning.resume import read_runs
 from lengthwise.planning.windows import Window, Windows, locate
 
 _ONE_WEIGHT = "Give one weight for each sequence."
@@ -25,7 +25,7 @@ class WindowEpoch:
     All windows have as many steps, so that batch k is found without planning any window but its own.
 
     Args:
-        windows: Of the lengths, for the ranks that take the epoch.
+        windows: Made for the ranks that take the epoch.
         epoch: Counted from 0.
         after: Runs that took the beginning of the epoch, as in `make_plan`. What they left of the window that they came
             to is planned by `make_plan(after=...)`; the windows behind it are planned whole, for the ranks of this run.
@@ -79,7 +79,7 @@ class WindowEpoch:
 
     @property
     def lengths_fingerprint(self) -> str:
-        """Of the number of lengths, and of a sample of them."""
+        """The fingerprint of the number of lengths, and of a sample of them."""
         return self.windows.lengths_fingerprint
 
     @property
@@ -95,8 +95,8 @@ class WindowEpoch:
 
     def __len__(self) -> int:
         """Batches that one rank takes."""
-        others = len(self.windows) - self.first - 1
-        return self._of_first + others * self.windows.steps * self.micro_batches if others >= 0 else 0
+        behind = len(self.windows) - self.first - 1
+        return self._of_first + behind * self.windows.steps * self.micro_batches if behind >= 0 else 0
 
     def __repr__(self) -> str:
         return (
@@ -105,7 +105,7 @@ class WindowEpoch:
         )
 
     def window(self, number: int) -> Window:
-        """The window `number` of the epoch; of the one that it begins in, what earlier runs left."""
+        """Plans the window `number` of the epoch; of the first one, the batches that earlier runs left."""
         return self.windows.plan(self.epoch, number, after=self.after if number == self.first else ())
 
     def find(self, number: int) -> tuple[int, int]:
@@ -151,11 +151,11 @@ class WindowEpoch:
             ValueError: As `lengthwise.loss_scales` and `batches`, when the first factor is asked for.
         """
         self._check_place(rank, start)
-        known = None if weights is None else self._check_weights(np.asanyarray(weights))
+        all_weights = None if weights is None else self._check_weights(np.asanyarray(weights))
         for window, begin in self._windows_from(start):
             plan = window.plan
-            own = None if known is None else np.asarray(known)[window.numbers]
-            checked = check_weights(own, plan.count, _ONE_WEIGHT, name=window.name_sequence)
+            of_window = None if all_weights is None else np.asarray(all_weights)[window.numbers]
+            checked = check_weights(of_window, plan.count, _ONE_WEIGHT, name=window.name_sequence)
             scales = scale_losses(
                 plan,
                 sum_by_batch(plan, checked),  # a window may weigh nothing

@@ -1,7 +1,7 @@
 """Window fit: the choices that all windows share are fitted once, to a sample of windows.
 
-a window fitted by itself          drafted 16 times for every guess, in every window
-16 windows fitted together         drafted once each for every guess, once in a run
+each window alone        16 drafts for every guess, in every window
+16 windows together      one draft of each for every guess, once in a run
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def fit_windows(
         fitted = fitted._replace(order=fit.order, achieved=fit.achieved)
     ratios = np.array([part.ratio for part in parts])
     steps = ratios * [_try_part(part, fitted, world, number) for number, part in enumerate(parts)]
-    # Of a quarter of a window, batches deviate by twice as much of their number as those of all of it.
+    # The batches of a quarter of a window deviate by twice the share that those of a whole window do.
     margin = DEVIATIONS * float(steps.std()) / math.sqrt(float(ratios.mean()))
     return fitted._replace(steps=round_steps(steps.mean() - margin, steps.mean() + margin, batching))
 

@@ -32,9 +32,9 @@ from lengthwise.planning.draft import Fitted
 from lengthwise.planning.fit import Recent, has_equal_epochs
 from lengthwise.planning.items import name_sequence, take_items
 from lengthwise.planning.make import NoStepError, make_fitted
-from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.rest import EarlierRun, read_runs
+from lengthwise.planning.plan_warnings import FirstWarnings
+from lengthwise.planning.resume import EarlierRun, read_runs
 from lengthwise.planning.window_fit import Part, fit_windows
 
 _MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both
@@ -70,7 +70,7 @@ class Window:
         return (self._among_all(batch) for batch in self.plan.batches(rank, start))
 
     def name_sequence(self, place: int) -> str:
-        """What an error calls the sequence at a place of the window: its number among all lengths."""
+        """Names the sequence at a place of the window for an error: by its number among all lengths."""
         return f"sequence {self.numbers[place]}"
 
     def _among_all(self, batch: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -88,8 +88,8 @@ class Windows:
     file once, or give a smaller block.
 
     The noise of `padding=` is fitted once, to the first windows of epoch 0, up to 32 of them: to plan any window,
-    those are read first. The edges of `Bucketed(buckets=4)` are fitted to each window by itself; for few shapes in all
-    windows, give `Bucketed(edges=...)`. An arrangement arranges the steps of each window.
+    those are read first. Every window has its own edges of `Bucketed(buckets=4)`; for few shapes in all windows,
+    give `Bucketed(edges=...)`. An arrangement arranges the steps of each window.
 
     Args:
         lengths: [n] or [n, dims] whole numbers; or the path of a `.npy` file, which is mapped into memory. An array of
@@ -168,10 +168,10 @@ class Windows:
 
     def share_out(self, world_size: int = 1, micro_batches: int = 1) -> Windows:
         """Returns the same windows for another number of ranks or micro-batches."""
-        other = Windows.__new__(Windows)
-        other.__dict__.update(self.__dict__)  # what is known of the other ranks too
-        other.world = check_world(world_size, micro_batches)
-        return other
+        windows = Windows.__new__(Windows)
+        windows.__dict__.update(self.__dict__)  # with the fits for other ranks
+        windows.world = check_world(world_size, micro_batches)
+        return windows
 
     @property
     def steps(self) -> int:
@@ -217,8 +217,8 @@ class Windows:
                 needs more steps than the others have.
         """
         epoch, number = self.check_epoch(epoch), self._check_number(number)
-        known = (epoch, number, self.world, tuple(map(tuple, after)))
-        return self._plans.get(known, lambda: self._plan_anew(epoch, number, after))
+        name = (epoch, number, self.world, tuple(map(tuple, after)))
+        return self._plans.get(name, lambda: self._plan_anew(epoch, number, after))
 
     def _plan_anew(self, epoch: int, number: int, after: Sequence[Sequence[int]]) -> Window:
         numbers = self.numbers(epoch, number)
@@ -244,7 +244,7 @@ class Windows:
         return Window(plan, numbers)
 
     def _fit(self, world: World) -> Fitted | None:
-        """What is found on a sample of windows; None for one window alone, which is an epoch by itself."""
+        """Fits a sample of windows; None where one window is the epoch."""
         if len(self) == 1:
             return None
         if world not in self._fits:
@@ -258,10 +258,10 @@ class Windows:
     def _part(self, epoch: int, number: int) -> Part:
         """Some blocks of a window, drawn at random, where it has many: enough to count its batches."""
         numbers = self.numbers(epoch, number)
-        blocks, kept = -(-len(numbers) // self.block), max(1, _COUNTED_LENGTHS // self.block)
-        if kept < blocks:
-            drawn = Key(seed=self.seed, epoch=epoch * _MOST + number, stage="trial").places(0, kept, blocks)
-            numbers = numbers[np.isin(np.arange(len(numbers)) // self.block, drawn)]
+        blocks, sample_size = -(-len(numbers) // self.block), max(1, _COUNTED_LENGTHS // self.block)
+        if sample_size < blocks:
+            sample = Key(seed=self.seed, epoch=epoch * _MOST + number, stage="trial").places(0, sample_size, blocks)
+            numbers = numbers[np.isin(np.arange(len(numbers)) // self.block, sample)]
         items = take_items(self._read(numbers), self.batching)
         spans = items.spans
         if spans is not None:
@@ -270,21 +270,21 @@ class Windows:
         return Part(items.lengths, numbers if spans is None else spans, largest / len(numbers))
 
     def _items(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What is batched of these sequences, [k, dims]."""
+        """Returns the items of these sequences, [k, dims]."""
         return take_items(self._read(numbers), self.batching).lengths
 
     def _read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The lengths of these sequences, checked."""
+        """Reads and checks the lengths of these sequences."""
         # Of a mapped file only the pages that hold them are read.
         raw = np.asarray(self.lengths)[numbers]
         dims = raw[:1].size or 1
-        found = whole_lengths(
+        checked = whole_lengths(
             raw.reshape(-1),
             name="lengths",
             place=lambda at: f"sequence {numbers[at // dims]}",
             remedy="Drop the sequence or repair its length.",
         )
-        return found.reshape(raw.shape)
+        return checked.reshape(raw.shape)
 
     def check_epoch(self, epoch: int) -> int:
         """The epoch as a number of Python: multiplied by 2**32, one of NumPy would overflow."""
@@ -297,27 +297,27 @@ class Windows:
 
 
 def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[int, list[EarlierRun]]:
-    """Where `runs` stand in an epoch: the window they came to, and what each of them took of it.
+    """Finds where `runs` stand in an epoch: the window they came to, and the batches each of them took of it.
 
     If 8 ranks had 120 batches each, and the windows have 50 for each, they stand in window 2, after (8, 1, 20).
     A window that was taken to its end is left behind.
     """
-    number, taken = 0, list[EarlierRun]()
+    number, in_window = 0, list[EarlierRun]()
     for run in runs:
         shared = windows.share_out(*run.world)
         left = run.taken
         while left and number < len(windows):
-            after = [each.numbers for each in taken]
+            after = [earlier.numbers for earlier in in_window]
             steps = shared.plan(epoch, number, after=after).plan.steps if after else shared.steps
             if left < (batches := steps * run.world.micro_batches):
                 break
-            left, number, taken = left - batches, number + 1, []
+            left, number, in_window = left - batches, number + 1, []
         if left and number == len(windows):
             raise checks.value_error(
                 "after", "of batches that the epoch has", run.taken, "Give what the checkpoint says."
             )
-        taken += [run._replace(taken=left)] if left else []
-    return number, taken
+        in_window += [run._replace(taken=left)] if left else []
+    return number, in_window
 
 
 def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:

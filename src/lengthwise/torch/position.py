@@ -21,7 +21,7 @@ from typing import Any
 from lengthwise import checks
 from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.plan import PlanMismatchError
-from lengthwise.planning.rest import EarlierRun, read_runs
+from lengthwise.planning.resume import EarlierRun, read_runs
 from lengthwise.planning.window_epoch import EpochPlan
 
 KEYS = ("seed", "lengths", "batching", "sequences", "epoch", "world_size", "micro_batches", "plan", "runs")

@@ -16,7 +16,7 @@ from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.fit import has_equal_epochs
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.rest import EarlierRun
+from lengthwise.planning.resume import EarlierRun
 from lengthwise.torch.guard import Notices, changed, check_no_worker, refuse_second_sharing, unused
 from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.planner import Planner

@@ -15,9 +15,9 @@ from lengthwise._random import Key
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.make import NoStepError
-from lengthwise.planning.missed import FirstWarnings
 from lengthwise.planning.plan import Plan, PlanMismatchError
-from lengthwise.planning.rest import EarlierRun, read_runs
+from lengthwise.planning.plan_warnings import FirstWarnings
+from lengthwise.planning.resume import EarlierRun, read_runs
 from lengthwise.torch.guard import Notices, changed, check_no_worker
 from lengthwise.torch.position import DAMAGED, check_alike, check_plain, split_runs
 from lengthwise.torch.ranks import OwnRank

@@ -28,7 +28,7 @@ from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.loss import check_weights
 from lengthwise.planning.make import NoStepError, make_fitted, read_groups
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.rest import EarlierRun
+from lengthwise.planning.resume import EarlierRun
 from lengthwise.torch.position import DAMAGED
 from lengthwise.torch.ranks import OwnRank, describe_error
 from lengthwise.torch.shards import Start

@@ -20,26 +20,26 @@ from lengthwise.planning.fit import Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
 _NEARLY_ALL = 0.9  # of the sequences are over the budget: nobody means to drop so many
-# Of what this process has warned: (what, batching, fingerprint of lengths, world). Windows have lengths of their own.
-_told: Recent[None] = Recent(most=10_000)
+# Cases that this process has warned of: (kind, batching, fingerprint of lengths, world). Every window is a case.
+_warned: Recent[None] = Recent(most=10_000)
 
 
 class FirstWarnings:
-    """Of many plans, the warnings of the first that has any: those of the others say the same of other numbers."""
+    """The warnings of many plans: only those of the first that has any are given."""
 
     def __init__(self) -> None:
-        self._told: set[World] = set()
+        self._worlds: set[World] = set()
 
     @contextmanager
     def give(self, world: World) -> Iterator[None]:
         """Gives the warnings of a plan for `world` that is made within, unless those of another were given."""
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        first = [] if world in self._told else found
-        self._told |= {world} if found else set()
-        for each in first:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+        first = [] if world in self._worlds else caught
+        self._worlds |= {world} if caught else set()
+        for warning in first:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world: World) -> None:
@@ -52,31 +52,31 @@ def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world:
         world: What a step is shared out to: on other ranks, plans pad and mix otherwise.
     """
     achieved = fitted.achieved
-    # The default has no order and no padding: nobody asked for what it pads.
+    # A default has no order and no padding: its padding was not asked for.
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
     if not finds_noise(order) or achieved is None:
         return
-    what, asked = ("mixing", order.mixing or 0.0) if order.padding is None else ("padding", order.padding)
+    kind, share = ("mixing", order.mixing or 0.0) if order.padding is None else ("padding", order.padding)
     # Of lengths that are nearly equal, random batches pad nearly nothing.
-    alike = what == "padding" and type(fitted.order) is Shuffled and achieved <= _TOLERANCE
-    if alike or abs(achieved - asked) <= _TOLERANCE or _was_told(what, name, batching, world):
+    alike = kind == "padding" and type(fitted.order) is Shuffled and achieved <= _TOLERANCE
+    if alike or abs(achieved - share) <= _TOLERANCE or _already_warned(kind, name, batching, world):
         return
-    why = _why_missed(what, achieved, asked, fitted.order)
-    checks.warn(f"`{what}` must be within {_TOLERANCE} of what was asked, {asked:g}, but is {achieved:.3f}. {why}")
+    why = _why_missed(kind, achieved, share, fitted.order)
+    checks.warn(f"`{kind}` must be within {_TOLERANCE} of what was asked, {share:g}, but is {achieved:.3f}. {why}")
 
 
-def _why_missed(what: str, achieved: float, asked: float, order: Order) -> str:
+def _why_missed(kind: str, achieved: float, share: float, order: Order) -> str:
     """Returns the reason, by the `order` that comes nearest: random or sorted batches are as far as any can go."""
-    if type(order) is Shuffled and what == "padding":
+    if type(order) is Shuffled and kind == "padding":
         return f"Random batches pad {achieved:.3f} here, and nothing pads more: ask for less."
-    if what == "mixing" and achieved < asked:
+    if kind == "mixing" and achieved < share:
         random = f"Random batches mix {achieved:.3f} here, and nothing mixes more"
         return f"{random}: make the batches larger, or ask for less."
-    if what == "mixing":
+    if kind == "mixing":
         return "No batches were found that mix less here: make them smaller, or ask for more."
     if type(order) is Sorted:
         return f"Sorting pads {achieved:.3f} here: make the batches smaller, or ask for more."
-    change = "less" if achieved > asked else "more"
+    change = "less" if achieved > share else "more"
     return f"A few long sequences are most of it: cut by a budget with oversize='alone', or ask for {change}."
 
 
@@ -95,7 +95,7 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
     if over < _NEARLY_ALL * len(items) or type(batching.cut) is not Budget:
         return
     cost = mean_cost(items, batching.cost)
-    if cost <= batching.cut.budget or _was_told("budget", name or fingerprint(items), batching):
+    if cost <= batching.cut.budget or _already_warned("budget", name or fingerprint(items), batching):
         return
     rule = f"at least the cost of a sequence of the mean length, {cost:.16g}"
     remedy = (
@@ -105,9 +105,9 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
     checks.warn(checks.sentence("budget", rule, batching.cut.budget, remedy))
 
 
-def _was_told(what: str, name: str, batching: Batching, world: World | None = None) -> bool:
-    """Whether this process has warned of it before, for lengths of this name and this world; from now on it has."""
-    about = (what, batching.to_json(), name, world)
-    told = about in _told
-    _told.get(about, lambda: None)
-    return told
+def _already_warned(kind: str, name: str, batching: Batching, world: World | None = None) -> bool:
+    """Returns whether this process has warned of this case before; from now on it has."""
+    case = (kind, batching.to_json(), name, world)
+    warned = case in _warned
+    _warned.get(case, lambda: None)
+    return warned

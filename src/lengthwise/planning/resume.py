@@ -1,10 +1,10 @@
-"""The rest of an epoch: what earlier runs left of it, for another number of ranks.
+"""Resume: the batches of an epoch that earlier runs left, for another number of ranks.
 
     8 ranks took 120 batches each, then the job went on with 6 ranks
     after = [(8, 1, 120)]
 
-If the next run has as many batches in a step, and whole steps were taken, the same steps follow: its ranks share them
-out anew. Otherwise the batches that no rank took are dealt and arranged again.
+If a step of the next run has the same number of batches, and whole steps were taken, the same steps follow, shared out
+to its ranks. Otherwise the batches that no rank took are dealt and arranged again.
 """
 
 from __future__ import annotations
@@ -70,25 +70,25 @@ def read_runs(
 
 
 def _read_run(numbers: Sequence[object], name: str, remedy: str) -> EarlierRun:
-    world_size, micro_batches, taken = (
+    world_size, micro_batches, batches = (
         checks.check_whole(name, number, minimum=least, remedy=remedy)
         for number, least in zip(numbers, (1, 1, 0), strict=True)
     )
-    return EarlierRun(check_world(world_size, micro_batches, remedy=remedy), taken)
+    return EarlierRun(check_world(world_size, micro_batches, remedy=remedy), batches)
 
 
 class Remainder(NamedTuple):
-    """What runs leave to the next: the batches, their grid for the next world, and the members that they all took."""
+    """The batches that are left, their grid for the next world, and the members that all runs took."""
 
     batches: Batches
     grid: NDArray[np.int64]
-    taken: NDArray[np.int64]
+    members: NDArray[np.int64]
 
 
 def take_runs(
     batches: Batches, grid: NDArray[np.int64], runs: Sequence[EarlierRun], world: World, batching: Batching, key: Key
 ) -> Remainder:
-    """Takes what `runs` took, one after another, each of what the one before it left.
+    """Takes the batches of `runs`, one run after another.
 
     Args:
         batches: Of the epoch.
@@ -108,31 +108,31 @@ def take_runs(
 
 
 def _take_run(left: Remainder, run: EarlierRun, world: World, batching: Batching, keys: Sequence[Key]) -> Remainder:
-    """Takes what `run` took of what was left to it, and shares out the rest to the next run's `world`.
+    """Takes the batches of `run`, and shares out the others to the next run's `world`.
 
     Args:
-        left: What the runs before left; the grid is that of `run`, [steps, micro_batches, ranks].
+        left: By the runs before; the grid is that of `run`, [steps, micro_batches, ranks].
         run: The run.
         world: Of the next.
         batching: The choices.
         keys: For the tail, the deal and the arrangement.
     """
-    batches, grid, before = left
+    batches, grid, members = left
     remedy = "Give what the checkpoint says."
     checks.check_whole("after", run.taken, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
     # The first rows of [steps x micro_batches, ranks]: 5 batches on each of 8 ranks are the first 5 rows.
     seen = in_grid(batches, grid.reshape(-1, run.world.world_size)[: run.taken])
-    taken = np.concatenate([before, batches.members[np.repeat(seen, np.diff(batches.offsets))]])
+    all_members = np.concatenate([members, batches.members[np.repeat(seen, np.diff(batches.offsets))]])
     # 5 batches on each rank, at 2 micro-batches a step: 2 whole steps, and 1 batch of a third.
     whole_steps, torn = divmod(run.taken, run.world.micro_batches)
     if world.slots == run.world.slots and not torn:
         # A row of `steps` is a step, whichever ranks took part in it: 4 ranks x 2 and 8 ranks x 1 both have 8 batches.
         steps = grid[whole_steps:].reshape(-1, world.slots)
-        return Remainder(batches, share_out(steps, batches.costs, world.world_size), taken)
+        return Remainder(batches, share_out(steps, batches.costs, world.world_size), all_members)
     # A batch that stands twice is taken with its first place, which may have been that of an earlier run.
-    seen |= np.isin(batches.members[batches.offsets[:-1]], before)
+    seen |= np.isin(batches.members[batches.offsets[:-1]], members)
     unseen = select(batches, in_grid(batches, grid) & ~seen)
-    return Remainder(*_deal_again(unseen, world, batching, keys), taken)
+    return Remainder(*_deal_again(unseen, world, batching, keys), all_members)
 
 
 def _deal_again(
