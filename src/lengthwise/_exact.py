@@ -61,21 +61,21 @@ def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     series = square * (1.0 / 21.0) + 1.0 / 19.0
     for term in range(17, 0, -2):
         series = series * square + 1.0 / term
-    found = (exponents - small) * _LN2 + 2.0 * s * series
-    return np.where(good, found, np.where(values == 0.0, -np.inf, np.nan))
+    logarithms = (exponents - small) * _LN2 + 2.0 * s * series
+    return np.where(good, logarithms, np.where(values == 0.0, -np.inf, np.nan))
 
 
 def exps(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Returns the power of e to each of `values`: [n]."""
-    within = np.clip(values, _LEAST, _MOST)
+    clipped = np.clip(values, _LEAST, _MOST)
     # value = k log 2 + r with |r| <= log(2) / 2
-    halves = np.floor(within * _PER_LN2 + 0.5)
-    rest = (within - halves * _LN2_HIGH) - halves * _LN2_LOW
+    halves = np.floor(clipped * _PER_LN2 + 0.5)
+    remainder = (clipped - halves * _LN2_HIGH) - halves * _LN2_LOW
     # The power of e to r, less 1: thirteen terms leave less than 1e-17 of it.
-    series = np.zeros_like(rest)
+    series = np.zeros_like(remainder)
     for term in _INVERSE_FACTORIALS:
-        series = series * rest + term
-    series = (series * rest + 0.5) * rest * rest + rest
+        series = series * remainder + term
+    series = (series * remainder + 0.5) * remainder * remainder + remainder
     powers = np.ldexp(1.0 + series, halves.astype(np.int32))
     return np.where(values < _LEAST, 0.0, np.where(values > _MOST, np.inf, powers))
 

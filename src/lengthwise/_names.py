@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 
 
-def name_of(thing: Any) -> str:
+def name_of(value: Any) -> str:
     """Module and name of a function or a class; of any other object, those of its class."""
-    if isinstance(thing, np.ufunc):  # those of NumPy below 2 have neither
-        return f"{np.__name__}:{thing.__name__}"
-    named = thing if isinstance(getattr(thing, "__qualname__", None), str) else type(thing)
-    module = getattr(named, "__module__", None) or type(thing).__module__
+    if isinstance(value, np.ufunc):  # those of NumPy below 2 have neither
+        return f"{np.__name__}:{value.__name__}"
+    named = value if isinstance(getattr(value, "__qualname__", None), str) else type(value)
+    module = getattr(named, "__module__", None) or type(value).__module__
     # A spawned process runs the training script anew, under a name of its own.
     return f"{'__main__' if module == '__mp_main__' else module}:{named.__qualname__}"
 
@@ -38,10 +38,10 @@ def name_of(thing: Any) -> str:
 def parts_of(thing: Any) -> str:
     """What the name of a partial, a method or a dataclass leaves open; "" for all else."""
     if isinstance(thing, partial):
-        given = [_text(value) for value in thing.args] + [
+        arguments = [_text(value) for value in thing.args] + [
             f"{key}={_text(thing.keywords[key])}" for key in thing.keywords
         ]
-        return f"functools.partial({', '.join([_text(thing.func), *given])})"
+        return f"functools.partial({', '.join([_text(thing.func), *arguments])})"
     if inspect.ismethod(thing):
         return _text(thing.__self__)
     if is_dataclass(thing) and not isinstance(thing, type):

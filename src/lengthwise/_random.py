@@ -93,9 +93,9 @@ class Key:
         # A double has 53 bits: the upper 53 of 64.
         words = self.words(count)
         words >>= np.uint64(11)
-        drawn = words.astype(np.float64)
-        drawn *= 2.0**-53
-        return drawn
+        numbers = words.astype(np.float64)
+        numbers *= 2.0**-53
+        return numbers
 
     def exponential(self, count: int) -> NDArray[np.float64]:
         """Draws `count` exponential numbers of mean 1, the same to the last bit on every platform: [count] float64."""
@@ -153,12 +153,12 @@ class Key:
         keys = self.words(_ROUNDS)
         # Half of the bits that numbers below `count` have: 488,282 blocks have 19 bits, so each half has 10.
         half = np.uint64(((max(count, 2) - 1).bit_length() + 1) // 2)
-        found = _feistel(np.arange(first, last, dtype=np.uint64), half, keys)
+        places = _feistel(np.arange(first, last, dtype=np.uint64), half, keys)
         # The network permutes 0..4**half-1. Whoever lands at `count` or above goes on until it is below: its way is a
         # cycle through its own start, which is below, so it ends. No two meet, for each number has one way back.
-        while (outside := found >= count).any():
-            found[outside] = _feistel(found[outside], half, keys)
-        return found.astype(np.int64)
+        while (outside := places >= count).any():
+            places[outside] = _feistel(places[outside], half, keys)
+        return places.astype(np.int64)
 
 
 def _feistel(numbers: NDArray[np.uint64], half: np.uint64, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:

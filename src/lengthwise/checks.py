@@ -94,11 +94,11 @@ def check_whole(name: str, value: object, *, minimum: int, remedy: str, maximum:
     # True is 1 in Python, and batch_size=True is a mistake.
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise type_error(name, "a whole number", value, remedy)
-    whole = int(value)
-    if not minimum <= whole <= maximum:
-        rule = f"at least {minimum}" if whole < minimum else f"at most {maximum}"
-        raise value_error(name, rule, whole, remedy)
-    return whole
+    number = int(value)
+    if not minimum <= number <= maximum:
+        rule = f"at least {minimum}" if number < minimum else f"at most {maximum}"
+        raise value_error(name, rule, number, remedy)
+    return number
 
 
 def check_number(

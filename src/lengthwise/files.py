@@ -135,7 +135,7 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def refusals(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+def refusals(path: str | os.PathLike[str], action: str) -> Iterator[None]:
     """Says in one sentence why the system refuses to let a file be "written" or "read", in the system's class of error.
 
     Raises:
@@ -147,7 +147,7 @@ def refusals(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         if error.strerror is None:  # a sentence already
             raise
         remedy = f"The system says: {error.strerror}. Mend that, or name another file."
-        refusal = type(error)(checks.sentence("path", f"a file that can be {what}", os.fspath(path), remedy))
+        refusal = type(error)(checks.sentence("path", f"a file that can be {action}", os.fspath(path), remedy))
         refusal.errno = error.errno
         raise refusal from error
 

@@ -494,7 +494,7 @@ def test_rows_are_counted_on_a_terminal_alone(folder, out, capsys, monkeypatch):
     [
         ("tokens", {"column": "token"}, "`column` must be one of tokens, "),
         ("tokens", {}, "`column` must be one of tokens, audio, text, but is None"),
-        ("tokens", {"column": 5}, "`column` must be text, but is 5."),
+        ("tokens", {"column": 5}, "`column` must be a text, but is 5."),
         ("tokens", {"column": "text"}, "`text` must be a number, but is 'é é é '"),
         ("tokens", {"column": "tokens", "count": "words"}, "`count` must be given for texts only, but is 'words'."),
         ("tokens", {"column": ",".join(["tokens"] * 9)}, "`lengths` must be at most 8 for each sequence, but is 9."),

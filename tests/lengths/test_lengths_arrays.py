@@ -32,7 +32,6 @@ GOOD = [
     ([np.array([3, 4]), np.array([1, 2])], [[3, 4], [1, 2]]),
     (np.array([[5, 6, 7], [1, 2, 3]]), [[5, 6, 7], [1, 2, 3]]),
     (np.array([range(1, 9)]), [list(range(1, 9))]),
-    (np.ma.array([1, 2], mask=False), [1, 2]),
 ]
 
 
@@ -91,7 +90,6 @@ BAD = [
     ({"a": 3}, TypeError, "but is <class 'dict'>. Give its values in the order of the sequences: `list(lengths."),
     (np.ones((2, 2, 2), dtype=int), ValueError, "shape [n] or [n, dims], but is (2, 2, 2)."),
     ([[], []], ValueError, "shape [n] or [n, dims], but is (2, 0)."),
-    (np.ma.array([1, 2], mask=[False, True]), ValueError, "without masked values, but is 'masked'."),
     (pa.array([1, None]), ValueError, "`lengths` must be finite, but is nan at sequence 1."),
     ([True, False], TypeError, "`lengths` must be whole numbers, but is True at sequence 0."),
     ([5.0, np.True_], TypeError, f"`lengths` must be whole numbers, but is {np.True_!r} at sequence 1."),

@@ -89,7 +89,7 @@ BAD = [
     ("a.csv", f"n\n{2**63 - 1}\n{2**63}\n", {}, [f"`n` must be at most 2**63 - 1, but is {2**63} at line 3 of {{}}."]),
     # Texts, and lists of lists.
     ("a.csv", "id;dur\na;1,25\n", {"column": "dur"}, ["is '1,25'", "Write fractions with a point"]),
-    ("a.csv", "id,text\na,hello you\n", {"column": "text"}, ["or drop the line; " + TEXTS]),
+    ("a.csv", "id,text\na,hello you\n", {"column": "text"}, ["or drop the sequence; " + TEXTS]),
     ("a.parquet", parquet(n=[{"m": 3}]), {}, ["but is {{'m': 3}} at row 0 of {}. Name one of its fields, as n.m."]),
     ("a.jsonl", '{"n": [[1, 2, 3], [4, 5, 6]]}', {}, ["a list of numbers, whose count is its length, but is [[1,"]),
     ("a.jsonl", '{"n": [1]}\n{"n": [[1]]}', {}, ["a list of numbers", "at line 2 of {}. Write a column with the"]),

@@ -28,19 +28,19 @@ def fill_batch(lengths, start, prices, budget, most, multiple, overshoot, longes
     dims, stop = lengths.shape[1], lengths.shape[0]
     for dim in range(dims):
         longest[dim] = 0
-    each, once, cost, grown, size = 0.0, 0.0, 0.0, np.inf, 0
+    per_row, per_batch, cost, grown, size = 0.0, 0.0, 0.0, np.inf, 0
     for row in range(start, stop):
         # All are padded to the longest, and most sequences are shorter: then what one costs is known.
         longer = False
         for dim in range(dims):
             longer = longer or lengths[row, dim] > longest[dim]
         if longer:
-            each, once = 0.0, prices[0]
+            per_row, per_batch = 0.0, prices[0]
             for dim in range(dims):
                 length = float(max(longest[dim], lengths[row, dim]))
-                each += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-                once += prices[2 + 2 * dims + dim] * length
-        grown = once + count_rows(size + 1, multiple) * (prices[1] + each)
+                per_row += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+                per_batch += prices[2 + 2 * dims + dim] * length
+        grown = per_batch + count_rows(size + 1, multiple) * (prices[1] + per_row)
         if size > 0 and (size == most or (cost >= budget if overshoot else grown > budget)):
             return size, cost, grown
         if longer:
@@ -82,21 +82,21 @@ def _divide_budget(length, left, prices, budget, most, multiple):
 
     A division says how many fit, and what it rounds is put right one by one.
     """
-    each = prices[1] + (prices[2] * length + prices[3] * (length * length))
-    once = prices[0] + prices[4] * length
+    per_row = prices[1] + (prices[2] * length + prices[3] * (length * length))
+    per_batch = prices[0] + prices[4] * length
     size = min(most, left)
     rows = count_rows(size, multiple)
-    if once + rows * each > budget:
-        fits = (budget - once) / each if each > 0.0 else 1.0
+    if per_batch + rows * per_row > budget:
+        fits = (budget - per_batch) / per_row if per_row > 0.0 else 1.0
         size = min(rows, int(fits)) if fits > 1.0 else 1
-        while size < rows and once + (size + 1) * each <= budget:
+        while size < rows and per_batch + (size + 1) * per_row <= budget:
             size += 1
-        while size > 1 and once + size * each > budget:
+        while size > 1 and per_batch + size * per_row > budget:
             size -= 1
         # As many rows fit. Of multiples of 8, 13 rows hold 8 sequences, and 5 rows hold 5.
         size -= size % multiple if size >= multiple else 0
-    cost = once + count_rows(size, multiple) * each
-    return size, cost, once + count_rows(size + 1, multiple) * each if size < left else np.inf
+    cost = per_batch + count_rows(size, multiple) * per_row
+    return size, cost, per_batch + count_rows(size + 1, multiple) * per_row if size < left else np.inf
 
 
 @kernel
@@ -117,10 +117,10 @@ def try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wan
     # No literals: a kernel that is called with one is compiled a second time.
     count, overshoot = np.int64(lengths.shape[0]), np.bool_(False)
     start, batches, size, passed = np.int64(0), 0, np.int64(0), 0
-    cost, costliest, more, filled = 0.0, 0.0, np.inf, 0.0
+    cost, costliest, next_budget, filled = 0.0, 0.0, np.inf, 0.0
     while start < count:
         if batches == wanted:
-            return wanted + 1, costliest, more, wanted + (count - start) / size
+            return wanted + 1, costliest, next_budget, wanted + (count - start) / size
         while passed < boundaries.size and boundaries[passed] <= start:
             passed += 1
         stop = boundaries[passed] if passed < boundaries.size else count
@@ -130,23 +130,23 @@ def try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wan
         else:
             size, cost, grown = fill_batch(lengths[:stop], start, prices, budget, most, multiple, overshoot, longest)
         # A batch that is full by count takes no more under any budget.
-        more = min(more, grown) if size < most else more
+        next_budget = min(next_budget, grown) if size < most else next_budget
         costliest = max(costliest, cost) if cost <= budget else costliest
         start += size
         ends[batches] = start
         batches += 1
     if batches > 0:
         filled = batches - 1.0 + max(min(1.0, cost / budget) if budget > 0.0 else 1.0, size / most)
-    return batches, costliest, more, filled
+    return batches, costliest, next_budget, filled
 
 
 @kernel
 def _count_wider(ends, batches, width):
     """How many batches hold more than `width` sequences."""
-    wider = before = 0
+    wider = previous_end = 0
     for batch in range(batches):
-        wider += ends[batch] - before > width
-        before = ends[batch]
+        wider += ends[batch] - previous_end > width
+        previous_end = ends[batch]
     return wider
 
 
@@ -158,10 +158,10 @@ def split_widest(ends, batches):
     """
     slots = ends.size
     while batches < slots:
-        widest = before = 0
+        widest = previous_end = 0
         for batch in range(batches):
-            widest = max(widest, ends[batch] - before)
-            before = ends[batch]
+            widest = max(widest, ends[batch] - previous_end)
+            previous_end = ends[batch]
         if widest < 2:
             break
         # All that are wider than the halves of the widest are halved before any half is: in one round. Of widths
@@ -200,7 +200,7 @@ def _copy(source, target):
 
 
 @kernel
-def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, near, guess, ends):
+def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, tolerance, guess, ends):
     """Cuts sequences in order into as many batches as there are `ends`, the costliest as cheap as can be.
 
     Bisection on the budget, exact because both ends move to costs that occur: a budget that is too small is raised to
@@ -211,7 +211,7 @@ def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, near,
     Args:
         lengths, boundaries, prices, budget, most, multiple: As in `greedy_cut`.
         falling: As in `try_budget`.
-        near: The search is over once so few batches are missing, or the budget hardly changes; 0 for the exact one.
+        tolerance: The search ends once so few batches are missing, or the budget hardly changes; 0 for the exact one.
         guess: A budget to begin with.
         ends: [batches], receives how many sequences stand in the batches up to each.
 
@@ -219,27 +219,27 @@ def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, near,
         How many batches there are: fewer than are wanted only if all are single sequences, and one more if they need
         more. And the least budget that was found.
     """
-    low, tries, wanted, kept = 0.0, 0, ends.size, np.empty(ends.size, np.int64)
-    enough, high, _, _ = try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wanted, ends)
-    if enough > wanted:
-        return enough, high
-    _copy(ends, kept)
+    low, tries, wanted, best_ends = 0.0, 0, ends.size, np.empty(ends.size, np.int64)
+    best_count, high, _, _ = try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wanted, ends)
+    if best_count > wanted:
+        return best_count, high
+    _copy(ends, best_ends)
     middle = guess if guess < high else high * (1.0 - 2.0**-10)  # full steps need nearly all of the budget
     while low < high and wanted > 1:
-        if near > 0 and (wanted - enough <= near or high - low < high * 2.0**-11):
+        if tolerance > 0 and (wanted - best_count <= tolerance or high - low < high * 2.0**-11):
             break
         middle = low + (high - low) / 2.0 if tries >= _TRIES else max(low, min(middle, high - high * 2.0**-52))
         if middle >= high:  # neighbours among the floats
             break
-        batches, costliest, more, filled = try_budget(
+        batches, costliest, next_budget, filled = try_budget(
             lengths, boundaries, prices, middle, most, multiple, falling, wanted, ends
         )
         if batches > wanted:
-            low = more
+            low = next_budget
         else:
-            enough, high = batches, costliest
-            _copy(ends, kept)
+            best_count, high = batches, costliest
+            _copy(ends, best_ends)
         middle *= filled / wanted
         tries += 1
-    _copy(kept, ends)
-    return split_widest(ends, enough), high
+    _copy(best_ends, ends)
+    return split_widest(ends, best_count), high

@@ -57,8 +57,8 @@ def shuffle_parts(numbers, ends, words):
         end = ends[part]
         for place in range(end - 1, start, -1):
             # The upper half of a word, times the number of those that are left, without its lower half: one of them.
-            other = start + ((((words[place] >> 32) & _HALF) * (place - start + 1)) >> 32)
-            numbers[place], numbers[other] = numbers[other], numbers[place]
+            partner = start + ((((words[place] >> 32) & _HALF) * (place - start + 1)) >> 32)
+            numbers[place], numbers[partner] = numbers[partner], numbers[place]
         start = end
 
 

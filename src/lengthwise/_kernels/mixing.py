@@ -38,12 +38,12 @@ def count_pairs(bins, offsets, most, joint):
             halved = 2 * turn + 1 == met
             distance = size // 2 if halved else 1 + turn * ((size - 1) // 2) // (met // 2)
             for place in range(start, start + (size // 2 if halved else size)):
-                other = place + distance
-                if other >= stop:
-                    other -= size
-                if bins[place] != row or bins[other] != column:
+                partner = place + distance
+                if partner >= stop:
+                    partner -= size
+                if bins[place] != row or bins[partner] != column:
                     joint[row, column] += weights
-                    row, column, weights = bins[place], bins[other], 0.0
+                    row, column, weights = bins[place], bins[partner], 0.0
                 weights += 1.0 / met
         paired += size
         squares += size / met

@@ -25,7 +25,7 @@ def best_fit(counts, most, row_of):
     """
     capacity = counts.size - 1
     limited = most < row_of.size
-    held = np.zeros(row_of.size if limited else 0, np.int64)  # sequences in each row
+    row_sizes = np.zeros(row_of.size if limited else 0, np.int64)  # sequences in each row
     front = np.full(capacity + 1, -1, np.int64)  # the first row of each queue, by the room left
     back = np.full(capacity + 1, -1, np.int64)
     behind = np.empty(row_of.size, np.int64)  # the row behind each
@@ -48,8 +48,8 @@ def best_fit(counts, most, row_of):
             place += 1
             room -= length
             if limited:
-                held[row] += 1
-                room = room if held[row] < most else 0
+                row_sizes[row] += 1
+                room = room if row_sizes[row] < most else 0
             if room > 0:
                 behind[row] = -1
                 if front[room] < 0:
@@ -62,8 +62,8 @@ def best_fit(counts, most, row_of):
 
 
 @kernel
-def batch_rows(order, row_of, rows, each, kept, offsets):
-    """Puts `each` rows into a batch, rows in the order of the positions of their first members. Returns the batches.
+def batch_rows(order, row_of, rows, rows_per_batch, positions, offsets):
+    """Puts rows into batches, in the order of the positions of their first members. Returns the batches.
 
     Within a batch rows stand by their numbers, so that they rise in the order in which they were opened.
 
@@ -71,7 +71,7 @@ def batch_rows(order, row_of, rows, each, kept, offsets):
         order: [n], positions in the order in which they were put into rows.
         row_of: [n], the row of each of them; rows are numbered as they are opened.
         rows: How many there are.
-        kept: [n], receives the positions, batch by batch and row by row.
+        positions: [n], receives the positions, batch by batch and row by row.
         offsets: [batches + 1] at least, receives where each batch begins, and the end.
     """
     count = order.size
@@ -83,35 +83,35 @@ def batch_rows(order, row_of, rows, each, kept, offsets):
             opened[order[place]] = row
         sizes[row] += 1
     starts = np.empty(rows, np.int64)
-    batch = np.empty(each, np.int64)
-    batches = held = start = 0
+    batch = np.empty(rows_per_batch, np.int64)
+    batches = batch_size = start = 0
     for position in range(count):
         row = opened[position]
         if row >= 0:
-            place = held
+            place = batch_size
             while place > 0 and batch[place - 1] > row:
                 batch[place] = batch[place - 1]
                 place -= 1
             batch[place] = row
-            held += 1
-        if held == each or (held > 0 and position == count - 1):
+            batch_size += 1
+        if batch_size == rows_per_batch or (batch_size > 0 and position == count - 1):
             offsets[batches] = start
             batches += 1
-            for place in range(held):
+            for place in range(batch_size):
                 starts[batch[place]] = start
                 start += sizes[batch[place]]
-            held = 0
+            batch_size = 0
     offsets[batches] = start
     for place in range(count):
         row = row_of[place]
-        kept[starts[row]] = order[place]
+        positions[starts[row]] = order[place]
         starts[row] += 1
     return batches
 
 
 @kernel
-def pool_rows(lengths, capacity, most, pool, each, looked_at, kept, offsets):
-    """Fills rows one after another from a pool of waiting sequences, `each` rows a batch. Returns the batches.
+def pool_rows(lengths, capacity, most, pool, rows_per_batch, looked_at, positions, offsets):
+    """Fills rows one after another from a pool of waiting sequences. Returns the batches.
 
     The pool holds the first `pool` sequences of the order that are in no row yet. A row takes the oldest of them, and
     further ones by age until the next does not fit. What is then left of the row is filled by the longest that fits,
@@ -121,7 +121,7 @@ def pool_rows(lengths, capacity, most, pool, each, looked_at, kept, offsets):
     Args:
         lengths: [n], each 1..capacity, in order.
         most: Sequences in a row: one that holds so many ends.
-        kept: [n], receives the positions, row by row.
+        positions: [n], receives the positions, row by row.
         offsets: [n + 1], receives where each batch begins, and the end.
 
     Sequences of equal length leave in the order in which they came: the pool is a queue for each length.
@@ -130,10 +130,10 @@ def pool_rows(lengths, capacity, most, pool, each, looked_at, kept, offsets):
     front = np.full(capacity + 1, -1, np.int64)  # the oldest of each length that waits
     back = np.full(capacity + 1, -1, np.int64)
     behind = np.empty(count, np.int64)  # the next of the same length
-    taken = np.zeros(count, np.bool_)
+    packed = np.zeros(count, np.bool_)
     bits = np.zeros((capacity >> 6) + 1, np.uint64)
     words = np.zeros((bits.size >> 6) + 1, np.uint64)
-    entered = oldest = batches = rows = held = 0
+    entered = oldest = batches = rows = row_size = 0
     room = np.int64(0)  # no literal: what is called with one is compiled a second time
     by_age = False
     for out in range(count):
@@ -148,20 +148,20 @@ def pool_rows(lengths, capacity, most, pool, each, looked_at, kept, offsets):
                 behind[back[length]] = entered
             back[length] = entered
             entered += 1
-        while taken[oldest]:
+        while packed[oldest]:
             oldest += 1
         length = lengths[oldest] if by_age and lengths[oldest] <= room else -1
         if length < 0 and room > 0:
             by_age = False
             length = greatest_to(bits, words, room)
-            if 0 < length < room and held + 1 < most:  # else no two fit
+            if 0 < length < room and row_size + 1 < most:  # else no two fit
                 best, candidate = length, length
                 for _ in range(looked_at):
-                    beside = greatest_to(bits, words, room - candidate)
+                    second = greatest_to(bits, words, room - candidate)
                     # One sequence is not two of the same length.
-                    alone = beside == candidate and behind[front[candidate]] < 0
-                    if beside > 0 and not alone and candidate + beside > best:
-                        best, length = candidate + beside, candidate
+                    alone = second == candidate and behind[front[candidate]] < 0
+                    if second > 0 and not alone and candidate + second > best:
+                        best, length = candidate + second, candidate
                     if best == room or candidate == 1:
                         break
                     candidate = greatest_to(bits, words, candidate - 1)
@@ -169,21 +169,21 @@ def pool_rows(lengths, capacity, most, pool, each, looked_at, kept, offsets):
                     if candidate <= 0 or 2 * candidate <= best:
                         break
         if length < 0:  # nothing fits: the next row begins with the oldest
-            if rows % each == 0:
+            if rows % rows_per_batch == 0:
                 offsets[batches] = out
                 batches += 1
             rows += 1
-            room, held, by_age = capacity, 0, True
+            room, row_size, by_age = capacity, 0, True
             length = lengths[oldest]
         position = front[length]
         front[length] = behind[position]
         if front[length] < 0:
             exclude(bits, words, length)
-        taken[position] = True
-        kept[out] = position
+        packed[position] = True
+        positions[out] = position
         room -= length
-        held += 1
-        if held == most:
+        row_size += 1
+        if row_size == most:
             room -= room
     offsets[batches] = count
     return batches
@@ -250,19 +250,19 @@ def highest_bit(word):
 def least_from(bits, words, number):
     """The least number of the set that is at least `number`; -1 where there is none."""
     word = number >> 6
-    found = bits[word] >> np.uint64(number & 63)
-    if found:
-        return number + lowest_bit(found)
+    hits = bits[word] >> np.uint64(number & 63)
+    if hits:
+        return number + lowest_bit(hits)
     word += 1
     group = word >> 6
     if group < words.size:
-        found = words[group] >> np.uint64(word & 63)
-        if found:
-            word += lowest_bit(found)
+        hits = words[group] >> np.uint64(word & 63)
+        if hits:
+            word += lowest_bit(hits)
             return (word << 6) + lowest_bit(bits[word])
-    for later in range(group + 1, words.size):
-        if words[later]:
-            word = (later << 6) + lowest_bit(words[later])
+    for next_group in range(group + 1, words.size):
+        if words[next_group]:
+            word = (next_group << 6) + lowest_bit(words[next_group])
             return (word << 6) + lowest_bit(bits[word])
     return -1
 
@@ -271,19 +271,19 @@ def least_from(bits, words, number):
 def greatest_to(bits, words, number):
     """The greatest number of the set that is at most `number`; -1 where there is none."""
     word = number >> 6
-    found = bits[word] << np.uint64(63 - (number & 63))
-    if found:
-        return number - 63 + highest_bit(found)
+    hits = bits[word] << np.uint64(63 - (number & 63))
+    if hits:
+        return number - 63 + highest_bit(hits)
     word -= 1
     if word < 0:
         return -1
     group = word >> 6
-    found = words[group] << np.uint64(63 - (word & 63))
-    if found:
-        word += highest_bit(found) - 63
+    hits = words[group] << np.uint64(63 - (word & 63))
+    if hits:
+        word += highest_bit(hits) - 63
         return (word << 6) + highest_bit(bits[word])
-    for earlier in range(group - 1, -1, -1):
-        if words[earlier]:
-            word = (earlier << 6) + highest_bit(words[earlier])
+    for next_group in range(group - 1, -1, -1):
+        if words[next_group]:
+            word = (next_group << 6) + highest_bit(words[next_group])
             return (word << 6) + highest_bit(bits[word])
     return -1

@@ -17,7 +17,7 @@ _NEAR = 1e-4  # of what a batch costs on average: a costliest batch so near to i
 
 
 @kernel
-def share_rows(costs, order, taken, slots, most, batch):
+def share_rows(costs, order, step_rows, slots, most, batch):
     """Gives each row to the batch that costs the least so far, of those with fewer than `most` rows, then swaps rows.
 
     Costs 9 5 4 3 2 1 in two batches of three rows: the first takes 9, 3 and 1, the second 5, 4 and 2. Of batches that
@@ -26,7 +26,7 @@ def share_rows(costs, order, taken, slots, most, batch):
     sums = np.empty(slots)
     counts = np.empty(slots, np.int64)
     start = np.int64(0)
-    for size in taken:
+    for size in step_rows:
         sums[:] = 0.0
         counts[:] = 0
         total = 0.0
@@ -42,12 +42,12 @@ def share_rows(costs, order, taken, slots, most, batch):
             sums[best] += costs[row]
             counts[best] += 1
             total += costs[row]
-        enough = total / slots * (1.0 + _NEAR)
+        tolerated = total / slots * (1.0 + _NEAR)
         for _ in range(_SWAPS):
             costliest = np.int64(0)  # no literal: `_swap` would be compiled twice
             for slot in range(slots):
                 costliest = slot if sums[slot] > sums[costliest] else costliest
-            if sums[costliest] <= enough or not _swap(costs, rows, batch, sums, costliest):
+            if sums[costliest] <= tolerated or not _swap(costs, rows, batch, sums, costliest):
                 break
         start += size
 
@@ -62,18 +62,18 @@ def _swap(costs, rows, batch, sums, costliest):
     for row in rows:
         if batch[row] != costliest:
             continue
-        for other in rows:
-            less = costs[row] - costs[other]
-            if batch[other] == costliest or less <= 0.0:
+        for partner in rows:
+            saving = costs[row] - costs[partner]
+            if batch[partner] == costliest or saving <= 0.0:
                 continue
-            greater = max(sums[costliest] - less, sums[batch[other]] + less)
+            greater = max(sums[costliest] - saving, sums[batch[partner]] + saving)
             if greater < least:
-                least, out, back = greater, row, other
+                least, out, back = greater, row, partner
     if out < 0:
         return False
-    less = costs[out] - costs[back]
-    sums[costliest] -= less
-    sums[batch[back]] += less
+    saving = costs[out] - costs[back]
+    sums[costliest] -= saving
+    sums[batch[back]] += saving
     batch[out], batch[back] = batch[back], batch[out]
     return True
 

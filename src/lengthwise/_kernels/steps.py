@@ -16,20 +16,20 @@ _BY_HAND = 40  # sequences: to count digits would take longer than to put so few
 
 
 @kernel
-def sort_step(sizes, top, start, stop, found, spare, counts):
-    """Writes the positions start..stop-1 from the largest of `sizes`, equals as they come, into `found`.
+def sort_step(sizes, top, start, stop, positions, spare, counts):
+    """Writes the positions start..stop-1 from the largest of `sizes`, equals as they come, into `positions`.
 
-    No size is above `top`. `spare` is room for as many numbers, of the type of `found`; `counts` is [8192]. NumPy's
+    No size is above `top`. `spare` is room for as many numbers, of the type of `positions`; `counts` is [8192]. NumPy's
     sort takes seconds to compile.
     """
     size = stop - start
     if size <= _BY_HAND:
         for index in range(size):
             place = index
-            while place > 0 and sizes[found[place - 1]] < sizes[start + index]:
-                found[place] = found[place - 1]
+            while place > 0 and sizes[positions[place - 1]] < sizes[start + index]:
+                positions[place] = positions[place - 1]
                 place -= 1
-            found[place] = start + index
+            positions[place] = start + index
         return
     # They are sorted by what each size lacks to `top`: [2, 0, 7] of the sizes [7, 9, 2] where `top` is 9.
     most = np.int64(0)
@@ -43,8 +43,8 @@ def sort_step(sizes, top, start, stop, found, spare, counts):
     passes = max(1, -(-width // (13 if size > 65536 else 11 if size > 4096 else 8)))
     bits = -(-width // passes)
     mask = (1 << bits) - 1
-    # From the one to the other and back, so that the last pass writes into `found`.
-    before, after = (found, spare) if passes % 2 == 0 else (spare, found)
+    # From the one to the other and back, so that the last pass writes into `positions`.
+    source, target = (positions, spare) if passes % 2 == 0 else (spare, positions)
     for number in range(passes):
         low = number * bits
         for digit in range(mask + 1):
@@ -56,11 +56,11 @@ def sort_step(sizes, top, start, stop, found, spare, counts):
         for digit in range(mask + 1):
             place, counts[digit] = place + counts[digit], place
         for index in range(size):
-            position = np.int64(before[index]) if number > 0 else start + index
+            position = np.int64(source[index]) if number > 0 else start + index
             digit = ((top - sizes[position]) >> low) & mask
-            after[counts[digit]] = position
+            target[counts[digit]] = position
             counts[digit] += 1
-        before, after = after, before
+        source, target = target, source
 
 
 @kernel
@@ -72,19 +72,19 @@ def largest(values):
 
 
 @kernel
-def sort_steps(sizes, taken, sequences):
+def sort_steps(sizes, step_sizes, sequences):
     """Sorts steps of given numbers of sequences: those of a step stand from its largest, equals as they come.
 
     Args:
         sizes: [n] int64, in order.
-        taken: [steps], how many sequences each step takes.
+        step_sizes: [steps], how many sequences each step takes.
         sequences: [n], receives the positions of the sequences, step by step.
     """
     top = largest(sizes)
-    spare = np.empty(largest(taken), sequences.dtype)
+    spare = np.empty(largest(step_sizes), sequences.dtype)
     counts = np.empty(8192, np.int64)
     start = np.int64(0)
-    for size in taken:
+    for size in step_sizes:
         sort_step(sizes, top, start, start + size, sequences[start : start + size], spare, counts)
         start += size
 
@@ -117,20 +117,20 @@ def copy_until(needed, positions, end, lengths):
 @kernel
 def find_borders(groups, positions, end, borders):
     """The rows, among those `positions` that are below `end`, at which another group begins, in `borders`."""
-    row, found, before = 0, 0, np.int64(0)
+    row, count, previous = 0, 0, np.int64(0)
     if groups.size > 0:
         for position in positions:
             if position < end:
-                if row > 0 and groups[position] != before:
-                    borders[found] = row
-                    found += 1
-                before = groups[position]
+                if row > 0 and groups[position] != previous:
+                    borders[count] = row
+                    count += 1
+                previous = groups[position]
                 row += 1
-    return borders[:found]
+    return borders[:count]
 
 
 @kernel
-def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, guess, taken, sequences):
+def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, guess, step_sizes, sequences):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
 
     More sequences than a step may take are sorted. Each try leaves out those beyond a number of them, and says about
@@ -144,7 +144,7 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
         multiple: As in `greedy_cut`.
         slots: Batches of a step.
         guess: About how many sequences the first step takes, at least one: it changes nothing but the time.
-        taken: [n], receives how many sequences each step takes.
+        step_sizes: [n], receives how many sequences each step takes.
         sequences: [n], receives the positions of the sequences, step by step, each step from its largest.
     """
     count, dims = needed.shape
@@ -174,9 +174,9 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
                 continue
             middle = (fits + beyond) // 2 if tries >= _TRIES else max(fits + 1, min(middle, beyond - 1))
             end = start + middle
-            own = copy_until(needed, positions, end, lengths)
+            rows = copy_until(needed, positions, end, lengths)
             inner = find_borders(groups, positions, end, borders)
-            batches, _, _, filled = try_budget(own, inner, prices, budget, most, multiple, falling, slots, ends)
+            batches, _, _, filled = try_budget(rows, inner, prices, budget, most, multiple, falling, slots, ends)
             # Ever further in the same direction, until what fits lies between two tries.
             if batches > slots:
                 beyond, further = middle, min(further, 0) * 2 - 1
@@ -188,19 +188,19 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
                 middle = (fits + beyond) // 2 if beyond - fits <= _NEAR else middle + further // 2
         keep_until(positions, start + fits, positions)
         guess = fits if steps == 0 else guess + (fits - guess) // 4
-        taken[steps] = fits
+        step_sizes[steps] = fits
         steps += 1
         start += fits
     return steps
 
 
 @kernel
-def cut_steps(lengths, taken, groups, prices, budget, most, multiple, slots, offsets):
+def cut_steps(lengths, step_sizes, groups, prices, budget, most, multiple, slots, offsets):
     """Cuts each step, sorted, into `slots` batches by `cut_into`. Returns how many batches there are.
 
     Args:
         lengths: [n, dims], what each sequence must be padded to, step by step, each step from its largest.
-        taken: [steps], how many sequences each step takes.
+        step_sizes: [steps], how many sequences each step takes.
         groups: [n], of which no batch mixes two; or none.
         prices, budget, most: As in `greedy_cut`.
         multiple: As in `greedy_cut`.
@@ -212,13 +212,15 @@ def cut_steps(lengths, taken, groups, prices, budget, most, multiple, slots, off
     start = batches = 0
     costliest = np.inf
     offsets[0] = 0
-    for size in taken:
+    for size in step_sizes:
         # Steps cost about as much as the one before.
         step = lengths[start : start + size]
         inner = find_borders(groups, np.arange(start, start + size), start + size, borders)
-        found, costliest = cut_into(step, inner, prices, budget, most, multiple, falling, exactly, costliest, ends)
-        for batch in range(found):
+        batch_count, costliest = cut_into(
+            step, inner, prices, budget, most, multiple, falling, exactly, costliest, ends
+        )
+        for batch in range(batch_count):
             offsets[batches + 1 + batch] = start + ends[batch]
-        batches += found
+        batches += batch_count
         start += size
     return batches

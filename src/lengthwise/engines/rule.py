@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
 from lengthwise.lengths.arrow import column_of_array, take_cells, top_of
-from lengthwise.lengths.cells import TextCount, check_counted, column_of_cells
+from lengthwise.lengths.cells import TextCount, check_counted
 from lengthwise.lengths.columns import Column, choose_shifts, missing_column, most_seconds
 from lengthwise.lengths.rules import Place, bad_value, check_dims, convert
 
@@ -80,30 +80,26 @@ class Rule:
         rows = range(batch.num_rows)
         if self.length is not None:
             return self._settle([(rows, column) for column in _ask(self.length, batch, place)], place, len(rows))
-        columns: list[tuple[Sequence[int], Column]] = []
-        for name in self.names:
-            cells = take_cells(batch, name, place(0) or "the data set", place)
-            if isinstance(cells, list):
-                columns.append(self._column(name, cells, place))
-                continue
-            present = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False)).tolist()
-            where = _place_among(present, place)
-            columns.append((present, column_of_array(name, cells.drop_null(), where, self.count)))
-        return self._settle(columns, place, len(rows))
+        cells = [take_cells(batch, name, place(0) or "the data set", place) for name in self.names]
+        return self._measure_columns(cells, place, len(rows))
 
-    def measure_cells(self, cells: Sequence[Sequence[Any]], place: Place, *, table: bool) -> Block:
+    def measure_cells(self, cells: Sequence[list[Any]], place: Place, *, table: bool) -> Block:
         """Measures [dims, k] cells of a file of text: of a `table`, in which all are texts, or values of JSON."""
-        beside = table and len(self.names) > 1
-        columns = [self._column(*pair, place, beside=beside) for pair in zip(self.names, cells, strict=True)]
-        return self._settle(columns, place, len(cells[0]))
+        return self._measure_columns(cells, place, len(cells[0]), in_table=table and len(cells) > 1)
 
-    def _column(
-        self, name: str, cells: Sequence[Any], place: Place, *, beside: bool = False
-    ) -> tuple[Sequence[int], Column]:
-        """Returns the rows that have values, and the column of these values."""
-        present = [row for row, cell in enumerate(cells) if cell is not None and cell != ""]
-        values, where = [cells[row] for row in present], _place_among(present, place)
-        return present, column_of_cells(name, values, where, self.count, beside=beside)
+    def _measure_columns(self, columns: Sequence[Any], place: Place, count: int, *, in_table: bool = False) -> Block:
+        """Measures columns, lists or Arrow arrays, of which the missing cells are left out."""
+        present: list[tuple[Sequence[int], Column]] = []
+        for name, cells in zip(self.names, columns, strict=True):
+            if isinstance(cells, list):
+                rows = [row for row, cell in enumerate(cells) if cell is not None and cell != ""]
+                values = [cells[row] for row in rows]
+            else:
+                rows = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False)).tolist()
+                values = cells.drop_null()
+            where = _place_among(rows, place)
+            present.append((rows, column_of_array(name, values, where, self.count, in_table=in_table)))
+        return self._settle(present, place, count)
 
     def _settle(self, columns: Sequence[tuple[Sequence[int], Column]], place: Place, count: int) -> Block:
         """Makes a block of columns and the rows that they have values of."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import check_choice, check_flag, check_number, check_whole, type_error, value_error
+from lengthwise.checks import check_choice, check_flag, check_number, check_text, check_whole, type_error, value_error
 from lengthwise.engines.files import Files
 from lengthwise.engines.packages import ENGINES
 from lengthwise.engines.rule import Block, Measure, Rule
@@ -124,8 +124,8 @@ def write_lengths(
     check_flag("progress", progress)
     check_whole("max_bad", max_bad, minimum=0, remedy="Give how many bad rows are listed, such as 10_000.")
     check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, such as 4096.")
-    if column is not None and not isinstance(column, str):
-        raise type_error("column", "text", column, 'Write a name, or several columns as "source,target".')
+    if column is not None:
+        check_text("column", column, remedy='Write a name, or several columns as "source,target".')
     if length is not None:
         _check_function(length, column=column, frame_shift=frame_shift, count=count)
     if frame_shift is not None:

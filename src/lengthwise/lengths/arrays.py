@@ -13,7 +13,6 @@ import itertools
 import mmap
 import numbers
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -137,10 +136,6 @@ def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
 
 
 def _as_array(values: ArrayLike) -> NDArray[Any]:
-    # numpy.ma takes a while to import, and without it no array is masked.
-    if "numpy.ma" in sys.modules and np.ma.is_masked(values):
-        remedy = "Drop the masked sequences first, as by `values.compressed()`."
-        raise value_error("lengths", "an array without masked values", "masked", remedy)
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -154,15 +149,15 @@ def _as_array(values: ArrayLike) -> NDArray[Any]:
 
 def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
     flat = raw.ravel().tolist()
-    whole = True
+    integral = True
     for at, value in enumerate(flat):
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
             raise _not_a_number(value, place(at))
         if abs(value) >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
             raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
         # One fraction among Python integers makes all of them floats, as NumPy does.
-        whole = whole and isinstance(value, numbers.Integral)
-    return np.array(flat, dtype=np.int64 if whole else np.float64).reshape(raw.shape)
+        integral = integral and isinstance(value, numbers.Integral)
+    return np.array(flat, dtype=np.int64 if integral else np.float64).reshape(raw.shape)
 
 
 def _not_a_number(value: object, at: str) -> TypeError:

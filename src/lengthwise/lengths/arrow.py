@@ -42,10 +42,10 @@ def read_arrow(files: Sequence[Path], column: str | None, count: TextCount | Non
     parts: list[list[Column]] = []
     first = 0
     for path in files:
-        with open_batches(path) as (found, batches):
+        with open_batches(path) as (names_of_file, batches):
             # The first file says which columns there are; a later one without them is refused when it is read.
-            names = names or choose_columns(column, found, at=str(source), nested=True)
-            for batch in batches(list(dict.fromkeys(top_of(name, found) for name in names)), _ROWS):
+            names = names or choose_columns(column, names_of_file, at=str(source), nested=True)
+            for batch in batches(list(dict.fromkeys(top_of(name, names_of_file) for name in names)), _ROWS):
                 place = row_place(source, first)
                 columns = [(name, take_cells(batch, name, source, place)) for name in names]
                 parts.append([column_of_array(name, cells, place, count) for name, cells in columns])
@@ -120,8 +120,8 @@ def open_batches(path: Path, opener: Callable[..., Any] | None = None) -> Iterat
             # The random access form of Arrow begins with its name. A stream has no name.
             elif magic == b"ARROW1":
                 reader = pyarrow.ipc.open_file(file)
-                whole = (reader.get_batch(k) for k in range(reader.num_record_batches))
-                yield reader.schema.names, lambda _, size: _slices(whole, size)
+                record_batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
+                yield reader.schema.names, lambda _, size: _slices(record_batches, size)
             else:
                 reader = pyarrow.ipc.open_stream(file)
                 yield reader.schema.names, lambda _, size: _slices(reader, size)
@@ -180,14 +180,14 @@ def _decode(array: Any, name: str) -> Any:
     return array.dictionary_decode() if types.is_dictionary(array.type) else array
 
 
-def column_of_array(name: str, cells: Any, place: Place, count: TextCount | None) -> Column:
+def column_of_array(name: str, cells: Any, place: Place, count: TextCount | None, *, in_table: bool = False) -> Column:
     """Makes a column of what `take_cells` returns: its numbers, or what is counted of its lists and texts.
 
     Raises:
         ValueError: A null; texts without `count`; objects; lists of objects or of lists, of which no count is sure.
     """
     if isinstance(cells, list):
-        return column_of_cells(name, cells, place, count)
+        return column_of_cells(name, cells, place, count, in_table=in_table)
     types = load_pyarrow().types
     if not len(cells):
         return Column(name=name, values=np.zeros(0), place=place, unit=unit_of(name))

@@ -158,11 +158,11 @@ def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], secon
 
 def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]) -> None:
     # The first file of another rate; 0 if there is none, for argmax of nothing but False is 0.
-    other = int(np.argmax(rates != rates[0]))
-    if rates[other] != rates[0]:
-        rule = f"given, because the sampling rates differ, {rates[0]} and {rates[other]} Hz"
+    file = int(np.argmax(rates != rates[0]))
+    if rates[file] != rates[0]:
+        rule = f"given, because the sampling rates differ, {rates[0]} and {rates[file]} Hz"
         remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
-        raise value_error("frame_shift", rule, None, remedy, at=str(folder / names[other]))
+        raise value_error("frame_shift", rule, None, remedy, at=str(folder / names[file]))
 
 
 def _load_cache(path: Path) -> dict[str, Header]:

@@ -40,8 +40,7 @@ def column_of_cells(
     count: TextCount | None,
     *,
     unit: Unit = "unknown",
-    beside: bool = False,
-    remedy: str = _DROP,
+    in_table: bool = False,
 ) -> Column:
     """Makes a column of the cells of a table, or of values as JSON holds them.
 
@@ -51,16 +50,15 @@ def column_of_cells(
         place: Says where a cell stands.
         count: The count of texts.
         unit: Where the format says it.
-        beside: Whether it is one of several columns of a table, in which all cells are texts: if they are all numbers,
-            they are then not counted.
-        remedy: The advice about what is no number.
+        in_table: Whether it is one of several columns of a table, in which all cells are texts. Those that are all
+            numbers are then not counted.
 
     Raises:
         ValueError: A value of another kind than the first, or of none that has a length.
     """
     # The first cell decides. A later one of another kind is refused by its line.
     kind = type(cells[0]) if cells else float
-    counted = count is not None and kind is str and not (beside and all(map(_is_decimal, cells)))
+    counted = count is not None and kind is str and not (in_table and all(map(_is_decimal, cells)))
     if kind is list or counted:
         for at, cell in enumerate(cells):
             if type(cell) is not kind:
@@ -70,7 +68,7 @@ def column_of_cells(
         return _count_lists(name, cells, place, count)
     if count is not None and counted:
         return Column(name=name, values=count(cells), place=place, unit="counts", kind="texts")
-    values = _numbers(cells, name, place, remedy)
+    values = _numbers(cells, name, place)
     return Column(name=name, values=values, place=place, unit=unit_of(name) if unit == "unknown" else unit)
 
 
@@ -96,14 +94,14 @@ def _count_lists(name: str, cells: Sequence[Any], place: Place, count: TextCount
     return Column(name=name, values=counts, place=place, unit="counts", kind="lists")
 
 
-def _numbers(cells: Sequence[Any], name: str, place: Place, remedy: str) -> NDArray[Any]:
+def _numbers(cells: Sequence[Any], name: str, place: Place) -> NDArray[Any]:
     kinds = set(map(type, cells))
     if kinds == {str}:
-        return parse_numbers(cells, name=name, place=place, remedy=remedy)
+        return parse_numbers(cells, name=name, place=place)
     # Looked at one by one only where some cell is no number: the set of types has told.
     for at, cell in enumerate(cells if kinds - {int, float} else ()):
         if type(cell) not in (int, float):
-            raise not_a_number(cell, name=name, at=place(at), remedy=remedy)
+            raise not_a_number(cell, name=name, at=place(at))
     try:
         return np.array(cells, dtype=np.int64 if kinds == {int} else np.float64)
     except OverflowError as error:

@@ -148,10 +148,10 @@ def unit_of(name: str) -> Unit:
     ('milliseconds', 'counts', 'unknown', 'unknown')
     """
     # "durationMs" and "Duration (ms)" are both the words "duration" and "ms".
-    *before, last = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+|\\d+", name)] or [""]
+    *front, last = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+|\\d+", name)] or [""]
     # One letter stands for anything, a column "ms" too, and frames_10_ms are no milliseconds.
-    sure = before[-1] in ("duration", "dur", "time", "audio") if last == "s" and before else len(last) > 3 or before
-    return _UNITS.get(last, "unknown") if sure and not (before and before[-1].isdigit()) else "unknown"
+    sure = front[-1] in ("duration", "dur", "time", "audio") if last == "s" and front else len(last) > 3 or front
+    return _UNITS.get(last, "unknown") if sure and not (front and front[-1].isdigit()) else "unknown"
 
 
 def _last_part(name: str) -> str:
@@ -201,19 +201,15 @@ def split_names(column: str, names: Container[str]) -> list[str]:
     return [column] if column in names else [part.strip() for part in column.split(",")]
 
 
-def choose_dimensions(column: str | None, dims: int, path: Path) -> range:
-    """Finds which dimensions of a file without names are meant: all of them, or where `column` is "0", "1", ... that.
+def choose_dimensions(column: str | None, dims: int, path: Path) -> Sequence[int]:
+    """Finds which dimensions of a file without names are meant: all, or those of which `column` has the numbers, "0,2".
 
     Raises:
-        ValueError: `column` is not the number of one.
+        ValueError: There is no such dimension.
     """
     if column is None:
         return range(dims)
-    names = [str(dim) for dim in range(dims)]
-    if column not in names:
-        remedy = "Give the number of a dimension, counted from 0, or leave it out to read all."
-        raise value_error("column", f"one of {_list_names(names)}", column, remedy, at=str(path))
-    return range(int(column), int(column) + 1)
+    return list(map(int, choose_columns(column, [str(dim) for dim in range(dims)], at=str(path))))
 
 
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:

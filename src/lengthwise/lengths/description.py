@@ -160,10 +160,10 @@ def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed
 
 def _speech(key: Key, count: int) -> NDArray[np.int64]:
     # As `np.interp`, whose product and sum some builds of NumPy fuse: those round otherwise.
-    drawn, shares, frames = key.uniform(count), np.array(_SPEECH_SHARES), np.array(_SPEECH_FRAMES, np.float64)
-    cell = np.searchsorted(shares, drawn, side="right") - 1
+    chances, shares, frames = key.uniform(count), np.array(_SPEECH_SHARES), np.array(_SPEECH_FRAMES, np.float64)
+    cell = np.searchsorted(shares, chances, side="right") - 1
     slopes = np.diff(frames) / np.diff(shares)
-    return np.rint(slopes[cell] * (drawn - shares[cell]) + frames[cell]).astype(np.int64)
+    return np.rint(slopes[cell] * (chances - shares[cell]) + frames[cell]).astype(np.int64)
 
 
 def _long_tailed(key: Key, count: int) -> NDArray[np.int64]:

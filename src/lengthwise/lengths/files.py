@@ -124,11 +124,11 @@ def split_source(text: str) -> tuple[str, str | None]:
     if not colons or os.path.exists(text):
         return text, None
     # Of "a:b.csv:frames" the path is "a:b.csv", if that file is there.
-    there = [at for at in colons if os.path.exists(text[:at])]
-    at = there[-1] if there else colons[-1]
+    existing = [at for at in colons if os.path.exists(text[:at])]
+    at = existing[-1] if existing else colons[-1]
     path, column = text[:at], text[at + 1 :]
     # C:\data is a drive, and "/tmp:x/lengths" most likely a path that is misspelt: both have no column.
-    if not there and ((len(path) == 1 and path.isalpha()) or "/" in column or "\\" in column):
+    if not existing and ((len(path) == 1 and path.isalpha()) or "/" in column or "\\" in column):
         return text, None
     if not path or not column:
         raise value_error("source", "FILE or FILE:COLUMN", text, "Name both, or leave out the colon.")

@@ -111,13 +111,13 @@ def _records(path: Path, opener: Callable[..., Any]) -> Iterator[tuple[str, Reco
             yield f"line {number}", _as_record(_loads(line, number, path), f"line {number} of {path}")
 
 
-def _items(first: str, rest: str, start: int, path: Path) -> list[Any]:
+def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
     """Returns the items of one array; refuses an array on each line, which may be the tokens of one sequence."""
     try:
         items = json.loads(first)
     except (ValueError, RecursionError):
-        return _loads(first + rest, start, path)
-    if rest.strip() or not (_is_document(path) or all(isinstance(item, dict) for item in items)):
+        return _loads(first + later_lines, start, path)
+    if later_lines.strip() or not (_is_document(path) or all(isinstance(item, dict) for item in items)):
         remedy = f"{_ONE_EACH[:-1]}; name a file .json that is one array of lengths."
         raise value_error("source", "JSON objects or numbers", items, remedy, at=f"line {start} of {path}")
     return items
@@ -195,8 +195,8 @@ def _follow(value: Any, parts: list[str]) -> Any:
 def _is_by_name(record: Record) -> bool:
     """Says whether the only record of a .json file is lengths by the names of their sequences, {"a": 5, "b": 6}."""
     # A value that is no number among many that are is refused by its name later.
-    others = sum(type(value) not in _NUMBERS for value in record.values())
-    return len(record) > 1 and _KNOWN_UNITS.keys().isdisjoint(record) and others <= len(record) // 10
+    not_numbers = sum(type(value) not in _NUMBERS for value in record.values())
+    return len(record) > 1 and _KNOWN_UNITS.keys().isdisjoint(record) and not_numbers <= len(record) // 10
 
 
 def _column_by_name(record: Record, path: Path) -> Column:

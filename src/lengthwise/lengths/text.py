@@ -26,7 +26,6 @@ from lengthwise.lengths.rules import Place
 # Kaldi names the file, not the column. Of a data folder, the first that is there is read.
 KALDI_UNITS: dict[str, Unit] = {"utt2num_frames": "counts", "utt2dur": "seconds"}
 
-DROP_LINE = "Put a number there or drop the line."
 _REPAIR_LINE = "Repair or drop the line."
 _WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also part "1\xa0234", one number with a space that does not break
 _WIDEST = 2**31 - 1  # characters of a cell: the most that csv takes on every system
@@ -87,7 +86,7 @@ def read_kaldi(path: Path) -> list[Column]:
     """Reads lines of `id value`: utt2num_frames in frames, utt2dur in seconds."""
     name = kaldi_name(path)
     words, _, place = _read_words(path, 2)
-    values = parse_numbers(words[1::2], name=name, place=place, remedy=DROP_LINE)
+    values = parse_numbers(words[1::2], name=name, place=place)
     return [Column(name=name, values=values, place=place, unit=KALDI_UNITS[name])]
 
 
@@ -149,7 +148,7 @@ def read_table(path: Path, column: str | None, count: TextCount | None = None) -
     """
     for names, texts, place in iterate_table(path, functools.partial(choose_names, column)):
         return [
-            column_of_cells(name, cells, place, count, beside=len(names) > 1, remedy=DROP_LINE)
+            column_of_cells(name, cells, place, count, in_table=len(names) > 1)
             for name, cells in zip(names, texts, strict=True)
         ]
     return []

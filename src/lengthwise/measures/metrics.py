@@ -239,8 +239,8 @@ def _waste(plans: Sequence[Plan]) -> float:
     exponent = -np.frexp(largest)[1]
     ranks = [np.ldexp(plan.costs, exponent)[plan.grid].sum(axis=1) for plan in plans]
     # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.
-    worked = sum(float(each.mean(axis=1).sum()) for each in ranks)
-    return 1.0 - worked / sum(float(each.max(axis=1).sum()) for each in ranks)
+    worked = sum(float(costs_of_ranks.mean(axis=1).sum()) for costs_of_ranks in ranks)
+    return 1.0 - worked / sum(float(costs_of_ranks.max(axis=1).sum()) for costs_of_ranks in ranks)
 
 
 def _spread(costs: NDArray[np.float64]) -> float:
@@ -258,10 +258,10 @@ def _vary(epochs: Epochs, step_means: Sequence[NDArray[np.float64]]) -> float:
     the n (Cochran 1977, "Sampling techniques", theorem 2.2). Of [1, 3] one is drawn: V = 1, and the mean varies by 1.
     """
     ratios = []
-    for lengths, taken, means in zip(epochs.taken, epochs.split_steps(epochs.step_sizes), step_means, strict=True):
+    for lengths, sizes, means in zip(epochs.taken, epochs.split_steps(epochs.step_sizes), step_means, strict=True):
         # A step that takes the whole epoch always has the epoch's mean: a variance of 0, which is left out below.
         mean, variance = (float(lengths.mean()), float(lengths.var())) if len(lengths) else (0.0, 0.0)
-        of_samples = variance / taken * (len(lengths) - taken) / max(1, len(lengths) - 1)
+        of_samples = variance / sizes * (len(lengths) - sizes) / max(1, len(lengths) - 1)
         parts = of_samples > 0
         ratios.append((means[parts] - mean) ** 2 / of_samples[parts])
     together = np.concatenate(ratios)
@@ -273,7 +273,7 @@ def _lag_one(epochs: Sequence[NDArray[np.float64]]) -> float:
     long = [series for series in epochs if len(series) >= 3]
     if not long:
         return 0.0
-    early, late = np.concatenate([each[:-1] for each in long]), np.concatenate([each[1:] for each in long])
+    early, late = np.concatenate([means[:-1] for means in long]), np.concatenate([means[1:] for means in long])
     # The series [1, 2, 4] gives the pairs (1, 2) and (2, 4): early [1, 2], late [2, 4].
     early, late = early - early.mean(), late - late.mean()
     norm = float(np.sqrt((early @ early) * (late @ late)))
