@@ -122,7 +122,7 @@ BAD = [
         {"column": "frame"},
         ["one of frames, ", "is 'frame' at line 1 of {}. Did you mean"],
     ),
-    ("a.csv", "id,n\na,3\n", {}, ["`column` must be one of id, n, but is None at line 1 of {}.", "FILE:COLUMN"]),
+    ("a.csv", "id,n\na,3\n", {}, ["`column` must be one of id, n, but is None at line 1 of {}.", "FILE:id"]),
     ("a.csv", "n,n\n3,3\n", {"column": "n"}, ["`column` must be there once, but is 'n' at line 1 of {}."]),
     ("a.csv", "3,4\n5,6\n", {}, ["`source` must be a table with a header, but is ['3', '4'] at line 1 of {}."]),
     ("a.csv", "u0,1708\nu1,9\n", {}, ["a table with a header, but is ['u0', '1708'] at line 1 of {}. Put a line"]),

@@ -177,7 +177,7 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested:
     if column is None:
         if len(names) == 1:
             return list(names)
-        likely = next((name for name in names if _LIKELY.search(name)), names[0])
+        likely = next(iter([*filter(_LIKELY.search, names), *names]), "NAME")
         remedy = f'Give column="{likely}" (on the command line: FILE:{likely}), several as "source,target".'
         raise value_error("column", f"one of {_list_names(names)}", None, remedy, at=at)
     chosen = split_names(column, names)
