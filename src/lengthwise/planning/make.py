@@ -245,7 +245,7 @@ def _make_batches(
         kinds = sort_out(items.lengths, fitted.batching)
         if kinds.over:
             tell_doubted_budget(kinds.over, items.lengths, batching, name=data.name)
-        if batching.order or batching.padding:  # of the default nothing is said
+        if fitted.achieved is not None and (batching.order or batching.padding):  # of the default nothing is said
             tell_missed_request(fitted, batching, name=data.name, world=world)
         drafts, steps = _draw_epoch(items, kinds, fitted, world, key)
         if not is_window and steps != (fitted.steps or steps):
