@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 pytest.importorskip("jaxlib")
 
 import jax
+
 import length_sets
 import lengthwise as lw
 

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("jaxlib")
 
+import jax
 import jax.numpy as jnp
 
-import jax
 import lengthwise as lw
 
 CAPACITY, WORDS, WIDTH = 24, 17, 8
