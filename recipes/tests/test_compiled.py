@@ -77,7 +77,7 @@ def test_one_set_of_weights_serves_every_bucket(jax_run):
     shapes = lw.batch_shapes(WORDS.lengths, FIXED)
     taken = []
     for rows, padded_length in shapes.tolist():
-        collate = lw.jax.PadCollate(shapes, pad_to=(None, WORDS.longest_label))
+        collate = lw.jax.PadCollate(shapes, pad_to={"1": WORDS.longest_label})
         batch = collate.pad([WORDS[0], WORDS[2]], rows=rows, padded_length=padded_length)
         taken.append(learner._executables[rows, padded_length](learner.weights, learner.state, batch))
     for others in zip(*map(jax.tree.leaves, taken), strict=True):
@@ -127,7 +127,7 @@ def test_a_shape_that_was_not_compiled_for_raises():
 def padded(lengths, rows, width, *, seed=1):
     """Frames and labels of random words in a batch of one shape."""
     words = random_words(lengths, seed=seed)
-    collate = lw.jax.PadCollate([[rows, width]], pad_to=(None, 3))
+    collate = lw.jax.PadCollate([[rows, width]], pad_to={"1": 3})
     return collate([words[number] for number in range(len(words))])
 
 

@@ -33,12 +33,12 @@ def _check_number(value: Any) -> float:
     return float(value)
 
 
-def check_names(value: Value, names: Iterable[str]) -> None:
-    """Refuses a value for a field that is not among those that are padded."""
+def check_names(value: Value, names: Iterable[str], *, what: str = "value") -> None:
+    """Refuses a value for a field that is not among those that are padded; `what` names the argument."""
     for name in value if isinstance(value, Mapping) else ():
         if name not in names:
             rule = f"by the names of fields that are padded ({', '.join(names)})"
-            raise checks.value_error("value", rule, name, "Write the name as the samples have it, or leave it out.")
+            raise checks.value_error(what, rule, name, "Write the name as the samples have it, or leave it out.")
 
 
 def padding_value(value: Value, name: str, *, whole: bool, labels: str | None = None) -> float:

@@ -35,7 +35,7 @@ def numbered(lengths):
     ]
 
 
-PAD_TO = {"inputs": None, "labels": LONGEST_LABEL, "number": None}
+PAD_TO = {"labels": LONGEST_LABEL}
 
 
 def is_padded(part):
@@ -65,7 +65,7 @@ def test_an_epoch_with_times_has_the_shapes_of_the_most_that_it_may_take():
 
 
 def test_a_batch_worked_by_hand():
-    collate = lw.jax.PadCollate([[3, 4], [1, 9]], pad_to=(None, 2, None))
+    collate = lw.jax.PadCollate([[3, 4], [1, 9]], pad_to={"1": 2})
     inputs, labels, number = collate(
         [(np.array([5.0, 6.0, 7.0]), np.array([1]), 8), (np.array([8.0]), np.array([2, 3]), 9)]
     )
@@ -271,7 +271,7 @@ def taken(plan=PLAN, shapes=SHAPES, **which):
         (lambda: lw.jax.PadCollate([[0, 10]]), r"`shapes` must be positive"),
         (lambda: lw.jax.PadCollate([2, 10]), r"`shapes` must be whole numbers \[k, 2\], .* but is 'int64 \[2\]'"),
         (lambda: lw.jax.PadCollate([[2.0, 10.0]]), r"`shapes` must be whole numbers"),
-        (lambda: lw.jax.PadCollate(SHAPES, pad_to=(None, 0)), r"`pad_to` must be at least 1, but is 0"),
+        (lambda: lw.jax.PadCollate(SHAPES, pad_to={"1": 0}), r"`pad_to` must be at least 1, but is 0"),
         (lambda: lw.jax.PadCollate(SHAPES)([]), r"`samples` must be at least one, but is \[\]"),
         (
             lambda: lw.jax.PadCollate(SHAPES, value={"lables": 0})([{"labels": np.ones(3)}]),
@@ -281,16 +281,19 @@ def taken(plan=PLAN, shapes=SHAPES, **which):
             lambda: lw.jax.PadCollate(SHAPES, value=0.5)([np.array([1, 2])]),
             r"`value` must be a whole number that int64 holds, but is 0\.5\. Give one that it holds; if",
         ),
-        (lambda: lw.jax.PadCollate(SHAPES, pad_to=9)([np.ones(3)]), r"`pad_to` must be None for one array at least"),
+        (
+            lambda: lw.jax.PadCollate(SHAPES, pad_to={"": 9})([np.ones(3)]),
+            r"`pad_to` must be without one array at least",
+        ),
         (lambda: lw.jax.PadCollate(SHAPES)([np.ones(41)]), r"`shapes` must be padded to at least the longest .* 41"),
         (lambda: lw.jax.PadCollate(SHAPES)([np.ones(3)] * 3), r"`shapes` must be of at least 3 rows"),
         (
-            lambda: lw.jax.PadCollate(SHAPES, pad_to=(None, 2))([(np.ones(3), np.ones(2)), (np.ones(3), np.ones(3))]),
+            lambda: lw.jax.PadCollate(SHAPES, pad_to={"1": 2})([(np.ones(3), np.ones(2)), (np.ones(3), np.ones(3))]),
             r"`samples` must be at most 2 long, but is 3 at sample 1. Raise the number in pad_to",
         ),
         (
-            lambda: lw.jax.PadCollate(SHAPES, pad_to=(None, 2, 3))([(np.ones(3), np.ones(2))]),
-            r"`pad_to` must be a prefix of the sample's tree, but is \(None, 2, 3\)",
+            lambda: lw.jax.PadCollate(SHAPES, pad_to={"2": 3})([(np.ones(3), np.ones(2))]),
+            r"`pad_to` must be by the names of fields that are padded \(0, 1\), but is '2'",
         ),
         (
             lambda: lw.jax.PadCollate(SHAPES)([{"x": np.ones(3)}, {"y": np.ones(3)}]),
@@ -358,7 +361,9 @@ def test_what_is_no_pair_or_no_number_is_refused():
     with pytest.raises(TypeError, match=r"`shard` must be a pair \(index, count\), but is 2"):
         taken(shard=2)
     with pytest.raises(TypeError, match=r"`pad_to` must be a whole number, but is 'long'"):
-        lw.jax.PadCollate(SHAPES, pad_to=(None, "long"))
+        lw.jax.PadCollate(SHAPES, pad_to={"1": "long"})
+    with pytest.raises(TypeError, match=r"`pad_to` must be a dict of lengths by name, but is 24"):
+        lw.jax.PadCollate(SHAPES, pad_to=24)
 
 
 def test_without_jax_the_extra_is_named():

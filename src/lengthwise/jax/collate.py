@@ -12,16 +12,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+import jax
 from lengthwise import _samples, checks
 from lengthwise.choices.buckets import find_bucket, sort_rows
 
 _SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), as planned, and lengths in the order of the dataset."
 _ORDER_REMEDY = "Plan the lengths of this dataset, in its order; give other arrays their length in pad_to."
-_PAD_TO_REMEDY = "Raise the number in pad_to; an array that is as long as its sequence has None there."
+_PAD_TO_REMEDY = "Raise the number in pad_to; leave arrays out that are as long as their sequence."
 
 
 class PaddedSequences(NamedTuple):
@@ -54,11 +54,10 @@ class PadCollate:
 
     Args:
         shapes: [k, 2] rows and padded length. There may be more rows than needed: round them up to share them out over
-            devices. For sequences of several lengths [k, 1 + dims]: the arrays of a sample that have None in `pad_to`
+            devices. For sequences of several lengths [k, 1 + dims]: the arrays of a sample that are not in `pad_to`
             are then dims, and the first is padded to the first padded length, as `jax.tree.leaves` gives them.
-        pad_to: What the first axis of each array is padded to: a number, or None for the padded length of the shape. A
-            prefix of the sample's tree, as `in_axes` of `jax.vmap`: `(None, 24)` pads inputs to the shape and labels to
-            24.
+        pad_to: What the first axis of other arrays is padded to, by their names: `{"labels": 24}`, or `{"1": 24}` for
+            the second part of a tuple. The rest is padded to the padded length of the shape.
         value: What padding holds: one number for all arrays but labels and `attention_mask`, which holds 0; or numbers
             by the names of arrays, as `{"input_ids": 50_256, "labels": -1}`.
 
@@ -72,11 +71,17 @@ class PadCollate:
     ([[5, 7, 0], [0, 0, 0]], [2, 0], [12, 0])
     """
 
-    def __init__(self, shapes: ArrayLike, *, pad_to: Any = None, value: float | Mapping[str, float] = 0.0) -> None:
+    def __init__(
+        self, shapes: ArrayLike, *, pad_to: Mapping[str, int] | None = None, value: float | Mapping[str, float] = 0.0
+    ) -> None:
         self.shapes: NDArray[np.int64] = _check_shapes(shapes)
-        for size in jax.tree.leaves(pad_to):
-            checks.check_whole("pad_to", size, minimum=1, remedy="Give the longest labels, or None.")
-        self.pad_to: Any = pad_to
+        remedy = "Give the longest labels by name, such as {'labels': 24}."
+        if not isinstance(pad_to, Mapping | None):
+            raise checks.type_error("pad_to", "a dict of lengths by name", pad_to, remedy)
+        self.pad_to: dict[str, int] = {
+            str(name): checks.check_whole("pad_to", size, minimum=1, remedy=remedy)
+            for name, size in (pad_to or {}).items()
+        }
         self.value: _samples.Value = _samples.check_value(value)
 
     def __call__(self, samples: Sequence[Any]) -> Any:
@@ -86,13 +91,12 @@ class PadCollate:
             ValueError: More or longer samples than the shapes hold, samples that are not built alike, or a `value` of a
                 name that they do not have, or that the dtype does not hold.
         """
-        columns, sizes, _ = take_columns(samples, self.pad_to)
+        columns, names, _ = take_columns(samples)
         # Only arrays that are padded to the shape say how long the samples are: labels of a length of their own do not.
-        longest = [max(map(len, columns[at])) for at in self._measured(columns, sizes)]
+        longest = [max(map(len, columns[at])) for at in self._measured(columns, names)]
         if not longest:
-            raise checks.value_error(
-                "pad_to", "None for one array at least", self.pad_to, "Give (None, 24), for example."
-            )
+            rule, remedy = "without one array at least", "That array is padded to the shape."
+            raise checks.value_error("pad_to", rule, self.pad_to, remedy)
         if self.shapes.shape[1] == 2:
             longest = [max(longest)]
         rows, *padded = self.shapes_of(np.array([len(samples)]), np.array([longest]))[0].tolist()
@@ -124,34 +128,41 @@ class PadCollate:
     def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int | Sequence[int], like: Any = None) -> Any:
         """Makes one batch of this shape, of at most `rows` samples. One of none is built as a sample `like` this."""
         given = samples if len(samples) or like is None else [like]
-        columns, sizes, tree = take_columns(given, self.pad_to)
+        columns, names, tree = take_columns(given)
+        _samples.check_names(self.value, names)
+        sizes = [self.pad_to.get(name, 0) for name in names]
+        measured = self._measured(columns, names)
         padded = np.atleast_1d(np.asarray(padded_length, np.int64)).tolist()
-        measured = self._measured(columns, sizes)
         for at, length in zip(measured, padded * len(measured) if len(padded) == 1 else padded, strict=True):
             sizes[at] = length
             check_column(columns[at], length, remedy=_ORDER_REMEDY)
-        names = name_leaves(given[0])
-        _samples.check_names(self.value, names)
-        padded = [
+        leaves = [
             _pad(column, len(samples), rows, size, self.value, name)
             for column, size, name in zip(columns, sizes, names, strict=True)
         ]
-        return jax.tree.unflatten(tree, padded)
+        return jax.tree.unflatten(tree, leaves)
 
-    def _measured(self, columns: list[list[NDArray[Any]]], sizes: list[int]) -> list[int]:
-        """Which leaves are padded to the padded lengths: all arrays that have no size in `pad_to`."""
-        found = [
-            at for at, (column, size) in enumerate(zip(columns, sizes, strict=True)) if not size and column[0].ndim
+    def _measured(self, columns: list[list[NDArray[Any]]], names: list[str]) -> list[int]:
+        """Returns which leaves are padded to the padded lengths: all arrays that are not in `pad_to`."""
+        _samples.check_names(self.pad_to, names, what="pad_to")
+        measured = [
+            at
+            for at, (column, name) in enumerate(zip(columns, names, strict=True))
+            if column[0].ndim and name not in self.pad_to
         ]
         dims = self.shapes.shape[1] - 1
-        if dims > 1 and len(found) != dims:
+        if dims > 1 and len(measured) != dims:
             rule = f"of {dims} arrays that are padded to the shape"
-            raise checks.value_error("samples", rule, len(found), "Give each other array its length in pad_to.")
-        return found
+            raise checks.value_error("samples", rule, len(measured), "Give each other array its length in pad_to.")
+        return measured
 
 
-def take_columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray[Any]]], list[int], Any]:
-    """The leaves of the samples, leaf by leaf; what each is padded to, 0 for the padded length; and their tree."""
+def take_columns(samples: Sequence[Any]) -> tuple[list[list[NDArray[Any]]], list[str], Any]:
+    """Returns the leaves of the samples, leaf by leaf; their names; and the tree of a sample.
+
+    >>> take_columns([{"text": {"ids": 1, "mask": 2}, "pair": (3, 4)}])[1]
+    ['pair.0', 'pair.1', 'text.ids', 'text.mask']
+    """
     checks.check_samples(samples)
     leaves, trees = zip(*(jax.tree.flatten(sample) for sample in samples), strict=True)
     for number, tree in enumerate(trees):
@@ -160,17 +171,8 @@ def take_columns(samples: Sequence[Any], pad_to: Any) -> tuple[list[list[NDArray
             raise checks.value_error("samples", f"built as {trees[0]}", tree, remedy, at=f"sample {number}")
     # Of two samples (inputs, label): the columns [inputs, inputs] and [label, label].
     columns = [[np.asarray(leaf) for leaf in column] for column in zip(*leaves, strict=True)]
-    return columns, _sizes(samples[0], pad_to), trees[0]
-
-
-def name_leaves(sample: Any) -> list[str]:
-    """The name of each leaf of a sample, in the order of `jax.tree.leaves`.
-
-    >>> name_leaves({"text": {"ids": 1, "mask": 2}, "pair": (3, 4)})
-    ['pair.0', 'pair.1', 'text.ids', 'text.mask']
-    """
-    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(sample)[0]]
-    return [".".join(map(_name_key, path)) for path in paths]
+    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(samples[0])[0]]
+    return columns, [".".join(map(_name_key, path)) for path in paths], trees[0]
 
 
 def _name_key(key: Any) -> str:
@@ -206,18 +208,6 @@ def fill(
 def is_whole(dtype: np.dtype[Any]) -> bool:
     """Tells if an array of this dtype holds whole numbers; bool does not count."""
     return dtype.kind in "iu"
-
-
-def _sizes(sample: Any, pad_to: Any) -> list[int]:
-    def spread(size: int | None, part: Any) -> Any:
-        # None is written 0 here: JAX takes a None for a part of the tree without leaves.
-        return jax.tree.map(lambda _: size or 0, part)
-
-    try:
-        return jax.tree.leaves(jax.tree.map(spread, pad_to, sample, is_leaf=lambda part: part is None))
-    except ValueError as error:
-        remedy = "Give one number or None for each part of a sample."
-        raise checks.value_error("pad_to", "a prefix of the sample's tree", pad_to, remedy) from error
 
 
 def _pad(

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
+import jax
 from lengthwise import _samples, checks
 from lengthwise.choices.rows import (
     check_in_row,
@@ -29,7 +29,6 @@ from lengthwise.jax.collate import (
     check_column,
     fill,
     is_whole,
-    name_leaves,
     take_columns,
 )
 
@@ -139,15 +138,14 @@ class RowCollate:
         # If some have labels and others do not, none is copied: a copy would learn a prompt that the others hide.
         if all(_samples.copies_labels(sample, self.labels, self.inputs) for sample in arrays):
             arrays = [{**sample, self.labels: sample[self.inputs]} for sample in arrays]
-        columns, _, tree = take_columns(arrays, None)
+        columns, names, tree = take_columns(arrays)
+        _samples.check_names(self.value, names)
         lengths = self._lengths(columns)[: len(samples)]
         starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
         if len(starts) - 1 > rows:
             remedy = "Give the capacity and the rows of the plan, and samples in its order."
             raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", len(starts) - 1, remedy)
         places = find_places(lengths, starts, self.capacity)
-        names = name_leaves(arrays[0])
-        _samples.check_names(self.value, names)
         laid = [self._lay(column, places, rows, name) for column, name in zip(columns, names, strict=True)]
         positions, segments, _ = number_frames(lengths, places, starts, rows, self.capacity)
         return PackedRows(jax.tree.unflatten(tree, laid), positions.astype(np.int32), segments.astype(np.int32))

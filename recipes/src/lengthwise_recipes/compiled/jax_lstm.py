@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from numpy.typing import NDArray
 
+import jax
 import lengthwise as lw
 from lengthwise_recipes.compiled.data import Words
 
@@ -69,7 +69,7 @@ class JaxLearner:
         return float(np.sum(jax.device_get(totals))) / len(plan.sequences)
 
     def _collate(self, shapes: NDArray[np.int64]) -> lw.jax.PadCollate:
-        return lw.jax.PadCollate(shapes, pad_to=(None, self.words.longest_label))
+        return lw.jax.PadCollate(shapes, pad_to={"1": self.words.longest_label})
 
     def _step(self, weights: Weights, state: Any, batch: Any) -> tuple[Any, Any, jax.Array]:
         """One step on a batch; the weights and the state after it, and the sum of the losses before."""
