@@ -1,7 +1,6 @@
 """Steps first: as many sequences as fit, cut as evenly as can be; the same by kernels and by brute force."""
 
 import itertools
-import random
 
 import numpy as np
 import pytest
@@ -208,30 +207,11 @@ def test_a_cut_that_cannot_form_steps_is_refused_when_the_batching_is_made(given
         lw.Batching(**{"deal": lw.RandomSteps(), **given})
 
 
-def test_random_programs_of_runs_never_lose_a_sequence():
-    chance = random.Random("steps")
-    for _ in range(60):
-        lengths = [chance.randint(1, 90) for _ in range(chance.randint(1, 200))]
-        batching = lw.Batching(
-            budget=chance.randint(90, 600),
-            order=lw.Shuffled(),
-            deal=lw.RandomSteps(tail=chance.choice(["split", "repeat"])),
-        )
-        runs, taken = [], set()
-        for last in (False, False, True):
-            world = {"world_size": chance.randint(1, 9), "micro_batches": chance.randint(1, 3)}
-            plan = lw.make_plan(lengths, batching, after=runs, **world)
-            stop = len(plan) if last else chance.randint(0, len(plan))
-            for rank in range(plan.world_size):
-                for number, batch in enumerate(plan.batches(rank)):
-                    taken |= set(batch.tolist()) if number < stop else set()
-            runs.append((*world.values(), stop))
-        assert taken == set(range(len(lengths)))
-
-
 def test_a_last_step_that_is_not_full_is_dropped_by_the_deal_alone():
-    batching = lw.Batching(cut=lw.FixedSize(2), deal=lw.RandomSteps(tail="drop"))
-    for count, dropped in ((8, 0), (7, 3), (10, 2)):
+    by_size, by_budget = (
+        lw.Batching(cut=cut, deal=lw.RandomSteps(tail="drop")) for cut in (lw.FixedSize(2), lw.Budget(80))
+    )
+    for batching, count, dropped in ((by_size, 8, 0), (by_size, 7, 3), (by_budget, 16, 0), (by_budget, 31, 15)):
         assert lw.make_plan([10] * count, batching, world_size=2).dropped().size == dropped
     with pytest.raises(
         ValueError, match=r"^`drop_incomplete` must be False beside RandomSteps.* RandomSteps\(tail='drop'"
@@ -270,12 +250,6 @@ def test_sizes_of_any_width_are_sorted_as_numpy_sorts_them(count):
         found = np.empty(count, np.int64)
         _kernels.sort_steps(sizes, np.array([count]), found)
         assert np.array_equal(found, np.argsort(-sizes, kind="stable")), bits
-
-
-def test_a_last_step_that_is_full_is_kept():
-    batching = lw.Batching(budget=80, order=lw.Shuffled(), deal=lw.RandomSteps(tail="drop"))
-    for count, dropped in ((64, 0), (32, 0), (63, 31), (65, 1)):
-        assert lw.make_plan([10] * count, batching, world_size=4).dropped().size == dropped
 
 
 def test_ranks_wait_for_the_rows_that_are_filled_up_and_the_budget_counts_them():

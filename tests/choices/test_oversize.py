@@ -84,13 +84,6 @@ def test_giants_alone_have_buckets_of_their_own_between_shortest_and_longest():
         assert taken[-1] == 5_000
 
 
-def test_where_every_batch_is_padded_to_an_edge_a_giant_is_too():
-    order = lw.Bucketed(buckets=3, pad_to_edge=True)
-    plan = plan_of(LENGTHS, order, "alone")
-    assert len(np.unique(plan.padded_lengths)) <= 3
-    assert LENGTHS[np.concatenate([plan.batch(number) for number in plan.over_max_cost()])].min() == min(GIANTS)
-
-
 def test_what_stands_alone_counts_among_the_batches_that_fill_the_last_step():
     # 16 batches of ten and a giant: 20 places. 17 batches of nine and one of seven fit, and one of nine is halved.
     batching = lw.Batching(cut=lw.Budget(100, oversize="alone"), order=lw.Sorted())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise.choices.bands import count_bands, line_up
 
-DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SENTENCES = DATA / "lengths" / "multi30k_train_en_de_tokens.npy"
 
 

@@ -58,23 +58,6 @@ def test_ranks_get_about_equal_shares_of_a_step():
     assert share_out(np.array([[5, 0, 4, 1, 3, 2]]), costs, 3).tolist() == [[[0, 1, 2], [5, 4, 3]]]
 
 
-def test_ranks_wait_least_for_balanced_steps():
-    waits = {}
-    for name, deal in (("balanced", lw.Balanced()), ("mixed", lw.Mixed()), ("in turn", lw.InTurn())):
-        plan = planned(LENGTHS, cut=lw.FixedSize(16), padding=0.05, deal=deal, world_size=4)
-        waits[name] = lw.measure(plan, LENGTHS).straggler_waste
-    assert waits["balanced"] < waits["mixed"] / 3
-    assert waits["balanced"] <= waits["in turn"]
-
-
-def test_mixed_steps_are_more_representative_than_balanced_ones():
-    mixing = {}
-    for name, deal in (("balanced", lw.Balanced()), ("mixed", lw.Mixed())):
-        plan = planned(LENGTHS, cut=lw.FixedSize(16), padding=0.05, deal=deal, world_size=4, micro_batches=2)
-        mixing[name] = lw.measure(plan, LENGTHS).step_mixing
-    assert mixing["mixed"] > 2 * mixing["balanced"]
-
-
 def test_a_split_tail_cuts_as_many_batches_as_there_are_places():
     plan = planned([1] * 10, cut=lw.FixedSize(4), order=lw.Sorted(), world_size=4)
     # Three batches of at most 4 for four ranks.

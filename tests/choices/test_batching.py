@@ -2,13 +2,14 @@
 
 import copy
 import pickle
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
 
 import choices
 import lengthwise as lw
+from lengthwise.choices import batching as tags
 
 LENGTHS = lw.example_lengths("long-tailed", count=3_000)
 
@@ -157,3 +158,28 @@ def test_one_thing_is_replaced_and_the_rest_stays():
         replace(lw.Batching(cut=lw.FixedSize(16)), budget=9_000)
     with pytest.raises(ValueError, match=r"^`Batching` must be given one of order, padding"):
         replace(lw.Batching(budget=9, order=lw.Sorted()), padding=0.1)
+
+
+TABLES = (
+    *(choices.ARRANGEMENTS, choices.CHUNKS, choices.COSTS, choices.DEALS, choices.ORDERS),
+    choices.cuts(900, 90),
+)
+CHOICES = [choice for table in TABLES for choice in table.values() if is_dataclass(choice)]
+
+
+def test_every_choice_has_a_tag_and_every_tag_a_choice():
+    assert {tags.tag_of(choice) for choice in CHOICES} == set(tags.CLASSES)
+
+
+@pytest.mark.parametrize("tag", tags.CLASSES)
+def test_a_tag_is_the_verb_and_the_name_that_the_choice_had_first(tag):
+    verb, name = tag.split(".")
+    assert verb in ("order", "cut", "deal", "arrange", "cost", "chunk")
+    assert tags.CLASSES[tag] is getattr(lw, name)
+
+
+def test_what_extends_a_choice_has_none():
+    class Mine(lw.MaxEntropy):
+        pass
+
+    assert tags.tag_of(Mine(padding=0.1)) is None

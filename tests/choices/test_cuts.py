@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 import choices
 import lengthwise as lw
-from lengthwise import _kernels
 from lengthwise.choices.greedy import cut_greedily
-from lengthwise.cli.strategies import parse_cut
 
 NONE = np.empty(0, np.int64)
 CASES = st.tuples(
@@ -87,19 +85,6 @@ def test_halves_that_fill_a_step_cost_no_more_than_the_whole():
     assert plan.costs.max() <= 1_600
 
 
-def test_kernels_are_their_own_python():
-    rows, boundaries = lw.example_lengths(count=60)[:, None], np.array([7, 30])
-    prices = lw.Quadratic(per_batch=300).prices(1)
-    for multiple in (1, 4):
-        found = []
-        for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
-            offsets = np.zeros(61, np.int64)
-            found.append(
-                offsets[: kernel(rows, boundaries, prices, 9_000.0, 60, multiple, False, offsets) + 1].tolist()
-            )
-        assert found[0] == found[1]
-
-
 def test_by_hand():
     lengths = np.array([2, 9, 2, 2, 9, 9])[:, None]
     assert cut_greedily(lengths, NONE, cost=lw.Padded(), budget=27.0).tolist() == [0, 3, 6]
@@ -146,30 +131,3 @@ def test_edges_are_found_for_the_lengths_that_are_padded_to():
     assert sorted(set(plan.padded_lengths[:, 0].tolist())) == [16, 56]
     shapes = lw.batch_shapes([3, 9, 41, 50], lw.Batching(cut=cut, order=order))
     assert shapes.tolist() == [[2, 16], [2, 56]]
-
-
-def test_they_go_through_json_and_the_command_line():
-    batching = lw.Batching(cut=lw.Budget(9, multiple_of=8, count_multiple_of=4), order=lw.Sorted())
-    assert lw.Batching.from_json(batching.to_json()) == batching
-    assert parse_cut("budget:9,multiple-of=8,count-multiple-of=4") == batching.cut
-
-
-def test_windows_are_padded_to_multiples_too():
-    lengths = lw.example_lengths(count=900)
-    cut = lw.Budget(20_000, multiple_of=64, count_multiple_of=4)
-    windows = lw.Windows(lengths, lw.Batching(cut=cut, order=lw.Shuffled()), window=300, block=10, world_size=2)
-    for number in range(len(windows)):
-        plan = windows.plan(0, number).plan
-        assert (plan.padded_lengths % 64 == 0).all()
-        assert plan.costs.max() <= 20_000
-
-
-def test_the_rest_of_an_epoch_keeps_the_multiples():
-    lengths = lw.example_lengths(count=600)
-    cut = lw.Budget(20_000, multiple_of=64, count_multiple_of=4)
-    batching = lw.Batching(cut=cut, order=lw.Sorted())
-    rest = lw.make_plan(lengths, batching, world_size=3, after=[(2, 1, 5)])
-    assert (rest.padded_lengths % 64 == 0).all()
-    assert rest.costs.max() <= 20_000
-    taken = np.concatenate([batch for rank in range(3) for batch in rest.batches(rank)])
-    assert sorted({*taken.tolist(), *rest.delivered.tolist()}) == list(range(600))

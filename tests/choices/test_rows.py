@@ -249,6 +249,8 @@ def test_a_limit_is_kept_where_plans_are_saved_split_and_resumed(tmp_path):
     whole = lw.make_plan(LENGTHS, batching, world_size=4)
     whole.save(tmp_path / "plan.npz")
     loaded = lw.Plan.load(tmp_path / "plan.npz")
+    other = replace(whole, row_offsets=np.delete(whole.row_offsets, 1))
+    assert loaded.fingerprint() == whole.fingerprint() != other.fingerprint()
     rest = lw.make_plan(LENGTHS, batching, world_size=3, after=[(4, 1, 3)])
     for plan in (whole, loaded, rest):
         rows = [row for number in range(len(plan.costs)) for row in plan.rows(number)]
@@ -287,16 +289,6 @@ def test_rows_of_chunks_are_spans():
     assert all((row[:, 2] - row[:, 1]).sum() <= 12 for row in rows)
 
 
-def test_rows_are_saved_and_named(tmp_path):
-    plan = lw.make_plan(LENGTHS, BATCHING, seed=2)
-    plan.save(tmp_path / "plan.npz")
-    loaded = lw.Plan.load(tmp_path / "plan.npz")
-    assert np.array_equal(loaded.row_offsets, plan.row_offsets)
-    assert not loaded.row_offsets.flags.writeable
-    other = replace(plan, row_offsets=np.delete(plan.row_offsets, 1))
-    assert loaded.fingerprint() == plan.fingerprint() != other.fingerprint()
-
-
 def test_other_epochs_put_others_together_and_the_same_epoch_the_same():
     pairs = []
     for seed, epoch in [(0, 0), (0, 1), (1, 0), (0, 0)]:
@@ -313,12 +305,6 @@ def test_the_rest_on_other_ranks_keeps_rows_together():
     rows = {tuple(row.tolist()) for number in range(len(whole.costs)) for row in whole.rows(number)}
     kept = [tuple(row.tolist()) in rows for number in range(len(rest.costs)) for row in rest.rows(number)]
     assert np.mean(kept) > 0.8  # but for those in batches that the tail splits
-
-
-def test_a_sequence_that_fills_a_row_is_no_longer_than_it():
-    plan = lw.make_plan([30, 31, 5, 30], lw.Batching(cut=lw.Rows(30, oversize="drop")))
-    assert plan.dropped().tolist() == [1]
-    assert sorted(plan.sequences.tolist()) == [0, 2, 3]
 
 
 def test_rows_keep_to_their_buckets_however_they_were_packed():
@@ -350,35 +336,6 @@ def test_a_batch_costs_what_its_sequences_cost_alone():
 
     own = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(128), cost=by_calls))
     assert own.costs[3] == pytest.approx((LENGTHS[own.batch(3)] ** 1.5).sum())
-
-
-def test_rows_of_like_attention_share_a_step():
-    lengths = spread_out(600, 20_000)
-    attention = lw.Quadratic(linear=1.0, quadratic=0.001)
-    wasted = {
-        deal: lw.measure(
-            lw.make_plan(lengths, lw.Batching(cut=lw.Rows(4_096), cost=attention, deal=deal), world_size=16), lengths
-        ).straggler_waste
-        for deal in (lw.Balanced(), lw.Mixed())
-    }
-    assert wasted[lw.Balanced()] < 0.02 < 0.1 < wasted[lw.Mixed()]
-
-
-def test_boundaries_part_rows():
-    lengths = np.array([9] * 7 + [4] * 9)
-    for by in ("pool", "best-fit"):
-        batching = lw.Batching(cut=lw.Rows(20, rows=2, by=by), order=lw.Bucketed(edges=(5, 10)))
-        plan = lw.make_plan(lengths, batching)
-        for number in range(len(plan.costs)):
-            assert len(set(lengths[plan.batch(number)].tolist())) == 1
-        assert sorted(plan.sequences.tolist()) == list(range(16))
-
-
-def test_an_evaluation_of_rows_takes_each_sequence_once():
-    plan = lw.evaluation_plan(LENGTHS, lw.Rows(128, rows=2, by="best-fit"), world_size=4)
-    outputs = [[number * 10 for batch in plan.batches(rank) for number in batch.tolist()] for rank in range(4)]
-    assert lw.restore_order(plan, outputs) == [10 * number for number in range(len(LENGTHS))]
-    assert lw.evaluation_weights(plan).sum() == pytest.approx(1.0)
 
 
 @dataclass(frozen=True)
@@ -549,7 +506,7 @@ def test_what_does_not_go_with_rows_is_one_sentence(make, message):
 
 
 def test_what_is_longer_than_a_row_is_dropped_on_request_and_listed():
-    plan = lw.make_plan([5, 9, 2, 12], lw.Batching(cut=lw.Rows(8, oversize="drop")))
+    plan = lw.make_plan([5, 9, 2, 12, 8], lw.Batching(cut=lw.Rows(8, oversize="drop")))
     assert plan.dropped().tolist() == [1, 3]
     with pytest.raises(lw.OversizeError) as caught:
         lw.make_plan([5, 9], lw.Batching(cut=lw.Rows(8)))
