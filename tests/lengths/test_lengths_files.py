@@ -115,7 +115,7 @@ def test_npy_of_two_dimensions_gives_one_by_its_number(tmp_path):
     np.save(tmp_path / "pairs.npy", np.array([[3, 10], [5, 30]]))
     assert read_lengths(tmp_path / "pairs.npy").tolist() == [[3, 10], [5, 30]]
     assert read_lengths(tmp_path / "pairs.npy", column="1").tolist() == [10, 30]
-    with pytest.raises(ValueError, match="`column` must be one of 1, 0, but is .2."):
+    with pytest.raises(ValueError, match="`column` must be one of 1, 0, but is "):
         read_lengths(tmp_path / "pairs.npy", column="2")
 
 
