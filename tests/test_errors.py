@@ -433,10 +433,6 @@ TYPES = {
         lambda: parse_cut("fixed:4,drop-incomplete=1"),
         "`drop_incomplete` must be True or False, but is 1. Choose one of the two.",
     ),
-    "drop of another kind": (
-        lambda: parse_strategy("mxnet:3,drop=maybe", cut=lw.FixedSize(16)),
-        "`drop` must be True or False, but is 'maybe'. Choose one of the two.",
-    ),
     "size": (lambda: lw.FixedSize("16"), f"`batch_size` must be a whole number, but is '16'. {SIZE}"),
     "true size": (lambda: lw.FixedSize(True), f"`batch_size` must be a whole number, but is True. {SIZE}"),
     "no plan": (
@@ -459,11 +455,6 @@ TYPES = {
         lambda: lw.Batching(cut=16),
         "`cut` must be a choice such as FixedSize(16), but is 16. Give FixedSize(16) for sequences, or Budget(16) for "
         "padded frames. Give the most padded frames of a batch: 16 sequences have about 16 times their mean length.",
-    ),
-    "a cut in no words": (
-        lambda: parse_cut(20_000),
-        "`cut` must be text, but is 20000. Write budget:20000, or fixed:20000. Give the most padded frames of a batch: "
-        "16 sequences have about 16 times their mean length.",
     ),
     "a class": (
         lambda: lw.Batching(cut=FIXED, order=lw.Sorted),

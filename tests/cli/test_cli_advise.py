@@ -27,7 +27,7 @@ def step_cost(tmp_path):
 
 
 def test_json_holds_what_the_library_says(run):
-    words = ("--batch-size", 8, "--world-size", 2, "--seed", 5, "--padding", "5%")
+    words = ("--batch-size", 8, "--world-size", 2, "--seed", 5, "--padding", 0.05)
     found = run("advise", *FEW, *words, "--json", "-").json
     lengths = lw.example_lengths("speech")
     chosen = lengths[np.sort(lw.Key(seed=5, stage="subset").permutation(len(lengths))[:800])]
@@ -161,8 +161,8 @@ def test_nothing_to_gain_is_said(run, tmp_path):
 
 
 REFUSED = {
-    ("--padding", "5 percent"): "`padding` must be a number or a percentage, but is '5 percent'.",
-    ("--padding=-1%",): "`padding` must be above 0 and at most 0.99, but is -0.01.",
+    ("--padding", "5 percent"): "`--padding` must be a number, but is '5 percent'.",
+    ("--padding=-0.01",): "`padding` must be above 0 and at most 0.99, but is -0.01.",
     ("--cut", "rows:9000"): "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows(",
     ("--budget", 100): "`budget` must be at least the longest sequence, 1,125, but is 100.0. Try --budget 8306, ",
     ("--world-size", 0): "`world_size` must be at least 1, but is 0.",

@@ -1,56 +1,10 @@
-"""`lengthwise buckets`: edges and what padding to them costs, against brute force."""
+"""`lengthwise buckets`: shapes, what padding to them costs, and their code."""
 
-import io
-import json
 import warnings
-from contextlib import redirect_stdout
-from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.cli import main
-
-
-def test_four_lengths_by_hand(run, four):
-    # Two buckets: (2, 4, 5) padded to 5 and 9 alone, 24 frames; (2, 4) and (5, 9) would be 26.
-    found = run("buckets", four, "--buckets", 2, "--json", "-").json
-    assert found == {"edges": [5, 9], "padded": 24, "padding_share": pytest.approx(4 / 24)}
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return tmp_path_factory.mktemp("buckets") / "lengths.txt"
-
-
-@settings(max_examples=40)
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(1, 4))
-def test_optimal_edges_pad_least(path, lengths, buckets):
-    path.write_text("\n".join(map(str, lengths)))
-    with redirect_stdout(io.StringIO()) as out:
-        assert main(["buckets", str(path), "--buckets", str(buckets), "--json", "-"]) == 0
-    found = json.loads(out.getvalue())
-    values = sorted(set(lengths))
-    ends = [(*inner, values[-1]) for inner in combinations(values[:-1], min(buckets, len(values)) - 1)]
-    costs = [sum(min(edge for edge in edges if edge >= length) for length in lengths) for edges in ends]
-    assert tuple(found["edges"]) in ends
-    assert found["padded"] == min(costs)
-    assert found["padding_share"] == pytest.approx(1 - sum(lengths) / min(costs))
-
-
-def test_the_table(run, four):
-    lines = run("buckets", four, "--buckets", 2).out.splitlines()
-    assert "4 sequences of 2 to 9 (mean 5.0)" in lines[1]
-    assert lines[2] == "2 buckets that pad least"
-    assert ["5", "3", "26.67", "%"] in [line.split() for line in lines]  # 4 of 15 frames
-    assert ["9", "1", "0.00", "%"] in [line.split() for line in lines]
-    assert any(line.startswith("24 frames when every sequence is padded to its edge, 16.67 %") for line in lines)
-
-
-def test_one_is_a_bucket(run, four):
-    assert run("buckets", four, "--buckets", 1).out.splitlines()[2] == "1 bucket"
 
 
 def test_the_plot_is_a_picture(run, four, tmp_path):
@@ -59,9 +13,10 @@ def test_the_plot_is_a_picture(run, four, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_more_buckets_than_lengths(run, four):
-    found = run("buckets", four, "--buckets", 999_999, "--json", "-").json
-    assert found == {"edges": [2, 4, 5, 9], "padded": 20, "padding_share": 0.0}
+def test_more_buckets_than_lengths_and_one(run, four):
+    found = run("buckets", four, "--buckets", 99, "--budget", 9, "--json", "-").json
+    assert (found["shapes"], found["padding_share"]) == ([[1, 2], [1, 4], [1, 5], [1, 9]], 0.0)
+    assert run("buckets", four, "--buckets", 1).out.splitlines()[2].startswith("1 shape of batches of at most ")
 
 
 @pytest.fixture
@@ -72,7 +27,7 @@ def pairs(tmp_path):
 
 
 @pytest.mark.parametrize("more", [(), ("--budget", 36)])
-def test_edges_and_shapes_are_of_one_length(run, pairs, more):
+def test_shapes_are_of_one_length(run, pairs, more):
     done = run("buckets", pairs, "--buckets", 2, *more)
     assert done.status == 2
     assert "`lengths` must be of shape [n], but is (5, 2). Take one, such as lengths[:, 0] (FILE:0)" in done.err

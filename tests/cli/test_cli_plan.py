@@ -69,9 +69,9 @@ def test_every_deal_gives_all_ranks_the_same_number_of_steps(run, deal, tmp_path
 @pytest.mark.parametrize(
     ("words", "deal"),
     [
-        ("", lw.Balanced(tail="drop")),
-        (",deal=mixed", lw.Mixed(tail="drop")),
-        (",tail=split", lw.Balanced()),
+        ("", lw.Balanced()),
+        (",tail=drop", lw.Balanced(tail="drop")),
+        (",deal=mixed", lw.Mixed()),
         (",deal=in-turn,tail=repeat", lw.InTurn(tail="repeat")),
     ],
 )
@@ -79,7 +79,16 @@ def test_the_tail_is_that_of_the_strategy_unless_one_is_asked_for(run, words, de
     lengths, order = lw.example_lengths(), lw.Bucketed(buckets=4, by="uniform", pad_to_edge=True)
     batching = lw.Batching(cut=lw.FixedSize(100, drop_incomplete=True), order=order, deal=deal)
     expected = lw.make_plan(lengths, batching, world_size=7)
-    words = ("--strategy", f"mxnet:4,drop=true{words}", "--batch-size", 100, "--world-size", 7, "--json", "-")
+    words = (
+        "--strategy",
+        f"mxnet:4{words}",
+        "--cut",
+        "fixed:100,drop-incomplete=true",
+        "--world-size",
+        7,
+        "--json",
+        "-",
+    )
     found = run("plan", *words).json
     assert found["plan"]["fingerprint"] == expected.fingerprint()
 
@@ -159,14 +168,16 @@ def test_links_are_written_through(run, tmp_path):
 
 def test_inspect_by_hand(run, four):
     found = run("inspect", four, "--batch-size", 4, "--json", "-").json
-    assert found["random_batches"] == {
-        "batches": 1,
-        "padding_share": pytest.approx(16 / 36),
-        "zero_padding_rate": pytest.approx(16 / 36),
-        "largest_cost": 36.0,
-        "dropped": 0,
-        "over_max_cost": 0,
-    }
+    assert (
+        found["random_batches"].items()
+        >= {
+            "batches": 1,
+            "padding_share": 1 - 20 / 36,
+            "largest_cost": 36.0,
+            "dropped": 0,
+            "over_max_cost": 0,
+        }.items()
+    )
     assert found["lengths"] == lw.describe([4, 2, 9, 5]).as_dict()
     out = run("inspect", four, "--batch-size", 4).out
     assert "Random batches of 4 sequences would be 44.4 % padding: 1.80 frames computed for every frame of data." in out
@@ -224,10 +235,6 @@ def test_each_dimension_of_inspect_has_its_own_bars(run, tmp_path):
     path.write_text("\n".join(f"{1 + n % 15} {n % 15 + 10 ** (n % 5)}" for n in range(45)))
     first, second = run("inspect", path).out.split("length 2 ")[-2:]
     assert ("Bars are wider" in first, "Bars are wider" in second) == (False, True)
-
-
-def test_inspect_says_what_would_be_left_out(run, four):
-    assert "They would leave 1 sequences out." in run("inspect", four, "--cut", "budget:8,oversize=drop").out
 
 
 def test_without_a_strategy_the_plan_is_that_of_a_batching_without_an_order(run):

@@ -62,11 +62,6 @@ def test_several_at_once_keep_their_names():
     assert {each.cost for each in named.values()} == {lw.Quadratic()}
 
 
-def test_mxnet_drops_only_when_asked():
-    assert parse_strategy("mxnet:3", cut=FIXED).cut == FIXED
-    assert parse_strategy("mxnet:3,drop=true", cut=FIXED).cut == lw.FixedSize(16, drop_incomplete=True)
-
-
 @pytest.mark.parametrize(
     ("text", "cut"),
     [
@@ -127,14 +122,6 @@ def test_what_cannot_be_read_is_refused(text, message):
 def test_one_strategy_is_one():
     with pytest.raises(ValueError, match=r"^`strategy` must be one strategy, but is 'random,sorted'. Name one"):
         parse_strategy("random,sorted", cut=FIXED)
-    with pytest.raises(TypeError, match=r"^`strategies` must be text, but is 3. Write name"):
-        parse_strategy(3, cut=FIXED)
-
-
-def test_mxnet_drops_from_batches_of_fixed_size_only():
-    message = r"^`drop` must be left out unless batches are of fixed size, but is Budget\(.*\). Give a batch size.$"
-    with pytest.raises(ValueError, match=message):
-        parse_strategy("mxnet:3,drop=true", cut=lw.Budget(100))
 
 
 @pytest.mark.parametrize("text", ["16", "fixed", "dynamic:16:2", "sized:3", "fixed:16,speed=2"])

@@ -9,16 +9,7 @@ import lengthwise as lw
 from lengthwise.advice.answer import ATTENTION
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.cli import show
-from lengthwise.cli.parser import (
-    add_batches,
-    add_lengths,
-    add_ranks,
-    check_budget,
-    choose_cut,
-    read_lengths,
-    write_code,
-)
-from lengthwise.cli.strategies import parse_share
+from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_cut, read_lengths, write_code
 from lengthwise.measures.metrics import join_measures
 from lengthwise.report import tables
 from lengthwise.report.tables import Table
@@ -40,7 +31,7 @@ def add(subparsers: Any) -> None:
     add_batches(parser, default="16 sequences: give those that you train with now")
     add_ranks(parser)
     group = parser.add_argument_group("what counts")
-    group.add_argument("--padding", metavar="SHARE", help="of what is computed, at most (10%%)")
+    group.add_argument("--padding", type=float, metavar="SHARE", help="of what is computed, at most (0.1)")
     text = "the seconds of a step, as lengthwise.StepCost.save wrote them; without it a frame costs the same everywhere"
     group.add_argument("--cost", metavar="PATH", help=text)
     show.add(parser, plot="the rows between padding and mixing", html="what is recommended, and why")
@@ -51,14 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints what was measured, the recommendation, and the code."""
     show.check(arguments)
     cut = choose_cut(arguments) or lw.FixedSize(16)
-    options: dict[str, Any] = {name: getattr(arguments, name) for name in ("world_size", "micro_batches", "seed")}
-    if arguments.padding is not None:
-        options["padding"] = parse_share(arguments.padding, name="padding")
-    if arguments.cost is not None:
-        options["cost"] = lw.StepCost.load(arguments.cost)
+    options = {name: getattr(arguments, name) for name in ("padding", "world_size", "micro_batches", "seed")}
+    cost = None if arguments.cost is None else lw.StepCost.load(arguments.cost)
     lengths, name = read_lengths(arguments)
-    check_budget(arguments, lengths)
-    advice = lw.advise(lengths, cut, **options)
+    advice = lw.advise(lengths, cut, cost=cost, **options)
     program = f"import lengthwise as lw\n\n{write_code(arguments)}\n{advice.code}"
     document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
     show.write_json(document, arguments.json)
@@ -72,15 +59,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measures(advice: lw.Advice) -> dict[str, lw.Measures]:
-    return {row.label: row.measures for row in advice.candidates}
+def _measures(advice: lw.Advice) -> dict[str, dict[str, Any]]:
+    return {row.label: row.measures.as_dict() for row in advice.candidates}
 
 
 def _table(advice: lw.Advice) -> Table:
     """All that was measured, for the terminal and for the page."""
     steps = advice.world_size * advice.micro_batches > 1
     measured = tables.measures(
-        {label: measures.as_dict() for label, measures in _measures(advice).items()},
+        _measures(advice),
         steps=steps,
         columns=("padding", "waiting", "step mixing" if steps else "mixing", "largest cost"),
     )
@@ -100,14 +87,9 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, lengths: Any, 
     if arguments.html is None:
         return
     plans, rows = {}, {}
+    world = lw.World(advice.world_size, advice.micro_batches)
     for row in (advice.random, advice.best):
-        plan = lw.make_plan(
-            lengths,
-            row.batching,
-            seed=arguments.seed,
-            world_size=advice.world_size,
-            micro_batches=advice.micro_batches,
-        )
+        plan = lw.make_plan(lengths, row.batching, seed=arguments.seed, **world._asdict())
         plans[row.label] = plan
         # Padding and mixing of all epochs: the page says one number for each.
         joined = join_measures(lw.measure(plan, lengths), row.measures)

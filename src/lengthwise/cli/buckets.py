@@ -1,19 +1,15 @@
-"""`lengthwise buckets`: the edges of Q buckets, and what padding to them costs; or Q shapes, under a cut."""
+"""`lengthwise buckets`: the Q padded shapes under which an epoch costs least, with their code."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import lengthwise as lw
 from lengthwise.advice.code import describe_cut, wrap_call, write_batching
-from lengthwise.choices.buckets import find_bucket, one_length, padded_frames
-from lengthwise.choices.cut import Cut
+from lengthwise.choices.buckets import one_length
 from lengthwise.cli import show
-from lengthwise.cli.parser import add_batches, add_lengths, choose_cut, read_lengths, write_code
+from lengthwise.cli.parser import add_batches, add_lengths, choose_budget, read_lengths, write_code
 from lengthwise.planning.few_shapes import sequences_of, shape_costs, useful_frames
 from lengthwise.report.tables import Table
 
@@ -22,66 +18,30 @@ _MOST_EDGES = 64  # whose code is printed
 
 def add(subparsers: Any) -> None:
     """Adds `buckets`."""
-    text = "find the edges of buckets, and what padding to them costs"
-    more = "With --budget, --batch-size or --cut: the Q shapes (rows, padded length) under which an epoch costs least."
-    parser = subparsers.add_parser("buckets", help=text, description=f"{text.capitalize()}. {more}")
+    text = "find the shapes (rows, padded length) of batches that pad least"
+    parser = subparsers.add_parser("buckets", help=text, description=f"{text.capitalize()}.")
     add_lengths(parser)
     group = parser.add_argument_group("buckets")
-    group.add_argument("--buckets", type=int, required=True, metavar="Q", help="how many, at most")
-    add_batches(parser, default="edges alone")
-    show.add(parser, plot="the histogram of lengths with the buckets; with a cut, padding by the number of shapes")
+    group.add_argument("--buckets", type=int, default=8, metavar="Q", help="how many, at most (%(default)s)")
+    add_batches(parser, default="the budget that `lengthwise inspect` names")
+    show.add(parser, plot="padding by the number of shapes")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the buckets."""
+    """Prints the shapes, what fewer of them pad, and the code of batches of these shapes."""
     show.check(arguments)
-    cut = choose_cut(arguments)
     lengths, name = read_lengths(arguments)
     lengths = one_length(lengths)
-    document, table, edges = (
-        _find_edges(lengths, arguments.buckets) if cut is None else _find_shapes(lengths, arguments.buckets, cut)
-    )
-    show.write_json(document, arguments.json)
-    if cut is None:
-        show.write_chart(arguments.plot, lambda: lw.report.histogram(lengths, edges=edges))
-    else:
-        show.write_chart(arguments.plot, lambda: lw.report.shapes(lengths, cut, most=arguments.buckets))
+    cut = choose_budget(arguments, lengths)
+    shapes = lw.optimal_shapes(lengths, arguments.buckets, cut)
+    costs = shape_costs(lengths, arguments.buckets, cut)[: len(shapes)].tolist()
+    shares = [1.0 - useful_frames(lengths, cut) / cost for cost in costs]
+    facts = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}
+    show.write_json({**facts, "padding_by_shapes": shares}, arguments.json)
+    show.write_chart(arguments.plot, lambda: lw.report.shapes(lengths, cut, most=arguments.buckets))
     if show.fills_output(arguments):
         return 0
-    show.print_table(table, title=f"{show.sentence_of(lengths, name)}\n{table.title}")
-    if cut is not None and len(edges) <= _MOST_EDGES:
-        order = lw.Bucketed(edges=tuple(edges.tolist()), pad_to_edge=True)
-        batching = wrap_call(f"batching = {write_batching(lw.Batching(cut=cut, order=order))}")
-        show.program(f"\nimport lengthwise as lw\n\n{write_code(arguments)}\n{batching}")
-    return 0
-
-
-def _find_edges(lengths: NDArray[np.int64], most: int) -> tuple[dict[str, Any], Table, NDArray[np.int64]]:
-    """The edges as JSON, as a table, and themselves."""
-    edges = lw.optimal_edges(lengths, most)
-    padded = padded_frames(lengths, edges)
-    share = 1.0 - int(lengths.sum()) / padded
-    # Edges (10, 20): the lengths 9, 10 and 11 are in the buckets 0, 0 and 1.
-    bucket = find_bucket(lengths, edges)
-    counts = np.bincount(bucket, minlength=len(edges))
-    shares = 1.0 - np.bincount(bucket, weights=lengths, minlength=len(edges)) / (counts * edges)
-    rows = [
-        (f"{edge:,}", f"{count:,}", show.percent(each, 2))
-        for edge, count, each in zip(edges, counts, shares, strict=True)
-    ]
-    title = "1 bucket" if len(edges) == 1 else f"{len(edges):,} buckets that pad least"
-    note = f"{padded:,} frames when every sequence is padded to its edge, {show.percent(share, 2)} of them padding."
-    document = {"edges": edges.tolist(), "padded": padded, "padding_share": share}
-    return document, Table(("up to", "sequences", "padding"), rows, title, words=0, note=note), edges
-
-
-def _find_shapes(lengths: NDArray[np.int64], most: int, cut: Cut) -> tuple[dict[str, Any], Table, NDArray[np.int64]]:
-    """The shapes of least cost as JSON, as a table, and their edges."""
-    shapes = lw.optimal_shapes(lengths, most, cut)
-    useful = useful_frames(lengths, cut)
-    costs = shape_costs(lengths, most, cut)[: len(shapes)].tolist()
-    shares = [1.0 - useful / cost for cost in costs]
     counts, used = sequences_of(lengths, shapes, cut)
     batches = -(-counts // shapes[:, 0])
     padding = 1.0 - used / (batches * shapes.prod(axis=1))
@@ -93,8 +53,11 @@ def _find_shapes(lengths: NDArray[np.int64], most: int, cut: Cut) -> tuple[dict[
     note = f"{costs[-1]:,.0f} frames when every batch is padded to its shape, {share} of them padding."
     if left := len(lengths) - int(counts.sum()):
         note += f" {left:,} of {len(lengths):,} sequences are over the budget, and left out."
-    document = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}
-    title = f"{len(shapes):,} shapes of {describe_cut(cut)}"
-    heads = ("rows", "up to", "sequences", "batches", "padding")
-    table = Table(heads, rows, title, words=0, note=note)
-    return {**document, "padding_by_shapes": shares}, table, shapes[:, 1]
+    table = Table(("rows", "up to", "sequences", "batches", "padding"), rows, words=0, note=note)
+    shown = "1 shape" if len(shapes) == 1 else f"{len(shapes):,} shapes"
+    show.print_table(table, title=f"{show.sentence_of(lengths, name)}\n{shown} of {describe_cut(cut)}")
+    if len(shapes) <= _MOST_EDGES:
+        order = lw.Bucketed(edges=tuple(shapes[:, 1].tolist()), pad_to_edge=True)
+        batching = wrap_call(f"batching = {write_batching(lw.Batching(cut=cut, order=order))}")
+        show.program(f"\nimport lengthwise as lw\n\n{write_code(arguments)}\n{batching}")
+    return 0

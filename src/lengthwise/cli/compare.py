@@ -14,17 +14,9 @@ import lengthwise as lw
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.choices.cut import Cut
 from lengthwise.choices.deal import check_world
-from lengthwise.cli import show
+from lengthwise.cli import show, strategies
 from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_budget, read_lengths, write_code
-from lengthwise.cli.strategies import (
-    ARRANGEMENTS,
-    DEALS,
-    DEFAULT_STRATEGY,
-    PACKINGS,
-    STRATEGIES,
-    Strategy,
-    parse_strategies,
-)
+from lengthwise.cli.strategies import DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy, parse_strategies
 from lengthwise.measures.metrics import epochs_to_pool, join_measures, measure_pooled
 from lengthwise.report import tables
 
@@ -64,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     cost = ATTENTION if packed else lw.Padded()
     named = arguments.strategies or _list_strategies(cut, slots=world.slots, dims=lengths.ndim)
     batchings = parse_strategies(named, cut=cut, cost=cost)
+    pool = epochs_to_pool(len(lengths))
     options = {"seed": arguments.seed, **world._asdict()}
     plans, rows = {}, {}
     with warnings.catch_warnings():
@@ -71,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
             warnings.filterwarnings("ignore", message="`padding` must be within")
         for label, batching in show.progress(batchings.items()):
             # 10,480 sequences fill the bins of mixing in 16 epochs. Counts and padding stay those of the first.
-            epochs = [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in _epochs(lengths)]
+            epochs = [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(pool)]
             plans[label] = epochs[0]
             rows[label] = join_measures(lw.measure(epochs[0], lengths), measure_pooled(epochs, lengths))
         usual = lw.make_plan(lengths, lw.Batching(cut=cut, cost=cost), **options)
@@ -94,12 +87,7 @@ def _are_equal(one: lw.Plan, other: lw.Plan) -> bool:
 
     The batching tells less: a pool of 1,024 is that of rows without a pool.
     """
-    arrays = ("numbers", "offsets", "grid")
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
-
-
-def _epochs(lengths: Any) -> range:
-    return range(epochs_to_pool(len(lengths)))
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("numbers", "offsets", "grid"))
 
 
 def _list_strategies(cut: Cut, *, slots: int, dims: int) -> str:
@@ -117,7 +105,11 @@ def _list_strategies(cut: Cut, *, slots: int, dims: int) -> str:
 def _names() -> str:
     """The strategies, one line each, and those that are compared by default: within 80 columns."""
     lines = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in STRATEGIES.items()]
-    keys = [f"arrange={' | '.join(ARRANGEMENTS)}", f"deal={' | '.join(DEALS)}", "and tail=split | repeat | drop"]
+    keys = [
+        f"arrange={' | '.join(strategies.ARRANGEMENTS)}",
+        f"deal={' | '.join(strategies.DEALS)}",
+        "and tail=split | repeat | drop",
+    ]
     packings = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in PACKINGS.items()]
     # Broken at blanks, which are put in for that and taken out again, so that the list can be copied.
     default, of_rows = (

@@ -17,7 +17,6 @@ from lengthwise.cli import show
 from lengthwise.cli.parser import (
     add_batches,
     add_lengths,
-    check_budget,
     choose_cut,
     read_lengths,
     write_code,
@@ -27,7 +26,6 @@ from lengthwise.lengths.description import bar_starts, has_long_tail
 from lengthwise.report import tables
 
 _BARS, _WIDTH = 16, 48  # bars of a histogram, and columns of its longest
-_SHOWN = ("batches", "padding_share", "zero_padding_rate", "largest_cost", "dropped", "over_max_cost")  # measures
 
 
 def add(subparsers: Any) -> None:
@@ -45,11 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
     show.check(arguments)
     cut = choose_cut(arguments) or lw.FixedSize(BATCH_SIZE)
     lengths, name = read_lengths(arguments)
-    check_budget(arguments, lengths)
     plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=lw.Shuffled()), seed=arguments.seed)
     measures = lw.measure(plan, lengths).as_dict()
-    random = {key: measures[key] for key in _SHOWN}
-    show.write_json({"lengths": lw.describe(lengths).as_dict(), "random_batches": random}, arguments.json)
+    show.write_json({"lengths": lw.describe(lengths).as_dict(), "random_batches": measures}, arguments.json)
     more = {"title": f"{name}: {describe_cut(cut)}", "loading": write_code(arguments)}
     show.write_html(arguments.html, lengths, {"random": plan}, {"random": measures}, **more)
     if show.fills_output(arguments):
@@ -57,24 +53,21 @@ def run(arguments: argparse.Namespace) -> int:
     facts = tables.facts(lengths)
     show.print_table(facts, title=name)
     for head, column in zip(facts.heads[1:], lengths.reshape(len(lengths), -1).T, strict=True):
-        tail = "Bars are wider further down: few sequences are far longer than most."
-        note = tail if has_long_tail(column) else ""
+        note = "Bars are wider further down: few sequences are long." if has_long_tail(column) else ""
         show.print_table(tables.Table((head, "", "sequences"), _histogram(column), words=2, note=note))
     share = measures["padding_share"]
     show.say(
         f"\nRandom {describe_cut(cut)} would be {show.percent(share)} padding: "
         f"{1 / (1 - share):.2f} frames computed for every frame of data."
     )
-    if measures["dropped"]:
-        show.say(f"They would leave {measures['dropped']:,} sequences out.")
     budget = first_budget(lengths)
     show.say(
         f"A first budget: {budget:,} padded frames a batch, {BATCH_SIZE} x the mean length / "
         f"{1 - DEFAULT_PADDING:g}, or the longest."
     )
     show.say("\nNext, see which batches waste less:\n")
-    packed = isinstance(cut, lw.Rows)
-    show.program(f"    lengthwise {'compare' if packed else 'advise'} {write_words(arguments)}".rstrip())
+    command = "compare" if isinstance(cut, lw.Rows) else "advise"
+    show.program(f"    lengthwise {command} {write_words(arguments)}".rstrip())
     return 0
 
 

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +69,6 @@ class Parser(argparse.ArgumentParser):
         remedy = did_you_mean(word, known) or f"`{self.prog} --help` lists what there is."
         if message.startswith("`--budget` ") and "left out" not in message:
             remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` counts them."
-        if message.endswith("required: --buckets"):
-            remedy = f"Write `{self.prog} --buckets 8`, for example."
         self.exit(2, make_visible(f"{self.prog}: {message}. {remedy}\n", lines=True))
 
 
@@ -107,13 +105,6 @@ def _number(word: str) -> float:
         return float(word)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"must be a number, but is {word!r}") from error
-
-
-class Source(NamedTuple):
-    """The lengths that a command works on, and what they are called."""
-
-    lengths: NDArray[np.int64]
-    name: str
 
 
 def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", example: str = EXAMPLES[0]) -> None:
@@ -159,23 +150,25 @@ def add_ranks(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
 
 
-def read_lengths(arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: int | None = None) -> Source:
-    """Reads the lengths that `arguments` name, or `count` of the example."""
+def read_lengths(
+    arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: int | None = None
+) -> tuple[NDArray[np.int64], str]:
+    """The lengths that `arguments` name, or `count` of the example; and what they are called."""
     options = {name: getattr(arguments, name) for name in _OF_FILES if getattr(arguments, name) is not None}
     if arguments.source is None:
         for option, value in options.items():
             remedy = "The examples are in frames already."
             raise value_error(option.replace("_", "-"), "given with a file", value, remedy)
         name = arguments.example or example
-        source = Source(lw.example_lengths(name, count=count), f"{name} example, generated")
+        lengths, called = lw.example_lengths(name, count=count), f"{name} example, generated"
     elif arguments.example is not None:
         raise value_error("example", "left out where a file is given", arguments.example, "Give one of the two.")
     else:
-        source = Source(read_file(arguments.source, **options, progress=True), make_visible(arguments.source))
-    if arguments.subset is None:
-        return source
-    lengths = draw_subset(source.lengths, arguments.subset, seed=arguments.seed)
-    return Source(lengths, f"{source.name}, a random subset")
+        lengths, called = read_file(arguments.source, **options, progress=True), make_visible(arguments.source)
+    if arguments.subset is not None:
+        lengths, called = draw_subset(lengths, arguments.subset, seed=arguments.seed), f"{called}, a random subset"
+    _check_budget(arguments, lengths)
+    return lengths, called
 
 
 def read_file(source: str, **options: Any) -> NDArray[np.int64]:
@@ -212,13 +205,15 @@ def choose_cut(arguments: argparse.Namespace) -> Cut | None:
 
 def choose_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> Cut:
     """The cut that `arguments` ask for, or the first budget."""
-    check_budget(arguments, lengths)
     return choose_cut(arguments) or lw.Budget(first_budget(lengths) if len(lengths) else BATCH_SIZE)
 
 
-def check_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> None:
+def _check_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> None:
     """Refuses a budget below the longest sequence, with one that holds it. Chunks may be shorter."""
-    budget, longest = arguments.budget, int(lengths.reshape(len(lengths), -1).sum(axis=1).max(initial=0))
+    budget, longest = (
+        getattr(arguments, "budget", None),
+        int(lengths.reshape(len(lengths), -1).sum(axis=1).max(initial=0)),
+    )
     if budget is not None and 0 < budget < longest and getattr(arguments, "chunk", None) is None:
         remedy = f"Try --budget {first_budget(lengths)}, or --cut budget:{budget:g},oversize=alone."
         raise value_error("budget", f"at least the longest sequence, {longest:,}", budget, remedy)

@@ -44,8 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
     # Saved before it is measured: whatever goes wrong in printing, the plan is there.
     if arguments.output is not None:
         plan.save(arguments.output)
+        show.name_file(arguments.output)
     measures = lw.measure(plan, lengths).as_dict()
-    show.write_json(_document(plan, measures) | {"lengths": show.summary(lengths)}, arguments.json)
+    lost = {key: getattr(plan, key)().tolist() for key in ("dropped", "repeated", "over_max_cost")}
+    facts = {key: getattr(plan, key) for key in ("batching", "seed", "epoch", "world_size")}
+    facts["fingerprint"] = plan.fingerprint()
+    document = {"lengths": show.summary(lengths), "plan": facts, "measures": measures, "report": lost}
+    show.write_json(document, arguments.json)
     chunks = "" if arguments.chunk is None else f"; chunks of at most {arguments.chunk:,} frames"
     made = f"{describe_cut(batching.cut)}{chunks}{describe_world(lw.World(plan.world_size, plan.micro_batches))}"
     if arguments.html is not None:
@@ -59,12 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
         title = f"{show.sentence_of(lengths, name)}\n{made}\nplan {plan.fingerprint()}, {write_batching(resolved)}"
         show.print_table(_table(plan, measures), title=title)
     return 0
-
-
-def _document(plan: lw.Plan, measures: dict[str, Any]) -> dict[str, Any]:
-    lost = {name: getattr(plan, name)().tolist() for name in ("dropped", "repeated", "over_max_cost")}
-    facts = {name: getattr(plan, name) for name in ("batching", "seed", "epoch", "world_size")}
-    return {"plan": {"fingerprint": plan.fingerprint(), **facts}, "measures": measures, "report": lost}
 
 
 def _table(plan: lw.Plan, measures: dict[str, Any]) -> tables.Table:

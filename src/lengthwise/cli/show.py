@@ -24,16 +24,14 @@ if TYPE_CHECKING:
 PICTURES = (".png", ".svg", ".pdf")
 _GAP = 2  # blanks between the columns of a table
 _UNBOUNDED = 140  # columns where standard output is no terminal and COLUMNS does not say
-_NARROWEST = 40  # columns that a table is drawn in, though the terminal has fewer
 _LONG_HEAD = 8  # letters; longer heads of numbers are broken into two lines
 
 
 def add(parser: argparse.ArgumentParser, *, plot: str = "", html: str = "") -> None:
     """Adds --json, and --plot and --html where these say what they show."""
     group = parser.add_argument_group("output")
-    group.add_argument(
-        "--json", metavar="PATH", help="write JSON; - for standard output, which then holds nothing else"
-    )
+    text = "write JSON; - for standard output, which then holds nothing else"
+    group.add_argument("--json", metavar="PATH", help=text)
     if plot:
         group.add_argument("--plot", metavar="PATH", help=f"draw {plot} ({', '.join(PICTURES)})")
     if html:
@@ -77,14 +75,14 @@ def write_html(
         from lengthwise.report.page import Contents, write_page
 
         files.write(path, write_page(Contents(lengths=lengths, plans=plans, rows=rows, command=command(), **more)))
-        _name_file(path)
+        name_file(path)
 
 
 def write_chart(path: str | None, draw: Callable[[], Any]) -> None:
     """Draws a chart into `path`; does nothing if it is None."""
     if path is not None:
         lw.report.save_chart(draw(), path)
-        _name_file(path)
+        name_file(path)
 
 
 def write_json(document: Any, path: str | None) -> None:
@@ -95,10 +93,10 @@ def write_json(document: Any, path: str | None) -> None:
         sys.stdout.write(text)
     elif path is not None:
         files.write(path, text)
-        _name_file(path)
+        name_file(path)
 
 
-def _name_file(path: str) -> None:
+def name_file(path: str) -> None:
     """Says on a terminal which file was written; programs know it."""
     if sys.stderr.isatty():
         print(f"wrote {make_visible(path)}", file=sys.stderr)
@@ -117,8 +115,8 @@ def print_table(shown: Table, *, title: str = "", spare: Sequence[str] = ()) -> 
         labels[bold] += " *"
         notes.append("*: recommended.")
     cells = [(label, *row[1:]) for label, row in zip(labels, shown.rows, strict=True)]
-    left_out = [heads[head] for head in spare if head in heads]
-    table(list(heads.values()), cells, title=title, notes=notes, words=shown.words, spare=left_out, bold=bold)
+    narrow = [heads[head] for head in spare if head in heads]
+    table(list(heads.values()), cells, title=title, notes=notes, words=shown.words, spare=narrow, bold=bold)
 
 
 def table(
@@ -195,7 +193,7 @@ def _console() -> Console:
     from rich.console import Console
 
     columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns  # COLUMNS=0 says nothing, as if it were not set
-    return Console(markup=False, highlight=False, emoji=False, width=max(columns, _NARROWEST))
+    return Console(markup=False, highlight=False, emoji=False, width=max(columns, 40))  # narrower nothing can be read
 
 
 def _width(heads: Sequence[str], rows: list[list[str]], kept: Sequence[int]) -> int:

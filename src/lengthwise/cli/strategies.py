@@ -73,9 +73,7 @@ STRATEGIES = {
     "uniform": _bucketed("uniform", "buckets of equal width"),
     "quantile": _bucketed("quantile", "buckets of about equal count"),
     "exponential": _bucketed("exponential", "buckets whose widths grow by a factor"),
-    "mxnet": _bucketed(
-        "uniform", "equal widths, padded to the edge (MXNet); drop=true drops as MXNet does", pad_to_edge=True
-    ),
+    "mxnet": _bucketed("uniform", "buckets of equal width, padded to the edge (MXNet)", pad_to_edge=True),
     "max-entropy": Strategy(
         "PADDING", MaxEntropy, "padding", "as random as a padding allows, or mixing=0.5 without it (ours)", deal=None
     ),
@@ -87,9 +85,8 @@ PACKINGS = {
     "best-fit": Strategy("", Shuffled, "", "longest first, each into the fullest row with room; as TRL packs"),
 }
 
-DEFAULT_STRATEGY = (
-    f"max-entropy:{DEFAULT_PADDING:g}"  # the order of a Batching that is given none, where steps are not random
-)
+# Of a Batching without an order, where steps are not random.
+DEFAULT_STRATEGY = f"max-entropy:{DEFAULT_PADDING:g}"
 
 ARRANGEMENTS: dict[str, Arrangement] = {
     "shuffled": ShuffledSteps(),
@@ -156,8 +153,6 @@ def parse_cut(text: str) -> Cut:
     >>> parse_cut("dynamic:16,rule=paper")
     DynamicSize(batch_size=16, rule='paper', multiple_of=1, count_multiple_of=1)
     """
-    if not isinstance(text, str):
-        raise checks.type_error("cut", "text", text, f"Write budget:{text}, or fixed:{text}. {BUDGET_REMEDY}")
     remedy = BUDGET_REMEDY if text.startswith("budget") else "Write dynamic:16,rule=paper, for example."
     name, value, options = _parse(text, "cut", remedy)
     if name not in _CUTS or value is None:
@@ -170,11 +165,9 @@ def parse_cut(text: str) -> Cut:
 
 def _labels(text: str) -> list[str]:
     """Splits at commas, but before a part with `=`, which belongs to the one before."""
-    if not isinstance(text, str):
-        raise checks.type_error("strategies", "text", text, _GRAMMAR)
     parts = [part.strip() for part in text.split(",")]
     labels: list[str] = []
-    for part in parts:  # of "mxnet:6,drop=true,sorted": the labels "mxnet:6,drop=true" and "sorted"
+    for part in parts:  # of "mxnet:6,tail=drop,sorted": the labels "mxnet:6,tail=drop" and "sorted"
         if re.match(r"[\w-]+=", part) and labels:
             labels[-1] += f",{part}"
         else:
@@ -193,16 +186,13 @@ def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     # "uniform:6,buckets=8" says the buckets twice, and "uniform:6,by=quantile" contradicts its name.
     _refuse_options(options, (*known.sets, *((known.field,) if value is not None else ())), label)
     keys = {key: options.pop(key) for key in _KEYS if key in options}
-    deal = known.deal
     if isinstance(cut, Rows) and name in PACKINGS:
         cut = replace(cut, by=name, pool=value)
     elif value is not None:
         options[known.field] = value
-    if name == "mxnet" and checks.check_flag("drop", options.pop("drop", False)):
-        cut, deal = _drop_incomplete(cut), Balanced(tail="drop")
     arrange = _pick("arrange", keys.pop("arrange", "shuffled"), ARRANGEMENTS)
     order = _make_choice(known.make, {**options, **known.sets}, label, also=_KEYS)
-    return Batching(order=order, cut=cut, deal=_choose_deal(deal, label, **keys), arrange=arrange, cost=cost)
+    return Batching(order=order, cut=cut, deal=_choose_deal(known.deal, label, **keys), arrange=arrange, cost=cost)
 
 
 def _pick(name: str, word: Any, choices: Mapping[str, Any]) -> Any:
@@ -248,13 +238,6 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f"Did you mean {near[0]!r}?" if near and near[0] != word else ""
 
 
-def _drop_incomplete(cut: Cut) -> Cut:
-    """The cut that leaves out what does not fill a batch, as MXNet's own iterator does."""
-    if not isinstance(cut, FixedSize):
-        raise checks.value_error("drop", "left out unless batches are of fixed size", cut, "Give a batch size.")
-    return replace(cut, drop_incomplete=True)
-
-
 def _refuse_options(options: dict[str, Any], taken: tuple[str, ...], text: str) -> None:
     for key in taken:
         if key in options:
@@ -276,23 +259,8 @@ def _parse(text: str, what: str, remedy: str = _GRAMMAR) -> tuple[str, Any, dict
     return name, _value(value) if colon else None, options
 
 
-def parse_share(word: str, *, name: str = "share") -> float:
-    """A share that is written as a number or in percent; an error calls it `name`.
-
-    >>> parse_share("0.05"), parse_share("5%")
-    (0.05, 0.05)
-
-    Raises:
-        ValueError: It is neither.
-    """
-    try:
-        return float(word[:-1]) / 100 if word.endswith("%") else float(word)
-    except ValueError:
-        raise checks.value_error(name, "a number or a percentage", word, "Write 0.05 or 5%, for example.") from None
-
-
 def _value(word: str) -> Any:
-    for kind in (int, parse_share):
+    for kind in (int, float):
         try:
             return kind(word)
         except ValueError:
