@@ -91,20 +91,6 @@ def test_shards_together_are_the_batch_and_a_run_resumes():
     jax.tree.map(np.testing.assert_array_equal, rest, whole[3:])
 
 
-def test_chunks_are_asked_for_as_spans():
-    asked = []
-
-    class Frames:
-        def __getitem__(self, span):
-            asked.append(span)
-            return np.arange(*span[1:])
-
-    plan = lw.make_plan([25, 7], lw.Batching(cut=lw.Rows(12), chunks=lw.Chunks(10)))
-    taken = list(lw.jax.batches(Frames(), plan, lw.jax.RowCollate(12)))
-    assert sorted(asked) == [(0, 0, 10), (0, 10, 20), (0, 20, 25), (1, 0, 7)]
-    assert sum(int((batch.segments > 0).sum()) for batch in taken) == 32
-
-
 @pytest.fixture
 def in_float64():
     jax.config.update("jax_enable_x64", True)
@@ -197,13 +183,6 @@ def test_lists_of_numbers_are_arrays_in_every_part_of_a_sample():
     assert more["more"][1][0].tolist() == [[3, 4, 0]]
 
 
-def test_labels_of_a_sample_within_a_sample_end_at_borders_too():
-    samples = [{"text": {"input_ids": ids, "labels": ids}} for ids in ([5, 6, 7], [8, 9])]
-    text = lw.jax.RowCollate(6)(samples).fields["text"]
-    assert text["labels"].tolist() == [[-100, 6, 7, -100, 9, -100]]
-    assert text["input_ids"].tolist() == [[5, 6, 7, 8, 9, 0]]
-
-
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_sample_without_labels_beside_one_with_labels_is_refused(first):
     samples = [{"input_ids": [5, 6], "labels": [-100, 6]}, {"input_ids": [1, 2]}]
@@ -218,19 +197,6 @@ def test_rows_of_at_most_so_many_sequences_are_those_of_the_plan():
         counts = [len(row) for row in plan.rows(number)]
         assert batch.segments.max(axis=1).tolist() == counts + [0] * (3 - len(counts))
         assert max(counts) <= 2
-
-
-def test_what_padding_holds_is_said_by_name():
-    sample = {"input_ids": np.array([5, 6]), "attention_mask": np.array([1, 1])}
-    fields = lw.jax.RowCollate(4, value=7)([sample]).fields
-    assert (fields["input_ids"].tolist(), fields["attention_mask"].tolist()) == ([[5, 6, 7, 7]], [[1, 1, 0, 0]])
-    fields = lw.jax.RowCollate(4, value={"input_ids": 7, "labels": -1})([sample]).fields
-    assert (fields["input_ids"].tolist(), fields["labels"].tolist()) == ([[5, 6, 7, 7]], [[-1, 6, -1, -1]])
-
-
-def test_a_value_that_is_no_number_is_refused():
-    with pytest.raises(TypeError, match=r"^`value` must be a number, but is 'pad'\. Give one number, or numbers by"):
-        lw.jax.RowCollate(4, value="pad")
 
 
 def test_a_mask_without_a_future_and_with_one():
@@ -286,21 +252,6 @@ def test_what_does_not_fit_is_one_sentence(work, message):
     with pytest.raises(ValueError, match=r"^`") as caught:
         work()
     assert str(caught.value).startswith(message)
-
-
-@pytest.mark.parametrize("wrong", [False, True, 0, ["labels"], {}])
-def test_a_name_of_labels_that_is_no_text_is_refused(wrong):
-    with pytest.raises(TypeError, match=r"^`labels` must be a text, but is .* Give the name of a field, or None for"):
-        lw.jax.RowCollate(4, labels=wrong)
-    with pytest.raises(TypeError, match=r"^`inputs` must be a text, but is .* Give the name of the field that labels"):
-        lw.jax.RowCollate(4, inputs=wrong)
-
-
-@pytest.mark.parametrize("collate", [lw.jax.RowCollate(4), lw.jax.PadCollate([[2, 5]])], ids=["rows", "pad"])
-@pytest.mark.parametrize("one", [{"input_ids": np.array([1, 2])}, None, np.array(3)], ids=repr)
-def test_one_sample_in_place_of_a_list_is_refused(collate, one):
-    with pytest.raises(TypeError, match=r"^`samples` must be a list of samples, but is .* Give the loader batch_sam"):
-        collate(one)
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "bool", "int64", "int8"])

@@ -10,13 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 from torch.utils.data._utils.pin_memory import pin_memory
 from utterances import Utterances, assert_alike, rows_of
 
 import lengthwise as lw
-from lengthwise.torch import ConcatCollate, Concatenated, PackCollate, PadCollate
+from lengthwise.torch import ConcatCollate, PackCollate, PadCollate
 
 COLLATES = [PadCollate(shapes=[(4, 9)], value={"targets.tokens": -1.0}), PackCollate(), ConcatCollate()]
 
@@ -295,11 +294,6 @@ def random_sequences(lengths, *frame):
     return [torch.randn(length, *frame, generator=seed, dtype=torch.float64) for length in lengths]
 
 
-def test_padded_values_are_those_of_pytorch():
-    samples = random_sequences([5, 9, 1], 4)
-    assert torch.equal(PadCollate(value=2.5)(samples).values, pad_sequence(samples, True, 2.5))
-
-
 def test_an_lstm_over_packed_samples_computes_each_as_if_alone():
     samples = random_sequences([3, 6, 1, 6], 4)
     torch.manual_seed(0)
@@ -496,12 +490,6 @@ def test_values_that_no_float_dtype_refuses():
     for value in (float("nan"), float("-inf"), np.float32(0.5)):
         padding = PadCollate(value=value)([ONE, torch.ones(2)]).values[0, 1]
         torch.testing.assert_close(padding, torch.tensor(float(value)), equal_nan=True)
-
-
-def test_concatenated_is_what_it_says():
-    batch = ConcatCollate()([torch.ones(2, 3), torch.zeros(1, 3)])
-    assert isinstance(batch, Concatenated)
-    assert batch.values.sum(1).tolist() == [3.0, 3.0, 0.0]
 
 
 def test_sequences_are_padded_to_multiples_as_the_plan_says():

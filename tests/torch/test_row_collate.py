@@ -109,25 +109,6 @@ def test_a_loader_yields_the_rows_of_the_plan(deal, most, by):
     assert seen > 0
 
 
-@pytest.mark.parametrize("deal", DEALS)
-@pytest.mark.parametrize(("ranks", "micro_batches"), [(2, 1), (1, 2), (3, 1), (5, 2)])
-def test_rows_go_on_where_they_were_left_on_any_number_of_ranks(ranks, micro_batches, deal):
-    lengths = [len(each) for each in token_lists(200, 3)]
-    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3), deal=deal)
-    first = [lw.torch.BatchSampler(lengths, batching, rank=rank, world_size=2) for rank in range(2)]
-    taken = [number for sampler in first for _, batch in zip(range(7), sampler, strict=False) for number in batch]
-    state = first[0].state_after(7)
-    for rank in range(ranks):
-        more = {"rank": rank, "world_size": ranks, "micro_batches": micro_batches}
-        sampler = lw.torch.BatchSampler(lengths, batching, **more)
-        sampler.resume(state)
-        for batch in sampler:
-            rows = RowCollate(CAPACITY, rows=3, labels=None)([torch.ones(lengths[number]) for number in batch])
-            assert rows.fields.sum() == sum(lengths[number] for number in batch)
-            taken += batch
-    assert sorted(taken) == list(range(200))
-
-
 class Transformer(nn.Module):
     """Two layers of causal attention over learned positions; in float64, so that sums may come in any order."""
 
@@ -355,11 +336,6 @@ def test_a_name_of_labels_that_is_no_text_is_refused(wrong):
         RowCollate(4, labels=wrong)
     with pytest.raises(TypeError, match=r"^`inputs` must be a text, but is .* Give the name of the field that labels"):
         RowCollate(4, inputs=wrong)
-
-
-def test_one_sample_in_place_of_a_list_is_refused():
-    with pytest.raises(TypeError, match=r"^`samples` must be a list of samples, but is "):
-        RowCollate(4)({"input_ids": [1, 2]})
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64, torch.bool, torch.int64, torch.int8])

@@ -42,16 +42,6 @@ def test_labels_of_tokens_without_a_sign_get_one(make, kind, given):
     assert (same.tolist(), same.dtype) == ([[255, 6, 7, 255]], torch.int64)
 
 
-def test_labels_that_are_shifted_already_keep_their_first():
-    """As NeMo and Megatron have them: the label of each place is the next token, and the last token is no input."""
-    tokens = [[5, 6, 7, 2], [8, 9, 2]]
-    samples = [{"input_ids": each[:-1], "labels": each[1:], "loss_mask": [1] * (len(each) - 1)} for each in tokens]
-    fields = RowCollate(6, next_token=False)(samples).fields
-    assert fields["input_ids"].tolist() == [[5, 6, 7, 8, 9, 0]]
-    assert fields["labels"].tolist() == [[6, 7, 2, 9, 2, -100]]
-    assert fields["loss_mask"].tolist() == [[1, 1, 1, 1, 1, 0]]
-
-
 class Pieces:
     """Answers the spans of a plan of chunks with tokens that tell their sequence and their place."""
 

@@ -12,10 +12,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import jax
 from lengthwise import _samples, checks
 from lengthwise.choices.buckets import find_bucket, sort_rows
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
-import jax
 from lengthwise import _samples, checks
 from lengthwise.choices.rows import (
     check_in_row,

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from numpy.typing import NDArray
 
-import jax
 import lengthwise as lw
 from lengthwise_recipes.compiled.data import Words
 
