@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import length_sets
 import lengthwise as lw
+import menu
 from lengthwise.choices.cut import cut_greedily
 
 NO_BOUNDARIES = np.empty(0, np.int64)
@@ -222,7 +222,7 @@ def test_a_cost_is_called_far_less_often_than_there_are_sequences(size):
 
 def test_a_callable_cuts_batches_longer_than_it_first_looks_ahead():
     def cost(counts, padded_lengths):
-        return choices.by_calls(counts, padded_lengths)
+        return menu.by_calls(counts, padded_lengths)
 
     plan = plan_of(np.ones(1_000, np.int64), lw.Budget(300.5), cost=cost)  # 0.5 + 300 x 1
     assert plan.batch_sizes.tolist() == [300, 300, 300, 100]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise import _kernels
 from lengthwise.choices.greedy import cut_greedily
 from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, limits_of
@@ -40,7 +40,7 @@ def test_the_costliest_batch_is_as_cheap_as_brute_force_finds(data):
     needed = np.array(rows, np.int64).reshape(-1, dims)
     boundaries = np.array(sorted(data.draw(st.sets(st.integers(1, 8), max_size=2))), np.int64)
     boundaries = boundaries[boundaries < len(needed)]
-    cost = data.draw(st.sampled_from([lw.Padded(), choices.COSTS["per_length"]]))
+    cost = data.draw(st.sampled_from([lw.Padded(), menu.COSTS["per_length"]]))
     most = data.draw(st.sampled_from([2**62, 2, 3]))
     multiple = data.draw(st.sampled_from([1, 1, 2])) if most == 2**62 else 1
     dearest = float(cost(np.ones(len(needed), np.int64), needed).max())

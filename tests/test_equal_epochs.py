@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise.planning.fit import has_equal_epochs
 
 EPOCHS = 12
@@ -26,23 +26,23 @@ def steps_of(lengths, batching, epochs, **which):
 
 
 @pytest.mark.parametrize("lengths", SETS)
-@pytest.mark.parametrize("cut", [name for name, cut in choices.cuts(1, 1).items() if has_equal_epochs(cut)])
+@pytest.mark.parametrize("cut", [name for name, cut in menu.cuts(1, 1).items() if has_equal_epochs(cut)])
 def test_every_epoch_has_as_many_steps_under_every_cut(cut, lengths):
     chance = random.Random(f"{cut} {lengths}")
     for _ in range(8):
         count = chance.choice([1, 2, 7, 60, 300])
         sizes = SETS[lengths](np.random.default_rng(chance.randint(0, 99)), count)
-        chosen = choices.cuts(*(max(times * float(sizes.max()), 6_100.0) for times in (6, 2)))[
+        chosen = menu.cuts(*(max(times * float(sizes.max()), 6_100.0) for times in (6, 2)))[
             cut
         ]  # edges are up to 6,000
-        order = choices.suit_order(choices.ORDERS[chance.choice(list(choices.ORDERS))], chosen)
-        deal = choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], chosen, order=order)
+        order = menu.suit_order(menu.ORDERS[chance.choice(list(menu.ORDERS))], chosen)
+        deal = menu.suit(menu.DEALS[chance.choice(list(menu.DEALS))], chosen, order=order)
         batching = lw.Batching(cut=chosen, order=order, deal=deal)
         which = {"world_size": chance.choice([1, 2, 3, 8, 64]), "micro_batches": chance.choice([1, 2])}
         try:
             assert len(steps_of(sizes, batching, range(EPOCHS), **which)) == 1
         except ValueError as error:  # all is dropped, in every epoch
-            if not choices.may_drop(order, chosen, deal) or not str(error).startswith("`steps` must be at least 1"):
+            if not menu.may_drop(order, chosen, deal) or not str(error).startswith("`steps` must be at least 1"):
                 raise
 
 

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise._random import Key
 from lengthwise.checks import sentence
 from lengthwise.cli.strategies import parse_cut, parse_strategy
@@ -493,7 +493,7 @@ def test_a_bad_type_is_refused_in_one_sentence(call, message):
 
 CHOICES = {
     type(choice).__name__: choice
-    for table in (choices.ORDERS, choices.cuts(9, 9), choices.DEALS, choices.ARRANGEMENTS)
+    for table in (menu.ORDERS, menu.cuts(9, 9), menu.DEALS, menu.ARRANGEMENTS)
     for choice in table.values()
 }
 

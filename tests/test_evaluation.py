@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 
 
 @pytest.mark.parametrize("cut", ["fixed", "one", "budget", "budget_few", "budget_alone", "budget_drop", "dynamic"])
@@ -15,7 +15,7 @@ def test_outputs_come_back_in_order_and_averages_are_exact(cut):
     for _ in range(60):
         lengths = np.array([max(1, round(chance.lognormvariate(3, 1))) for _ in range(chance.randint(1, 50))])
         budget = 2.0 * lengths.max()
-        choice = choices.cuts(budget, float(np.median(lengths)))[cut]
+        choice = menu.cuts(budget, float(np.median(lengths)))[cut]
         plan = lw.evaluation_plan(lengths, choice, world_size=chance.randint(1, 7))
         losses = np.array([chance.random() for _ in lengths])
         outputs = [[f"of {number}" for batch in plan.batches(rank) for number in batch] for rank in ranks(plan)]

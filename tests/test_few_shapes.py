@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise.planning import few_shapes
 from lengthwise.planning.few_shapes import shape_costs
 
@@ -60,7 +60,7 @@ def rows_fit(rows, edge, cut, cost, longest):
             lw.DynamicSize(2),
         ]
     ),
-    st.sampled_from([lw.Padded(), lw.Quadratic(linear=1, quadratic=0.1, per_batch=2), choices.by_calls]),
+    st.sampled_from([lw.Padded(), lw.Quadratic(linear=1, quadratic=0.1, per_batch=2), menu.by_calls]),
 )
 def test_least_of_all_padded_lengths(lengths, shapes, cut, cost):
     if not isinstance(cut, lw.FixedSize | lw.DynamicSize):

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 
 LONG_TAILED = lw.example_lengths()
 TASKS = np.random.default_rng(0).integers(0, 4, len(LONG_TAILED))
@@ -20,36 +20,36 @@ def groups_of(plan, groups):
     ]
 
 
-@pytest.mark.parametrize("cut", choices.cuts(1, 1))
-@pytest.mark.parametrize("order", choices.ORDERS)
+@pytest.mark.parametrize("cut", menu.cuts(1, 1))
+@pytest.mark.parametrize("order", menu.ORDERS)
 def test_no_batch_mixes_groups_under_any_order_and_cut(order, cut):
     chance = random.Random(f"{order} {cut}")
     for _ in range(3):
         lengths = (
             np.random.default_rng(chance.randint(0, 99)).lognormal(4, 0.7, chance.choice([5, 60, 150])).astype(int) + 1
         )
-        chosen = choices.cuts(*(max(many * float(lengths.max()), 6_100.0) for many in (6, 2)))[cut]
+        chosen = menu.cuts(*(max(many * float(lengths.max()), 6_100.0) for many in (6, 2)))[cut]
         which = {
             "world_size": chance.choice([1, 3]),
             "micro_batches": chance.choice([1, 2]),
             "epoch": chance.randint(0, 9),
         }
         groups = np.array([chance.randint(0, 2) for _ in lengths])
-        taken = choices.suit_order(choices.ORDERS[order], chosen)
-        deal = choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], chosen, order=taken)
+        taken = menu.suit_order(menu.ORDERS[order], chosen)
+        deal = menu.suit(menu.DEALS[chance.choice(list(menu.DEALS))], chosen, order=taken)
         few = len(set(groups.tolist())) > which["world_size"] * which["micro_batches"]
-        if isinstance(deal, lw.RandomSteps) and (choices.packs(chosen) or not deal.even or few):
+        if isinstance(deal, lw.RandomSteps) and (menu.packs(chosen) or not deal.even or few):
             deal = lw.Mixed(tail=deal.tail)
         batching = lw.Batching(cut=chosen, order=taken, deal=deal)
         try:
             plan = lw.make_plan(lengths, batching, groups=groups, **which)
         except ValueError:
-            if not choices.may_drop(taken, chosen, deal):
+            if not menu.may_drop(taken, chosen, deal):
                 raise
             continue
         assert all(len(each) == 1 for each in groups_of(plan, groups))
         assert len(set(plan.sequences.tolist())) == len(plan.sequences)
-        assert choices.may_drop(taken, chosen, deal) or len(plan.sequences) == len(lengths)
+        assert menu.may_drop(taken, chosen, deal) or len(plan.sequences) == len(lengths)
         assert (plan.costs <= plan.max_cost).all() or getattr(chosen, "rule", "") == "paper" or "alone" in str(chosen)
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 
 LENGTHS = np.array([5, 9, 2, 4, 7, 7, 3, 8])
 FIXED = lw.FixedSize(2)
@@ -33,14 +33,14 @@ def planned(batching, lengths=LENGTHS, **run):
 
 
 # Edges are for orders of this package; and only make_plan fits noise, by trials.
-NOT_WRAPPED = {name for name, order in choices.ORDERS.items() if getattr(order, "pad_to_edge", False)}
+NOT_WRAPPED = {name for name, order in menu.ORDERS.items() if getattr(order, "pad_to_edge", False)}
 NOT_WRAPPED |= {"entropy_padding", "entropy_mixing"}
-CUTS = choices.cuts(6_000.0, 300.0)
+CUTS = menu.cuts(6_000.0, 300.0)
 WRAPPED = [
-    *({"order": order} for name, order in choices.ORDERS.items() if name not in NOT_WRAPPED),
-    *({"deal": deal} for deal in choices.DEALS.values() if not isinstance(deal, lw.RandomSteps)),
-    *({"arrange": arrangement} for arrangement in choices.ARRANGEMENTS.values()),
-    *({"cost": cost} for cost in choices.COSTS.values()),
+    *({"order": order} for name, order in menu.ORDERS.items() if name not in NOT_WRAPPED),
+    *({"deal": deal} for deal in menu.DEALS.values() if not isinstance(deal, lw.RandomSteps)),
+    *({"arrange": arrangement} for arrangement in menu.ARRANGEMENTS.values()),
+    *({"cost": cost} for cost in menu.COSTS.values()),
 ]
 
 
@@ -54,7 +54,7 @@ def test_a_choice_of_the_users_plans_as_the_same_one_of_ours(ours, order):
     lengths = lw.example_lengths("speech", count=300)
     ((name, choice),) = ours.items()
     given = {"order": order, "cut": lw.Budget(30_000), "deal": lw.Balanced(tail="repeat"), **ours}
-    given["order"] = choices.suit_order(given["order"], given["cut"])
+    given["order"] = menu.suit_order(given["order"], given["cut"])
     theirs = lw.Batching(**given | {name: Wrapped(choice)})
     run = {"seed": 3, "epoch": 2, "world_size": 2, "micro_batches": 2}
     assert planned(theirs, lengths, **run) == planned(lw.Batching(**given), lengths, **run)
@@ -63,7 +63,7 @@ def test_a_choice_of_the_users_plans_as_the_same_one_of_ours(ours, order):
 @pytest.mark.parametrize("cut", CUTS.values(), ids=repr)
 def test_a_cut_of_the_users_says_alone_which_batches_there_are(cut):
     lengths = np.unique(lw.example_lengths("speech", count=600))
-    needed = choices.padded_to(lengths, cut)[:, None]
+    needed = menu.padded_to(lengths, cut)[:, None]
     kept, offsets = cut(needed, np.empty(0, np.int64), cost=lw.Padded(), longest=needed.max(axis=0))
     batching = lw.Batching(order=lw.Sorted(), cut=Wrapped(cut), deal=lw.Balanced(tail="repeat"))
     plan = lw.make_plan(lengths, batching, world_size=2, micro_batches=2)

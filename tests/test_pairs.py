@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import length_sets
 import lengthwise as lw
+import menu
 from lengthwise.choices.buckets import EDGES, find_bucket, sort_rows
 from lengthwise.cli.strategies import parse_strategies
 from test_promises import budgets, keeps_its_promises
@@ -19,7 +19,7 @@ from test_rest import loses_nothing
 from test_same_plan import steps_of
 
 CASES_PER_PAIR = 5
-FIXED = [name for name, order in choices.OF_PAIRS.items() if getattr(order, "pad_to_edge", False)]
+FIXED = [name for name, order in menu.OF_PAIRS.items() if getattr(order, "pad_to_edge", False)]
 IN_EDGES = ["edges", "edges_drop", *FIXED]
 BUDGET = 2_500
 
@@ -51,52 +51,52 @@ def pairs_of(count, *, seed=0):
 PAIRS = pairs_of(300)
 
 
-@pytest.mark.parametrize("cut", choices.padding_cuts(1, 1))
-@pytest.mark.parametrize("order", choices.OF_PAIRS)
+@pytest.mark.parametrize("cut", menu.padding_cuts(1, 1))
+@pytest.mark.parametrize("order", menu.OF_PAIRS)
 def test_every_order_with_every_cut_keeps_the_promises(order, cut):
-    chance, chosen = random.Random(f"{order} {cut}"), choices.OF_PAIRS[order]
+    chance, chosen = random.Random(f"{order} {cut}"), menu.OF_PAIRS[order]
     for _ in range(CASES_PER_PAIR):
-        lengths, cost = some_pairs(chance), choices.COSTS[chance.choice(list(choices.COSTS))]
-        of_it = choices.padding_cuts(*budgets(lengths, None, chosen, cost))[cut]
+        lengths, cost = some_pairs(chance), menu.COSTS[chance.choice(list(menu.COSTS))]
+        of_it = menu.padding_cuts(*budgets(lengths, None, chosen, cost))[cut]
         batching = lw.Batching(
             order=chosen,
             cut=of_it,
-            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], of_it, cost, chosen),
-            arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
+            deal=menu.suit(menu.DEALS[chance.choice(list(menu.DEALS))], of_it, cost, chosen),
+            arrange=menu.ARRANGEMENTS[chance.choice(list(menu.ARRANGEMENTS))],
             cost=cost,
         )
         shape = {"world_size": chance.randint(1, 9), "micro_batches": chance.randint(1, 4)}
         keeps_its_promises(lengths, batching, seed=chance.randint(0, 9), epoch=chance.randint(0, 9), **shape)
 
 
-@pytest.mark.parametrize("cost", choices.COSTS)
-@pytest.mark.parametrize("deal", choices.DEALS)
+@pytest.mark.parametrize("cost", menu.COSTS)
+@pytest.mark.parametrize("deal", menu.DEALS)
 def test_every_deal_under_a_budget_of_every_cost_keeps_the_promises(deal, cost):
     chance = random.Random(f"{deal} {cost}")
     for name in ("budget", "budget_few", "budget_alone", "budget_drop", "dynamic", "fixed"):
-        order = choices.OF_PAIRS[chance.choice(list(choices.OF_PAIRS))]
+        order = menu.OF_PAIRS[chance.choice(list(menu.OF_PAIRS))]
         lengths = some_pairs(chance)
-        cut = choices.padding_cuts(*budgets(lengths, None, order, choices.COSTS[cost]))[name]
-        chosen = choices.suit(choices.DEALS[deal], cut, choices.COSTS[cost], order)
-        batching = lw.Batching(order=order, cut=cut, deal=chosen, cost=choices.COSTS[cost])
+        cut = menu.padding_cuts(*budgets(lengths, None, order, menu.COSTS[cost]))[name]
+        chosen = menu.suit(menu.DEALS[deal], cut, menu.COSTS[cost], order)
+        batching = lw.Batching(order=order, cut=cut, deal=chosen, cost=menu.COSTS[cost])
         keeps_its_promises(lengths, batching, world_size=chance.randint(1, 6), micro_batches=chance.randint(1, 3))
 
 
 @settings(max_examples=50, derandomize=True)
-@given(length_sets.pairs, st.sampled_from(sorted(choices.DEALS)), st.integers(1, 9), st.integers(1, 4), st.data())
+@given(length_sets.pairs, st.sampled_from(sorted(menu.DEALS)), st.integers(1, 9), st.integers(1, 4), st.data())
 def test_every_set_of_pairs_keeps_the_promises(lengths, deal, world_size, micro_batches, data):
     name = data.draw(st.sampled_from([*IN_EDGES, "shuffled", "sorted", "entropy_padding"]))
-    order = choices.OF_PAIRS[name]
+    order = menu.OF_PAIRS[name]
     cut = data.draw(st.sampled_from([lw.DynamicSize(3), lw.FixedSize(4), lw.Budget(60_000)]))
     cost = data.draw(st.sampled_from([lw.Padded(), lw.Padded(dims="largest")]))
-    batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut, cost, order), cost=cost)
+    batching = lw.Batching(order=order, cut=cut, deal=menu.suit(menu.DEALS[deal], cut, cost, order), cost=cost)
     keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
 @settings(max_examples=50, derandomize=True)
 @given(length_sets.pairs.filter(len), st.sampled_from(IN_EDGES), st.integers(1, 4))
 def test_a_batch_is_of_one_bucket_and_padded_to_its_edges(lengths, name, world_size):
-    order = choices.OF_PAIRS[name]
+    order = menu.OF_PAIRS[name]
     edges = np.array(order.edges)
     plan = lw.make_plan(lengths, lw.Batching(order=order, cut=lw.FixedSize(4)), world_size=world_size)
     for number, padded in enumerate(plan.padded_lengths.tolist()):
@@ -105,32 +105,32 @@ def test_a_batch_is_of_one_bucket_and_padded_to_its_edges(lengths, name, world_s
         assert padded == (edges[bucket] if order.pad_to_edge else members.max(axis=0)).tolist()
 
 
-@pytest.mark.parametrize("deal", choices.DEALS)
+@pytest.mark.parametrize("deal", menu.DEALS)
 @pytest.mark.parametrize("order", ["shuffled", "edges", "edges_fixed", "edges_drop_fixed", "entropy_padding"])
 def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
-    chance, chosen = random.Random(f"{order} {deal}"), choices.OF_PAIRS[order]
+    chance, chosen = random.Random(f"{order} {deal}"), menu.OF_PAIRS[order]
     for _ in range(6):
         lengths = some_pairs(chance, 40)
-        cuts = choices.padding_cuts(*budgets(lengths, None, chosen, lw.Padded()))
+        cuts = menu.padding_cuts(*budgets(lengths, None, chosen, lw.Padded()))
         cut = cuts[chance.choice(list(cuts))]
-        dealt = choices.suit(choices.DEALS[deal], cut, order=chosen)
+        dealt = menu.suit(menu.DEALS[deal], cut, order=chosen)
         loses_nothing(lengths, lw.Batching(order=chosen, cut=cut, deal=dealt), chance)
 
 
-@pytest.mark.parametrize("order", choices.OF_PAIRS)
+@pytest.mark.parametrize("order", menu.OF_PAIRS)
 def test_every_epoch_and_every_seed_has_its_own_steps(order):
-    batching = lw.Batching(order=choices.OF_PAIRS[order], cut=lw.FixedSize(3))
+    batching = lw.Batching(order=menu.OF_PAIRS[order], cut=lw.FixedSize(3))
     keys = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (0, 2)]
     plans = [steps_of(lw.make_plan(PAIRS, batching, seed=seed, epoch=epoch)) for seed, epoch in keys]
     assert len({frozenset(steps) for steps in plans}) == len(keys)
 
 
-@pytest.mark.parametrize("deal", [deal for deal in choices.DEALS if deal != "portions"])
+@pytest.mark.parametrize("deal", [deal for deal in menu.DEALS if deal != "portions"])
 @pytest.mark.parametrize("order", ["shuffled", "sorted", "edges", "edges_fixed"])
 def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(order, deal):
     cut = lw.FixedSize(7) if deal == "RandomSteps_by_count" else lw.Budget(BUDGET)
-    chosen = choices.OF_PAIRS[order]
-    batching = lw.Batching(order=chosen, cut=cut, deal=choices.suit(choices.DEALS[deal], cut))
+    chosen = menu.OF_PAIRS[order]
+    batching = lw.Batching(order=chosen, cut=cut, deal=menu.suit(menu.DEALS[deal], cut))
     splits = [{"world_size": ranks, "micro_batches": 12 // ranks} for ranks in (1, 3, 12)]
     steps = [steps_of(lw.make_plan(PAIRS, batching, **split)) for split in splits]
     assert all(each == steps[0] for each in steps)
@@ -140,11 +140,11 @@ def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(order, de
 @given(st.data())
 def test_every_batch_of_every_plan_fits_a_shape(data):
     lengths = data.draw(length_sets.pairs)
-    order = choices.OF_PAIRS[data.draw(st.sampled_from(FIXED))]
-    cost = choices.COSTS[data.draw(st.sampled_from(sorted(choices.COSTS)))]
-    cuts = choices.padding_cuts(*budgets(lengths, None, order, cost))
+    order = menu.OF_PAIRS[data.draw(st.sampled_from(FIXED))]
+    cost = menu.COSTS[data.draw(st.sampled_from(sorted(menu.COSTS)))]
+    cuts = menu.padding_cuts(*budgets(lengths, None, order, cost))
     cut = cuts[data.draw(st.sampled_from(sorted(cuts)))]
-    deal = choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut, cost)
+    deal = menu.suit(menu.DEALS[data.draw(st.sampled_from(sorted(menu.DEALS)))], cut, cost)
     batching = lw.Batching(order=order, cut=cut, cost=cost, deal=deal)
     shape = {"world_size": data.draw(st.integers(1, 9)), "micro_batches": data.draw(st.integers(1, 3))}
     try:
@@ -153,7 +153,7 @@ def test_every_batch_of_every_plan_fits_a_shape(data):
             plan = lw.make_plan(lengths, batching, after=[(*shape.values(), len(plan) // 2)], world_size=2)
         shapes = {tuple(row): rows for rows, *row in lw.batch_shapes(lengths, batching).tolist()}
     except ValueError as error:
-        if not choices.may_drop(order, cut, deal) or "`steps` must be at least 1" not in str(error):
+        if not menu.may_drop(order, cut, deal) or "`steps` must be at least 1" not in str(error):
             raise
         return
     for size, padded in zip(plan.batch_sizes.tolist(), plan.padded_lengths.tolist(), strict=True):
@@ -232,8 +232,8 @@ def test_a_sequence_is_in_the_bucket_that_holds_it_with_the_fewest_frames(length
 def test_edges_of_pairs_go_through_json_and_a_plan_file(tmp_path):
     order = lw.Bucketed(edges=np.array([[400, 400], [90, 90], [20, 40]]), pad_to_edge=True, longer="drop")
     batching = lw.Batching(order=order, cut=lw.Budget(BUDGET))
-    assert order == choices.OF_PAIRS["edges_drop_fixed"]
-    assert hash(order) == hash(choices.OF_PAIRS["edges_drop_fixed"])
+    assert order == menu.OF_PAIRS["edges_drop_fixed"]
+    assert hash(order) == hash(menu.OF_PAIRS["edges_drop_fixed"])
     assert lw.Batching.from_json(batching.to_json()) == batching
     plan = lw.make_plan(PAIRS, batching, world_size=3)
     plan.save(tmp_path / "plan.npz")

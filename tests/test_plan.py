@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import length_sets
 import lengthwise as lw
+import menu
 
 LENGTHS = lw.example_lengths(count=200)
 BATCHING = lw.Batching(order=lw.SemiSorted(), cut=lw.Budget(20_000), chunks=None)
@@ -132,13 +132,13 @@ def test_a_plan_says_what_it_is():
 
 
 ALL_CHOICES = [
-    *({"order": order} for order in choices.ORDERS.values()),
-    *({"cut": cut} for cut in choices.cuts(100.0, 50.0).values()),
-    *({"deal": deal, "cut": lw.FixedSize(2)} for deal in choices.DEALS.values()),
-    *({"arrange": arrange} for arrange in choices.ARRANGEMENTS.values()),
-    *({"chunks": chunks} for chunks in choices.CHUNKS.values()),
+    *({"order": order} for order in menu.ORDERS.values()),
+    *({"cut": cut} for cut in menu.cuts(100.0, 50.0).values()),
+    *({"deal": deal, "cut": lw.FixedSize(2)} for deal in menu.DEALS.values()),
+    *({"arrange": arrange} for arrange in menu.ARRANGEMENTS.values()),
+    *({"chunks": chunks} for chunks in menu.CHUNKS.values()),
     {"cost": lw.Padded()},
-    {"cost": choices.COSTS["quadratic"]},
+    {"cost": menu.COSTS["quadratic"]},
 ]
 
 
@@ -152,9 +152,9 @@ def test_a_batching_comes_back_from_json(choice):
 
 
 def test_a_cost_of_ones_own_is_named_and_not_made_again():
-    batching = lw.Batching(budget=9, cost=choices.by_calls)
-    assert json.loads(batching.to_json())["cost"] == {"choice": "choices:by_calls", "repr": ""}
-    message = r"^`choice` must be one of this package, but is 'choices:by_calls'. Make the Batching in code"
+    batching = lw.Batching(budget=9, cost=menu.by_calls)
+    assert json.loads(batching.to_json())["cost"] == {"choice": "menu:by_calls", "repr": ""}
+    message = r"^`choice` must be one of this package, but is 'menu:by_calls'. Make the Batching in code"
     with pytest.raises(ValueError, match=message):
         lw.Batching.from_json(batching.to_json())
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise import _exact
 from lengthwise._random import Key
 from lengthwise.planning.joint import mixing_of_batches
@@ -34,23 +34,23 @@ def digest(*arrays):
 
 def plans():
     """Fingerprints of plans by each order of the table, once of one length a sequence and once of two."""
-    tables = [choices.cuts, choices.padding_cuts]
+    tables = [menu.cuts, menu.padding_cuts]
     of_cuts, of_deals, of_costs, of_arrangements = map(
-        itertools.cycle, (tables[0](1, 1), choices.DEALS, list(choices.COSTS)[:4], choices.ARRANGEMENTS)
+        itertools.cycle, (tables[0](1, 1), menu.DEALS, list(menu.COSTS)[:4], menu.ARRANGEMENTS)
     )
     drawn = Key(seed=5, stage="examples").words(300).reshape(150, 2) >> np.uint64(57)
-    for dims, orders in (1, choices.ORDERS), (2, choices.OF_PAIRS):
+    for dims, orders in (1, menu.ORDERS), (2, menu.OF_PAIRS):
         lengths = 1 + drawn.astype(np.int64)[:, :dims].reshape((150, dims)[:dims])
         for name, order in orders.items():
-            cost = choices.COSTS[next(of_costs)]
+            cost = menu.COSTS[next(of_costs)]
             budget = float(cost(np.array([8]), np.full((1, dims), 160))[0])
             cut = tables[dims - 1](budget, budget).get(next(of_cuts), lw.FixedSize(7))
             batching = lw.Batching(
-                order=choices.suit_order(order, cut),
+                order=menu.suit_order(order, cut),
                 cut=cut,
-                deal=choices.suit(choices.DEALS[next(of_deals)], cut, cost, order),
+                deal=menu.suit(menu.DEALS[next(of_deals)], cut, cost, order),
                 cost=cost,
-                arrange=choices.ARRANGEMENTS[next(of_arrangements)],
+                arrange=menu.ARRANGEMENTS[next(of_arrangements)],
             )
             yield name, lw.make_plan(lengths, batching, seed=3, epoch=2, world_size=2).fingerprint()
 

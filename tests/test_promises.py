@@ -10,30 +10,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import length_sets
 import lengthwise as lw
+import menu
 from lengthwise.planning.times import draw_times
 
 CASES_PER_PAIR = 5  # plans of each order with each cut
 CASES_OF_COPIES = 30  # plans of each cut
 
 
-@pytest.mark.parametrize("cut", choices.cuts(1, 1))
-@pytest.mark.parametrize("order", choices.ORDERS)
+@pytest.mark.parametrize("cut", menu.cuts(1, 1))
+@pytest.mark.parametrize("order", menu.ORDERS)
 def test_every_order_with_every_cut_keeps_the_promises(order, cut):
     chance = random.Random(f"{order} {cut}")
     for _ in range(CASES_PER_PAIR):
-        deal = choices.DEALS[chance.choice(list(choices.DEALS))]
-        cost = choices.COSTS[chance.choice(list(choices.COSTS))]
-        chunks = choices.CHUNKS[chance.choice(list(choices.CHUNKS))]
-        lengths = some_lengths(chance, dims=1 if choices.needs_one_length(choices.ORDERS[order], chunks, cut) else 2)
-        chosen = choices.cuts(*budgets(lengths, chunks, choices.ORDERS[order], cost))[cut]
+        deal = menu.DEALS[chance.choice(list(menu.DEALS))]
+        cost = menu.COSTS[chance.choice(list(menu.COSTS))]
+        chunks = menu.CHUNKS[chance.choice(list(menu.CHUNKS))]
+        lengths = some_lengths(chance, dims=1 if menu.needs_one_length(menu.ORDERS[order], chunks, cut) else 2)
+        chosen = menu.cuts(*budgets(lengths, chunks, menu.ORDERS[order], cost))[cut]
         batching = lw.Batching(
-            order=choices.suit_order(choices.ORDERS[order], chosen),
+            order=menu.suit_order(menu.ORDERS[order], chosen),
             cut=chosen,
-            deal=choices.suit(deal, chosen, cost, choices.ORDERS[order]),
-            arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
+            deal=menu.suit(deal, chosen, cost, menu.ORDERS[order]),
+            arrange=menu.ARRANGEMENTS[chance.choice(list(menu.ARRANGEMENTS))],
             cost=cost,
             chunks=chunks,
         )
@@ -41,20 +41,20 @@ def test_every_order_with_every_cut_keeps_the_promises(order, cut):
         keeps_its_promises(lengths, batching, seed=chance.randint(0, 9), epoch=chance.randint(0, 9), **shape)
 
 
-@pytest.mark.parametrize("cut", choices.cuts(1, 1))
+@pytest.mark.parametrize("cut", menu.cuts(1, 1))
 def test_copies_keep_the_promises_with_every_cut(cut):
     chance = random.Random(f"copies {cut}")
     for _ in range(CASES_OF_COPIES):
-        order = choices.ORDERS[chance.choice(list(choices.ORDERS))]
-        cost = choices.COSTS[chance.choice(list(choices.COSTS))]
-        chunks = choices.CHUNKS[chance.choice(list(choices.CHUNKS))]
-        lengths = some_lengths(chance, dims=1 if choices.needs_one_length(order, chunks, cut) else 2)
-        chosen = choices.cuts(*budgets(lengths, chunks, order, cost))[cut]
+        order = menu.ORDERS[chance.choice(list(menu.ORDERS))]
+        cost = menu.COSTS[chance.choice(list(menu.COSTS))]
+        chunks = menu.CHUNKS[chance.choice(list(menu.CHUNKS))]
+        lengths = some_lengths(chance, dims=1 if menu.needs_one_length(order, chunks, cut) else 2)
+        chosen = menu.cuts(*budgets(lengths, chunks, order, cost))[cut]
         batching = lw.Batching(
-            order=choices.suit_order(order, chosen),
+            order=menu.suit_order(order, chosen),
             cut=chosen,
-            deal=choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], chosen, cost, order),
-            arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
+            deal=menu.suit(menu.DEALS[chance.choice(list(menu.DEALS))], chosen, cost, order),
+            arrange=menu.ARRANGEMENTS[chance.choice(list(menu.ARRANGEMENTS))],
             cost=cost,
             chunks=chunks,
         )
@@ -65,11 +65,11 @@ def test_copies_keep_the_promises_with_every_cut(cut):
         keeps_its_promises(lengths, batching, **which, times=times)
 
 
-@pytest.mark.parametrize("deal", choices.DEALS)
+@pytest.mark.parametrize("deal", menu.DEALS)
 def test_what_an_order_drops_whole_is_told_by_every_cut(deal):
     order, lengths = lw.Bucketed(edges=(20, 90), longer="drop"), np.array([100, 200, 100])
-    for name, cut in choices.cuts(1_000.0, 250.0).items():
-        batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut))
+    for name, cut in menu.cuts(1_000.0, 250.0).items():
+        batching = lw.Batching(order=order, cut=cut, deal=menu.suit(menu.DEALS[deal], cut))
         with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0\. No batch is left\. "):
             print(name, lw.make_plan(lengths, batching, world_size=2))
 
@@ -77,14 +77,14 @@ def test_what_an_order_drops_whole_is_told_by_every_cut(deal):
 @settings(max_examples=50, derandomize=True)
 @given(
     st.one_of(length_sets.flat, length_sets.pairs),
-    st.sampled_from(sorted(choices.DEALS)),
+    st.sampled_from(sorted(menu.DEALS)),
     st.integers(1, 9),
     st.integers(1, 4),
 )
 def test_every_set_of_lengths_keeps_the_promises(lengths, deal, world_size, micro_batches):
     for order in (lw.Shuffled(), lw.SemiSorted(), lw.Bucketed(size=5)):
         cut = lw.DynamicSize(3)
-        batching = lw.Batching(order=order, cut=cut, deal=choices.suit(choices.DEALS[deal], cut))
+        batching = lw.Batching(order=order, cut=cut, deal=menu.suit(menu.DEALS[deal], cut))
         keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
@@ -103,7 +103,7 @@ def test_the_unit_of_lengths_changes_no_plan(order, deal):
         plans = []
         for scale in (1, unit):
             own = replace(cut, budget=cut.budget * scale) if isinstance(cut, lw.Budget) else cut
-            batching = lw.Batching(order=choices.ORDERS[order], cut=own, deal=choices.suit(choices.DEALS[deal], own))
+            batching = lw.Batching(order=menu.ORDERS[order], cut=own, deal=menu.suit(menu.DEALS[deal], own))
             plans.append(lw.make_plan(lengths * scale, batching, world_size=3, micro_batches=2))
         small, large = plans
         for name in ("sequences", "offsets", "grid"):
@@ -115,12 +115,12 @@ def test_the_unit_of_lengths_changes_no_plan(order, deal):
         assert measures[0].straggler_waste == pytest.approx(measures[1].straggler_waste)
 
 
-@pytest.mark.parametrize("order", choices.ORDERS)
+@pytest.mark.parametrize("order", menu.ORDERS)
 def test_every_order_takes_more_sequences_and_longer_ones_than_a_short_number_counts(order):
     """66,000 of them, 1 to 570,000 long: a number of 16 bits ends at 65,535. Short ones are told from those beyond."""
     lengths = np.random.default_rng(0).lognormal(9, 0.9, 66_000).astype(np.int64) + 1
     lengths[:4] = 65_535, 65_536, 65_537, 2**20
-    order = choices.ORDERS[order]
+    order = menu.ORDERS[order]
     if getattr(order, "edges", None):
         order = replace(order, edges=(65_535, 65_536, 2**20))
     plan = lw.make_plan(lengths, lw.Batching(order=order, cut=lw.FixedSize(32), deal=lw.InTurn()), world_size=8)
@@ -134,7 +134,7 @@ def test_every_order_takes_more_sequences_and_longer_ones_than_a_short_number_co
 @settings(max_examples=75, derandomize=True)
 @given(
     length_sets.flat,
-    st.sampled_from(sorted(choices.DEALS)),
+    st.sampled_from(sorted(menu.DEALS)),
     st.sampled_from(
         [{"by": "best-fit"}, {}, {"pool": 1}, {"pool": 5}, {"by": "best-fit", "max_in_row": 2}, {"max_in_row": 2}]
     ),
@@ -145,8 +145,8 @@ def test_every_order_takes_more_sequences_and_longer_ones_than_a_short_number_co
 )
 def test_rows_of_every_set_of_lengths_keep_the_promises(lengths, deal, how, rows, room, world_size, micro_batches):
     cut = lw.Rows(max(1, int(room * lengths.max(initial=1))), rows=rows, **how)
-    for cost in (lw.Padded(), choices.COSTS["per_length"]):
-        batching = lw.Batching(cut=cut, deal=choices.suit(choices.DEALS[deal], cut), cost=cost)
+    for cost in (lw.Padded(), menu.COSTS["per_length"]):
+        batching = lw.Batching(cut=cut, deal=menu.suit(menu.DEALS[deal], cut), cost=cost)
         keeps_its_promises(lengths, batching, world_size=world_size, micro_batches=micro_batches)
 
 
@@ -208,7 +208,7 @@ def budgets(lengths, chunks, order, cost):
 
 def keeps_its_promises(lengths, batching, *, world_size, micro_batches, seed=0, epoch=0, times=None):
     places = {"world_size": world_size, "micro_batches": micro_batches}
-    droppable = choices.may_drop(batching.order, batching.cut, batching.deal)
+    droppable = menu.may_drop(batching.order, batching.cut, batching.deal)
     plan = planned(lengths, batching, droppable, seed=seed, epoch=epoch, times=times, **places)
     if plan is None:
         return
@@ -221,7 +221,7 @@ def keeps_its_promises(lengths, batching, *, world_size, micro_batches, seed=0, 
     if batching.chunks is None:
         batches_are_of_the_data_set(plan, lengths, copies)
     nothing_is_repeated_without_need(plan, batching.deal)
-    (capacity_is_hard if choices.packs(batching.cut) else budget_is_hard)(plan, items, batching)
+    (capacity_is_hard if menu.packs(batching.cut) else budget_is_hard)(plan, items, batching)
 
 
 def planned(lengths, batching, droppable, **which):
@@ -297,7 +297,7 @@ def budget_is_hard(plan, items, batching):
     sizes = np.diff(plan.offsets)
     for number, size in enumerate(sizes):
         members = items[plan.sequences[plan.offsets[number] : plan.offsets[number + 1]]]
-        members = choices.padded_to(members, batching.cut)
+        members = menu.padded_to(members, batching.cut)
         padded = plan.padded_lengths[number]
         assert (padded >= members.max(axis=0)).all()
         if not getattr(batching.order, "pad_to_edge", False):

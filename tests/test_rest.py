@@ -6,26 +6,26 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 
 CASES_PER_PAIR = 6
 
 
-@pytest.mark.parametrize("deal", choices.DEALS)
+@pytest.mark.parametrize("deal", menu.DEALS)
 @pytest.mark.parametrize("order", ["shuffled", "alternated", "optimal_fixed", "entropy_padding"])
 def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
     chance = random.Random(f"{order} {deal}")
     for _ in range(CASES_PER_PAIR):
         lengths = np.array([max(1, round(chance.lognormvariate(4, 0.8))) for _ in range(chance.randint(0, 60))], int)
         longest = 2.0 * lengths.max(initial=1)
-        cuts = choices.cuts(3 * longest, float(np.median(lengths)) if len(lengths) else 1.0)
+        cuts = menu.cuts(3 * longest, float(np.median(lengths)) if len(lengths) else 1.0)
         cut = cuts[chance.choice(list(cuts))]
         batching = lw.Batching(
-            order=choices.suit_order(choices.ORDERS[order], cut),
+            order=menu.suit_order(menu.ORDERS[order], cut),
             cut=cut,
-            deal=choices.suit(choices.DEALS[deal], cut, order=choices.ORDERS[order]),
-            arrange=choices.ARRANGEMENTS[chance.choice(list(choices.ARRANGEMENTS))],
+            deal=menu.suit(menu.DEALS[deal], cut, order=menu.ORDERS[order]),
+            arrange=menu.ARRANGEMENTS[chance.choice(list(menu.ARRANGEMENTS))],
         )
         loses_nothing(lengths, batching, chance)
         loses_nothing(lengths, batching, chance, times=np.array([chance.choice([0.4, 1, 2.5]) for _ in lengths]))
@@ -33,7 +33,7 @@ def test_every_sequence_is_taken_once_however_the_ranks_change(order, deal):
 
 def loses_nothing(lengths, batching, chance, times=None):
     """Takes an epoch in one to four runs on ever other numbers of ranks."""
-    droppable = choices.may_drop(batching.order, batching.cut, batching.deal)
+    droppable = menu.may_drop(batching.order, batching.cut, batching.deal)
     runs, got = [], [np.empty(0, np.int64)]
     for left in reversed(range(chance.randint(1, 4))):
         shape = {"world_size": chance.randint(1, 6), "micro_batches": chance.randint(1, 3)}
@@ -73,10 +73,10 @@ def sequences_taken(plan, taken):
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-@pytest.mark.parametrize("chunks", choices.CHUNKS)
+@pytest.mark.parametrize("chunks", menu.CHUNKS)
 def test_chunks_too(chunks):
     lengths = lw.example_lengths("speech", count=200)
-    batching = lw.Batching(cut=lw.FixedSize(5), chunks=choices.CHUNKS[chunks])
+    batching = lw.Batching(cut=lw.FixedSize(5), chunks=menu.CHUNKS[chunks])
     whole = lw.make_plan(lengths, batching, world_size=4)
     rest = lw.make_plan(lengths, batching, world_size=3, after=[(4, 1, 7)])
     seen = np.concatenate(

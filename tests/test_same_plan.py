@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise.cli.strategies import parse_strategy
 
 LENGTHS = lw.example_lengths(count=300)
@@ -68,11 +68,11 @@ def test_lengths_of_any_type_give_the_same_plan(dtype):
     assert plans[0].fingerprint() == plans[1].fingerprint()
 
 
-@pytest.mark.parametrize("order", choices.ORDERS)
+@pytest.mark.parametrize("order", menu.ORDERS)
 def test_every_epoch_and_every_seed_has_its_own_steps(order):
     cut = lw.FixedSize(3)
     kept = LENGTHS[LENGTHS <= 6_000] if order == "edges_fixed" else LENGTHS
-    batching = lw.Batching(order=choices.ORDERS[order], cut=cut)
+    batching = lw.Batching(order=menu.ORDERS[order], cut=cut)
     # Also (0, 1) against (1, 0), which `seed + epoch` would make alike.
     keys = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (0, 2), (2**64 - 1, 0), (0, 2**64 - 1)]
     plans = [steps_of(lw.make_plan(kept, batching, seed=seed, epoch=epoch)) for seed, epoch in keys]
@@ -81,12 +81,12 @@ def test_every_epoch_and_every_seed_has_its_own_steps(order):
 
 
 # Portions are dealt for each rank.
-@pytest.mark.parametrize("deal", [deal for deal in choices.DEALS if deal != "portions"])
-@pytest.mark.parametrize("arrange", choices.ARRANGEMENTS)
+@pytest.mark.parametrize("deal", [deal for deal in menu.DEALS if deal != "portions"])
+@pytest.mark.parametrize("arrange", menu.ARRANGEMENTS)
 def test_steps_do_not_depend_on_how_ranks_and_micro_batches_split_them(deal, arrange):
     for order in (lw.Shuffled(), lw.SemiSorted(), lw.Bucketed(buckets=4)):
         cut = lw.FixedSize(7) if deal == "RandomSteps_by_count" else lw.Budget(10_000)
-        batching = lw.Batching(order=order, cut=cut, deal=choices.DEALS[deal], arrange=choices.ARRANGEMENTS[arrange])
+        batching = lw.Batching(order=order, cut=cut, deal=menu.DEALS[deal], arrange=menu.ARRANGEMENTS[arrange])
         splits = [{"world_size": ranks, "micro_batches": 12 // ranks} for ranks in (1, 2, 3, 4, 6, 12)]
         steps = [steps_of(lw.make_plan(LENGTHS, batching, **split)) for split in splits]
         assert all(each == steps[0] for each in steps)

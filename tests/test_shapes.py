@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import length_sets
 import lengthwise as lw
+import menu
 from lengthwise.choices.buckets import padded_frames
 
 FIXED = {
-    **{name: choices.ORDERS[name] for name in ("edges_fixed", "optimal_fixed", "quantile_fixed")},
+    **{name: menu.ORDERS[name] for name in ("edges_fixed", "optimal_fixed", "quantile_fixed")},
     "edges_fixed_drop": lw.Bucketed(edges=(4, 90, 400), longer="drop", pad_to_edge=True),
     "uniform_fixed": lw.Bucketed(buckets=6, by="uniform", pad_to_edge=True),
 }
@@ -86,15 +86,15 @@ def planned(lengths, batching, **which):
 def test_every_batch_of_every_plan_fits_a_shape(data):
     lengths = data.draw(length_sets.flat)
     order = FIXED[data.draw(st.sampled_from(sorted(FIXED)))]
-    cost = choices.COSTS[data.draw(st.sampled_from(sorted(choices.COSTS)))]
-    cuts = choices.padding_cuts(*budgets(lengths, order, cost))
+    cost = menu.COSTS[data.draw(st.sampled_from(sorted(menu.COSTS)))]
+    cuts = menu.padding_cuts(*budgets(lengths, order, cost))
     cut = cuts[data.draw(st.sampled_from(sorted(cuts)))]
     batching = lw.Batching(
         order=order,
         cut=cut,
         cost=cost,
-        deal=choices.suit(choices.DEALS[data.draw(st.sampled_from(sorted(choices.DEALS)))], cut, cost),
-        chunks=choices.CHUNKS[data.draw(st.sampled_from(sorted(choices.CHUNKS)))],
+        deal=menu.suit(menu.DEALS[data.draw(st.sampled_from(sorted(menu.DEALS)))], cut, cost),
+        chunks=menu.CHUNKS[data.draw(st.sampled_from(sorted(menu.CHUNKS)))],
     )
     which = {name: data.draw(st.integers(0, 9)) for name in ("seed", "epoch")}
     first, second = (

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise import _kernels
 from lengthwise.planning.cutter import limits_of
 from lengthwise.planning.random_steps import form_steps
 
 LONG_TAILED = lw.example_lengths()
-QUADRATIC = choices.COSTS["per_length"]
+QUADRATIC = menu.COSTS["per_length"]
 
 
 def by_steps(needed, cut, slots, *, cost=None, steps=None, **deal):
@@ -266,10 +266,10 @@ def test_a_cost_that_is_no_sum_of_prices_takes_another_deal_or_is_refused():
     class Mine(lw.Quadratic):
         """As its parent, but not of this package."""
 
-    for cost in (choices.by_calls, Mine(), lw.Padded(dims="largest")):
+    for cost in (menu.by_calls, Mine(), lw.Padded(dims="largest")):
         assert lw.Batching(budget=90, cost=cost).deal == lw.Stratified()
         with pytest.raises(ValueError, match=r"^`cost` must be Padded\(\) or a Quadratic beside RandomSteps"):
             lw.Batching(budget=90, cost=cost, deal=lw.RandomSteps())
         plan = lw.make_plan([[5, 9], [2, 4], [7, 1]], lw.Batching(budget=90, cost=cost), world_size=2)
         assert plan.costs.max() <= 90
-    lw.Batching(cut=lw.Rows(90), cost=choices.by_calls, deal=lw.RandomSteps())  # packs rows without a price
+    lw.Batching(cut=lw.Rows(90), cost=menu.by_calls, deal=lw.RandomSteps())  # packs rows without a price

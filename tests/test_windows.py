@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import length_sets
 import lengthwise as lw
+import menu
 from lengthwise.planning import fit
 
 BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
@@ -110,9 +110,9 @@ def test_windows_keep_the_promises(lengths, block, blocks, world_size, micro_bat
     assert all(len(batch) * rows[batch].max(axis=0).sum() <= 15_000 for batches in taken for batch in batches)
 
 
-@pytest.mark.parametrize("order", choices.ORDERS)
+@pytest.mark.parametrize("order", menu.ORDERS)
 def test_every_order_makes_windows(order):
-    batching = lw.Batching(cut=lw.Budget(20_000), order=choices.ORDERS[order])
+    batching = lw.Batching(cut=lw.Budget(20_000), order=menu.ORDERS[order])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`padding` must be within")
         windows = lw.Windows(np.minimum(LENGTHS, 5_000), batching, window=240, block=8, world_size=2)
@@ -159,12 +159,12 @@ def test_windows_have_on_average_what_was_asked(chosen, world_size, dims):
     assert had == pytest.approx(next(iter(chosen.values())), abs=0.01)
 
 
-@pytest.mark.parametrize("deal", choices.DEALS)
+@pytest.mark.parametrize("deal", menu.DEALS)
 @pytest.mark.parametrize("dims", [1, 2])
 def test_a_window_that_is_planned_alone_is_that_of_the_epoch(dims, deal):
     lengths = LENGTHS if dims == 1 else np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
     order, cut = lw.MaxEntropy(0.2), lw.FixedSize(4)
-    batching = lw.Batching(cut=cut, order=order, deal=choices.suit(choices.DEALS[deal], cut, order=order))
+    batching = lw.Batching(cut=cut, order=order, deal=menu.suit(menu.DEALS[deal], cut, order=order))
     named = {"window": 128, "block": 4, "world_size": 2}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`padding` must be within")

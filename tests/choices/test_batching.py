@@ -7,8 +7,8 @@ from dataclasses import is_dataclass, replace
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise.choices import batching as tags
 
 LENGTHS = lw.example_lengths("long-tailed", count=3_000)
@@ -62,12 +62,12 @@ def test_dropping_as_mxnet_does_leaves_full_batches_on_any_number_of_ranks():
 
 
 EVERY_CHOICE = [
-    *({"cut": cut} for cut in choices.cuts(100.0, 50.0).values()),
-    *({"order": order} for order in choices.ORDERS.values()),
-    *({"deal": deal, "cut": lw.FixedSize(2)} for deal in choices.DEALS.values()),
-    *({"arrange": arrangement} for arrangement in choices.ARRANGEMENTS.values()),
-    *({"cost": cost} for cost in (choices.COSTS["padded"], choices.COSTS["quadratic"])),
-    *({"chunks": chunks} for chunks in choices.CHUNKS.values()),
+    *({"cut": cut} for cut in menu.cuts(100.0, 50.0).values()),
+    *({"order": order} for order in menu.ORDERS.values()),
+    *({"deal": deal, "cut": lw.FixedSize(2)} for deal in menu.DEALS.values()),
+    *({"arrange": arrangement} for arrangement in menu.ARRANGEMENTS.values()),
+    *({"cost": cost} for cost in (menu.COSTS["padded"], menu.COSTS["quadratic"])),
+    *({"chunks": chunks} for chunks in menu.CHUNKS.values()),
     {"budget": 20_000, "padding": 0.25},
 ]
 
@@ -161,8 +161,8 @@ def test_one_thing_is_replaced_and_the_rest_stays():
 
 
 TABLES = (
-    *(choices.ARRANGEMENTS, choices.CHUNKS, choices.COSTS, choices.DEALS, choices.ORDERS),
-    choices.cuts(900, 90),
+    *(menu.ARRANGEMENTS, menu.CHUNKS, menu.COSTS, menu.DEALS, menu.ORDERS),
+    menu.cuts(900, 90),
 )
 CHOICES = [choice for table in TABLES for choice in table.values() if is_dataclass(choice)]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise.choices.greedy import cut_greedily
 
 NONE = np.empty(0, np.int64)
@@ -19,7 +19,7 @@ CASES = st.tuples(
     st.integers(5, 70),
     st.one_of(st.none(), st.integers(1, 5)),
     st.sampled_from([1, 1, 2, 3]),
-    st.sampled_from(list(choices.COSTS.values())),
+    st.sampled_from(list(menu.COSTS.values())),
 )
 
 

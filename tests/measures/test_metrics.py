@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-import choices
 import lengthwise as lw
+import menu
 from lengthwise.measures import epochs as epochs_of
 
 
@@ -252,17 +252,17 @@ def mixing_counted_out(sizes, padded, bins):
     return math.exp(-max(0.0, information - bias))
 
 
-@pytest.mark.parametrize("order", choices.ORDERS)
+@pytest.mark.parametrize("order", menu.ORDERS)
 def test_measures_of_random_plans_are_those_counted_out(order):
     chance = random.Random(order)
     for dims in (1, 1, 2):
-        one_length = choices.needs_one_length(choices.ORDERS[order], None)
+        one_length = menu.needs_one_length(menu.ORDERS[order], None)
         shape = (chance.randint(5, 60), 1 if one_length else dims)
         lengths = np.array([[chance.randint(1, 390) for _ in range(shape[1])] for _ in range(shape[0])])
         lengths = lengths[:, 0] if shape[1] == 1 else lengths
         cut = lw.DynamicSize(2)
-        deal = choices.suit(choices.DEALS[chance.choice(list(choices.DEALS))], cut, lw.Padded(), choices.ORDERS[order])
-        batching = lw.Batching(order=choices.ORDERS[order], cut=cut, deal=deal)
+        deal = menu.suit(menu.DEALS[chance.choice(list(menu.DEALS))], cut, lw.Padded(), menu.ORDERS[order])
+        batching = lw.Batching(order=menu.ORDERS[order], cut=cut, deal=deal)
         world = {"world_size": chance.randint(1, 2), "micro_batches": chance.randint(1, 2)}
         plan = lw.make_plan(lengths, batching, **world)
         items = lengths.reshape(len(lengths), -1).sum(axis=1).tolist()

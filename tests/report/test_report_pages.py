@@ -11,7 +11,6 @@ pytest.importorskip("altair")
 pytest.importorskip("jinja2")
 
 import lengthwise as lw
-from choices import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 from html_pages import Page
 from lengthwise.advice.code import write_plan
 from lengthwise.cli.strategies import parse_strategies, parse_strategy
@@ -19,6 +18,7 @@ from lengthwise.report import save_page
 from lengthwise.report.page import Contents, write_page
 from lengthwise.report.tables import Table
 from lengthwise.report.words import percent
+from menu import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 
 LENGTHS = lw.example_lengths(count=600)
 STRATEGIES = "random,sorted,optimal:4,max-entropy:0.1"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
-from choices import ARRANGEMENTS, CHUNKS, COSTS, DEALS, ORDERS, cuts, suit, suit_order
+from menu import ARRANGEMENTS, CHUNKS, COSTS, DEALS, ORDERS, cuts, suit, suit_order
 
 LENGTHS = lw.example_lengths("long-tailed", count=120)
 
