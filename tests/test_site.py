@@ -146,7 +146,7 @@ def test_what_is_returned_is_one_text_below_its_type(site):
     texts = re.findall(r"Returns:(.*?)(?:Raises:|>>>|¶)", page, re.DOTALL)
     told = [" ".join(text.split()) for text in texts]
     plan = next(text for text in told if text.startswith("Plan – A plan with the same number of steps"))
-    assert "There are two exceptions: a choice" in plan
+    assert "There are two exceptions. A choice" in plan
     assert {text.count(" – ") for text in told} == {1}
 
 
