@@ -1,5 +1,6 @@
 """Collate functions: nothing lost, nothing moved, and padding that is what was asked for."""
 
+import copy
 import pickle
 import re
 from typing import NamedTuple
@@ -346,6 +347,14 @@ def test_batches_come_through_a_worker_as_they_were_made():
     )
     for batch, numbers in zip(loader, batches, strict=True):
         assert_alike(batch, all_three([data[number] for number in numbers]))
+
+
+def test_lengths_travel_as_numbers():
+    batch = PadCollate(shapes=[(3, 2)])([ONE, torch.ones(2)])
+    assert batch.__reduce__()[1][1] == [1, 2, 0]
+    assert_alike(pickle.loads(pickle.dumps(batch)), batch)
+    moved = copy.deepcopy(batch.to("meta"))
+    assert (moved.lengths.device.type, moved.lengths.dtype) == ("meta", torch.int64)
 
 
 def test_pinning_reaches_every_tensor_and_keeps_the_structure(monkeypatch):

@@ -49,6 +49,15 @@ class PaddedSequences(NamedTuple):
         """Returns the same on `device`, each tensor moved as by `Tensor.to`."""
         return move(self, device, non_blocking=non_blocking)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # From a worker, lengths travel as numbers: a tensor of their own would open one more file of shared memory.
+        lengths = self.lengths.tolist() if self.lengths.device.type == "cpu" else self.lengths
+        return _make_padded, (self.values, lengths)
+
+
+def _make_padded(values: Tensor, lengths: Tensor | list[int]) -> PaddedSequences:
+    return PaddedSequences(values, torch.as_tensor(lengths, dtype=torch.int64))
+
 
 class Concatenated(NamedTuple):
     """Sequences end to end, without padding.
