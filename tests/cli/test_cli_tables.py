@@ -18,7 +18,7 @@ COMMANDS = {
     "compare": " ".join(SHORT),
     "compare long labels": f"compare --subset 500 --strategies {LABELS}",
     "plan": "plan --world-size 2",
-    "buckets": "buckets --buckets 6",
+    "buckets": "buckets --buckets 2",
 }
 
 
@@ -35,9 +35,9 @@ def test_a_table_keeps_within_the_terminal(run, monkeypatch, columns, name):
 @pytest.mark.parametrize("columns", ["0", "1", "-5", "wide", ""])
 def test_a_terminal_of_no_width_gets_a_table_that_can_be_read(run, monkeypatch, four, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    lines = run("buckets", four, "--buckets", 2).out.splitlines()
-    assert "up to  sequences  padding" in lines
-    assert "    9          1   0.00 %" in lines
+    lines = run("buckets", four, "--buckets", 2, "--budget", 9).out.splitlines()
+    assert "rows  up to  sequences  batches  padding" in lines
+    assert "   1      9          1        1   0.00 %" in lines
 
 
 @pytest.mark.parametrize("command", ["", "advise", "inspect", "compare", "plan", "buckets"])

@@ -1,4 +1,4 @@
-"""What a step costs, and what to train with on this machine.
+"""The cost of a step, and the batches to train with.
 
 search            `advise`: it measures the candidates; answer is what it returns
 code              choices and plans as lines of Python, and in words

@@ -93,10 +93,7 @@ class Advice:
 
 
 def saves(ours: AdviceRow, random: AdviceRow) -> bool:
-    """Whether a batching costs clearly less than random batches.
-
-    If it does not, nobody need change anything.
-    """
+    """Says that a batching costs clearly less than random batches: otherwise nobody need change anything."""
     return ours.price < random.price * (1 - _CLEAR)
 
 

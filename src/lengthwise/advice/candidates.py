@@ -52,7 +52,7 @@ def first_budget(
 
 
 def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int) -> list[Candidate]:
-    """What trainers ship, by the choices that equal it; random batches first.
+    """The batchings that trainers ship, by the choices that equal them; random batches first.
 
     - PyTorch, Lightning and the Trainer shuffle, and deal batches to the ranks in turn.
     - The Trainer's group_by_length shuffles, sorts windows of 50 batches (fewer where these would not make four

@@ -172,7 +172,7 @@ def _measure(
 
 
 def epochs_to_plan(count: int) -> int:
-    """How many epochs each candidate is measured on."""
+    """The number of epochs on which each candidate is measured."""
     return min(epochs_to_pool(count), _MOST_EPOCHS)
 
 

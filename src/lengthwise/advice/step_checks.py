@@ -40,9 +40,9 @@ def check_arguments(step: Step, make_batch: MakeBatch, dims: int) -> None:
             remedy = "Give step, make_batch, lengths, in this order."
         raise checks.type_error("step", "a function of one argument, the batch", _written(step), remedy)
     if not _takes(make_batch, shape):
-        told = "a length" if dims == 1 else f"{dims} lengths, as `lengths` has"
+        arguments = "a length" if dims == 1 else f"{dims} lengths, as `lengths` has"
         remedy = f"Write make_batch(count, {', '.join(['length', 'another', 'third'][:dims])})."
-        rule = f"a function of {1 + dims} arguments, a count and {told}"
+        rule = f"a function of {1 + dims} arguments, a count and {arguments}"
         raise checks.type_error("make_batch", rule, _written(make_batch), remedy)
 
 
@@ -91,13 +91,13 @@ def check_batches(make: Callable[[NDArray[np.int64]], Any], shapes: NDArray[np.i
 
 
 def _numbers(batch: Any) -> int | None:
-    """How many numbers the arrays of a batch hold, one within another; None where it holds anything else."""
+    """Counts the numbers in the arrays of a batch, one within another; None if it holds anything else."""
     shape = getattr(batch, "shape", None)
     if isinstance(shape, tuple):
         return math.prod(shape)
     parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, tuple | list) else (None,)
-    held = [None if part is batch else _numbers(part) for part in parts]
-    return None if None in held else sum(each or 0 for each in held)
+    counts = [None if part is batch else _numbers(part) for part in parts]
+    return None if None in counts else sum(each or 0 for each in counts)
 
 
 def check_ran(returned: Any, shape: NDArray[np.int64]) -> None:

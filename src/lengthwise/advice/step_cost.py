@@ -29,7 +29,7 @@ _LARGEST = 2**40  # sequences in a batch, as in a cut
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StepCost:
-    """What a training step costs: a `Quadratic` in seconds, one in bytes, and the measured steps they were fitted to.
+    """The cost of a training step: a `Quadratic` in seconds, one in bytes, and the measured steps they were fitted to.
 
     `lengthwise.measure_step` measures it. Where steps were timed elsewhere, `of` takes the numbers. Both fits are
     costs: `Batching(cost=step_cost.seconds, budget=0.2)` makes batches that take at most 0.2 seconds each, and
@@ -253,14 +253,15 @@ def check_shapes(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -
     """Refuses shapes that leave a coefficient open: to tell L from L^2 takes three lengths, for one."""
     shapes = np.unique(np.column_stack([counts, padded_lengths]), axis=0)
     least = [2] + [3] * padded_lengths.shape[1]
-    told = all(len(np.unique(column)) >= few for column, few in zip(shapes.T, least, strict=True))
-    if not told or np.linalg.matrix_rank(_scale(columns(counts, padded_lengths))[0]) < 2 + 3 * padded_lengths.shape[1]:
+    ample = all(len(np.unique(column)) >= few for column, few in zip(shapes.T, least, strict=True))
+    rank = np.linalg.matrix_rank(_scale(columns(counts, padded_lengths))[0])
+    if not ample or rank < 2 + 3 * padded_lengths.shape[1]:
         rule = "of two counts and three lengths at least, in all pairs"
         raise checks.value_error("shapes", rule, shapes.tolist(), "Measure more shapes.")
 
 
 def columns(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What each coefficient is multiplied with, in the order of `Quadratic.prices`: [points, 2 + 3 dims]."""
+    """The factor of each coefficient, in the order of `Quadratic.prices`: [points, 2 + 3 dims]."""
     sizes, longest = counts.astype(np.float64)[:, None], padded_lengths.astype(np.float64)
     return np.hstack([np.ones_like(sizes), sizes, sizes * longest, sizes * longest**2, longest])
 
@@ -269,9 +270,9 @@ def _solve(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Coefficients of at least 0 for which `shares @ coefficients` comes nearest to 1."""
     nnls = import_solver()
     scaled, sizes = _scale(shares)
-    found = nnls(scaled, np.ones(len(shares)))[0]
+    solution = nnls(scaled, np.ones(len(shares)))[0]
     # What adds a part in 10^9 at most is what rounding left of 0.
-    return np.where(found * scaled.max(axis=0) > 1e-9, found, 0.0) / sizes
+    return np.where(solution * scaled.max(axis=0) > 1e-9, solution, 0.0) / sizes
 
 
 def import_solver() -> Any:

@@ -47,7 +47,7 @@ _WORDS = (
 
 
 class Meter(Protocol):
-    """What a step is measured with: a clock that waits for the device, and perhaps its memory.
+    """Measures a step: a clock that waits for the device, and perhaps its memory.
 
     Attributes:
         device: What the step runs on, in words.
@@ -97,7 +97,7 @@ class _Clock:
 
 
 def _is_pending(returned: Any) -> bool:
-    """Whether arrays of JAX are among what the step returned, which may still be computed: (loss, {"w": weights})."""
+    """Finds arrays of JAX in what the step returned, which may still be computed: (loss, {"w": weights})."""
     if isinstance(returned, tuple | list):
         return any(map(_is_pending, returned))
     if isinstance(returned, dict):
@@ -169,15 +169,15 @@ def measure_step(
     losses: list[float] = []
     rounds = [_measure_round(step, make_batch, shapes, clock, number, losses) for number in range(repeats)]
     tell_infinite(losses)
-    seconds = np.median([[took for took, _ in each] for each in rounds], axis=0)
+    seconds = np.median([[took for took, _ in one_round] for one_round in rounds], axis=0)
     _check_times(seconds)
-    held = [[most for _, most in each] for each in rounds]
-    known = not any(most is None for each in held for most in each)
+    round_bytes = [[most for _, most in one_round] for one_round in rounds]
+    has_bytes = not any(most is None for each in round_bytes for most in each)
     return StepCost.of(
         shapes[:, 0],
         shapes[:, 1:],
         seconds,
-        bytes=np.max(np.array(held, np.float64), axis=0) if known else None,
+        bytes=np.max(np.array(round_bytes, np.float64), axis=0) if has_bytes else None,
         device=clock.device,
     )
 
@@ -264,7 +264,7 @@ def _call(name: str, function: Callable[[], Any], rule: str, remedy: str, place:
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, in the words of the frameworks."""
+    """Recognises an error that says that memory ran out, in the words of the frameworks."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     # PyTorch on a CPU, cuBLAS, cuDNN and XLA raise a RuntimeError, which may mean anything else too.

@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
     document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
     show.write_json(document, arguments.json)
     show.write_chart(arguments.plot, lambda: lw.report.trade_off(_measures(advice), best=advice.best.label))
-    made = f"{describe_cut(cut)}{describe_world(lw.World(advice.world_size, advice.micro_batches))}"
-    _write_page(arguments, advice, lengths, title=f"{name}: {made}")
+    heading = f"{describe_cut(cut)}{describe_world(lw.World(advice.world_size, advice.micro_batches))}"
+    _write_page(arguments, advice, lengths, title=f"{name}: {heading}")
     if not show.fills_output(arguments):
-        show.print_table(_table(advice), title=f"{show.sentence_of(lengths, name)}\n{made}", spare=_SPARE)
+        show.print_table(_table(advice), title=f"{show.sentence_of(lengths, name)}\n{heading}", spare=_SPARE)
         show.say(f"\n{advice.sentence}\n\n{ATTENTION}\n")
         show.program(program)
     return 0
@@ -95,6 +95,6 @@ def _write_page(arguments: argparse.Namespace, advice: lw.Advice, lengths: Any, 
         joined = join_measures(lw.measure(plan, lengths), row.measures)
         rows[row.label] = joined | {"padding_share": row.measures.padding_share, "fill": row.measures.fill}
     *lead, _code = advice.sentence.split("\n")
-    more = {"title": title, "loading": write_code(arguments), "lead": " ".join(lead), "tables": [_table(advice)]}
-    more["charts"] = [lw.report.trade_off(_measures(advice), best=advice.best.label)]
-    show.write_html(arguments.html, lengths, plans, rows, **more)
+    page = {"title": title, "loading": write_code(arguments), "lead": " ".join(lead), "tables": [_table(advice)]}
+    page["charts"] = [lw.report.trade_off(_measures(advice), best=advice.best.label)]
+    show.write_html(arguments.html, lengths, plans, rows, **page)

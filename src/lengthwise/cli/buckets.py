@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     batches = -(-counts // shapes[:, 0])
     padding = 1.0 - used / (batches * shapes.prod(axis=1))
     rows = [
-        (f"{held:,}", f"{edge:,}", f"{count:,}", f"{number:,}", show.percent(share, 2))
-        for (held, edge), count, number, share in zip(shapes.tolist(), counts, batches, padding, strict=True)
+        (f"{size:,}", f"{edge:,}", f"{count:,}", f"{number:,}", show.percent(share, 2))
+        for (size, edge), count, number, share in zip(shapes.tolist(), counts, batches, padding, strict=True)
     ]
     share = show.percent(shares[-1], 2)
     note = f"{costs[-1]:,.0f} frames when every batch is padded to its shape, {share} of them padding."

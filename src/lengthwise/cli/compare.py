@@ -73,17 +73,17 @@ def run(arguments: argparse.Namespace) -> int:
     show.write_json({"lengths": show.summary(lengths), "rows": document}, arguments.json)
     draw = lw.report.padding if packed else lw.report.trade_off
     show.write_chart(arguments.plot, lambda: draw(rows, best=best))
-    made = f"{describe_cut(cut)}{describe_world(world)}"
-    more = {"title": f"{name}: {made}", "loading": write_code(arguments), "best": best}
-    show.write_html(arguments.html, lengths, plans, rows, **more)
+    heading = f"{describe_cut(cut)}{describe_world(world)}"
+    page = {"title": f"{name}: {heading}", "loading": write_code(arguments), "best": best}
+    show.write_html(arguments.html, lengths, plans, rows, **page)
     if not show.fills_output(arguments):
         table = tables.measures(rows, steps=world.slots > 1, packed=packed, best=best)
-        show.print_table(table, title=f"{show.sentence_of(lengths, name)}\n{made}", spare=_SPARE)
+        show.print_table(table, title=f"{show.sentence_of(lengths, name)}\n{heading}", spare=_SPARE)
     return 0
 
 
 def _are_equal(one: lw.Plan, other: lw.Plan) -> bool:
-    """Whether two plans have the same batches.
+    """Compares the batches of two plans.
 
     The batching tells less: a pool of 1,024 is that of rows without a pool.
     """
@@ -113,7 +113,7 @@ def _names() -> str:
     packings = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in PACKINGS.items()]
     # Broken at blanks, which are put in for that and taken out again, so that the list can be copied.
     default, of_rows = (
-        _indent("  ", each.replace(",", ", ")).replace(", ", ",") for each in (DEFAULT, DEFAULT_OF_ROWS)
+        _indent("  ", names.replace(",", ", ")).replace(", ", ",") for names in (DEFAULT, DEFAULT_OF_ROWS)
     )
     return "\n".join(
         [

@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=lw.Shuffled()), seed=arguments.seed)
     measures = lw.measure(plan, lengths).as_dict()
     show.write_json({"lengths": lw.describe(lengths).as_dict(), "random_batches": measures}, arguments.json)
-    more = {"title": f"{name}: {describe_cut(cut)}", "loading": write_code(arguments)}
-    show.write_html(arguments.html, lengths, {"random": plan}, {"random": measures}, **more)
+    options = {"title": f"{name}: {describe_cut(cut)}", "loading": write_code(arguments)}
+    show.write_html(arguments.html, lengths, {"random": plan}, {"random": measures}, **options)
     if show.fills_output(arguments):
         return 0
     facts = tables.facts(lengths)

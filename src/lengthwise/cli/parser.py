@@ -80,9 +80,9 @@ def _reword(message: str) -> str:
     """
     before, choices, after = message.partition(" (choose from ")
     message = before + choices + after.replace("'", "")  # some versions of Python write quotes
-    for pattern, told in _SENTENCES.items():
+    for pattern, sentence in _SENTENCES.items():
         if found := re.fullmatch(pattern, message, re.DOTALL):
-            return told.format(*found.groups())
+            return sentence.format(*found.groups())
     return message
 
 

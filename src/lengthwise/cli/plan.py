@@ -52,16 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
     document = {"lengths": show.summary(lengths), "plan": facts, "measures": measures, "report": lost}
     show.write_json(document, arguments.json)
     chunks = "" if arguments.chunk is None else f"; chunks of at most {arguments.chunk:,} frames"
-    made = f"{describe_cut(batching.cut)}{chunks}{describe_world(lw.World(plan.world_size, plan.micro_batches))}"
+    heading = f"{describe_cut(batching.cut)}{chunks}{describe_world(lw.World(plan.world_size, plan.micro_batches))}"
     if arguments.html is not None:
         random = lw.Batching(cut=batching.cut, order=lw.Shuffled(), chunks=batching.chunks)
         plans = {"random": lw.make_plan(lengths, random, **options), arguments.strategy or "the default": plan}
-        rows = {label: lw.measure(each, lengths).as_dict() for label, each in plans.items()}
-        more = {"title": f"{name}: {made}", "loading": write_code(arguments)}
-        show.write_html(arguments.html, lengths, plans, rows, **more)
+        rows = {label: lw.measure(shown, lengths).as_dict() for label, shown in plans.items()}
+        page = {"title": f"{name}: {heading}", "loading": write_code(arguments)}
+        show.write_html(arguments.html, lengths, plans, rows, **page)
     if not show.fills_output(arguments):
         resolved = lw.Batching.from_json(plan.batching)
-        title = f"{show.sentence_of(lengths, name)}\n{made}\nplan {plan.fingerprint()}, {write_batching(resolved)}"
+        title = f"{show.sentence_of(lengths, name)}\n{heading}\nplan {plan.fingerprint()}, {write_batching(resolved)}"
         show.print_table(_table(plan, measures), title=title)
     return 0
 

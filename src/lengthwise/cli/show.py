@@ -1,4 +1,4 @@
-"""What a command shows: tables by rich on a terminal, JSON for programs, charts and pages."""
+"""Output of commands: tables by rich on a terminal, JSON for programs, charts and pages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def fills_output(arguments: argparse.Namespace) -> bool:
-    """Whether standard output holds JSON, and so nothing else."""
+    """Says that standard output holds JSON, and so nothing else."""
     return arguments.json == "-"
 
 
@@ -146,26 +146,26 @@ def table(
     console, cells = _console(), [list(row) for row in rows]
     if _width(heads, cells, range(len(heads))) > console.width:
         cells = [[row[0].replace(",", ",\n  "), *row[1:]] for row in cells]  # sorted,arrange=in-order in two lines
-    kept = list(range(len(heads)))
+    places = list(range(len(heads)))
     for head in spare:
-        if _width(heads, cells, kept) > console.width:
-            kept.remove(list(heads).index(head))
-    drawn = Drawn(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
-    for place in kept:
+        if _width(heads, cells, places) > console.width:
+            places.remove(list(heads).index(head))
+    grid = Drawn(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+    for place in places:
         # Words that are several may be broken between them, labels, numbers and bars never.
         whole = not (0 < place < words and any(" " in row[place] for row in cells))
         justify = "left" if place < words else "right"
-        drawn.add_column(heads[place], justify=justify, no_wrap=whole, overflow="fold", vertical="bottom")
+        grid.add_column(heads[place], justify=justify, no_wrap=whole, overflow="fold", vertical="bottom")
     for number, row in enumerate(cells):
-        drawn.add_row(*(row[place] for place in kept), style="bold" if number == bold else "")
-    lost = [" ".join(head.split()) for place, head in enumerate(heads) if place not in kept]
+        grid.add_row(*(row[place] for place in places), style="bold" if number == bold else "")
+    lost = [" ".join(head.split()) for place, head in enumerate(heads) if place not in places]
     below = [note for note in notes if not note.startswith(tuple(f"{head}: " for head in lost))]
     if lost:
         below.append(f"Left out for want of room: {', '.join(lost)}. --json has them.")
     if title:
         console.print(make_visible(title, lines=True), style="bold")
     console.print()
-    console.print(drawn)
+    console.print(grid)
     if below:
         console.print()
     for note in below:
@@ -196,11 +196,11 @@ def _console() -> Console:
     return Console(markup=False, highlight=False, emoji=False, width=max(columns, 40))  # narrower nothing can be read
 
 
-def _width(heads: Sequence[str], rows: list[list[str]], kept: Sequence[int]) -> int:
+def _width(heads: Sequence[str], rows: list[list[str]], places: Sequence[int]) -> int:
     # As rich counts: a column is as wide as the longest line in it, and two blanks stand between columns.
-    columns = [[heads[place], *(row[place] for row in rows)] for place in kept]
+    columns = [[heads[place], *(row[place] for row in rows)] for place in places]
     widest = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
-    return sum(widest) + _GAP * (len(kept) - 1)
+    return sum(widest) + _GAP * (len(places) - 1)
 
 
 def summary(lengths: NDArray[Any]) -> dict[str, Any]:

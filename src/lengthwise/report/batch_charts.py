@@ -128,8 +128,8 @@ def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mappin
         x = alt.X("place:N", sort=None, axis=None)
         bars = alt.Chart(table(_rank_rows(plan))).mark_bar(height=alt.RelativeBandSize(1.0))
         order = alt.Order("part:N", sort="ascending")
-        drawn = bars.encode(x, y, color=parts("computing", "waiting"), order=order)
-        panels.append(_entitle(drawn, _name(label, f"ranks wait {words.percent(shares[label])} of the time")))
+        chart = bars.encode(x, y, color=parts("computing", "waiting"), order=order)
+        panels.append(_entitle(chart, _name(label, f"ranks wait {words.percent(shares[label])} of the time")))
     text = "What each rank computes in some steps, and its waiting for the costliest. Waiting over the epoch: "
     text += "; ".join(f"{label} {words.percent(shares[label])}" for label in named) + "."
     heading, notes = title or "Ranks that wait", ["A bar is a rank. A step ends when its costliest rank ends."]
