@@ -205,17 +205,13 @@ def test_batches_that_only_copies_fill_are_not_refused():
     assert len(lw.torch.BatchSampler([10, 20], batching, times=[0.5, 8.5])) == 2
 
 
-@pytest.mark.parametrize(
-    ("count", "times", "message"),
-    [
-        (4, 0.2, "`times` must be at least 1 in sum, for each epoch to take some sequence, but is 0.8. Give larger"),
-        (2, [0.6, 0.7], "`times` must be enough in sum for each epoch to take some sequence, but is 1.3 at epoch 3. "),
-    ],
-)
-def test_times_of_which_an_epoch_takes_nothing_are_refused_at_once(count, times, message):
+def test_times_of_which_an_epoch_takes_nothing_are_refused():
     """Trainers divide by the batches of an epoch. `make_plan` plans such an epoch, of no batch."""
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        lw.torch.BatchSampler([10, 20, 30, 40][:count], lw.Batching(cut=lw.FixedSize(2)), seed=1, times=times)
+    with pytest.raises(ValueError, match=r"^`times` must be at least 1 in sum, for each .*, but is 0.8\. Give lar"):
+        lw.torch.BatchSampler([10, 20, 30, 40], lw.Batching(cut=lw.FixedSize(2)), times=0.2)
+    sampler = lw.torch.BatchSampler([10, 20], lw.Batching(cut=lw.FixedSize(2)), seed=1, times=[0.6, 0.7])
+    with pytest.raises(ValueError, match=r"^`times` must be enough in sum for each epoch .* is 1.3 at epoch 3\. "):
+        sampler.set_epoch(3)
 
 
 @pytest.mark.parametrize(("count", "times"), [(3, 1 / 3), (10, 0.1), (49, 1 / 49)])
@@ -224,12 +220,3 @@ def test_times_that_are_rounded_to_a_little_less_than_one_in_sum_are_taken(count
     for epoch in range(count):
         sampler.set_epoch(epoch)
         assert len(list(sampler)) == 1
-
-
-def test_an_epoch_that_takes_nothing_is_refused_when_it_is_set():
-    """Epochs that are far off are not tried when the sampler is made."""
-    sampler = lw.torch.BatchSampler([10, 20], lw.Batching(cut=lw.FixedSize(2)), times=[0.5003, 0.5001])
-    empty = next(epoch for epoch in range(10**4) if not sampler._planner._drawn.take(epoch).any())
-    assert empty >= 100
-    with pytest.raises(ValueError, match=f"^`times` must be enough .* 1.0004 at epoch {empty}\\. "):
-        sampler.set_epoch(empty)

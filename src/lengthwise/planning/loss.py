@@ -8,8 +8,6 @@ Every rank knows them before the step, without communication: the plan holds the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -122,13 +120,8 @@ def check_some_weight(weights: NDArray[np.generic]) -> None:
         raise checks.value_error("weights", "above 0 for some sequence", 0.0, remedy)
 
 
-def check_weights(
-    weights: ArrayLike | None, count: int, remedy: str, *, name: Callable[[int], str] = "sequence {}".format
-) -> NDArray[np.float64]:
-    """Checks the weights of `count` sequences, finite and at least 0: [count]; 1 each by default.
-
-    If these are some of many sequences, `name` names the sequence at a place for an error.
-    """
+def check_weights(weights: ArrayLike | None, count: int, remedy: str) -> NDArray[np.float64]:
+    """Checks the weights of `count` sequences, finite and at least 0: [count]; 1 each by default."""
     if weights is None:
         return np.ones(count)
     checked = np.asarray(weights, np.float64)
@@ -138,7 +131,7 @@ def check_weights(
     if not good.all():
         at = int(np.argmin(good))
         remedy = "Give 0 to leave a sequence out of the loss."
-        raise checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=name(at))
+        raise checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=f"sequence {at}")
     _check_sum(checked)
     return checked
 

@@ -22,8 +22,6 @@ from lengthwise.planning.make import make_fitted, read_groups
 from lengthwise.planning.times import Draw, draw_times, name_times, read_times
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 
-_FEW, _TRIED_EPOCHS = 1_000, 100  # of so few sequences an epoch may take none
-
 
 @dataclass(frozen=True, eq=False)
 class Planner:
@@ -53,20 +51,16 @@ class Planner:
         numbered = None if groups is None else read_groups(groups, len(array))
         if times is None:
             return cls(array, batching, seed, None, numbered)
-        read = read_times(times, len(array))
-        _check_sum(read)
-        _try_all(array, batching, read)
-        planner = cls(array, batching, seed, read, numbered)
-        if planner._drawn is not None and len(array) <= _FEW:
-            for epoch in range(_TRIED_EPOCHS):
-                check_taken(planner._drawn, epoch)
-        return planner
+        checked_times = read_times(times, len(array))
+        _check_sum(checked_times)
+        _try_all(array, batching, checked_times)
+        return cls(array, batching, seed, checked_times, numbered)
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:
         """Plans what earlier runs left of an epoch, for all ranks of `world`."""
         options: dict[str, Any] = {"seed": self.seed, "epoch": epoch, **world._asdict()}
         if self._drawn is not None:
-            check_taken(self._drawn, epoch)
+            _check_taken(self._drawn, epoch)
         return make_fitted(
             self.lengths, self.batching, None, **options, after=after, times=self._drawn, groups=self.groups
         )
@@ -96,7 +90,7 @@ def _check_sum(times: NDArray[np.float64]) -> None:
         raise checks.value_error("times", "at least 1 in sum, for each epoch to take some sequence", total, _MORE)
 
 
-def check_taken(drawn: Draw, epoch: int) -> None:
+def _check_taken(drawn: Draw, epoch: int) -> None:
     """Refuses an epoch that takes nothing: trainers divide by its batches."""
     if len(drawn.whole) and not drawn.take(epoch).any():
         total = round(float(drawn.whole.sum()) + float(drawn.fraction.astype(np.float64).sum()) / 2.0**64, 6)
