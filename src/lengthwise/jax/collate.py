@@ -103,7 +103,7 @@ class PadCollate:
         return self.pad(samples, rows=rows, padded_length=padded)
 
     def shapes_of(self, counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The shape of each batch, from how many sequences it holds and its longest: [batches, 1 + dims].
+        """Returns the shape of each batch, from how many sequences it holds and its longest: [batches, 1 + dims].
 
         Args:
             counts: [batches].
@@ -213,7 +213,7 @@ def is_whole(dtype: np.dtype[Any]) -> bool:
 def _pad(
     column: list[NDArray[Any]], count: int, rows: int, size: int, value: _samples.Value, name: str
 ) -> PaddedSequences | NDArray[Any]:
-    """One leaf of the first `count` samples in `rows` rows."""
+    """Pads one leaf of the first `count` samples in `rows` rows."""
     check_column(column, size)
     if column[0].ndim == 0:
         numbers = fill(column, value if isinstance(value, Mapping) else 0.0, name, (rows,))

@@ -50,7 +50,7 @@ class PackedRows(NamedTuple):
 
 
 def block_mask(segments: Any, *, causal: bool = True) -> Any:
-    """Where each place of a row may look: at places of its own segment alone. It runs inside of `jax.jit` too.
+    """Returns where each place of a row may look: at places of its own segment alone. It runs inside of `jax.jit` too.
 
     Args:
         segments: [R, C], of NumPy or JAX; equal within a sequence, and different for each sequence of a row.
@@ -151,7 +151,7 @@ class RowCollate:
         return PackedRows(jax.tree.unflatten(tree, laid), positions.astype(np.int32), segments.astype(np.int32))
 
     def _lengths(self, columns: list[list[NDArray[Any]]]) -> NDArray[np.int64]:
-        """The length of each sample, which all its arrays have."""
+        """Returns the length of each sample, which all its arrays have."""
         for column in columns:
             check_column(column, _UNBOUNDED)
             if column[0].ndim == 0:
@@ -171,7 +171,7 @@ class RowCollate:
         return first
 
     def _lay(self, column: list[NDArray[Any]], places: NDArray[np.int64], rows: int, name: str) -> NDArray[Any]:
-        """One array of all samples, laid to their `places` in all rows: [R, C, ...]."""
+        """Lays one array of all samples to their `places` in all rows: [R, C, ...]."""
         flat = fill(column, self.value, name, (rows * self.capacity, *column[0].shape[1:]), self.labels)
         # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
         named = isinstance(self.value, Mapping) and name in self.value
@@ -186,7 +186,7 @@ class RowCollate:
 
 
 def _as_arrays(sample: Any) -> Any:
-    """The sample, with each list of numbers as an array: JAX takes a list for a part of the tree."""
+    """Returns the sample, with each list of numbers as an array: JAX takes a list for a part of the tree."""
     if isinstance(sample, Mapping):
         return {key: _as_arrays(part) for key, part in sample.items()}
     if isinstance(sample, list) and all(np.ndim(part) == 0 for part in sample):

@@ -77,7 +77,7 @@ class Concatenated(NamedTuple):
         return move(self, device, non_blocking=non_blocking)
 
     def to_nested(self) -> Tensor:
-        """The same memory as a jagged NestedTensor [B, T of each, ...]."""
+        """Returns the same memory as a jagged NestedTensor [B, T of each, ...]."""
         return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
 
 
@@ -167,7 +167,7 @@ class PadCollate:
         return torch.cat([field.to(dtype), field.new_full((rows - len(field),), held, dtype=dtype)])
 
     def _shape(self, count: int, sequences: list[Sequences]) -> tuple[int, ...]:
-        """Rows of the batch, and the padded length of each sequence field."""
+        """Returns the rows of the batch, and the padded length of each sequence field."""
         needed = (count, *(max(field.lengths) for field in sequences))
         if self.shapes is None:
             rows = int(fill_up(np.asarray(count), self.count_multiple_of))
@@ -260,7 +260,7 @@ def _concatenate(field: Sequences) -> Concatenated:
 
 
 def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
-    """The shapes as whole numbers, by the sum of the padded lengths, these themselves, and then the rows."""
+    """Returns the shapes as whole numbers, by the sum of the padded lengths, these themselves, and then the rows."""
     remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
     try:
         rows = [list(shape) for shape in shapes]

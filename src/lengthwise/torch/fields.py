@@ -97,7 +97,7 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def move(batch: Any, device: torch.device | str | int, *, non_blocking: bool = False) -> Any:
-    """The tensors of a batch on `device`, in the same structure; numbers and objects as they are."""
+    """Returns the tensors of a batch on `device`, in the same structure; numbers and objects as they are."""
 
     def move_leaf(leaf: Any) -> Any:
         return leaf.to(device, non_blocking=non_blocking) if isinstance(leaf, Tensor) else leaf
@@ -106,7 +106,7 @@ def move(batch: Any, device: torch.device | str | int, *, non_blocking: bool = F
 
 
 def place(name: str, *, sample: int | None = None) -> str:
-    """Where in a batch, for an error.
+    """Names a place in a batch, for an error.
 
     >>> place("audio", sample=3), place("", sample=3), place("audio")
     ('sample 3, field audio', 'sample 3', 'field audio')
@@ -169,7 +169,7 @@ def _parts(structure: Any) -> Mapping[Any, Any]:
 
 
 def _with_parts(structure: Any, parts: dict[Any, Any]) -> Any:
-    """A structure of the same kind with other `parts`, as `_parts` gives them."""
+    """Returns a structure of the same kind with other `parts`, as `_parts` gives them."""
     if isinstance(structure, Mapping):
         return parts
     if isinstance(structure, list):

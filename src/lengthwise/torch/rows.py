@@ -53,11 +53,11 @@ class PackedRows(NamedTuple):
     max_length: int
 
     def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> PackedRows:
-        """The same on `device`, each tensor moved as by `Tensor.to`; lists of objects stay as they are."""
+        """Returns the same on `device`, each tensor moved as by `Tensor.to`; lists of objects stay as they are."""
         return move(self, device, non_blocking=non_blocking)
 
     def attention_mask(self, *, causal: bool = True) -> Tensor:
-        """Where attention may look: bool [R, 1, C, C], block-diagonal, for `scaled_dot_product_attention`.
+        """Returns where attention may look: bool [R, 1, C, C], block-diagonal, for `scaled_dot_product_attention`.
 
         It takes R x C x C bytes. Varlen and flex attention need no mask: give them `offsets`, or compare `segments`.
         """
@@ -71,7 +71,7 @@ class PackedRows(NamedTuple):
         dtype: torch.dtype = torch.float32,
         position_start: int = 0,
     ) -> dict[str, Any]:
-        """What a model of Hugging Face takes, `model(**batch.for_transformers())`: fields, `position_ids`, no cache.
+        """Returns fields, `position_ids` and no cache for a model of Hugging Face: `model(**batch.for_transformers())`.
 
         The attention of many decoders finds the sequences of a row by these positions: Llama, Mistral, GPT-2. What goes
         wrong in use: models that do not look for them, so that sequences of a row attend to each other (transformers
@@ -134,7 +134,7 @@ class PackedRows(NamedTuple):
 
 
 def block_mask(segments: Tensor, *, causal: bool = True) -> Tensor:
-    """Where one place of a row may attend to another: to its own sequence, and, if `causal`, to no later place.
+    """Returns where a place of a row may attend to another: to its own sequence, and, if `causal`, to no later place.
 
     Padding attends to padding, so that no place has nothing to attend to, which would give NaN.
 
@@ -262,7 +262,7 @@ class RowCollate:
         return needed if self.rows is None else self.rows
 
     def _lay(self, field: Sequences, places: NDArray[np.int64], rows: int) -> Tensor:
-        """The sequences of one field, laid to their `places` in all rows: [R, C, ...]."""
+        """Lays the sequences of one field to their `places` in all rows: [R, C, ...]."""
         padding = pad_with(self.value, field.name, field.dtype, labels=self.labels)
         ends = places + field.lengths
         flat = field.lay((rows * self.capacity,), map(slice, places.tolist(), ends.tolist()), padding)
