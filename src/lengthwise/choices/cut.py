@@ -1,6 +1,6 @@
 """Cut: sequences in order become batches. A cutter knows nothing but the cost of (count, padded lengths).
 
-lengths      [m, dims]     the lengths that each sequence is padded to at least, in the order of the order
+lengths      [m, dims]     the lengths that each sequence is padded to at least, in order
 boundaries                 rising positions in 1..m-1 that no batch may cross
 kept         [k]           positions that a policy does not drop
 offsets      [batches+1]   batch b is kept[offsets[b]:offsets[b+1]]; strictly rising
@@ -62,12 +62,8 @@ class OversizeError(ValueError):
         span: tuple[int, int] | None = None,
         mean_cost: float | None = None,
     ) -> None:
-        self.budget: float = budget
-        self.cost: float = cost
-        self.position: int = position
-        self.sequence: int | None = sequence
-        self.span: tuple[int, int] | None = span
-        self.mean_cost: float | None = mean_cost
+        self.budget, self.cost, self.position = budget, cost, position
+        self.sequence, self.span, self.mean_cost = sequence, span, mean_cost
         at = f"sequence {sequence}" if sequence is not None else f"position {position}"
         if span is not None:
             at += f", frames {span[0]} to {span[1]}"
@@ -114,8 +110,8 @@ class Cut(Protocol):
         """Cuts sequences into batches.
 
         Args:
-            lengths: [m, dims] int64, the lengths that each sequence is padded to at least, in the order of the order;
-                m is 0 if all sequences were dropped.
+            lengths: [m, dims] int64, the lengths that each sequence is padded to at least, in order; m is 0 if all
+                sequences were dropped.
             boundaries: [b] int64, rising positions in 1..m-1 that no batch may cross.
             cost: The cost of batches.
 

@@ -1,6 +1,6 @@
 """Rows: whole sequences packed into rows of a fixed capacity, and several rows a batch.
 
-    lengths   [m]   in the order of the order
+    lengths   [m]   in order
     kept      [k]   positions, batch by batch and row by row
 
 Only the rest of a row is padding. Sequences of a row must not attend to each other: `lengthwise.torch.RowCollate` gives
@@ -20,8 +20,6 @@ from lengthwise._random import argsort
 from lengthwise.choices.arithmetic import distinct
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Cuts, OversizeError
-
-_METHODS = ("pool", "best-fit")
 
 _POOL = 1_024
 # Lengths that the pool tries in pairs. With 0, 16 and 64 of them, rows of lengths of mean 1,400 were 0.9964, 0.9959 and
@@ -97,7 +95,7 @@ class Rows:
     def __post_init__(self) -> None:
         checks.keep_whole(self, "capacity", maximum=_MOST, remedy="Give the tokens of a row, such as 4096.")
         checks.keep_whole(self, "rows", remedy="Give the rows in a batch, such as 8.")
-        checks.check_choice("by", self.by, _METHODS)
+        checks.check_choice("by", self.by, ("pool", "best-fit"))
         checks.check_choice("oversize", self.oversize, ("error", "drop"))
         checks.keep(self, max_in_row=check_in_row(self.max_in_row))
         remedy = "Give how many sequences wait for a row, such as 1024."
