@@ -2,8 +2,8 @@
 
     python benchmarks/pictures.py [NAME ...]
 
-Four are of plans, which are made anew: docs/padding.png of LJSpeech's own lengths, without which it is left as it is;
-docs/trade-off.png and docs/theory-*.png of the long-tailed example. With names, such as padding or ge2021, only the
+Four are of plans of the long-tailed example, which are made again: docs/padding.png, docs/trade-off.png and
+docs/theory-*.png. With names, such as padding or ge2021, only the
 pictures whose names begin so are drawn.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import theory
-from record import DATA, parser
+from record import parser
 from tables import PAPERS, QUALITY, ROOT, TASKS, results
 
 import lengthwise as lw
@@ -31,9 +31,7 @@ from lengthwise_recipes.quality.page import figure_name as quality_name
 from lengthwise_recipes.study import figure as study
 
 DOCS = ROOT / "docs"
-LJSPEECH = DATA / "ljspeech" / "ljspeech_lengths.csv"
 STUDIES = {"handwriting": "study-handwriting-latin-greek", "handwriting-parallel": "study-handwriting-parallel"}
-RANKS = 8  # of docs/padding.png
 MOST_PADDING = 0.3  # of docs/trade-off.png: nobody who has a choice pads more
 OURS, LIMIT = "max-entropy", "the limit"
 DASHES = [[1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [1, 0], [5, 4]]  # semi-sorted, bucketed, ..., and the limit
@@ -79,22 +77,13 @@ def latest(what: str) -> Mapping[str, Any]:
 
 
 def draw_padding() -> None:
-    """Batches of LJSpeech on eight ranks: what they pad, and how long ranks wait."""
-    if not LJSPEECH.exists():
-        print(f"docs/padding.png is left as it is: there is no {LJSPEECH}.")
-        return
-    clips, cut = lw.read_lengths(LJSPEECH, column="frames_12p5ms"), lw.FixedSize(16)
-    batchings = {
-        "random batches": lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.Mixed()),
-        "random steps": lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps()),
-        "max-entropy": lw.Batching(cut=cut, order=lw.MaxEntropy(padding=0.05), deal=lw.Balanced()),
+    """Batches of the built-in example on one GPU: random ones of 16, and those of the README's first lines."""
+    lengths = lw.example_lengths("long-tailed")
+    plans = {
+        "random batches of 16": lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled())),
+        "Lengthwise": lw.make_plan(lengths, lw.Batching(budget=9_205)),
     }
-    plans = {}
-    for name, batching in batchings.items():
-        plan = lw.make_plan(clips, batching, world_size=RANKS)
-        waiting = lw.measure(plan, clips).straggler_waste
-        plans[f"{name}, ranks wait {100 * waiting:.0f} %"] = plan
-    chart = lw.report.batches(plans, clips, unit="frames", title="LJSpeech in batches of 16, on 8 ranks")
+    chart = lw.report.batches(plans, lengths, unit="frames", title="One epoch on one GPU")
     lw.report.save_chart(chart, DOCS / "padding.png")
 
 

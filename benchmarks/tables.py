@@ -1,4 +1,4 @@
-"""Writes docs/results.md, the table of the README and the pages of the recipes from the committed results.
+"""Writes docs/results.md and the pages of the recipes from the committed results.
 
     python benchmarks/tables.py [--check]
 
@@ -25,12 +25,11 @@ from lengthwise_recipes.pages import command_block
 from lengthwise_recipes.quality import answers as quality_answers
 from lengthwise_recipes.quality import page as quality_page
 from lengthwise_recipes.quality import power as quality_power
-from sections import GROUPS, Section, trained
+from sections import GROUPS, Section
 from sections.shared import processor
 
 ROOT = Path(__file__).parents[1]
 RESULTS = (ROOT / "benchmarks" / "results", ROOT / "recipes" / "results")
-README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "results.md"
 PAPERS = ROOT / "recipes" / "docs" / "papers"
 QUALITY = ROOT / "recipes" / "docs" / "quality.md"
@@ -75,10 +74,7 @@ def main() -> int:
 
 def pages() -> dict[Path, str]:
     """What each page should say."""
-    studies = results("study-handwriting-latin-greek")
-    shown = trained.handwriting_in_short(studies[-1][1]) if studies else "Not measured yet."
     told = quality_in_short(list(latest_quality().values()))
-    readme = fill(fill(README.read_text(), "table: handwriting", shown), "quality", told)
     sections = [part for title, members in GROUPS.items() for part in group(title, members)]
     again = ", ".join(f"[{page.stem}]({link(page)})" for page in papers())
     head = HEAD + (f"- Papers run again, their numbers beside ours: {again}.\n" if again else "")
@@ -86,7 +82,7 @@ def pages() -> dict[Path, str]:
     more = [f"[{name}](/recipes/docs/{name}.md)" for name in ("length-share", "limits")]
     head += f"- Research on what batches tell of lengths: {', '.join(more)}.\n"
     recipes = fill(RECIPES.read_text(), "quality", told)
-    return {README: readme, RECIPES: recipes, PAGE: "\n".join([head, contents(), *sections]), **papers(), **quality()}
+    return {RECIPES: recipes, PAGE: "\n".join([head, contents(), *sections]), **papers(), **quality()}
 
 
 def fill(text: str, name: str, content: str) -> str:

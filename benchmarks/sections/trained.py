@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from lengthwise_recipes.intervals import Interval, interval, smallest_shares
 from lengthwise_recipes.pages import could_tell, percent, spread, table
-from sections.shared import folded, processor
+from sections.shared import folded
 
 
 def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
@@ -50,39 +49,6 @@ def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
         f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} to validate on; {data['split']}."
     )
     return answer, table(heads, rows), note
-
-
-IN_SHORT = ("random", "sorted", "semi-sorted:0.1", "optimal:8", "max-entropy:0.05", "max-entropy:0.15")
-
-
-def handwriting_in_short(document: dict[str, Any]) -> str:
-    """The table of the README: some strategies of a study, and the few columns that tell what they are worth."""
-    summary = {each["strategy"]: each for each in document["summary"]}
-    first = summary["random"]["seconds_per_epoch"]
-    rows = [
-        (
-            f"`{label}`",
-            percent(each["padding_share"]),
-            f"{each['mixing']:.2f}",
-            f"{each['seconds_per_epoch']:.1f}",
-            f"{each['seconds_per_epoch'] / first:.2f}",
-            spread(each["validation_loss"]),
-            percent(each["character_error_rate"]["mean"]),
-        )
-        for label, each in ((label, summary[label]) for label in IN_SHORT)
-    ]
-    settings, data, machine = document["settings"], document["data"], document["machine"]
-    heads = ("strategy", "padding", "mixing", "s / epoch", "of `random`", "loss at the end", "wrong characters")
-    words = (
-        f"{data['train_samples']:,} handwritten words, {data['validation_samples']:,} by other writers to validate on."
-    )
-    note = (
-        f"`semi-sorted`: by length plus noise; `optimal:8`: 8 buckets; `max-entropy`: ours. {words} "
-        f"{settings['epochs']} epochs, means of {settings['seeds']} seeds (least to greatest). {processor(machine)}, "
-        f"{document['date'][:10]} ([more](docs/results.md))."
-    )
-    told = "\n".join(textwrap.wrap(f"{note} {told_apart(document)}", 100))
-    return f"{table(heads, rows)}\n\n{told}"
 
 
 def told_apart(document: dict[str, Any]) -> str:

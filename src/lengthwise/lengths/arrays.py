@@ -13,6 +13,7 @@ import itertools
 import mmap
 import numbers
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,10 @@ def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
 
 
 def _as_array(values: ArrayLike) -> NDArray[Any]:
+    # numpy.ma takes a while to import, and without it no array is masked.
+    if "numpy.ma" in sys.modules and np.ma.is_masked(values):
+        remedy = "Drop the masked sequences first, as by `values.compressed()`."
+        raise value_error("lengths", "an array without masked values", "masked", remedy)
     try:
         return np.asarray(values)
     except ValueError as error:
