@@ -20,13 +20,9 @@ README = (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
-def test_the_code_of_the_readme_runs(code, capsys):
+def test_the_code_of_the_readme_runs_and_says_what_it_pads(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
-    printed = capsys.readouterr().out.splitlines()
-    assert "Padding is 10.0 % of what is computed." in printed
-    shown = re.findall(r"^# (.*)$", code, re.MULTILINE)
-    assert len(shown) == 2
-    assert shown == printed[-2:]
+    assert "10.1 % of what it computes is padding." in capsys.readouterr().err
 
 
 ONE_AFTER_THE_OTHER = ("index", "switch", "files", "two-lengths", "budget", "own-choices", "gradients", "theory")
