@@ -18,7 +18,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lengthwise._random import Key
-from lengthwise.advice.answer import Advice
 from lengthwise.advice.search import advise
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.advice.step_timing import measure_step
@@ -84,7 +83,6 @@ __version__ = "0.1.0"
 _DOORS = ("jax", "report", "torch")
 
 __all__ = [
-    "Advice",
     "AlternatedSort",
     "Arrangement",
     "Balanced",

@@ -11,8 +11,8 @@ from lengthwise.measures.metrics import Measures
 
 _CLEAR = 0.05  # of the price of random batches: who saves less has nothing to gain
 ATTENTION = (
-    "Attention costs the square of the length, too: with cost=lw.Quadratic(linear=1, quadratic=0.002), and a budget in "
-    "that cost, ranks that attend wait less."
+    "Attention also costs the square of the length. If your model has it, take cost=lw.Quadratic(linear=1, "
+    "quadratic=0.002), with a budget in that cost: ranks then wait less."
 )
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import lengthwise as lw
-from lengthwise.advice.answer import ATTENTION
+from lengthwise.advice.answer import ATTENTION, Advice
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.cli import show
 from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_cut, read_lengths, write_code
@@ -59,11 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measures(advice: lw.Advice) -> dict[str, dict[str, Any]]:
+def _measures(advice: Advice) -> dict[str, dict[str, Any]]:
     return {row.label: row.measures.as_dict() for row in advice.candidates}
 
 
-def _table(advice: lw.Advice) -> Table:
+def _table(advice: Advice) -> Table:
     """All that was measured, for the terminal and for the page."""
     steps = advice.world_size * advice.micro_batches > 1
     measured = tables.measures(
@@ -82,7 +82,7 @@ def _table(advice: lw.Advice) -> Table:
     return Table(heads, rows, "What was measured", words=2, meanings=meanings, best=advice.best.label)
 
 
-def _write_page(arguments: argparse.Namespace, advice: lw.Advice, lengths: Any, *, title: str) -> None:
+def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, title: str) -> None:
     """Writes the page: random batches beside the recommended ones, and all that was measured."""
     if arguments.html is None:
         return
