@@ -236,7 +236,7 @@ def test_what_has_no_limit_is_refused_in_one_sentence():
         ({"batch_size": 2, "batches": 1}, "`batches` must be at least 2, but is 1. 3 sequences need 2 batches of 2."),
         ({"batches": 3}, "`batches` must be given with a batch_size, but is 3. Give `batch_size` and `batches`, or "),
         # 50 and 30, and 30 alone, which has two places more.
-        ({"budget": 100, "empty_places": 0}, "`empty_places` must be as many as some epoch leaves empty, but is 0. "),
+        ({"budget": 100, "empty_places": 0}, "`empty_places` must be at least the fewest of any epoch, but is 0. "),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             epoch_limit([30, 30, 50], 0.1, **options)

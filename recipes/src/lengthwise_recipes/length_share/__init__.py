@@ -1,6 +1,6 @@
-"""The length share: how much of the noise of a gradient goes with length, and what that makes of a plan.
+"""The length share: the part of the gradient noise that sequence length explains, and its effect on a plan.
 
-share       `LengthShare`, from gradients of single sequences; `StepNoise`, what the steps of a plan are worth by it
-gradients   `length_share`, which takes those gradients of a PyTorch model
-noise       the estimate behind both
+share       `LengthShare`, from gradients of single sequences; `StepNoise`, the gradient noise of the steps of a plan
+gradients   `length_share`, which computes those gradients of a PyTorch model
+noise       the estimate that both use
 """

@@ -1,4 +1,4 @@
-"""The length share of a PyTorch model, from the gradients of single sequences at its weights of now."""
+"""The length share of a PyTorch model, from the gradients of single sequences at its current weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.utils.data import default_collate
 from lengthwise import Key, as_lengths, checks
 from lengthwise_recipes.length_share.share import LEAST_SAMPLE, LengthShare, scale_weights
 
-_WIDTH = 2**14  # numbers that stand for a gradient: inner products are right to 1 / sqrt(_WIDTH), 0.8 %
+_WIDTH = 2**14  # numbers that represent a gradient: inner products are right to 1 / sqrt(_WIDTH), 0.8 %
 
 
 def length_share(
@@ -30,52 +30,51 @@ def length_share(
     weights: ArrayLike | None = None,
     seed: int = 0,
 ) -> LengthShare:
-    """Measures how much of the noise of the gradient goes with length, at the weights that the model has now.
+    """Measures the part of the gradient noise that length explains, at the current weights of the model.
 
     It computes the gradient of `sample` sequences, each alone, on a copy of the model. So it takes about as long as
     training on them in batches of one. The model and PyTorch's random numbers stay as they were.
 
-    The answer is that of these weights. It changes while a model learns: measure after some hundred steps, and again
-    later. What goes wrong in use: a loss that is a sum, or that is divided by something that depends on the batch, is
-    not the mean that the training steps average; then `weights` do not match it.
+    The share changes while a model learns: measure after some hundred steps, and again later. The loss must be a mean
+    over the sequence. A sum, or a loss divided by a property of the batch, does not match `weights`.
 
     Args:
-        model: On its device, in the mode it is trained in; of DistributedDataParallel, its `module`.
+        model: On its device, in the mode of its training. Of DistributedDataParallel give the `module`.
         loss: Called with the model and a batch of one sequence: its mean loss, a scalar.
         dataset: `dataset[i]` is sequence i, for i from 0 to n - 1.
         lengths: [n] or [n, dims], of all sequences.
-        collate_fn: From a list of one sample to a batch, the one of your DataLoader.
-        sample: How many sequences, 32 at least, drawn at random; at most all. 512 tell a share of 1 %.
-        weights: [n], what each sequence counts for in the loss of a batch, as in `lw.loss_scales`: the lengths for a
+        collate_fn: Makes a batch of a list of one sample: the `collate_fn` of your DataLoader.
+        sample: Number of sequences, drawn at random: at least 32, at most all. 512 can detect a share of 1 %.
+        weights: [n], the weight of each sequence in the loss of a batch, as in `lw.loss_scales`: the lengths for a
             mean over tokens; 1 each by default.
-        seed: Of which sequences are drawn, and of what the model draws (dropout).
+        seed: Seed of the choice of sequences, and of dropout in the model.
 
     Returns:
-        The share, the noise scale, and by `measure` what any plan of these lengths is worth.
+        The share and the noise scale. `LengthShare.measure` compares plans of these lengths with random steps.
 
     Raises:
-        ValueError: A loss that is no scalar, or not finite; `sample` out of range; `weights` as in `LengthShare.of`.
+        ValueError: The loss is not a scalar, or not finite; `sample` out of range; `weights` as in `LengthShare.of`.
 
     >>> import lengthwise as lw
     >>> lengths = lw.example_lengths("long-tailed", count=200)
     >>> _ = torch.manual_seed(0)
     >>> frames = [torch.randn(int(length), 4) for length in lengths]
     >>> share = length_share(nn.Linear(4, 1), lambda model, batch: model(batch).square().mean(), frames, lengths)
-    >>> abs(share.share) < 4 * share.standard_error  # noise: the length tells nothing
+    >>> abs(share.share) < 4 * share.standard_error  # noise: the gradient does not depend on the length
     True
 
     References:
         As in `LengthShare`. Deviation: a model of more than 16,384 parameters is measured on random sums of its
-        gradients, with a sign drawn for each parameter, as in the count sketch of Charikar et al. 2002 ("Finding
-        frequent items in data streams"). They keep inner products to 0.8 % of the norms.
+        gradients, with a random sign for each parameter, as in the count sketch of Charikar et al. 2002 ("Finding
+        frequent items in data streams"). These sums keep inner products to 0.8 % of the norms.
     """
     array = as_lengths(lengths)
-    remedy = f"Give how many gradients to measure, {LEAST_SAMPLE} at least."
+    remedy = f"Give the number of gradients to measure, at least {LEAST_SAMPLE}."
     checks.check_whole("sample", sample, minimum=LEAST_SAMPLE, remedy=remedy)
     if len(array) < LEAST_SAMPLE:
         rule = f"of at least {LEAST_SAMPLE} sequences"
-        raise checks.value_error("lengths", rule, len(array), "Fewer gradients do not tell a share.")
-    counts = scale_weights(weights, len(array))  # before the long part, not after it
+        raise checks.value_error("lengths", rule, len(array), "Fewer gradients cannot show a share.")
+    counts = scale_weights(weights, len(array))  # checked before the gradients, which take long
     sampled = np.sort(Key(seed=seed, stage="subset").permutation(len(array))[:sample])
     measured = copy.deepcopy(model)
     parameters = [parameter for parameter in measured.parameters() if parameter.requires_grad]
@@ -90,7 +89,7 @@ def length_share(
 
 
 class _Sketch:
-    """Random sums that stand for long rows: sum j holds every _WIDTH-th number from j on, each with its sign."""
+    """Random sums that represent long rows: sum j adds every _WIDTH-th number from j on, each with its sign."""
 
     def __init__(self, length: int, seed: int) -> None:
         self.signs: Tensor | None = None
@@ -99,7 +98,7 @@ class _Sketch:
             self.signs = torch.from_numpy(np.unpackbits(words)[:length].astype(np.int8) * 2 - 1)
 
     def shrink(self, row: Tensor) -> Any:
-        """[parameters] to a NumPy row of at most _WIDTH numbers."""
+        """Reduces a gradient [parameters] to a NumPy row of at most _WIDTH numbers."""
         if self.signs is not None:
             self.signs = self.signs.to(row.device)
             # Of seven numbers and a width of three: [0 + 3 + 6, 1 + 4, 2 + 5], the sums of columns.
@@ -109,7 +108,7 @@ class _Sketch:
 
 
 def _gradient(value: Tensor, parameters: Sequence[Tensor], number: int) -> Tensor:
-    """The gradient of one loss: [parameters]."""
+    """Returns the gradient of one loss: [parameters]."""
     at = f"sequence {number}"
     if value.numel() != 1 or not value.requires_grad:
         remedy = "Return the mean loss of the batch, from the model's output."
@@ -119,5 +118,7 @@ def _gradient(value: Tensor, parameters: Sequence[Tensor], number: int) -> Tenso
         raise checks.value_error("loss", "finite", value.item(), remedy, at=at)
     # Not `backward`: it would add to `.grad`.
     parts = torch.autograd.grad(value.sum(), parameters, allow_unused=True)
-    filled = [torch.zeros_like(own) if part is None else part for own, part in zip(parameters, parts, strict=True)]
+    filled = [
+        torch.zeros_like(parameter) if part is None else part for parameter, part in zip(parameters, parts, strict=True)
+    ]
     return torch.cat([part.reshape(-1) for part in filled]).float()

@@ -1,10 +1,11 @@
-"""Limits of mixing lower than `lengthwise.mixing_limit`, for what real batches are: small, one epoch, in steps.
+"""Tighter limits than `lengthwise.mixing_limit`: for small batches, for one epoch, and for steps of several batches.
 
-bounds    `batch_limit`, `epoch_limit` and `step_limit`: the most mixing at a padding
-measured  how near plans come to them; pools: how near any batching of a small set comes
-levels    the lengths in groups, and the law that tells least about them
-batches   one of a batch is as long as it is padded to; epochs: each is taken once; steps: sets of padded lengths
-kernels   the loops, as machine code
+- bounds: `batch_limit`, `epoch_limit` and `step_limit`, the most mixing at a padding.
+- measured: compares plans with these limits.
+- pools: compares the best possible batchings of small sets with `epoch_limit`.
+- levels: the lengths in groups, and the joint law with the least information about them.
+- batches, epochs, steps: the proof of each limit.
+- kernels: the compiled loops.
 """
 
 from lengthwise_recipes.limits.bounds import batch_limit as batch_limit

@@ -1,21 +1,21 @@
 """The limit of batches of at most B sequences, each padded to its longest: T is the length of one of them.
 
-Of the B members of a batch at least one is as long as the batch is padded to. So among the sequences padded to t, at
-least one in B has length t:  P(X = t | T = t) >= 1 / B.  Under a budget B = B(t), as many as it allows of length t. The
-least I(X; T) of all laws with E[T - X] <= D that fulfil this is a lower bound on I(X; T) of any such batches, and their
-pool over epochs fulfils it too, because it is linear.
+At least one of the B members of a batch has the padded length. So among the sequences padded to t, at least one in B
+has length t:  P(X = t | T = t) >= 1 / B.  Under a budget B = B(t), the number of sequences of length t that fit.
 
-The problem is convex. Its dual is to raise the sum over x of p(x) log a(x), less beta D, as far as there are prices
-mu(t) >= 0 with, for every t,
+Consider all laws with E[T - X] <= D that fulfil this. The least I(X; T) among them is a lower bound for any such
+batches. The condition is linear, so the pool of several epochs fulfils it too.
 
-    exp(-mu / B) (sum over x < t of a(x) exp(-beta (t - x))) + a(t) exp(mu (1 - 1 / B)) <= 1
+The problem is convex. Its dual maximises the sum over x of p(x) log a(x), less beta D. The condition is that for every
+t some price mu(t) >= 0 exists with
+
+    exp(-mu / B) (sum over x < t of a(x) exp(-beta (t - x))) + a(t) exp(mu (1 - 1 / B)) <= 1.
 
 Any beta >= 0 and any such a prove a bound. So an iteration that has not converged gives a limit that is a little too
 high, and never one that is too low. The best mu is known for given a; it gives the g of `information_in_batches`.
 
-Floors of the flow, as an epoch has them (see `epochs`), are conditions on the same law. A price nu(s) >= 0 for the
-floor between s and the next level stands beside what padding from s to there costs: exp(-beta (t - x) + the sum of nu
-between x and t).
+The floors of `epochs` are conditions on the same law. The floor between level s and the next has a price nu(s) >= 0. It
+adds to the cost of padding over that gap: exp(-beta (t - x) + the sum of nu between x and t).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from lengthwise_recipes.limits import kernels
 from lengthwise_recipes.limits.levels import Levels, ends_of_betas
 
 _STEPS = 24  # halvings of the logarithm of beta: to 1e-5 of its range
-_ROUGH, _FINE = 100, 2_000  # rounds, to tell on which side the best beta lies, and at it
+_ROUGH, _FINE = 100, 2_000  # rounds: to find the side of the best beta, and at the best beta
 
 
 def rate_in_batches(
     levels: Levels, target: float, most: NDArray[np.float64], prices: NDArray[np.float64] | None = None
 ) -> float:
-    """A lower bound, in nats, on I(X; T) of batches that pad `target` a sequence on average.
+    """Returns a lower bound, in nats, on I(X; T) of batches with a mean padding of `target` per sequence.
 
     Args:
         levels: The lengths.
-        target: Frames that a sequence is padded by.
+        target: Mean padding of a sequence, in frames.
         most: The most sequences in a batch that is padded to each level, [levels].
-        prices: Of floors of the flow, [levels - 1], in nats; 0 where there are none. What is bounded is then I(X; T)
+        prices: Prices of the floors of the flow, [levels - 1], in nats; 0 without floors. The bound is then on I(X; T)
             less the sum of price x flow.
     """
     if prices is None and most.max() == 1.0:
@@ -48,16 +48,16 @@ def rate_in_batches(
     low, high = ends_of_betas(levels)
     for _ in range(_STEPS):
         beta = float(np.sqrt(low * high))
-        # Not `> target`: the distortion is no number where prices outweigh a low beta.
-        enough = _solve(levels, beta, most, prices, _ROUGH)[0] <= target
-        low, high = (low, beta) if enough else (beta, high)
+        # Not `> target`: the distortion is nan if prices outweigh a low beta.
+        within_target = _solve(levels, beta, most, prices, _ROUGH)[0] <= target
+        low, high = (low, beta) if within_target else (beta, high)
     return _solve(levels, high, most, prices, _FINE)[1] - high * target
 
 
 def _solve(
     levels: Levels, beta: float, most: NDArray[np.float64], prices: NDArray[np.float64], rounds: int
 ) -> tuple[float, float]:
-    """The mean of T - X where the iteration stands after `rounds`, and a bound on what `rate_in_batches` says.
+    """Returns the mean of T - X after `rounds` rounds, and a lower bound.
 
     The bound is on I(X; T) + beta E[T - X] - the sum of price x flow.
     """

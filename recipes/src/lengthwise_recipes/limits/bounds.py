@@ -1,7 +1,7 @@
-"""Bounds: the most mixing that batches of a size, an epoch of them, or steps of several can have at a padding.
+"""Bounds: the most mixing at a padding, for batches of a size, for an epoch of them, or for steps of several.
 
-Each is found by a search that proves a bound at every state, so it is never too low. Lengths are put into groups of
-like length; few groups make the limit a little too high. Compare a measured mixing with the limit of as many `bins`.
+Each search proves a bound at every state, so a limit is never too low. Lengths are put into groups of similar length;
+few groups make the limit a little too high. Compare a measured mixing with the limit at the same `bins`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lengthwise_recipes.limits.epochs import floors_of_budget, floors_of_sizes, 
 from lengthwise_recipes.limits.levels import Levels, group_levels
 from lengthwise_recipes.limits.steps import rate_in_steps
 
-_BINS = 2_048  # each is looked at in 24 times 100 rounds and more
-_BINS_OF_STEPS = 1_024  # each is met some thousand times
+_BINS = 2_048  # at least 24 times 100 rounds visit each
+_BINS_OF_STEPS = 1_024  # the search visits each some thousand times
 
 
 def batch_limit(
@@ -28,16 +28,16 @@ def batch_limit(
     budget: float | None = None,
     bins: int = _BINS,
 ) -> float:
-    """The most mixing of batches padded to their longest, in one plan or pooled over epochs; at most 0.2 % too high.
+    """Returns the most mixing of batches, in one plan or pooled over epochs; at most 0.2 % too high.
 
     Args:
         lengths: [n], in any unit.
         padding: The share of all computed frames that are padding, from 0 to 0.999.
         batch_size: The most sequences in a batch.
-        budget: The most padded frames in a batch; a longer sequence stands alone.
-        bins: How many groups of like length at most.
+        budget: The most padded frames in a batch; a longer sequence has a batch of its own.
+        bins: The most groups of similar length.
 
-    >>> batch_limit([1, 1, 9, 9], 4 / 9, batch_size=2) > 0.999  # each long one pads a short one: nothing is told
+    >>> batch_limit([1, 1, 9, 9], 4 / 9, batch_size=2) > 0.999  # each batch has a long and a short one
     True
     """
     levels, target = _read(lengths, padding, bins)
@@ -57,20 +57,20 @@ def epoch_limit(
     empty_places: int | None = None,
     bins: int = _BINS,
 ) -> float:
-    """The most mixing of an epoch that takes each sequence once: give a size and a count, or a budget and empty places.
+    """Returns the most mixing of an epoch. Give `batch_size` and `batches`, or `budget` and `empty_places`.
 
-    Its least padding is that of sorted batches, and at that padding only sorted batches are possible. More batches than
-    needed can pad less, and mix more. If there are too many empty places to look through, they change nothing.
+    An epoch has each sequence once. Sorted batches pad least, and at that padding only sorted batches are possible.
+    More batches than needed can pad less, and mix more. Too many empty places to search are ignored: the limit is then
+    `batch_limit`.
 
     Args:
         lengths: As in `batch_limit`.
         padding: As in `batch_limit`.
         batch_size: The most sequences in a batch.
-        batches: How many batches an epoch has, `len(plan.batch_sizes)`.
+        batches: Batches of an epoch, `len(plan.batch_sizes)`.
         budget: The most padded frames in a batch.
-        empty_places: How many more sequences all batches of an epoch could hold, as long as they are:
-            `(budget // longest - plan.batch_sizes).sum()`, with `longest = plan.padded_lengths[:, 0]`. The limit is
-            that of epochs with so many or fewer.
+        empty_places: The most places that an epoch leaves empty in its batches, at their padded lengths:
+            `(budget // longest - plan.batch_sizes).sum()`, with `longest = plan.padded_lengths[:, 0]`.
         bins: As in `batch_limit`.
 
     Raises:
@@ -87,7 +87,7 @@ def epoch_limit(
         checks.check_whole("batches", batches, minimum=needed, remedy=remedy)
         floors = floors_of_sizes(levels, batch_size, batches)
     elif budget is not None and empty_places is not None:
-        # Of those padded to the shortest length of a level, a batch holds most; to the longest, fewest.
+        # A batch holds most at the shortest length of a level, and fewest at the longest.
         floors = floors_of_budget(levels, _most_in_batches(levels.highest, None, budget), most, empty_places)
     else:
         remedy = "Give `batch_size` and `batches`, or `budget` and `empty_places`."
@@ -96,16 +96,15 @@ def epoch_limit(
 
 
 def step_limit(lengths: ArrayLike, padding: float, batches: int, *, bins: int = _BINS_OF_STEPS) -> float:
-    """The most mixing of steps of `batches` batches: how little the lengths they are padded to can tell of a length.
+    """Returns the most mixing of steps of `batches` batches, by the information of their padded lengths about a length.
 
-    Steps of k batches tell nothing at the padding of `optimal_edges(lengths, k)`, and at less they must. It takes some
-    seconds. `Measures.step_mixing` looks at the mean padded length of a step alone, which tells less: so it may lie
-    above this limit.
+    The limit is 1 from the padding of `optimal_edges(lengths, batches)` on. It takes some seconds.
+    `Measures.step_mixing` sees only the mean padded length of a step, so it may lie above this limit.
 
     Args:
         lengths: As in `batch_limit`.
         padding: As in `batch_limit`.
-        batches: Of a step: ranks x micro-batches.
+        batches: Batches of a step: ranks x micro-batches.
         bins: As in `batch_limit`.
 
     >>> step_limit([100, 200, 300, 400], 0.2, 2)  # one batch padded to 200, the other to 400
@@ -116,13 +115,13 @@ def step_limit(lengths: ArrayLike, padding: float, batches: int, *, bins: int = 
 
 
 def _read(lengths: ArrayLike, padding: float, bins: int) -> tuple[Levels, float]:
-    """The lengths in groups, and the frames that a sequence is padded by on average."""
+    """Returns the lengths in groups, and the mean padding of a sequence in frames."""
     checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, such as 0.05.")
     array = lw.as_lengths(lengths).astype(np.float64)
     return group_levels(array, bins), float(array.mean()) * padding / (1.0 - padding)
 
 
 def _most_in_batches(padded: NDArray[np.float64], batch_size: int | None, budget: float | None) -> NDArray[np.float64]:
-    """The most sequences in a batch that is padded to each of `padded`: [levels], at least 1."""
+    """Returns the most sequences in a batch of each padded length: [levels], at least 1."""
     most = np.full(len(padded), np.inf if batch_size is None else float(batch_size))
     return np.maximum(1.0, most if budget is None else np.minimum(most, np.floor(budget / padded)))

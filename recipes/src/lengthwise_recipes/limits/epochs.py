@@ -1,29 +1,30 @@
-"""The limit of an epoch: each sequence is taken once, and of the places of all batches so many stay empty.
+"""The limit of an epoch: it has each sequence once, and its batches have a given number of empty places.
 
-Let S_s sequences be longer than level s. The batches that are padded beyond it hold them all, and have places for more.
-Say e_s of these are taken by sequences of level s or lower. They are padded beyond it too, and that is n times the flow
-of `levels` there: n F_s >= e_s.
+Let S_s sequences be longer than level s. The batches padded beyond level s hold them all, and have places for more. Let
+e_s sequences of level s or lower be in these places. They are padded beyond level s, so they are part of the flow of
+`levels` there: n F_s >= e_s.
 
-With K batches of a fixed size B, K B - n places stay empty in all. If W_s of them are in batches beyond level s, then
+K batches of a fixed size B have K B - n empty places. If W_s of them are in batches beyond level s, then
 
-    e_s >= ceil((S_s + W_s) / B) B - W_s - S_s
+    e_s >= ceil((S_s + W_s) / B) B - W_s - S_s.
 
-    164 full batches of 64, S_s = 100     two batches are padded beyond level s: at least 28 shorter ones are in them
-    10 places empty, all in those two     at least 18
+- 164 full batches of 64, S_s = 100: two batches are padded beyond level s, so at least 28 shorter sequences are in
+  them.
+- If these two have 10 empty places, at least 18 shorter sequences are in them.
 
-W falls as s rises, from all places that stay empty to none. Under a budget a batch has B(t) places, as many as the
-budget allows of the length t that it is padded to. Down from the longest, some batches are opened at each level t, some
-places stay empty, and as many as are of this level are taken.
+W falls from all empty places to none as s rises. Under a budget, a batch of padded length t has B(t) places. The search
+goes down from the longest level: it opens batches, leaves places empty, and fills places with the sequences of the
+level.
 
-    budget 100, lengths 50, 40, 30, 30    50 and 40 fill a batch, which has two places: none shorter is padded to 50
-    none may stay empty                   a batch padded to 30 has three places, for two: so one 30 is beside 50
+- Budget 100, lengths 50, 40, 30, 30: a batch padded to 50 has two places, for 50 and 40.
+- Without empty places that is impossible: the other two would leave one of three places of 30 empty. So 30 is with 50.
 
-Where no place stays empty, and sizes are fixed, the floors e_s are known, and the limit is the least information of
-flows above them. Elsewhere a batching chooses, and so does a pool of epochs, by the average of its floors. The best
-average is looked for as Frank and Wolfe do: the prices of the floors say which choice would lessen the information
-most, by dynamic programming. What that could lessen it by is known too, so every state proves a bound.
+With fixed sizes and no empty place the floors e_s are known. The limit is then the least information of flows above
+them. Otherwise the floors depend on the batching, and those of a pool of epochs are an average. The search for the best
+average is that of Frank and Wolfe. By the prices of the floors, dynamic programming finds the choice that reduces the
+information most. The size of that reduction is known, so every state proves a bound.
 
-One of a batch is as long as the batch is padded to, besides. The prices of the floors prove a bound of both conditions:
+In addition, each batch has a member of its padded length. The prices of the floors prove a bound for both conditions:
 see `batches`.
 
 References:
@@ -48,39 +49,39 @@ from lengthwise_recipes.limits.levels import (
     padding_of_flows,
 )
 
-_ROUNDS = 40  # looks for a better choice
-_NEAR = 1e-3  # nats: how far above the bound the state may be in the end
-_MOST = 2**23  # floors in the table of all W; beyond, they are left out, and the limit is that of flows without
+_ROUNDS = 40  # searches for a better choice
+_NEAR = 1e-3  # nats: the search ends this close to its bound
+_MOST = 2**23  # floors in the table of all W; a larger table is not searched, and the limit has no floors
 _MOST_FILLED = 2**25  # the same for the table of all ways to fill an epoch
 
 Floors = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""The floors [levels - 1] of the choice that costs least at prices [levels - 1] of the floors."""
+"""Maps prices of the floors [levels - 1] to the floors [levels - 1] of the cheapest choice."""
 
 
 def rate_in_epoch(levels: Levels, target: float, most: NDArray[np.float64], cheapest: Floors | None) -> float:
-    """A lower bound, in nats, on I(X; T) of epochs that pad `target` a sequence on average.
+    """Returns a lower bound, in nats, on I(X; T) of epochs with a mean padding of `target` per sequence.
 
-    `most` [levels] is the most sequences in a batch that is padded to each level. `cheapest` is of `floors_of_sizes` or
-    of `floors_of_budget`.
+    `most` [levels] is the most sequences in a batch padded to each level. `cheapest` comes from `floors_of_sizes` or
+    `floors_of_budget`.
     """
     if cheapest is None:
         return 0.0
     target = max(target, _least_padding(levels, cheapest))  # no epoch pads less
     best, prices = _search(levels, cheapest, target)
-    # The same prices, where one of each batch is as long as the batch is padded to.
+    # The same prices, with the condition that each batch has a member of its padded length.
     return max(best, float(prices @ cheapest(prices)) + rate_in_batches(levels, target, most, prices))
 
 
 def floors_of_sizes(levels: Levels, batch_size: int, batches: int) -> Floors | None:
-    """The floors of `batches` batches of a size; None where there are too many to look through."""
+    """Returns the floors of `batches` batches of a size; None if there are too many to search."""
     count = levels.total
     longer = count - np.cumsum(_counts(levels))[:-1]
     empty = batches * batch_size - count
     if (empty + 1) * len(longer) > _MOST:
         return None
-    held = longer[:, None] + np.arange(empty + 1)
-    table = (-(-held // batch_size) * batch_size - held) / count  # [levels - 1, W]
-    # Of 7 sequences of which 6 are longer, no more than one shorter can be beside them.
+    places = longer[:, None] + np.arange(empty + 1)
+    table = (-(-places // batch_size) * batch_size - places) / count  # [levels - 1, W]
+    # If 6 of 7 sequences are longer, at most one shorter sequence can be with them.
     table[table > 1.0 - longer[:, None] / count + 0.5 / count] = np.inf
     return lambda prices: table[np.arange(len(table)), _best_path(table, prices)]
 
@@ -88,13 +89,13 @@ def floors_of_sizes(levels: Levels, batch_size: int, batches: int) -> Floors | N
 def floors_of_budget(
     levels: Levels, fewest: NDArray[np.float64], most: NDArray[np.float64], empty: int
 ) -> Floors | None:
-    """The floors of batches that have fewest to most [levels] places by what they are padded to; None as above.
+    """Returns the floors of batches with `fewest` to `most` [levels] places; None if there are too many to search.
 
-    `empty` is how many of all places stay empty at most.
+    At most `empty` of all places stay empty.
     """
     counts = _counts(levels)
     least_places, most_places = (np.minimum(places, levels.total).astype(np.int64) for places in (fewest, most))
-    # More places than those of two batches are hardly ever worth their price.
+    # More than two batches of spare places are hardly ever worth their price.
     room = min(2 * int(most_places.max()), _MOST_FILLED // (len(counts) * (empty + 1)) - int(counts.max()) - 1)
     if room < 1:
         return None
@@ -102,48 +103,48 @@ def floors_of_budget(
     origins = np.empty((len(counts), *opened.shape), np.int32)
 
     def cheapest(prices: NDArray[np.float64]) -> NDArray[np.float64]:
-        beside = np.empty(len(prices))
-        total = kernels.fill_epoch(counts, least_places, most_places, prices, least, opened, origins, beside)
+        spare_places = np.empty(len(prices))
+        total = kernels.fill_epoch(counts, least_places, most_places, prices, least, opened, origins, spare_places)
         if np.isinf(total):
-            rule, remedy = "as many as some epoch leaves empty", "Count those of a plan: no batches leave so few."
+            rule, remedy = "at least the fewest of any epoch", "Count those of a plan."
             raise checks.value_error("empty_places", rule, empty, remedy)
-        return beside / levels.total
+        return spare_places / levels.total
 
     return cheapest
 
 
 def _counts(levels: Levels) -> NDArray[np.int64]:
-    """How many sequences are of each level."""
+    """Counts the sequences of each level."""
     return np.rint(levels.masses * levels.total).astype(np.int64)
 
 
 def _search(levels: Levels, cheapest: Floors, target: float) -> tuple[float, NDArray[np.float64]]:
-    """The greatest bound that the search by Frank and Wolfe proves, in nats, and the prices of the floors there."""
+    """Returns the greatest bound of the search by Frank and Wolfe, in nats, and the prices of the floors there."""
     floors = cheapest(np.diff(levels.sizes))
-    best, found = 0.0, np.zeros(len(floors))
+    best, best_prices = 0.0, np.zeros(len(floors))
     for number in range(_ROUNDS):
         value, prices = least_information(levels, target, floors)
-        another = cheapest(prices)
-        lessened = float(prices @ (floors - another))
-        if value - lessened > best:
-            best, found = value - lessened, prices
-        if lessened < _NEAR:
+        new_floors = cheapest(prices)
+        gain = float(prices @ (floors - new_floors))
+        if value - gain > best:
+            best, best_prices = value - gain, prices
+        if gain < _NEAR:
             break
-        floors = floors + 2.0 / (number + 3.0) * (another - floors)
-    return best, found
+        floors = floors + 2.0 / (number + 3.0) * (new_floors - floors)
+    return best, best_prices
 
 
 def _least_padding(levels: Levels, cheapest: Floors) -> float:
-    """What an epoch pads at least: the flows above the best floors, where a frame costs more than all else."""
+    """Returns the least padding of an epoch: flows above the best floors at the highest price of a frame."""
     _, dearest = ends_of_betas(levels)
     return padding_of_flows(levels, least_flows(levels, dearest, cheapest(np.diff(levels.sizes)))[0])
 
 
 def _best_path(table: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The W of each level, falling, whose floors have the least sum of weight x floor: [levels - 1]."""
+    """Returns the W of each level, falling, with the least sum of weight x floor: [levels - 1]."""
     # From the last level down: total[W] is the least sum of the levels so far that ends with W; W may only grow.
     total, came = np.zeros(table.shape[1]), np.empty(table.shape, np.int64)
-    # What is impossible costs infinity, also where the weight is 0.
+    # Impossible floors cost infinity, also at weight 0.
     costs = np.full(table.shape, np.inf)
     np.multiply(weights[:, None], table, out=costs, where=np.isfinite(table))
     for level in range(len(table) - 1, -1, -1):

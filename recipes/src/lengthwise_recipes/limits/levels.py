@@ -1,11 +1,11 @@
-"""Levels: the lengths in groups, and the flows that tell least about them at a given padding.
+"""Levels: the lengths in groups, and the flows with the least information about them at a given padding.
 
-X is the length of a sequence, T >= X the length it is padded to. The flow between two levels is the share of sequences
-that are open there, F_s = P(X <= x_s < T). `lengthwise.mixing_limit` has the law without conditions; here each flow has
-a floor, below which it must not fall. With p_s the share of level s and phi(z) = z log z,
+X is the length of a sequence, T >= X its padded length. The flow between two levels is the share of sequences that are
+open there, F_s = P(X <= x_s < T). `lengthwise.mixing_limit` has no conditions; here each flow has a floor, its least
+value. Let p_s be the share of level s and phi(z) = z log z. Then
 
     E[T - X] = the sum over s of (x_{s+1} - x_s) F_s
-    I(X; T) >= the sum over s of phi(F_s) - phi(F_{s-1} + p_s)
+    I(X; T) >= the sum over s of phi(F_s) - phi(F_{s-1} + p_s).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from lengthwise_recipes.limits import kernels
 
-_HALVINGS = 60  # of the range of beta: beyond the 53 bits to which a float is exact
+_HALVINGS = 60  # of the range of beta: more than the 53 bits of a float
 
 
 class Levels(NamedTuple):
-    """Lengths that stand for `total` sequences: `sizes` [levels], rising, each with its share of them.
+    """Lengths that represent `total` sequences: `sizes` [levels], rising, and the share `masses` of each.
 
-    `lowest` and `highest` [levels] are the shortest and the longest length of each.
+    `lowest` and `highest` [levels] are the shortest and the longest length of each level.
     """
 
     sizes: NDArray[np.float64]
@@ -34,15 +34,15 @@ class Levels(NamedTuple):
 
 
 def group_levels(lengths: NDArray[np.float64], most: int) -> Levels:
-    """Groups lengths into at most `most` levels, as `lengthwise.mixing_limit` does; each is the mean of its sequences.
+    """Groups lengths into at most `most` levels, as `lengthwise.mixing_limit` does; the size of a level is the mean.
 
-    If more lengths are distinct, half of the levels share out the sequences evenly and half the range: a long tail is
-    few sequences and much padding.
+    If there are more distinct lengths, half of the levels divide the sequences evenly and half the range: a long tail
+    is few sequences and much padding.
     """
     values, counts = np.unique(lengths, return_counts=True)
     starts = np.arange(len(values))
     if len(values) > most:
-        # Of the values 1, 2, 3, 4, 100 in 4 groups: mass starts one at 3, width one at 100; with the first, [0, 2, 4].
+        # Values 1, 2, 3, 4, 100 in 4 groups: `by_mass` has a group at 3, `by_width` one at 100. Starts [0, 2, 4].
         reached = np.cumsum(counts) / len(lengths)
         by_mass = np.searchsorted(reached, np.arange(1, most // 2) / (most // 2))
         by_width = np.searchsorted(values, np.linspace(values[0], values[-1], most // 2 + 1)[1:-1])
@@ -53,21 +53,21 @@ def group_levels(lengths: NDArray[np.float64], most: int) -> Levels:
 
 
 def padding_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
-    """E[T - X], in the unit of the lengths."""
+    """Returns E[T - X], in the unit of the lengths."""
     return float(np.diff(levels.sizes) @ flows)
 
 
 def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
-    """The least I(X; T), in nats, of all laws of these flows [levels - 1]."""
+    """Returns the least I(X; T), in nats, over all laws with these flows [levels - 1]."""
     masses = levels.masses
     opened = flows + masses[1:]
-    # phi(F) - phi(F + p) = -p log(F + p) - F log(1 + p / F): no difference of two large numbers.
+    # phi(F) - phi(F + p) = -p log(F + p) - F log(1 + p / F), without a difference of large numbers.
     longer = np.log1p(np.divide(masses[1:], flows, out=np.zeros_like(flows), where=flows > 1e-300))
     return float(-masses[0] * np.log(masses[0]) - masses[1:] @ np.log(opened) - flows @ longer)
 
 
 def ends_of_betas(levels: Levels) -> tuple[float, float]:
-    """The least and the greatest price of a frame at which to look for a padding: it weighs differences of lengths."""
+    """Returns the range of prices of a frame to search, by the largest and the smallest difference of lengths."""
     sizes = levels.sizes
     return 1e-9 / (sizes[-1] - sizes[0]), 1e3 / float(np.diff(sizes).min())
 
@@ -75,7 +75,7 @@ def ends_of_betas(levels: Levels) -> tuple[float, float]:
 def least_flows(
     levels: Levels, beta: float, floors: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The flows above `floors` [levels - 1] that lessen I(X; T) + beta E[T - X] most, and the price of each floor."""
+    """Returns the flows above `floors` [levels - 1] of least I(X; T) + beta E[T - X], and the price of each floor."""
     flows, prices = np.empty(len(floors)), np.empty(len(floors))
     with np.errstate(over="ignore"):
         rises = np.expm1(beta * np.diff(levels.sizes))
@@ -84,9 +84,9 @@ def least_flows(
 
 
 def least_information(levels: Levels, target: float, floors: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """The least I(X; T) of flows above `floors` that pad `target`, in nats; and what each floor adds to it.
+    """Returns the least I(X; T) of flows above `floors` that pad `target`, in nats, and the price of each floor.
 
-    It is read on its tangent of the slope -beta that touches it there. Floors and what they add are [levels - 1].
+    The value is read from the tangent of slope -beta. Floors and prices are [levels - 1].
     """
     low, high = ends_of_betas(levels)
     beta, flows, prices = low, floors, floors

@@ -1,12 +1,12 @@
-"""How near can any batching come to the limit of epochs? Of small sets, by all batchings that there are.
+"""Compares the limit of epochs with the best pools of batchings, for small sets with all their batchings.
 
     python -m lengthwise_recipes.limits.pools [--json pools.json]
 
-A batching of a small set is a table: how many sequences of each length are padded to each length. All tables of epochs
-that leave no more places empty than is said are made. The pool that tells least of a length is looked for among all
-mixtures of them, at several prices of a padded frame, by multiplicative steps. At every step, the batching that would
-lessen the sum most says how much less any mixture can have: so what no pool can pass is known as well. Both stand
-beside `mixing_limit` at the padding of the pool found.
+A batching of a small set is a table: the number of sequences of each length padded to each length. It lists all tables
+of epochs with at most a given number of empty places. Among all mixtures of them it searches the pool with the least
+information about a length, at several prices of a padded frame, by multiplicative steps. At every step the batching
+with the steepest descent bounds all mixtures. Pool and bound are compared with `epoch_limit` at the padding of the
+pool.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ SETS = {
 }
 SIZES = 2, 3, 4  # sequences in a batch
 BUDGETS = 2, 4  # times the longest length
-MORE_EMPTY = 0, 2, 4  # places, beyond those that sorted batches leave empty; or half as many batches of a size
+MORE_EMPTY = 0, 2, 4  # places beyond those of sorted batches; with a batch size, half as many further batches
 PRICES = 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.0  # nats for a frame of padding
 MOST = 100_000  # batchings
 NEAR = 1e-4  # nats
 ROUNDS = 20_000
 
 State = tuple[tuple[int, tuple[int, ...]], ...]
-"""Batches under way: what each is padded to, and its lengths."""
+"""Unfinished batches: the padded length and the lengths of each."""
 
 
 class Tables(NamedTuple):
-    """Joint tables: `shares` [batchings, cells] of the sequences that have `lengths` and are `padded` to [cells]."""
+    """Joint tables: `shares` [batchings, cells] of the sequences; a cell has a length and a padded length."""
 
     shares: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -55,21 +55,21 @@ def main() -> None:
     options.add_argument("--json", type=Path, default=Path("pools.json"))
     path = options.parse_args().json
     cuts = [*({"batch_size": size} for size in SIZES), *({"budget": times} for times in BUDGETS)]
-    cases = [(name, cut, more) for name in SETS for cut in cuts for more in MORE_EMPTY]
+    cases = [(name, cut, extra_empty) for name in SETS for cut in cuts for extra_empty in MORE_EMPTY]
     rows = [row for case in tqdm(cases, disable=None) for row in measured(*case)]
-    sets = {name: sorted(each) for name, each in SETS.items()}
+    sets = {name: sorted(lengths) for name, lengths in SETS.items()}
     record.write(path, {"sets": sets, "rows": rows}, module="lengthwise_recipes.limits.pools")
 
 
-def measured(name: str, cut: dict[str, int], more: int) -> list[dict[str, Any]]:
-    """A row for each price at which the best pool pads another share."""
+def measured(name: str, cut: dict[str, int], extra_empty: int) -> list[dict[str, Any]]:
+    """Returns a row for each price; a price at which the best pool pads about the same share has none."""
     lengths = sorted(SETS[name], reverse=True)
     cut = {kind: value * lengths[0] if kind == "budget" else value for kind, value in cut.items()}
     places = {length: cut["batch_size"] if "batch_size" in cut else cut["budget"] // length for length in lengths}
-    empty = places_left(lengths, places) + more
+    empty = places_left(lengths, places) + extra_empty
     of_epochs = {"empty_places": empty}
     if "batch_size" in cut:
-        batches = -(-len(lengths) // cut["batch_size"]) + more // 2
+        batches = -(-len(lengths) // cut["batch_size"]) + extra_empty // 2
         empty = batches * cut["batch_size"] - len(lengths)
         of_epochs = {"batches": batches}
     tables = all_tables(lengths, places, empty)
@@ -82,36 +82,38 @@ def measured(name: str, cut: dict[str, int], more: int) -> list[dict[str, Any]]:
         if rows and share - rows[-1]["padding_share"] < 1e-3:
             continue
         limit = epoch_limit(lengths, share, **cut, **of_epochs)
-        found = {"mixing": float(np.exp(-information)), "bound": float(np.exp(-least)), "limit": limit}
+        results = {"mixing": float(np.exp(-information)), "bound": float(np.exp(-least)), "limit": limit}
         rows.append(
-            {"lengths": name, **cut, **of_epochs, "batchings": len(tables.shares), "padding_share": share, **found}
+            {"lengths": name, **cut, **of_epochs, "batchings": len(tables.shares), "padding_share": share, **results}
         )
     return rows
 
 
 def places_left(lengths: list[int], places: dict[int, int]) -> int:
-    """The places that sorted batches leave empty, filled from the longest."""
-    left = 0
+    """Counts the empty places of sorted batches, filled from the longest."""
+    empty = 0
     for length in lengths:
-        left = (left or places[length]) - 1
-    return left
+        empty = (empty or places[length]) - 1
+    return empty
 
 
 def all_tables(lengths: list[int], places: dict[int, int], empty: int) -> Tables | None:
-    """Those of all batchings that leave at most `empty` places; None if there are too many. `lengths` fall."""
+    """Returns the tables of all batchings with at most `empty` empty places; None if too many. `lengths` fall."""
     states: set[State] = {()}
     for length in lengths:
-        grown: set[State] = set()
+        new_states: set[State] = set()
         for state in states:
-            for at, (padded, members) in enumerate(state):
-                if len(members) < places[padded] and state.index((padded, members)) == at:
-                    grown.add(tuple(sorted((*state[:at], (padded, (*members, length)), *state[at + 1 :]))))
+            for position, (padded, members) in enumerate(state):
+                if len(members) < places[padded] and state.index((padded, members)) == position:
+                    new_states.add(
+                        tuple(sorted((*state[:position], (padded, (*members, length)), *state[position + 1 :])))
+                    )
             if sum(places[padded] for padded, _ in state) + places[length] <= len(lengths) + empty:
-                grown.add(tuple(sorted((*state, (length, (length,))))))
-        if len(grown) > MOST:
+                new_states.add(tuple(sorted((*state, (length, (length,))))))
+        if len(new_states) > MOST:
             return None
-        states = grown
-    tables = {tuple(sorted((padded, one) for padded, members in state for one in members)) for state in states}
+        states = new_states
+    tables = {tuple(sorted((padded, length) for padded, members in state for length in members)) for state in states}
     cells = sorted({cell for table in tables for cell in table})
     place = {cell: number for number, cell in enumerate(cells)}
     counts = np.zeros((len(tables), len(cells)))
@@ -122,9 +124,10 @@ def all_tables(lengths: list[int], places: dict[int, int], empty: int) -> Tables
 
 
 def best_pool(tables: Tables, price: float) -> tuple[float, float, float]:
-    """The mixture of least information plus `price` x padding: its information, what none is below, and its padding.
+    """Finds the mixture with the least information plus `price` x padding.
 
-    Information is in nats, and padding in frames a sequence. What none is below holds for mixtures of that padding.
+    Returns its information in nats, a lower bound for all mixtures of its padding, and that padding in frames per
+    sequence.
     """
     shares, lengths, padded = tables
     added = shares @ (padded - lengths)
@@ -133,27 +136,27 @@ def best_pool(tables: Tables, price: float) -> tuple[float, float, float]:
     of_length = np.bincount(row, shares[0])
 
     def look(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """The sum, and the information of each cell, in nats."""
+        """Returns the sum, and the information of each cell, in nats."""
         joint = weights @ shares
-        told = np.log(joint / (np.bincount(column, joint)[column] * of_length[row]))
-        return float(joint @ told + price * (weights @ added)), told
+        information = np.log(joint / (np.bincount(column, joint)[column] * of_length[row]))
+        return float(joint @ information + price * (weights @ added)), information
 
     # Every batching keeps some weight, so that no cell is empty.
     least_weight = 1e-12 / len(shares)
     weights = np.full(len(shares), 1.0 / len(shares))
-    value, told = look(weights)
+    value, information = look(weights)
     bound, step = -np.inf, 1.0
     for _ in range(ROUNDS):
-        slopes = shares @ told + price * added
-        # The sum is convex, so no mixture is further below than its slopes say.
+        slopes = shares @ information + price * added
+        # The sum is convex, so its slopes bound every mixture.
         bound = max(bound, value - float(weights @ slopes - slopes.min()))
         if value - bound < NEAR or step < 1e-9:
             break
-        tried = np.maximum(weights * np.exp(-step * (slopes - slopes.min())), least_weight)
-        tried /= tried.sum()
-        reached, told_there = look(tried)
-        if reached <= value:
-            weights, value, told, step = tried, reached, told_there, 1.3 * step
+        new_weights = np.maximum(weights * np.exp(-step * (slopes - slopes.min())), least_weight)
+        new_weights /= new_weights.sum()
+        new_value, new_information = look(new_weights)
+        if new_value <= value:
+            weights, value, information, step = new_weights, new_value, new_information, 1.3 * step
         else:
             step /= 2.0
     padding = float(weights @ added)
