@@ -2,7 +2,8 @@
 
     sound -> MFCC -> GMM-HMM -> a state for each frame -> network -> posteriors / priors -> Viterbi -> words
 
-Shape legend of this folder: N samples of a sound, F frames, D features, S states of all words, Q positions of one
-sequence of states, M densities of a mixture, B utterances of a batch, V words of the vocabulary, silence not counted, K
-frames of a network that joins several.
+Shape legend of this folder:
+    N samples of a sound, F feature frames, K network frames (each joins one or more feature frames), D features,
+    S states of all words, Q positions of one sequence of states, M densities of a mixture,
+    B utterances of a batch, V words of the vocabulary without silence.
 """

@@ -1,6 +1,6 @@
-"""Aligned: a trained GMM-HMM, the states it gives to every frame, and the file that keeps them.
+"""A trained GMM-HMM with the state of every frame, stored in a file.
 
-Training and aligning take minutes and more; a run that is called again reads what it had.
+Training and aligning take minutes or more, so a second run reads the file of the first.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ NAMES = {"key", "states", "stay", "word_error_rate", *PARTS, *MIXTURES}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Aligned:
-    """What a GMM-HMM says of a corpus.
+    """A GMM-HMM and its alignment of a corpus.
 
     Attributes:
         model: The GMM-HMM.
-        train, validation, test: The state of every frame of these parts, their utterances end to end, [F];
-            `frames.NO_LABEL` in test utterances that have no alignment.
-        word_error_rate: Of the GMM-HMM on the test part, 0..
+        train, validation, test: The state of every frame of the part, its utterances end to end, [F]. Test utterances
+            without an alignment have `frames.NO_LABEL`.
+        word_error_rate: Word error rate of the GMM-HMM on the test part, 0 or more.
     """
 
     model: WordModel
@@ -46,21 +46,21 @@ class Aligned:
 
 
 def read_or_make(folder: Path | None, key: str, make: Callable[[], Aligned]) -> Aligned:
-    """Reads what a folder keeps of this key, or makes it and keeps it there.
+    """Reads the alignment with this key from a folder, or makes and stores it.
 
     Args:
-        folder: Made where it is missing; None keeps nothing.
-        key: Names all that `make` depends on: what was kept of another key is made anew.
-        make: Called where there is nothing to read.
+        folder: Created if it is missing; None stores nothing.
+        key: Names everything that `make` depends on. A file with another key is replaced.
+        make: Called if there is nothing to read.
     """
     if folder is None:
         return make()
     path = folder / FILE
-    found = _read(path, key)
-    if found is None:
-        found = make()
-        _write(path, key, found)
-    return found
+    aligned = _read(path, key)
+    if aligned is None:
+        aligned = make()
+        _write(path, key, aligned)
+    return aligned
 
 
 def _write(path: Path, key: str, aligned: Aligned) -> None:
@@ -82,7 +82,7 @@ def _write(path: Path, key: str, aligned: Aligned) -> None:
 
 
 def _read(path: Path, key: str) -> Aligned | None:
-    """What the file holds; None where there is none, or it is of another key or no whole file of ours."""
+    """Returns None if the file is missing, damaged, has another key or is not ours."""
     if not path.exists():
         return None
     if not is_whole(path):

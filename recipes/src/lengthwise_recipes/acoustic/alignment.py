@@ -1,12 +1,12 @@
 """Forced alignment: the best path of each utterance through the chain of its words.
 
-scores     [F, S] of each utterance   log likelihood of every frame in every state, or anything that stands for it
-stay       [S]                        probability of staying in a state for one more frame
-positions  [F] of each utterance      where the best path is, in the chain of the utterance
-emissions  [F, B, Q]                  the scores of a batch, frame by frame at the positions of each chain
+scores     [F, S] per utterance   log likelihood of every frame in every state, or a substitute for it
+stay       [S]                    probability of staying in a state for one more frame
+positions  [F] per utterance      the best path's position in the utterance's chain at every frame
+emissions  [F, B, Q]              the scores of a batch, by frame, utterance and position in its chain
 
-By hand, since librosa.sequence.viterbi takes utterances of one model and a full matrix of transitions: F x Q x Q steps.
-Here every utterance has a chain of its own, a position has three ways in at most, and a batch takes a frame at once.
+By hand. librosa.sequence.viterbi takes utterances of one model and a full matrix of transitions: F x Q x Q steps.
+Here every utterance has its own chain, a position has at most three ways in, and a batch advances frame by frame.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lengthwise_recipes.speech.features import Features
 
 Scores = NDArray[np.float64]
 
-FRAMES_OF_A_BATCH = 20_000  # padded; what one batch holds in memory
+FRAMES_OF_A_BATCH = 20_000  # padding included; bounds the memory of a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class StatePath:
     """The best path of one utterance.
 
     Attributes:
-        positions: In its chain, one a frame.
-        score: Of path and frames together.
+        positions: Its position in the chain at every frame, [F].
+        score: Log likelihood of path and frames together.
     """
 
     positions: NDArray[np.int64]
@@ -44,7 +44,7 @@ class StatePath:
 
 @dataclass(frozen=True, slots=True)
 class _Network:
-    """The chains of a batch, each [B, Q]; nothing leads to the positions that a short chain lacks."""
+    """The chains of a batch, padded: every array is [B, Q], and no path enters the padding."""
 
     start: Scores
     onward: Scores
@@ -57,48 +57,51 @@ class _Network:
 def best_paths(scores: Sequence[Scores], chains: Sequence[Chain], stay: Scores) -> list[StatePath]:
     """Finds the best path of each utterance: Viterbi, one frame of all utterances at a time.
 
-    The score of a path is the sum of its frames' scores, of log stay or log (1 - stay) for every frame (the last is
-    left too), and of what the chain says of starts, ends and silences. Where two ways are equally good, the path stays.
+    The score of a path is the sum of
+    - the score of every frame,
+    - log stay or log (1 - stay) for every frame (the path leaves the last one too),
+    - the chain's scores of starts, ends and silences.
+    If two ways are equally good, the path stays.
 
     Args:
-        scores: [F, S] of each utterance.
-        chains: Of each utterance, all with as many states of silence.
+        scores: [F, S] per utterance.
+        chains: One per utterance, all with the same number of silence states.
         stay: [S].
 
     Raises:
-        ValueError: Where an utterance has fewer frames than its chain needs; see `select_alignable`.
+        ValueError: An utterance has fewer frames than its chain needs; see `select_alignable`.
 
     References:
         Doetsch et al. 2017, section 5: states without skip transitions. Cost: frames x positions.
     """
-    for number, (each, chain) in enumerate(zip(scores, chains, strict=True)):
-        if len(each) < chain.shortest:
+    for number, (rows, chain) in enumerate(zip(scores, chains, strict=True)):
+        if len(rows) < chain.shortest:
             rule, remedy = f"at least {chain.shortest} frames, one a state", "Leave the utterance out."
-            raise value_error("scores", rule, len(each), remedy, at=f"utterance {number}")
+            raise value_error("scores", rule, len(rows), remedy, at=f"utterance {number}")
     network = _network(chains, stay)
-    frames = np.array([len(each) for each in scores])
+    frames = np.array([len(rows) for rows in scores])
     ways, last = _forward(_emissions(scores, chains), frames, network, chains[0].reach)
     ends = last + network.end + network.leave
     return _trace(ways, frames, ends, chains[0].reach)
 
 
 def path_states(path: StatePath, chain: Chain) -> NDArray[np.int64]:
-    """The state of each frame, [F]: the labels that a network learns."""
+    """Returns the state of each frame, [F]: the labels that a network learns."""
     return chain.states[path.positions]
 
 
 def batches_of_like_length(lengths: Sequence[int]) -> Iterator[NDArray[np.int64]]:
-    """Numbers of the utterances that are searched together: all of them once, with little padding."""
+    """Yields the numbers of the utterances to search together: every utterance once, with little padding."""
     return iter(lw.evaluation_plan(lengths, lw.Budget(FRAMES_OF_A_BATCH, oversize="alone")).batches())
 
 
 def even_path(frames: int, chain: Chain) -> StatePath:
-    """A path that gives every position as many frames, give or take one: what a flat start begins from."""
+    """Returns a path with the same number of frames at every position, give or take one: the flat start."""
     return StatePath(np.arange(frames) * len(chain.states) // frames, 0.0)
 
 
 def state_priors(labels: Sequence[NDArray[np.int64]], total: int) -> Scores:
-    """The share of all frames that each state has, [S], each state with one frame more than it had.
+    """Returns each state's share of all frames, [S], after adding one frame to every state.
 
     The network's posteriors are divided by it, Doetsch et al. 2017, section 5.
 
@@ -112,26 +115,26 @@ def state_priors(labels: Sequence[NDArray[np.int64]], total: int) -> Scores:
 def select_alignable(
     corpus: Corpus, features: Sequence[Features], states: WordStates, *, strict: bool = False
 ) -> tuple[Corpus, list[Features]]:
-    """Leaves out what has no alignment: fewer frames than the states of its words, or a word of no known states.
+    """Leaves out utterances without an alignment: too few frames for their states, or a word without states.
 
     Args:
         corpus: Utterances.
-        features: [F, D] of each.
-        states: Of the vocabulary.
-        strict: Whether to raise for the first of them.
+        features: [F, D] per utterance.
+        states: States of the vocabulary.
+        strict: Raise for the first utterance without an alignment.
 
     Returns:
-        The corpus and features of the others; the corpus names those that were left out.
+        Corpus and features of the rest; the corpus names the utterances that were left out.
     """
     skipped = Skipped(strict=strict)
-    kept = alignable_numbers(corpus, features, states, skipped)
-    left = (*corpus.skipped, *skipped.sentences)
-    utterances = tuple(corpus.utterances[number] for number in kept)
-    return replace(corpus, utterances=utterances, skipped=left), [features[number] for number in kept]
+    numbers = alignable_numbers(corpus, features, states, skipped)
+    sentences = (*corpus.skipped, *skipped.sentences)
+    utterances = tuple(corpus.utterances[number] for number in numbers)
+    return replace(corpus, utterances=utterances, skipped=sentences), [features[number] for number in numbers]
 
 
 def alignable_numbers(corpus: Corpus, features: Sequence[Features], states: WordStates, skipped: Skipped) -> list[int]:
-    """The numbers of the utterances that have an alignment; `skipped` is told of the others."""
+    """Returns the numbers of the utterances that have an alignment, and adds the others to `skipped`."""
     return [number for number in range(len(corpus)) if _fits(corpus, features, number, states, skipped)]
 
 
@@ -168,32 +171,35 @@ def _pad(rows: Sequence[NDArray], value: float) -> NDArray:
 
 
 def _emissions(scores: Sequence[Scores], chains: Sequence[Chain]) -> Scores:
-    shape = (max(len(each) for each in scores), len(scores), max(len(chain.states) for chain in chains))
+    shape = (max(len(rows) for rows in scores), len(scores), max(len(chain.states) for chain in chains))
     emissions = np.zeros(shape)
-    for number, (each, chain) in enumerate(zip(scores, chains, strict=True)):
-        emissions[: len(each), number, : len(chain.states)] = each[:, chain.states]
+    for number, (rows, chain) in enumerate(zip(scores, chains, strict=True)):
+        emissions[: len(rows), number, : len(chain.states)] = rows[:, chain.states]
     return emissions
 
 
 def _forward(
     emissions: Scores, frames: NDArray[np.int64], network: _Network, reach: int
 ) -> tuple[NDArray[np.int8], Scores]:
-    """The way into each position at each frame (0 stayed, 1 onward, 2 over), and the scores at each last frame."""
+    """Returns the way into each position at each frame (0 stayed, 1 onward, 2 over) and the scores at the last frames.
+
+    The last frame is that of each utterance, so its scores are [B, Q].
+    """
     ways = np.zeros(emissions.shape, np.int8)
     score = network.start + emissions[0]
     last = score.copy()
     onward, over = np.full_like(score, NEVER), np.full_like(score, NEVER)
     for frame in range(1, len(emissions)):
-        left = score + network.leave
-        onward[:, 1:] = left[:, :-1] + network.onward[:, 1:]
-        over[:, reach:] = left[:, :-reach] + network.over[:, reach:]
+        leaving = score + network.leave
+        onward[:, 1:] = leaving[:, :-1] + network.onward[:, 1:]
+        over[:, reach:] = leaving[:, :-reach] + network.over[:, reach:]
         stayed = score + network.stay
         score = np.maximum(stayed, onward)
         ways[frame] = onward > stayed
         ways[frame][over > score] = 2
         score = np.maximum(score, over) + emissions[frame]
-        going = frame < frames
-        last[going] = score[going]
+        running = frame < frames
+        last[running] = score[running]
     return ways, last
 
 

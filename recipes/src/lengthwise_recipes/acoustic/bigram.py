@@ -1,7 +1,7 @@
-"""A language model: how likely a word is after the word before it.
+"""A language model: the probability of a word after the word before it.
 
-By hand, since kenlm, which the field uses, has no wheel: it is built from C++ source. What the decoder needs is one
-array of all pairs of words, and that is ten lines.
+By hand, since kenlm, which the field uses, has no wheel and must be built from C++. The decoder needs one array of all
+pairs of words, which takes ten lines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import check_number, value_error
 
-DISCOUNT = 0.5  # taken off every count, for what was never seen
+DISCOUNT = 0.5  # taken off every count, and given to unseen pairs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,9 +22,9 @@ class Bigram:
     """Scores of word pairs.
 
     Attributes:
-        words: The vocabulary, V of them.
-        scores: [V + 1, V + 1]: row h, column w is the logarithm of P(w | h); the last row is the start of an
-            utterance, the last column its end.
+        words: The vocabulary, V words.
+        scores: [V + 1, V + 1]: row h, column w is the logarithm of P(w | h). The last row is the start of an
+            utterance, the last column is its end.
     """
 
     words: tuple[str, ...]
@@ -32,7 +32,7 @@ class Bigram:
 
 
 def even_bigram(words: Sequence[str]) -> Bigram:
-    """Every word, and the end, is as likely after any other: right for random digits."""
+    """Gives every word, and the end, the same probability after any word: right for random digits."""
     size = len(words) + 1
     return Bigram(words=tuple(words), scores=np.full((size, size), -np.log(size)))
 
@@ -40,8 +40,9 @@ def even_bigram(words: Sequence[str]) -> Bigram:
 def count_bigram(transcripts: Sequence[Sequence[str]], words: Sequence[str], *, discount: float = DISCOUNT) -> Bigram:
     """Learns a bigram from transcripts.
 
-    P(w | h) = max(c(h, w) - discount, 0) / c(h) + discount n(h) / c(h) P(w), with n(h) the number of different
-    words after h, and P(w) = (c(w) + 1) / (sum of c + V + 1). After a word never seen it is P(w).
+        P(w | h) = max(c(h, w) - discount, 0) / c(h) + discount n(h) / c(h) P(w)
+        P(w) = (c(w) + 1) / (sum of c + V + 1)
+        n(h) is the number of different words after h. If h never occurs, P(w | h) = P(w).
 
     Args:
         transcripts: Words of each utterance.
@@ -49,7 +50,7 @@ def count_bigram(transcripts: Sequence[Sequence[str]], words: Sequence[str], *, 
         discount: From 0 to 1.
 
     Raises:
-        ValueError: Where a transcript has a word that is not in the vocabulary.
+        ValueError: A transcript has a word that is not in the vocabulary.
 
     References:
         Absolute discounting, interpolated: Ney, Essen and Kneser 1994. Doetsch et al. 2017, section 5, decode with a
@@ -80,5 +81,5 @@ def _pairs(transcripts: Sequence[Sequence[str]], words: Sequence[str]) -> NDArra
 
 
 def _logs(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore"):  # without a discount, what was never seen is impossible
+    with np.errstate(divide="ignore"):  # without a discount, an unseen pair is impossible
         return np.log(shares)

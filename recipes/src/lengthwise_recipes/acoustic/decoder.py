@@ -1,10 +1,10 @@
-"""Decoding: the words whose path through an utterance is the best of all words in any order.
+"""Decoding: finds the words with the best path through an utterance, of all words in any order.
 
-scores  [F, S]          log likelihood of every frame in every state: of mixtures, or posteriors / priors
-P       positions       the states of every word and a silence after it, and the silence before the first word
-H       histories       V + 1: the word said last, or none yet
+scores  [F, S]      log likelihood of every frame in every state, from mixtures or from posteriors / priors
+P       positions   the states of every word and a silence after it, and the silence before the first word
+H       histories   V + 1: the last word, or none yet
 
-By hand, since the decoders that we know to have wheels (pyctcdecode, torchaudio's) read the output of CTC. A hybrid
+By hand, since the decoders with wheels that we know (pyctcdecode, torchaudio's) read the output of CTC. A hybrid
 model has states with probabilities of staying, and the paper's search goes through these.
 """
 
@@ -25,13 +25,13 @@ from lengthwise_recipes.acoustic.hmm import BORDER, NEVER, WordStates
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """What weighs against the sound.
+    """Weights of the language model and pruning of the search.
 
     Attributes:
         lm_scale: Factor of the language model's scores; 12 in the paper.
-        insertion_penalty: Taken off for every word.
-        histories: How many of the words that end at a frame, the best, may be followed by another; all where not given.
-            What a frame costs grows with it, and the search is exact only where it is not below V + 1.
+        insertion_penalty: Subtracted from the score for every word.
+        histories: Only this many of the words that end at a frame, the best, continue; None continues all. The cost of
+            a frame grows with it, and the search is exact only from V + 1 on.
     """
 
     lm_scale: float = 12.0
@@ -48,11 +48,11 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What was understood.
+    """The best words of an utterance.
 
     Attributes:
-        words: The best of all.
-        score: Of path, frames, language model and penalties together.
+        words: In their order.
+        score: Sum of path, frames, language model and penalties.
     """
 
     words: tuple[str, ...]
@@ -64,17 +64,17 @@ class _Network:
     """All words in a loop.
 
     Attributes:
-        states: [P].
-        inward: [P]: of coming here from the position before, -inf where a word begins and at the first silence.
-        firsts: [V]: where the words begin.
-        lasts: [H]: where the words end; of the start, its silence.
-        silences: [H]: where the silences after them end.
-        stay: [P].
-        leave: [P].
-        border: [H]: of going from `lasts` past the silence.
-        pairs: [H, V]: of the next word.
-        ends: [H]: of no further word.
-        kept: Of the words that end at a frame, how many may be followed by another.
+        states: State of each position, [P].
+        inward: Score of coming from the position before, [P]; -inf where a word or the first silence begins.
+        firsts: First position of each word, [V].
+        lasts: Last position of each word, and the silence of the start, [H].
+        silences: Last position of the silence after each word, [H].
+        stay: Score of staying, [P].
+        leave: Score of leaving, [P].
+        border: Score of going from `lasts` past the silence, [H].
+        pairs: Score of the next word, [H, V].
+        ends: Score of no further word, [H].
+        histories: Number of words that continue at a frame.
     """
 
     states: NDArray[np.int64]
@@ -87,45 +87,47 @@ class _Network:
     border: Scores
     pairs: Scores
     ends: Scores
-    kept: int
+    histories: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Traces:
-    """What the search remembers of every frame.
+    """Memory of the search, from which the best words are read backwards.
 
     Attributes:
-        before: [F, B, V]: the best history of a word that begins here.
-        begun: [F, B, H]: the frame at which the word said last began, where it ends here.
-        ends: [B, H]: scores at the last frame of each utterance.
+        histories: The best history of a word that begins at a frame, [F, B, V].
+        first_frames: First frame of a word that ends at a frame, [F, B, H].
+        ends: Scores at the last frame of each utterance, [B, H].
     """
 
-    before: NDArray[np.int32]
-    begun: NDArray[np.int32]
+    histories: NDArray[np.int32]
+    first_frames: NDArray[np.int32]
     ends: Scores
 
 
 def decode(
     scores: Sequence[Scores], states: WordStates, stay: Scores, bigram: Bigram, *, search: Search | None = None
 ) -> list[Hypothesis]:
-    """Finds the best words of each utterance; exact, nothing is pruned, unless `search.histories` says so.
+    """Finds the best words of each utterance; exact unless `search.histories` prunes.
 
-    The score of words is that of their best path, see `alignment.best_paths`, plus lm_scale x the score of the
-    bigram, start and end included, less insertion_penalty for each word. Silence alone is no words.
+    score = path score (see `alignment.best_paths`) + lm_scale x bigram score, start and end included
+            - insertion_penalty x number of words
+
+    Silence alone gives no words.
 
     Args:
-        scores: [F, S] of each utterance, S states of `states`.
-        states: Of the words.
+        scores: [F, S] per utterance.
+        states: States of the words.
         stay: Probability of staying in a state, [S].
-        bigram: Of the same words in the same order.
+        bigram: Has the same words in the same order.
         search: Scale, penalty and pruning.
 
     Returns:
-        In the order given. Utterances of like length are decoded together, which changes nothing.
+        One hypothesis per utterance, in their order.
 
     Raises:
-        ValueError: Where the words of bigram and states differ, the scores are not of `states.total` states, or
-            nothing is short enough for an utterance.
+        ValueError: Bigram and states have different words, the scores have another number of states, or an utterance
+            is too short for any word.
 
     References:
         Doetsch et al. 2017, section 5: a hybrid decoder with a scaled language model (RASR's, there). Ney 1984: one
@@ -133,18 +135,18 @@ def decode(
     """
     if bigram.words != states.words:
         raise value_error("bigram", "of the words that have states", bigram.words, "Make it of states.words.")
-    for number, each in enumerate(scores):
-        _check_scores(each, states, number)
+    for number, rows in enumerate(scores):
+        _check_scores(rows, states, number)
     network = _network(states, stay, bigram, search or Search())
-    found: dict[int, Hypothesis] = {}
-    for batch in batches_of_like_length([len(each) for each in scores]):
+    hypotheses: dict[int, Hypothesis] = {}
+    for batch in batches_of_like_length([len(rows) for rows in scores]):
         decoded = _decode_batch([scores[number] for number in batch], network, states.words)
-        found.update(zip(batch.tolist(), decoded, strict=True))
-    return [found[number] for number in range(len(scores))]
+        hypotheses.update(zip(batch.tolist(), decoded, strict=True))
+    return [hypotheses[number] for number in range(len(scores))]
 
 
 def hybrid_scores(log_posteriors: NDArray[np.floating], priors: Scores, *, prior_scale: float = 1.0) -> Scores:
-    """Posteriors of a network, divided by the state priors: likelihoods but for a factor that no path changes.
+    """Divides a network's posteriors by the state priors: likelihoods up to a factor that is the same for all paths.
 
     Args:
         log_posteriors: [F, S].
@@ -155,117 +157,118 @@ def hybrid_scores(log_posteriors: NDArray[np.floating], priors: Scores, *, prior
 
 
 def word_error_rate(references: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]) -> float:
-    """Substituted, deleted and inserted words, over the words of all references; by jiwer."""
+    """Returns substituted, deleted and inserted words over the words of all references; by jiwer."""
     return float(jiwer.wer([" ".join(words) for words in references], [" ".join(words) for words in hypotheses]))
 
 
 def _check_scores(scores: Scores, states: WordStates, number: int) -> None:
-    least = min(states.silence, *map(len, states.rows))
-    if scores.ndim != 2 or scores.shape[1] != states.total or len(scores) < least:
-        rule = f"[frames, {states.total}], of at least {least} frames"
+    shortest = min(states.silence, *map(len, states.rows))
+    if scores.ndim != 2 or scores.shape[1] != states.total or len(scores) < shortest:
+        rule = f"[frames, {states.total}], of at least {shortest} frames"
         raise value_error("scores", rule, list(scores.shape), "Give one column a state.", at=f"utterance {number}")
 
 
 def _network(states: WordStates, stay: Scores, bigram: Bigram, search: Search) -> _Network:
     silence = np.arange(states.silence)
-    row = np.concatenate([*(piece for word in states.rows for piece in (word, silence)), silence]).astype(np.int64)
+    pieces = [piece for word in states.rows for piece in (word, silence)]
+    positions = np.concatenate([*pieces, silence]).astype(np.int64)
     counts = np.array([*map(len, states.rows), 0])
     silences = np.cumsum(counts + states.silence) - 1
     lasts = silences - states.silence
-    inward = np.zeros(len(row))
+    inward = np.zeros(len(positions))
     inward[lasts + 1] = BORDER
     firsts = lasts[:-1] + 1 - counts[:-1]
     inward[firsts], inward[lasts[-1] + 1] = NEVER, NEVER
     border = np.append(np.full(len(states.words), BORDER), NEVER)
     scaled = search.lm_scale * bigram.scores if search.lm_scale else np.zeros_like(bigram.scores)
     return _Network(
-        states=row,
+        states=positions,
         inward=inward,
         firsts=firsts,
         lasts=np.append(lasts[:-1], silences[-1]),
         silences=silences,
-        stay=np.log(stay)[row],
-        leave=np.log1p(-stay)[row],
+        stay=np.log(stay)[positions],
+        leave=np.log1p(-stay)[positions],
         border=border,
         pairs=scaled[:, :-1] - search.insertion_penalty,
         ends=scaled[:, -1],
-        kept=min(search.histories or len(counts), len(counts)),
+        histories=min(search.histories or len(counts), len(counts)),
     )
 
 
 def _decode_batch(scores: Sequence[Scores], network: _Network, words: tuple[str, ...]) -> list[Hypothesis]:
-    frames = np.array([len(each) for each in scores])
+    frames = np.array([len(rows) for rows in scores])
     padded = np.zeros((frames.max(), len(scores), scores[0].shape[1]))
-    for number, each in enumerate(scores):
-        padded[: len(each), number] = each
+    for number, rows in enumerate(scores):
+        padded[: len(rows), number] = rows
     traces = _search(padded, frames, network)
     return [_trace(traces, number, count, words) for number, count in enumerate(frames.tolist())]
 
 
 def _search(scores: Scores, frames: NDArray[np.int64], network: _Network) -> _Traces:
-    """Viterbi over all words, one frame of all utterances [B] at a time."""
-    batch, histories = scores.shape[1], len(network.lasts)
-    before = np.full((len(scores), batch, histories - 1), histories - 1, np.int32)
-    begun = np.zeros((len(scores), batch, histories), np.int32)
+    """Runs Viterbi over all words, one frame of all utterances [B] at a time."""
+    utterances, total = scores.shape[1], len(network.lasts)
+    best_histories = np.full((len(scores), utterances, total - 1), total - 1, np.int32)
+    first_frames = np.zeros((len(scores), utterances, total), np.int32)
     score = _first_scores(network) + scores[0][:, network.states]
     entered = np.zeros(score.shape, np.int32)
-    exits, begun[0] = _exits(score, entered, network)
+    exits, first_frames[0] = _exits(score, entered, network)
     ends = exits + network.ends
     for frame in range(1, len(scores)):
-        score, entered, before[frame] = _advance(score, entered, exits, frame, network)
+        score, entered, best_histories[frame] = _advance(score, entered, exits, frame, network)
         score = score + scores[frame][:, network.states]
-        exits, begun[frame] = _exits(score, entered, network)
-        going = frame < frames
-        ends[going] = exits[going] + network.ends
-    return _Traces(before, begun, ends)
+        exits, first_frames[frame] = _exits(score, entered, network)
+        running = frame < frames
+        ends[running] = exits[running] + network.ends
+    return _Traces(best_histories, first_frames, ends)
 
 
 def _first_scores(network: _Network) -> Scores:
     score = np.full(len(network.states), NEVER)
     score[network.firsts] = BORDER + network.pairs[-1]
-    score[network.silences[-2] + 1] = BORDER  # the silence before the first word lies behind all others
+    score[network.silences[-2] + 1] = BORDER  # the silence before the first word is the last of the positions
     return score
 
 
 def _exits(score: Scores, entered: NDArray[np.int32], network: _Network) -> tuple[Scores, NDArray[np.int32]]:
-    """Scores [B, H] of leaving each word, with or without its silence, and the frames at which the words began."""
-    left = score + network.leave
-    bare = left[:, network.lasts] + network.border
-    rested = left[:, network.silences]
-    begun = np.where(rested > bare, entered[:, network.silences], entered[:, network.lasts])
-    return np.maximum(bare, rested), begun
+    """Returns the scores [B, H] of leaving each word, with or without its silence, and the words' first frames."""
+    leaving = score + network.leave
+    without_silence = leaving[:, network.lasts] + network.border
+    with_silence = leaving[:, network.silences]
+    first_frames = np.where(with_silence > without_silence, entered[:, network.silences], entered[:, network.lasts])
+    return np.maximum(without_silence, with_silence), first_frames
 
 
 def _advance(
     score: Scores, entered: NDArray[np.int32], exits: Scores, frame: int, network: _Network
 ) -> tuple[Scores, NDArray[np.int32], NDArray[np.intp]]:
-    """Goes on by a frame: scores without the frame's own and beginnings [B, P], and the best histories [B, V]."""
+    """Advances by a frame: scores without this frame's own, first frames [B, P], and best histories [B, V]."""
     best, histories = _best_histories(exits, network)
-    came = np.full_like(score, NEVER)
-    came[:, 1:] = (score + network.leave)[:, :-1] + network.inward[1:]
-    came[:, network.firsts] = best
-    begun = np.roll(entered, 1, axis=1)
-    begun[:, network.firsts] = frame
-    stayed = score + network.stay
-    return np.maximum(stayed, came), np.where(came > stayed, begun, entered), histories
+    coming = np.full_like(score, NEVER)
+    coming[:, 1:] = (score + network.leave)[:, :-1] + network.inward[1:]
+    coming[:, network.firsts] = best
+    first_frames = np.roll(entered, 1, axis=1)
+    first_frames[:, network.firsts] = frame
+    staying = score + network.stay
+    return np.maximum(staying, coming), np.where(coming > staying, first_frames, entered), histories
 
 
 def _best_histories(exits: Scores, network: _Network) -> tuple[Scores, NDArray[np.intp]]:
-    """The score of the best way into each word, and the word said before it, each [B, V]."""
-    if network.kept == exits.shape[1]:
+    """Returns the score of the best way into each word and the word before it, both [B, V]."""
+    if network.histories == exits.shape[1]:
         offers = exits[:, :, None] + network.pairs
         return offers.max(axis=1), offers.argmax(axis=1)
-    kept = np.argpartition(-exits, network.kept - 1, axis=1)[:, : network.kept]
-    offers = np.take_along_axis(exits, kept, axis=1)[:, :, None] + network.pairs[kept]
-    return offers.max(axis=1), np.take_along_axis(kept, offers.argmax(axis=1), axis=1)
+    best = np.argpartition(-exits, network.histories - 1, axis=1)[:, : network.histories]
+    offers = np.take_along_axis(exits, best, axis=1)[:, :, None] + network.pairs[best]
+    return offers.max(axis=1), np.take_along_axis(best, offers.argmax(axis=1), axis=1)
 
 
 def _trace(traces: _Traces, number: int, frames: int, words: tuple[str, ...]) -> Hypothesis:
     ends = traces.ends[number]
     history, last = int(ends.argmax()), frames - 1
-    said: list[str] = []
+    backwards: list[str] = []
     while history < len(words):
-        said.append(words[history])
-        first = int(traces.begun[last, number, history])
-        history, last = int(traces.before[first, number, history]), first - 1
-    return Hypothesis(tuple(reversed(said)), float(ends.max()))
+        backwards.append(words[history])
+        first = int(traces.first_frames[last, number, history])
+        history, last = int(traces.histories[first, number, history]), first - 1
+    return Hypothesis(tuple(reversed(backwards)), float(ends.max()))

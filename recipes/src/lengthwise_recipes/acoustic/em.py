@@ -1,10 +1,10 @@
-"""A GMM-HMM from a flat start: align, fit to the alignment, align again; then two densities of each, and again.
+"""Trains a GMM-HMM from a flat start: fit and align several times, then split every density in two and repeat.
 
-features     [F, D] of each utterance
+features     [F, D] per utterance
 transcripts  the words of each utterance
-labels       [F] of each utterance: the state of every frame
+labels       [F] per utterance: the state of every frame
 
-By hand, since hmmlearn fits one model to sequences that all go through it. Here each utterance has the chain of its own
+By hand, since hmmlearn fits one model to sequences that all go through it. Here each utterance has the chain of its
 words, words share states, and a floor and a split rule belong to the fit.
 """
 
@@ -30,8 +30,8 @@ class WordModel:
     """A hidden Markov model of every word and of silence.
 
     Attributes:
-        states: Which states belong to which word.
-        mixtures: Of the frames of each state.
+        states: The states of each word.
+        mixtures: Densities of the frames of each state.
         stay: Probability of staying in a state for one more frame, [S].
     """
 
@@ -42,10 +42,10 @@ class WordModel:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rounds:
-    """How long to train.
+    """Length of the training.
 
     Attributes:
-        splits: How often each density is made two; there are 2 ** splits densities a state at most.
+        splits: Number of times that every density is split; a state has at most 2 ** splits densities.
         alignments: Alignments for each number of densities.
     """
 
@@ -59,13 +59,13 @@ class Rounds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trained:
-    """What training gives.
+    """The result of training.
 
     Attributes:
         model: After the last fit.
-        scores: Log likelihood a frame of the best paths at each alignment, [splits + 1, alignments]: it never falls
+        scores: Log likelihood per frame of the best paths at each alignment, [splits + 1, alignments]; it never falls
             within a row.
-        paths: The last alignment, of each utterance.
+        paths: The last alignment of each utterance.
     """
 
     model: WordModel
@@ -81,33 +81,32 @@ def train_words(
     rounds: Rounds | None = None,
     paths: Sequence[StatePath] | None = None,
 ) -> Trained:
-    """Trains a model from nothing but utterances and their words.
+    """Trains a model from utterances and their words.
 
-    The flat start gives every position of an utterance, silences included, as many frames. Then, in turn: fit
-    mixtures and transitions to the alignment, align anew by them. Each of the two can only raise the likelihood of
-    the best paths. Where a variance or a transition meets its limit, the limit is the best that is allowed.
+    The flat start gives all positions of an utterance, silences included, the same number of frames. Then two steps
+    alternate: fit mixtures and transitions to the alignment, and align by them. Neither step can lower the likelihood
+    of the best paths. A variance or transition beyond its limit is set to the limit, the best value allowed.
 
     Args:
-        features: [F, D] of each utterance.
-        transcripts: Its words.
-        states: Of the words.
-        rounds: How long.
-        paths: An alignment to begin from in place of the flat start: of words with as many states each, maybe other
-            ones.
+        features: [F, D] per utterance.
+        transcripts: Words of each utterance.
+        states: States of the words.
+        rounds: Length of the training.
+        paths: An alignment to begin from instead of the flat start. It may use other states, but as many per word.
 
     Raises:
-        ValueError: Where a word has no states, or an utterance fewer frames than its words have states;
+        ValueError: A word has no states, or an utterance has fewer frames than states;
             `alignment.select_alignable` leaves those out.
 
     References:
-        Viterbi training, Rabiner 1989, section V.B (segmental k-means). Doetsch et al. 2017, section 5, has the
-        labels of a GMM with three states and no skips, and says no more of it.
+        Viterbi training, Rabiner 1989, section V.B (segmental k-means). Doetsch et al. 2017, section 5, only says
+        that its labels come from a GMM with three states and no skips.
     """
     rounds = rounds or Rounds()
     if not features:
         raise value_error("features", "of at least one utterance", 0, "Give speech to train on.")
     chains = [chain_of(words, states) for words in transcripts]
-    paths = paths or [even_path(len(each), chain) for each, chain in zip(features, chains, strict=True)]
+    paths = paths or [even_path(len(frames), chain) for frames, chain in zip(features, chains, strict=True)]
     mixtures = global_mixtures(features, states.total)
     model = WordModel(states=states, mixtures=mixtures, stay=np.full(states.total, 0.5))
     scores = np.empty((rounds.splits + 1, rounds.alignments))
@@ -117,29 +116,29 @@ def train_words(
         model = fit(model, features, paths, chains)
         for column in range(rounds.alignments):
             paths = align(model, features, chains)
-            scores[row, column] = sum(path.score for path in paths) / sum(len(each) for each in features)
+            scores[row, column] = sum(path.score for path in paths) / sum(map(len, features))
             model = fit(model, features, paths, chains)
     return Trained(model=model, scores=scores, paths=tuple(paths))
 
 
 def align(model: WordModel, features: Sequence[Features], chains: Sequence[Chain]) -> list[StatePath]:
-    """The best path of each utterance, in the order given; utterances of like length are aligned together."""
-    lengths = [len(each) for each in features]
+    """Returns the best path of each utterance; utterances of like length are aligned together."""
+    lengths = [len(frames) for frames in features]
     paths: dict[int, StatePath] = {}
     for batch in batches_of_like_length(lengths):
         scored = np.split(
             model.mixtures.scores(np.concatenate([features[number] for number in batch])),
             np.cumsum([lengths[number] for number in batch])[:-1],
         )
-        found = best_paths(scored, [chains[number] for number in batch], model.stay)
-        paths.update(zip(batch.tolist(), found, strict=True))
+        batch_paths = best_paths(scored, [chains[number] for number in batch], model.stay)
+        paths.update(zip(batch.tolist(), batch_paths, strict=True))
     return [paths[number] for number in range(len(features))]
 
 
 def frame_labels(
     model: WordModel, features: Sequence[Features], transcripts: Sequence[Sequence[str]]
 ) -> list[NDArray[np.int64]]:
-    """The state of every frame, [F] of each utterance: what a network learns to tell."""
+    """Returns the state of every frame, [F] per utterance: the labels that a network learns."""
     chains = [chain_of(words, model.states) for words in transcripts]
     paths = align(model, features, chains)
     return [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
@@ -154,17 +153,17 @@ def fit(
 
 
 def _stay(
-    paths: Sequence[StatePath], labels: Sequence[NDArray[np.int64]], before: NDArray[np.float64]
+    paths: Sequence[StatePath], labels: Sequence[NDArray[np.int64]], previous: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The share of a state's frames after which the path stays, within limits; as before where it has no frames."""
+    """Returns the share of a state's frames after which the path stays, within limits; `previous` without frames."""
     leaves = [label[np.append(np.diff(path.positions) > 0, True)] for path, label in zip(paths, labels, strict=True)]
-    left = np.bincount(np.concatenate(leaves), minlength=len(before))
-    frames = np.bincount(np.concatenate(labels), minlength=len(before))
-    share = np.where(frames > 0, 1 - left / np.maximum(frames, 1), before)
+    left_counts = np.bincount(np.concatenate(leaves), minlength=len(previous))
+    frames = np.bincount(np.concatenate(labels), minlength=len(previous))
+    share = np.where(frames > 0, 1 - left_counts / np.maximum(frames, 1), previous)
     return np.clip(share, *STAY_LIMITS)
 
 
 def _counts(paths: Sequence[StatePath], chains: Sequence[Chain], total: int) -> NDArray[np.int64]:
-    """Frames of each state, [S]."""
+    """Counts the frames of each state, [S]."""
     labels = [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
     return np.bincount(np.concatenate(labels), minlength=total)

@@ -1,8 +1,8 @@
-"""Utterances ready for a network: their frames and states end to end, which a process is sent as arrays.
+"""Utterances ready for a network: frames and states end to end, as arrays that are cheap to send to a process.
 
-frames   [F, D] float32   of all utterances
-labels   [F]              the state of each frame, `NO_LABEL` where it is not known
-offsets  [n + 1]          utterance u has the frames offsets[u] up to offsets[u + 1]
+frames   [F, D] float32   the frames of all utterances
+labels   [F]              the state of each frame, `NO_LABEL` if it is unknown
+offsets  [n + 1]          utterance u has the frames from offsets[u] up to offsets[u + 1]
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from lengthwise_recipes.speech.features import Features
 
-NO_LABEL = -100  # what torch's cross-entropy leaves out
+NO_LABEL = -100  # torch's cross-entropy ignores it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """What makes features of mean 0 and standard deviation 1, over the frames it was fitted to; each [D]."""
+    """Scales features to mean 0 and standard deviation 1 over the frames it was fitted to; both arrays are [D]."""
 
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
@@ -31,7 +31,7 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Utterances:
-    """Utterances end to end, see the top of this file, and what is said in each."""
+    """Utterances end to end, see the top of this file, with their words."""
 
     frames: NDArray[np.float32]
     labels: NDArray[np.int64]
@@ -46,16 +46,16 @@ class Utterances:
         return np.diff(self.offsets)
 
     def spans(self, batch: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows of (utterance, start, stop): the whole of each utterance of a batch [B], or the spans that it is of."""
+        """Returns rows of (utterance, start, stop): whole utterances for a batch [B]; spans [B, 3] stay as they are."""
         if batch.ndim == 2:
             return batch
         return np.stack([batch, np.zeros_like(batch), self.lengths[batch]], axis=1)
 
 
 def fit_scale(features: Sequence[Features]) -> Scale:
-    """The scale of all frames; a feature that never changes is left as it is, but for its mean."""
+    """Fits the scale to all frames; a constant feature only loses its mean."""
     frames = np.concatenate(features)
-    mean, deviation = (made(axis=0, dtype=np.float64).astype(np.float32) for made in (frames.mean, frames.std))
+    mean, deviation = (moment(axis=0, dtype=np.float64).astype(np.float32) for moment in (frames.mean, frames.std))
     return Scale(mean=mean, deviation=np.where(deviation > 0, deviation, np.float32(1)))
 
 
@@ -68,12 +68,12 @@ def end_to_end(
     """Scales the features of utterances and lays them end to end.
 
     Args:
-        features: [F, D] of each.
-        transcripts: What is said in each.
+        features: [F, D] per utterance.
+        transcripts: Words of each utterance.
         scale: See `fit_scale`.
-        labels: The state of each frame, [F] of all utterances; None where none is known.
+        labels: The state of each frame, [F] of all utterances; None if none is known.
     """
-    offsets = np.append(0, np.cumsum([len(each) for each in features]))
+    offsets = np.append(0, np.cumsum([len(frames) for frames in features]))
     return Utterances(
         frames=scale(np.concatenate(features)),
         labels=np.full(offsets[-1], NO_LABEL) if labels is None else labels,

@@ -2,11 +2,11 @@
 
     silence? word silence? word ... silence?
 
-A sequence of words is a chain of positions. Each position has a state; a path stays at a position, goes on to the
-next, or passes over a silence. Scores are natural logarithms of probabilities.
+A sequence of words is a chain of positions, each with a state. A path stays at a position, goes on to the next, or
+skips a silence. Scores are natural logarithms of probabilities.
 
-By hand, since hmmlearn's models have one matrix of transitions between all their states. A chain of words has a
-state at several positions, so it is a model of its own for each utterance.
+By hand, since hmmlearn's models have one matrix of transitions between all their states. In a chain of words a state
+can have several positions, so every utterance needs its own model.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import check_whole, value_error
 
-BORDER = float(np.log(0.5))  # a silence at a border of words is as likely as none
+BORDER = float(np.log(0.5))  # between two words, silence and no silence are equally likely
 NEVER = -np.inf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordStates:
-    """Which states a word goes through. Those of silence come first, and no word has them.
+    """The states of every word. The states of silence come first, and no word has them.
 
     Attributes:
-        words: The vocabulary, V of them, without silence.
-        rows: States of each word in their order: the word lasts as many frames at least. Words may share states.
-        silence: States of silence: 0 up to this.
+        words: The vocabulary, V words, without silence.
+        rows: States of each word in their order; each lasts at least one frame. Words may share states.
+        silence: Number of silence states: they are 0 up to this.
     """
 
     words: tuple[str, ...]
@@ -53,14 +53,14 @@ class WordStates:
 
     @property
     def total(self) -> int:
-        """All states, S."""
+        """Number of all states, S."""
         return 1 + max(max(row) for row in self.rows)
 
     def number(self, word: str) -> int:
-        """The number of a word.
+        """Returns the number of a word.
 
         Raises:
-            ValueError: Where the word is not in the vocabulary.
+            ValueError: The word is not in the vocabulary.
         """
         if word not in self._numbers:
             raise value_error("word", "of the vocabulary", word, "Add it, or leave its utterance out.")
@@ -68,38 +68,38 @@ class WordStates:
 
 
 def whole_words(words: Sequence[str], *, counts: int | Sequence[int], silence: int = 1) -> WordStates:
-    """Gives every word states of its own, which suits a small vocabulary such as digits.
+    """Gives every word its own states, which suits a small vocabulary such as digits.
 
     Args:
         words: The vocabulary.
-        counts: States of each word, or of every word.
-        silence: States of silence.
+        counts: Number of states of each word, or one number for all words.
+        silence: Number of silence states.
 
     References:
         Doetsch et al. 2017, section 5, has three states for each phoneme in its context, tied to 1500 classes by a
-        decision tree: see `units` and `tying` for that.
+        decision tree: see `units` and `tying`.
 
     >>> whole_words(["yes", "no"], counts=[3, 2]).rows
     ((1, 2, 3), (4, 5))
     """
-    each = [counts] * len(words) if isinstance(counts, int) else list(counts)
-    for count in each:
-        check_whole("counts", count, minimum=1, remedy="Give every word a state at least.")
-    stops = [silence + stop for stop in itertools.accumulate(each)]
-    rows = tuple(tuple(range(stop - count, stop)) for stop, count in zip(stops, each, strict=True))
+    sizes = [counts] * len(words) if isinstance(counts, int) else list(counts)
+    for size in sizes:
+        check_whole("counts", size, minimum=1, remedy="Give every word a state at least.")
+    stops = [silence + stop for stop in itertools.accumulate(sizes)]
+    rows = tuple(tuple(range(stop - size, stop)) for stop, size in zip(stops, sizes, strict=True))
     return WordStates(words=tuple(words), rows=rows, silence=silence)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chain:
-    """The positions of one sequence of words. All scores are [Q], -inf where there is no such way.
+    """The positions of one sequence of words. All scores are [Q]; -inf forbids a way.
 
     Attributes:
         states: State of each position.
         start: Score of beginning here.
-        onward: Of coming here from the position before, less the score of leaving that.
-        over: Of coming here from `reach` positions before, over a silence.
-        end: Of ending here, less the score of leaving.
+        onward: Score of coming from the position before, without the score of leaving it.
+        over: Score of coming from `reach` positions before, over a silence, without the score of leaving it.
+        end: Score of ending here, without the score of leaving.
         reach: Positions from the last state of a word to the first of the next.
         shortest: Frames of the shortest path.
     """
@@ -114,28 +114,28 @@ class Chain:
 
 
 def chain_of(words: Sequence[str], states: WordStates) -> Chain:
-    """Lays the states of words in a row, a silence before, after and between them that may be passed over.
+    """Builds the chain of some words, with a silence before, after and between them that paths may skip.
 
     Raises:
-        ValueError: Where a word is not in the vocabulary.
+        ValueError: A word is not in the vocabulary.
 
     >>> chain_of(["no", "yes"], whole_words(["yes", "no"], counts=[2, 1])).states
     array([0, 3, 0, 1, 2, 0])
     """
     silence = np.arange(states.silence)
-    spoken = [states.rows[states.number(word)] for word in words]
-    row = np.concatenate([silence, *(piece for each in spoken for piece in (each, silence))]).astype(np.int64)
-    counts = np.array([len(each) for each in spoken], np.int64)
+    rows = [states.rows[states.number(word)] for word in words]
+    positions = np.concatenate([silence, *(piece for row in rows for piece in (row, silence))]).astype(np.int64)
+    counts = np.array([len(row) for row in rows], np.int64)
     stops = np.cumsum(counts + states.silence)  # where the silences after the words begin
-    start, end, over = (np.full(len(row), NEVER) for _ in range(3))
-    onward = np.zeros(len(row))
+    start, end, over = (np.full(len(positions), NEVER) for _ in range(3))
+    onward = np.zeros(len(positions))
     onward[0], onward[stops] = NEVER, BORDER
     start[0], end[-1] = BORDER, 0.0
     over[(stops - counts)[1:]] = BORDER
-    if spoken:
+    if rows:
         start[states.silence], end[stops[-1] - 1] = BORDER, BORDER
     return Chain(
-        states=row,
+        states=positions,
         start=start,
         onward=onward,
         over=over,

@@ -1,7 +1,7 @@
-"""Labelling: the state of every frame, by a GMM-HMM that is trained on the same speech.
+"""Labels every frame with a state, by a GMM-HMM trained on the same speech.
 
-whole words:  words -> states of their own -> GMM-HMM -> alignment
-units:        words -> units, alike in every context -> GMM-HMM -> trees -> tied states -> GMM-HMM -> alignment
+whole words:  words -> states of each word -> GMM-HMM -> alignment
+units:        words -> units without context -> GMM-HMM -> trees -> tied states -> GMM-HMM -> alignment
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Labels = list[NDArray[np.int64]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Labelling:
-    """How frames get their states.
+    """The choices that give frames their states.
 
     Attributes:
-        word_states: States of each word, where words have states of their own.
-        tree: How units in context are tied; None where words have states of their own.
-        units: Units of each word; its letters where none are given.
-        rounds: How long the GMM-HMM is trained.
+        word_states: Number of states of each word; for whole words only.
+        tree: Ties units in context; None gives every word its own states.
+        units: Units of each word; None takes its letters.
+        rounds: Length of the GMM-HMM's training.
     """
 
     word_states: int = 6
@@ -49,7 +49,7 @@ class Labelling:
             raise value_error("units", "left out where words have states of their own", "given", "Give a tree too.")
 
     def describe(self) -> dict[str, object]:
-        """For the record, plain JSON."""
+        """Returns plain JSON for the record."""
         spelled = "letters" if self.units is None else f"a lexicon of {len(self.units)} words"
         states = {"word_states": self.word_states} if self.tree is None else {"units": spelled, **asdict(self.tree)}
         return {**states, **asdict(self.rounds)}
@@ -57,51 +57,51 @@ class Labelling:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Speech:
-    """A part of a corpus with its features, [F, D] of each utterance; the corpus names what was left out."""
+    """A part of a corpus with its features, [F, D] per utterance; `corpus.skipped` names utterances left out."""
 
     corpus: Corpus
     features: list[Features]
 
     @property
     def slopes(self) -> list[Features]:
-        """What a mixture sees, [F, 3 D] of each utterance."""
-        return [with_slopes(each) for each in self.features]
+        """Features with their slopes, [F, 3 D] per utterance: the input of the mixtures."""
+        return [with_slopes(frames) for frames in self.features]
 
 
 def speech_of(corpus: Corpus, states: WordStates | None = None, *, strict: bool = False) -> Speech:
-    """Computes the features of a corpus, without the utterances that have no features or, by `states`, no alignment."""
-    kept, features = corpus_features(corpus, strict=strict)
+    """Computes the features of a corpus. Leaves out utterances without features or, given `states`, an alignment."""
+    corpus, features = corpus_features(corpus, strict=strict)
     if states is not None:
-        kept, features = select_alignable(kept, features, states, strict=strict)
-    return Speech(corpus=kept, features=features)
+        corpus, features = select_alignable(corpus, features, states, strict=strict)
+    return Speech(corpus=corpus, features=features)
 
 
 def first_states(corpus: Corpus, labelling: Labelling) -> WordStates:
-    """The states of all words, before any are tied. A word that the units lack has none: its utterances are left out.
+    """Returns the states of all words, before tying. Words without units get none: their utterances are left out.
 
     Raises:
-        ValueError: Where no word has units.
+        ValueError: No word has units.
     """
     words = corpus.vocabulary
     if labelling.tree is None:
         return whole_words(words, counts=labelling.word_states)
-    known = [word for word in words if labelling.units is None or labelling.units.get(word)]
-    if not known:
+    spellable = [word for word in words if labelling.units is None or labelling.units.get(word)]
+    if not spellable:
         remedy = "Give the lexicon of these texts."
         raise value_error("units", "of a word of the corpus at least", "of none", remedy)
-    return spell_words(known, units=labelling.units)
+    return spell_words(spellable, units=labelling.units)
 
 
 def train_model(speech: Speech, states: WordStates, labelling: Labelling) -> WordModel:
-    """Trains a GMM-HMM on speech, and ties its states where there is a tree.
+    """Trains a GMM-HMM on speech, and ties its states if there is a tree.
 
     Args:
-        speech: All of it alignable with `states`.
-        states: As `first_states` gives them.
-        labelling: How.
+        speech: Every utterance has an alignment with `states`.
+        states: From `first_states`.
+        labelling: Tree, units and rounds.
 
     References:
-        Doetsch et al. 2017, section 5. The alignment for the trees is of one density a state.
+        Doetsch et al. 2017, section 5. The alignment for the trees has one density per state.
     """
     slopes, words = speech.slopes, speech.corpus.transcripts
     if labelling.tree is None:
@@ -113,25 +113,25 @@ def train_model(speech: Speech, states: WordStates, labelling: Labelling) -> Wor
 
 
 def labels_of(model: WordModel, speech: Speech) -> Labels:
-    """The state of every frame, [F] of each utterance."""
+    """Returns the state of every frame, [F] per utterance."""
     return frame_labels(model, speech.slopes, speech.corpus.transcripts)
 
 
 def labels_where_known(model: WordModel, speech: Speech) -> Labels:
-    """As `labels_of`, with `NO_LABEL` in the utterances that have no alignment."""
-    labels = [np.full(len(each), NO_LABEL) for each in speech.features]
+    """Returns `labels_of`, with `NO_LABEL` in utterances without an alignment."""
+    labels = [np.full(len(frames), NO_LABEL) for frames in speech.features]
     numbers = alignable_numbers(speech.corpus, speech.features, model.states, Skipped(strict=False))
     slopes, words = speech.slopes, speech.corpus.transcripts
-    found = frame_labels(model, [slopes[number] for number in numbers], [words[number] for number in numbers])
-    for number, states in zip(numbers, found, strict=True):
+    aligned = frame_labels(model, [slopes[number] for number in numbers], [words[number] for number in numbers])
+    for number, states in zip(numbers, aligned, strict=True):
         labels[number] = states
     return labels
 
 
 def name_speech(parts: Iterable[Speech], labelling: Labelling, *, any_order: bool) -> str:
-    """A fingerprint of what a model is trained on and judged by, and how: words, sounds, features and choices."""
-    told = [
-        (corpus.rate, [(each.name, each.words, each.sound) for each in corpus.utterances])
+    """Returns a fingerprint of all that a model depends on: words, sounds, features and choices."""
+    contents = [
+        (corpus.rate, [(utterance.name, utterance.words, utterance.sound) for utterance in corpus.utterances])
         for corpus in (speech.corpus for speech in parts)
     ]
-    return fingerprint([labelling.describe(), labelling.units, any_order, MADE_BY, *told])
+    return fingerprint([labelling.describe(), labelling.units, any_order, MADE_BY, *contents])

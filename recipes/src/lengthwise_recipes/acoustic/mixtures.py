@@ -1,12 +1,11 @@
-"""Gaussian mixtures of all states: densities of diagonal covariance, fitted to frames whose states are known.
+"""Gaussian mixtures of all states: densities with diagonal covariance, fitted to frames with known states.
 
-weights    [S, M]      of the densities of a state; a density of weight 0 is not used
+weights    [S, M]      weights of a state's densities; weight 0 disables a density
 means      [S, M, D]
 variances  [S, M, D]
 
-By hand, since scikit-learn's GaussianMixture fits one mixture at a time and adds a constant to its variances. Here all
-states are scored in three matrix products, no variance falls below a share of that of all frames, and densities are
-split in two.
+By hand, since scikit-learn's GaussianMixture fits one mixture at a time and adds a constant to its variances. Here
+three matrix products score all states, variances have a floor, and densities are split in two.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 
 from lengthwise_recipes.speech.features import Features
 
-SCORES_AT_ONCE = 2**23  # of frames in densities, which bounds the memory
-SMALLEST_WEIGHT = 1e-8  # of a density that still learns
+SCORES_AT_ONCE = 2**23  # frames x densities, which bounds the memory
+SMALLEST_WEIGHT = 1e-8  # a density with less weight no longer learns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +27,7 @@ class Mixtures:
     """A mixture of Gaussian densities for each state.
 
     Attributes:
-        weights: [S, M]; of each state they sum to 1.
+        weights: [S, M]; they sum to 1 for each state.
         means: [S, M, D].
         variances: [S, M, D], at least `floor`.
         floor: [D].
@@ -40,21 +39,21 @@ class Mixtures:
     floor: NDArray[np.float64]
 
     def scores(self, features: Features) -> NDArray[np.float64]:
-        """Log likelihood of every frame in every state, [F, S], from features [F, D]."""
+        """Returns the log likelihood of every frame in every state, [F, S], from features [F, D]."""
         size = max(1, SCORES_AT_ONCE // self.weights.size)
         pieces = [features[first : first + size] for first in range(0, len(features), size)]
         return np.concatenate([_log_sum(self.densities(piece)) for piece in pieces])
 
     def densities(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Log of weight x density of every frame, [F, S, M].
+        """Returns the log of weight x density of every frame, [F, S, M].
 
-        log w - (D log(2 pi) + sum log v + sum (x - m)^2 / v) / 2, the square taken apart to be three matrix products.
+        log w - (D log(2 pi) + sum log v + sum (x - m)^2 / v) / 2, with the square expanded into matrix products.
         """
         size = features.shape[1]
         wide = features.astype(np.float64)
         inverse = (1 / self.variances).reshape(-1, size)
         means = self.means.reshape(-1, size)
-        with np.errstate(divide="ignore"):  # the logarithm of weight 0 is -inf, and meant so
+        with np.errstate(divide="ignore"):  # the logarithm of weight 0 is -inf, as intended
             constant = np.log(self.weights).ravel() - 0.5 * (
                 size * np.log(2 * np.pi) - np.log(inverse).sum(axis=1) + (means**2 * inverse).sum(axis=1)
             )
@@ -63,12 +62,12 @@ class Mixtures:
 
 
 def global_mixtures(features: Sequence[Features], total: int, *, floor_share: float = 0.05) -> Mixtures:
-    """One density for each of `total` states, all alike: mean and variance of all frames.
+    """Gives each of `total` states the same density: mean and variance of all frames.
 
     Args:
-        features: [F, D] of each utterance.
-        total: States, S.
-        floor_share: No variance may fall below this share of that of all frames.
+        features: [F, D] per utterance.
+        total: Number of states, S.
+        floor_share: Variances stay above this share of the variance of all frames.
     """
     frames = np.concatenate(features).astype(np.float64)
     shape = (total, 1, frames.shape[1])
@@ -82,18 +81,17 @@ def global_mixtures(features: Sequence[Features], total: int, *, floor_share: fl
 
 
 def refit(mixtures: Mixtures, features: Sequence[Features], labels: Sequence[NDArray[np.int64]]) -> Mixtures:
-    """One step of expectation and maximisation for each state on its own frames; it never lowers their likelihood.
+    """Takes one step of expectation and maximisation for each state; it never lowers the likelihood of its frames.
 
     A state without frames stays as it is.
 
     Args:
         mixtures: To begin from.
-        features: [F, D] of each utterance.
-        labels: [F] of each utterance: the state of every frame.
+        features: [F, D] per utterance.
+        labels: The state of every frame, [F] per utterance.
 
     References:
-        Dempster, Laird and Rubin 1977. A variance below the floor is set to it: of all that keep to the floor, that
-        one is the most likely.
+        Dempster, Laird and Rubin 1977. A variance below the floor is set to the floor, the most likely value allowed.
     """
     frames, states = np.concatenate(features).astype(np.float64), np.concatenate(labels)
     order = np.argsort(states, kind="stable")
@@ -107,21 +105,20 @@ def refit(mixtures: Mixtures, features: Sequence[Features], labels: Sequence[NDA
 
 
 def split(mixtures: Mixtures, counts: NDArray[np.int64], *, least_frames: float = 20.0, step: float = 0.2) -> Mixtures:
-    """Makes two densities of each, a little apart: `step` standard deviations to either side.
+    """Splits every density in two, moved apart by `step` standard deviations to either side.
 
     Args:
-        mixtures: M densities a state.
+        mixtures: M densities per state.
         counts: Frames of each state, [S].
-        least_frames: A density that would leave fewer frames than these to each of the two stays whole; its twin
-            gets the weight 0.
+        least_frames: A density with too few frames to give each half this many is not split: its twin has weight 0.
         step: In standard deviations.
 
     Returns:
-        2 M densities a state.
+        2 M densities per state.
     """
-    apart = mixtures.weights * counts[:, None] >= 2 * least_frames
-    shift = np.where(apart[..., None], step * np.sqrt(mixtures.variances), 0.0)
-    first = np.where(apart, 0.5, 1.0) * mixtures.weights
+    splits = mixtures.weights * counts[:, None] >= 2 * least_frames
+    shift = np.where(splits[..., None], step * np.sqrt(mixtures.variances), 0.0)
+    first = np.where(splits, 0.5, 1.0) * mixtures.weights
     return Mixtures(
         weights=np.concatenate([first, mixtures.weights - first], axis=1),
         means=np.concatenate([mixtures.means - shift, mixtures.means + shift], axis=1),
@@ -133,7 +130,7 @@ def split(mixtures: Mixtures, counts: NDArray[np.int64], *, least_frames: float 
 def _refit_state(
     mixtures: Mixtures, state: int, frames: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Weights [M], means [M, D] and variances [M, D] of one state from its frames, [F, D]."""
+    """Fits weights [M], means [M, D] and variances [M, D] of one state to its frames, [F, D]."""
     weights, means, variances = mixtures.weights[state], mixtures.means[state], mixtures.variances[state]
     if not len(frames):
         return weights, means, variances
@@ -150,6 +147,6 @@ def _refit_state(
 
 
 def _log_sum(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log(sum(exp(logs))) over the last axis."""
+    """Returns log(sum(exp(logs))) over the last axis."""
     top = logs.max(axis=-1, keepdims=True)
     return top[..., 0] + np.log(np.exp(logs - top).sum(axis=-1))

@@ -1,8 +1,8 @@
-"""The network of the hybrid model: bidirectional LSTM layers that tell the state of every frame.
+"""The network of the hybrid model: bidirectional LSTM layers that classify the state of every frame.
 
 frames  [B, K, stack x D]   K network frames of `stack` feature frames each, padded to a rectangle
-labels  [B, K]              the state of each network frame, `NO_LABEL` where it is padding
-counts  [B]                 network frames of each sequence, padding left out
+labels  [B, K]              the state of each network frame, `NO_LABEL` in padding
+counts  [B]                 network frames of each sequence, without padding
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Rectangle(NamedTuple):
 class StateTeller(nn.Module):
     """Bidirectional layers and a linear layer: frames [B, K, inputs] and counts [B] to log-odds [B, K, states].
 
-    Padding is computed, and no state of a frame that is used depends on it.
+    Padding is computed, but does not change the log-odds of real frames.
 
     Args:
         inputs: Numbers in a network frame.
-        states: States to tell apart.
+        states: Number of states.
         hidden: LSTM cells of each direction.
-        layers: Bidirectional layers.
+        layers: Number of bidirectional layers.
 
     References:
-        Doetsch et al. 2017, section 5: three bidirectional LSTM layers and a softmax. It does not tell their cells.
+        Doetsch et al. 2017, section 5: three bidirectional LSTM layers and a softmax. It does not say how many cells.
     """
 
     def __init__(self, *, inputs: int, states: int, hidden: int, layers: int = LAYERS) -> None:
@@ -57,13 +57,13 @@ class StateTeller(nn.Module):
 def rectangle(utterances: Utterances, spans: NDArray[np.int64], *, stack: int, width: int = 0) -> Rectangle:
     """Cuts spans out of utterances, joins every `stack` frames to one and pads to a rectangle.
 
-    The label of a network frame is that of the middle one of its frames, or of the last where the span ends before.
+    A network frame has the label of its middle frame, or of the span's last frame if the span ends earlier.
 
     Args:
-        utterances: Where the spans are cut out.
+        utterances: Source of the spans.
         spans: [B, 3], rows of (utterance, start, stop), in frames.
-        stack: Frames in a network frame; the last of a span is filled with zeros.
-        width: Frames to pad to at least.
+        stack: Frames in a network frame; zeros fill the last one of a span.
+        width: Pads to at least this many frames.
     """
     first = utterances.offsets[spans[:, 0]] + spans[:, 1]
     sizes = spans[:, 2] - spans[:, 1]
@@ -81,12 +81,12 @@ def rectangle(utterances: Utterances, spans: NDArray[np.int64], *, stack: int, w
 
 
 def frame_loss(log_odds: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
-    """Cross-entropy in nats, over the frames that are no padding.
+    """Returns the cross-entropy in nats over the frames that are not padding.
 
     Args:
         log_odds: [B, K, states].
         labels: [B, K].
-        reduction: "mean" or "sum", as torch has it.
+        reduction: "mean" or "sum", as in torch.
     """
     return nn.functional.cross_entropy(
         log_odds.flatten(0, 1), labels.flatten(), ignore_index=NO_LABEL, reduction=reduction

@@ -1,4 +1,4 @@
-"""Prepared: from a corpus in three parts to what a network is trained on, judged by and decoded with."""
+"""Prepares a corpus in three parts for training, validation and decoding."""
 
 from __future__ import annotations
 
@@ -39,16 +39,15 @@ class Prepared:
     """All that training and decoding need, as arrays and plain values.
 
     Attributes:
-        train: With the state of every frame.
-        validation: The same.
-        test: With the states of the utterances that have an alignment.
-        states: Of the words.
-        stay: Probability of staying in a state, [S], of the GMM-HMM.
-        priors: Share of each state in the frames trained on, [S].
-        bigram: Of the words.
-        search: How the bigram weighs.
-        gmm_word_error_rate: Of the GMM-HMM on `test`, 0..
-        description: For the record, plain JSON.
+        train, validation: Utterances with the state of every frame.
+        test: Utterances, with states if they have an alignment.
+        states: States of the words.
+        stay: The GMM-HMM's probability of staying in a state, [S].
+        priors: Share of each state in the training frames, [S].
+        bigram: Language model of the words.
+        search: Weight of the bigram, and pruning.
+        gmm_word_error_rate: Word error rate of the GMM-HMM on `test`, 0 or more.
+        description: Plain JSON for the record.
     """
 
     train: Utterances
@@ -71,17 +70,17 @@ def prepare(
     folder: Path | None = None,
     strict: bool = False,
 ) -> Prepared:
-    """Computes features, trains a GMM-HMM, aligns by it, and decodes the test part by it.
+    """Computes features, trains a GMM-HMM, and aligns and decodes by it.
 
     Args:
         parts: To train on, to validate on and to decode.
-        labelling: How the GMM-HMM is made.
-        search: How words are decoded; the language model's scale is 12 where not given, as in the paper.
-        folder: Keeps the alignment: what is prepared again from the same is read back. Features are computed anew.
-        strict: Whether to raise for the first utterance that cannot be used.
+        labelling: Choices of the GMM-HMM.
+        search: Choices of decoding; None scales the language model by 12, as in the paper.
+        folder: Stores the alignment, for the next call with the same arguments. Features are always computed.
+        strict: Raise for the first unusable utterance.
 
     Raises:
-        ValueError: Where a part has nothing that can be used, or as `strict` says.
+        ValueError: A part has no usable utterance, or `strict` and an utterance is unusable.
 
     References:
         Doetsch et al. 2017, section 5.
@@ -97,8 +96,8 @@ def prepare(
         _check_some(name, speech)
     bigram = _bigram(parts, spoken.train, states)
     make = functools.partial(_align, spoken, states, labelling, bigram, search)
-    named = name_speech(spoken, labelling, any_order=parts.any_order)
-    aligned = read_or_make(folder, f"{named} {search}", make)
+    fingerprint = name_speech(spoken, labelling, any_order=parts.any_order)
+    aligned = read_or_make(folder, f"{fingerprint} {search}", make)
     scale = fit_scale(spoken.train.features)
     return Prepared(
         train=_lay_out(spoken.train, scale, aligned.train),
@@ -111,12 +110,12 @@ def prepare(
         search=search,
         gmm_word_error_rate=aligned.word_error_rate,
         description=_description(parts, labelling, spoken)
-        | {"fingerprint": named, "states": aligned.model.states.total},
+        | {"fingerprint": fingerprint, "states": aligned.model.states.total},
     )
 
 
 class _Spoken(NamedTuple):
-    """The parts that can be used."""
+    """The usable utterances of each part."""
 
     train: Speech
     validation: Speech
@@ -148,8 +147,9 @@ def _gmm_error_rate(model: WordModel, test: Speech, bigram: Bigram, search: Sear
     def scores_of(batch: NDArray[np.int64]) -> list[Scores]:
         return [model.mixtures.scores(slopes[number]) for number in batch]
 
-    found = recognise([len(each) for each in slopes], scores_of, model.states, model.stay, bigram, search=search)
-    return word_error_rate(test.corpus.transcripts, found)
+    lengths = [len(frames) for frames in slopes]
+    hypotheses = recognise(lengths, scores_of, model.states, model.stay, bigram, search=search)
+    return word_error_rate(test.corpus.transcripts, hypotheses)
 
 
 def _check_some(name: str, speech: Speech) -> None:
@@ -160,14 +160,14 @@ def _check_some(name: str, speech: Speech) -> None:
 
 
 def _description(parts: Parts, labelling: Labelling, spoken: _Spoken) -> dict[str, object]:
-    frames = [len(each) for each in spoken.train.features]
+    lengths = [len(frames) for frames in spoken.train.features]
     return {
         "name": parts.name,
         "split": parts.split,
-        "train_utterances": len(frames),
-        "train_frames": sum(frames),
-        "shortest": min(frames),
-        "longest": max(frames),
+        "train_utterances": len(lengths),
+        "train_frames": sum(lengths),
+        "shortest": min(lengths),
+        "longest": max(lengths),
         "validation_utterances": len(spoken.validation.features),
         "test_utterances": len(spoken.test.features),
         "vocabulary": len(spoken.train.corpus.vocabulary),

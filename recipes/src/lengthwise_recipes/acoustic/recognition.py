@@ -1,6 +1,6 @@
-"""From scores to words, a batch of utterances at a time: whatever the corpus, one batch of scores is in memory.
+"""Recognises words batch by batch, so that only one batch of scores is in memory.
 
-scores  [F, S] of each utterance   of mixtures, or posteriors / priors of a network
+scores  [F, S] per utterance   of mixtures, or posteriors / priors of a network
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ def recognise(
     """Decodes utterances, those of like length together.
 
     Args:
-        lengths: Frames of each.
-        scores_of: Takes the numbers of some utterances, [B], and gives the scores of each.
-        states, stay, bigram, search: As for `decoder.decode`.
+        lengths: Frames of each utterance.
+        scores_of: Takes numbers of utterances, [B], and returns the scores of each.
+        states, stay, bigram, search: See `decoder.decode`.
 
     Returns:
-        The words of each, in the order of `lengths`.
+        The words of each utterance, in the order of `lengths`.
     """
-    found: dict[int, tuple[str, ...]] = {}
+    words: dict[int, tuple[str, ...]] = {}
     for batch in batches_of_like_length(list(lengths)):
         decoded = decode(scores_of(batch), states, stay, bigram, search=search)
-        found.update((int(number), each.words) for number, each in zip(batch, decoded, strict=True))
-    return [found[number] for number in range(len(lengths))]
+        words.update((int(number), hypothesis.words) for number, hypothesis in zip(batch, decoded, strict=True))
+    return [words[number] for number in range(len(lengths))]
 
 
 @torch.no_grad()
 def network_scores(
     model: nn.Module, utterances: Utterances, batch: NDArray[np.int64], *, stack: int, priors: Scores
 ) -> list[Scores]:
-    """What a network says of every frame: its log posteriors less the logarithm of the priors.
+    """Scores every frame by a network: log posteriors minus the logarithm of the priors.
 
-    A network frame stands for `stack` frames, each of which gets its scores: so states last as long, and the language
-    model weighs as much, as where there is one network frame for each.
+    All `stack` frames of a network frame get its scores. So durations of states and the weight of the language model
+    do not depend on `stack`.
 
     Args:
         model: Frames and counts to log-odds, see `network.StateTeller`.
-        utterances: Scaled as those that it was trained on.
+        utterances: Scaled like the training data.
         batch: Numbers of utterances, [B].
         stack: Frames in a network frame.
         priors: [S].
@@ -69,5 +69,7 @@ def network_scores(
     frames, _, counts = rectangle(utterances, utterances.spans(batch), stack=stack)
     posteriors = model(frames.to(device), counts.to(device)).log_softmax(dim=2).cpu().numpy()
     lengths = utterances.lengths[batch]
-    each = [np.repeat(rows, stack, axis=0)[:length] for rows, length in zip(posteriors, lengths, strict=True)]
-    return [hybrid_scores(rows, priors) for rows in each]
+    return [
+        hybrid_scores(np.repeat(rows, stack, axis=0)[:length], priors)
+        for rows, length in zip(posteriors, lengths, strict=True)
+    ]

@@ -1,4 +1,4 @@
-"""The task of a study: a network that learns the states of frames, judged by frames and at last by words."""
+"""The task of a study: a network learns the states of frames, and is judged by frames and by words."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ VALIDATION_BATCH = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcousticTask:
-    """A `study.task.Task`: whole utterances or chunks of them, and what a frame-wise loss makes of each.
+    """A `study.task.Task` that trains on utterances or chunks of them, with a frame-wise loss.
 
     Attributes:
         prepared: Speech with the state of every frame.
         hidden: LSTM cells of each direction.
-        layers: Bidirectional layers.
-        stack: Frames of 10 ms that the network sees as one; it tells a state for all of them.
+        layers: Number of bidirectional layers.
+        stack: Frames of 10 ms that the network reads as one, with one state for all of them.
 
     References:
-        Doetsch et al. 2017, section 5: one network frame for each frame, which is `stack=1`.
+        Doetsch et al. 2017, section 5, has one network frame per frame, which is `stack=1`.
     """
 
     prepared: Prepared
@@ -45,7 +45,7 @@ class AcousticTask:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """[n], frames of each utterance trained on."""
+        """Frames of each training utterance, [n]."""
         return self.prepared.train.lengths
 
     @property
@@ -61,36 +61,34 @@ class AcousticTask:
         )
 
     def loss(self, model: nn.Module, batch: NDArray[np.int64], width: int) -> Tensor:
-        """Mean cross-entropy over the network frames of a batch, in nats; `batch` [B] utterances or [B, 3] spans."""
+        """Returns the mean cross-entropy in nats over a batch; `batch` is [B] utterances or [B, 3] spans."""
         train = self.prepared.train
-        made = rectangle(train, train.spans(batch), stack=self.stack, width=width)
+        padded = rectangle(train, train.spans(batch), stack=self.stack, width=width)
         device = next(model.parameters()).device
-        frames, labels, counts = (each.to(device) for each in made)
+        frames, labels, counts = (tensor.to(device) for tensor in padded)
         return frame_loss(model(frames, counts), labels)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Cross-entropy in nats and the share of wrong states, over the network's frames whose states are known.
-
-        Where frames are joined, the state of a frame of the network is that of the middle one.
+        """Returns cross-entropy in nats and the share of wrong states, over network frames with a known state.
 
         Returns:
-            "validation_loss" and "frame_error_rate"; and "test_loss" and "test_frame_error_rate", where the states of
-            a test utterance are known. Batches are random ones.
+            "validation_loss" and "frame_error_rate"; and "test_loss" and "test_frame_error_rate" if any test utterance
+            has known states. Batches are random.
         """
-        loss, wrong = self._judge(model, self.prepared.validation)
-        found = {"validation_loss": loss, "frame_error_rate": wrong}
+        loss, wrong_share = self._judge(model, self.prepared.validation)
+        measures = {"validation_loss": loss, "frame_error_rate": wrong_share}
         if (self.prepared.test.labels != NO_LABEL).any():
-            found["test_loss"], found["test_frame_error_rate"] = self._judge(model, self.prepared.test)
-        return found
+            measures["test_loss"], measures["test_frame_error_rate"] = self._judge(model, self.prepared.test)
+        return measures
 
     def _judge(self, model: nn.Module, utterances: Utterances) -> tuple[float, float]:
-        """Loss and share of wrong states."""
+        """Returns the loss and the share of wrong states."""
         batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
         device = next(model.parameters()).device
         totals = np.zeros(3)
         for batch in lw.make_plan(utterances.lengths, batching, seed=0, epoch=0).batches():
-            made = rectangle(utterances, utterances.spans(batch), stack=self.stack)
-            frames, labels, counts = (each.to(device) for each in made)
+            padded = rectangle(utterances, utterances.spans(batch), stack=self.stack)
+            frames, labels, counts = (tensor.to(device) for tensor in padded)
             log_odds = model(frames, counts)
             used = labels != NO_LABEL
             wrong = (log_odds.argmax(dim=2) != labels) & used
@@ -99,13 +97,13 @@ class AcousticTask:
         return loss / used, wrong / used
 
     def test(self, model: nn.Module) -> dict[str, float]:
-        """The share of wrong words, decoded by posteriors over priors."""
+        """Decodes by posteriors over priors and returns the word error rate."""
         prepared = self.prepared
 
         def scores_of(batch: NDArray[np.int64]) -> list[Scores]:
             return network_scores(model, prepared.test, batch, stack=self.stack, priors=prepared.priors)
 
-        found = recognise(
+        hypotheses = recognise(
             prepared.test.lengths,
             scores_of,
             prepared.states,
@@ -113,7 +111,7 @@ class AcousticTask:
             prepared.bigram,
             search=prepared.search,
         )
-        return {"word_error_rate": word_error_rate(prepared.test.transcripts, found)}
+        return {"word_error_rate": word_error_rate(prepared.test.transcripts, hypotheses)}
 
     def describe(self) -> Mapping[str, object]:
         network = {"hidden": self.hidden, "layers": self.layers, "stack": self.stack}

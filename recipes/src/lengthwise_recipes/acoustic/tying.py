@@ -1,12 +1,12 @@
-"""States of units in context, tied by decision trees: for vocabularies too large for states of each word alone.
+"""Ties states of units in context by decision trees, for vocabularies too large for states of each word.
 
-    words -> units (letters, or phonemes of a lexicon) -> three states each, alike in every context
-          -> an alignment -> what each context sounds like -> trees -> states that similar contexts share
+    words -> units (letters, or phonemes of a lexicon) -> three states each, without context
+          -> an alignment -> moments of each context -> trees -> states that similar contexts share
 
 counts, sums, squares   [contexts], [contexts, D], [contexts, D]   frames of each context, and their moments
 
 By hand, since only toolkits that are built from source, such as Kaldi and HTK, tie states. scikit-learn's trees cannot
-grow by the likelihood that a Gaussian of each leaf gives its frames.
+grow by the likelihood of the frames under a Gaussian of each leaf.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from lengthwise_recipes.acoustic.hmm import WordStates, chain_of
 from lengthwise_recipes.acoustic.units import NO_UNIT, PLACES, Context, Units, contexts_of, number_states
 from lengthwise_recipes.speech.features import Features
 
-FLOOR_SHARE = 0.01  # of the variance of all frames, below which none falls
+FLOOR_SHARE = 0.01  # smallest variance, as a share of the variance of all frames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tree:
-    """How far the trees grow.
+    """Limits of the trees' growth.
 
     Attributes:
-        classes: States after tying, silence included; as many as units have at least.
-        least_frames: No state is told apart from another by fewer frames than these.
+        classes: States after tying, silence included; never fewer than the units have.
+        least_frames: Both sides of a split have at least this many frames.
     """
 
     classes: int = 1500
@@ -47,7 +47,7 @@ class Tree:
 
 
 class _Moments(NamedTuple):
-    """Frames of some contexts, or of sets of them: how many [n], their sums and sums of squares [n, D]."""
+    """Frames of n contexts, or of n sets of contexts: counts [n], sums [n, D] and sums of squares [n, D]."""
 
     counts: NDArray[np.float64]
     sums: NDArray[np.float64]
@@ -55,7 +55,7 @@ class _Moments(NamedTuple):
 
 
 class _Forest(NamedTuple):
-    """What all trees ask of: the answers to every question [questions, contexts], and the frames of each context."""
+    """Data of all trees: answers [questions, contexts], the moments of each context, and the smallest variance [D]."""
 
     answers: NDArray[np.bool_]
     moments: _Moments
@@ -73,29 +73,31 @@ def tie_states(
 ) -> WordStates:
     """Ties the states of units in context by decision trees.
 
-    Each state of a unit begins as one class of all its contexts. Then the class and the question, is the unit to the
-    left (or to the right) in this set?, that raise the likelihood of the frames most are taken, and the class is
-    split; and so on until there are `classes`, or no question leaves `least_frames` on both sides and raises it.
-    The sets are what units cluster to: the two nearest are joined, and the two nearest again. Contexts of the
-    vocabulary that were never spoken go where the questions send them.
+    1. Each state of a unit begins as one class of all its contexts.
+    2. A question asks whether the unit to the left (or right) is in a set. The class and question that raise the
+       likelihood of the frames most are chosen, and the class is split.
+    3. This repeats until there are `classes` classes, or no split raises the likelihood and has `least_frames` on
+       both sides.
+    The sets come from clustering: the two nearest sets of units are joined, again and again. The answers also send
+    contexts that were never spoken to a class.
 
     Args:
-        spelled: What `units.spell_words` gives for the vocabulary.
-        features: [F, D] of each utterance.
-        transcripts: Its words.
-        paths: Its alignment with `spelled`, see `em.Trained`.
+        spelled: From `units.spell_words`, for the vocabulary.
+        features: [F, D] per utterance.
+        transcripts: Words of each utterance.
+        paths: Alignment of each utterance with `spelled`, see `em.Trained`.
         units: As given to `units.spell_words`.
-        tree: When to stop.
+        tree: Limits of growth.
 
     Returns:
-        States for which `paths` is an alignment as well.
+        Tied states, which `paths` also aligns.
 
     Raises:
-        ValueError: Where `spelled` is not of these units.
+        ValueError: `spelled` has other units.
 
     References:
-        Young, Odell and Woodland 1994 (trees over states, one Gaussian a class); Doetsch et al. 2017, section 5:
-        1500 classes. Contexts end at the borders of words, and the questions are found in the data.
+        Young, Odell and Woodland 1994 (trees over states, one Gaussian per class); Doetsch et al. 2017, section 5:
+        1500 classes. Contexts end at the borders of words, and the questions come from the data.
     """
     tree = tree or Tree()
     keys = [contexts_of(word, units) for word in spelled.words]
@@ -124,7 +126,7 @@ def _check_spelled(spelled: WordStates, keys: Sequence[Sequence[Context]]) -> No
 def _context_frames(
     apart: WordStates, features: Sequence[Features], transcripts: Sequence[Sequence[str]], paths: Sequence[StatePath]
 ) -> _Moments:
-    """Moments of every context: the alignment is read anew, as one of states that no context shares."""
+    """Computes the moments of every context, from the alignment with one state per context."""
     chains = [chain_of(words, apart) for words in transcripts]
     labels = np.concatenate([path_states(path, chain) for path, chain in zip(paths, chains, strict=True)])
     spoken = labels >= apart.silence
@@ -146,10 +148,10 @@ def _forest(contexts: Sequence[Context], moments: _Moments, features: Sequence[F
 def _questions(
     contexts: Sequence[Context], moments: _Moments, variance: NDArray[np.float64]
 ) -> Iterator[frozenset[str]]:
-    """Sets of units that sound alike: each alone, and all that arise as the nearest two are joined.
+    """Yields sets of units that sound alike: each unit alone, and every set that joining the nearest two makes.
 
-    Near is what adds least to the squared distances from the means (Ward 1963), by the middle state of each unit.
-    Units that were never spoken, and the border of a word, are in no set but their own.
+    The nearest two add least to the squared distances from the means (Ward 1963) of the units' middle states.
+    Units that were never spoken, and the border of a word, are only in a set alone.
     """
     middles: dict[str, list[int]] = {context.unit: [] for context in contexts}
     for number, context in enumerate(contexts):
@@ -166,36 +168,36 @@ def _questions(
 def _join(
     sets: list[frozenset[str]], frames: NDArray[np.float64], means: NDArray[np.float64]
 ) -> Iterator[frozenset[str]]:
-    """The sets that arise as the nearest two are joined, until there are two; changes all it is given.
+    """Joins the nearest two sets until two are left, and yields every joined set; changes its arguments.
 
-    A joined set stands in the place of its first part, and only distances from it are computed anew.
+    A joined set takes the place of its first half, and only its distances are updated.
 
     Args:
-        sets: n of units.
-        frames: Of each, [n].
-        means: Of their frames, in standard deviations of all frames, [n, D].
+        sets: n sets of units.
+        frames: Frames of each set, [n].
+        means: Mean frame of each set, in standard deviations of all frames, [n, D].
     """
-    apart = np.array([_distances(number, frames, means) for number in range(len(sets))])
-    np.fill_diagonal(apart, np.inf)
+    distances = np.array([_distances(number, frames, means) for number in range(len(sets))])
+    np.fill_diagonal(distances, np.inf)
     for _ in range(len(sets) - 2):
-        first, second = pair = sorted(divmod(int(apart.argmin()), len(sets)))
+        first, second = pair = sorted(divmod(int(distances.argmin()), len(sets)))
         means[first] = frames[pair] @ means[pair] / frames[pair].sum()
         frames[first] += frames[second]
         sets[first] |= sets[second]
-        apart[second] = apart[:, second] = np.inf
-        apart[first] = np.where(np.isinf(apart[first]), np.inf, _distances(first, frames, means))
-        apart[:, first] = apart[first]
+        distances[second] = distances[:, second] = np.inf
+        distances[first] = np.where(np.isinf(distances[first]), np.inf, _distances(first, frames, means))
+        distances[:, first] = distances[first]
         yield sets[first]
 
 
 def _distances(number: int, frames: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What joining a set with each would add to the squared distances from the means, [n]."""
+    """Returns what joining a set with each set would add to the squared distances from the means, [n]."""
     return frames[number] * frames / (frames[number] + frames) * np.square(means - means[number]).sum(axis=1)
 
 
 def _grow(roots: Sequence[NDArray[np.int64]], forest: _Forest, tree: Tree, silence: int) -> list[NDArray[np.int64]]:
     """Splits the class of the greatest gain, again and again; returns the members of each class."""
-    tickets = itertools.count()  # so that of two equal gains the older is first
+    tickets = itertools.count()  # of two equal gains, the older entry is first
     heap = [_entry(next(tickets), members, forest, tree) for members in roots]
     heapq.heapify(heap)
     while silence + len(heap) < tree.classes and heap[0][0] < 0:
@@ -213,12 +215,12 @@ def _entry(
 
 
 def _best(members: NDArray[np.int64], forest: _Forest, tree: Tree) -> tuple[float, NDArray[np.bool_]]:
-    """The gain of the best question, 0 where none may be asked, and its answers [members]."""
+    """Returns the gain of the best question, 0 if no split is allowed, and its answers [members]."""
     answers = forest.answers[:, members]
     every = _Moments(*(moment[members] for moment in forest.moments))
     yes = _Moments(*(answers.astype(np.float64) @ moment for moment in every))
     total = _Moments(*(moment.sum(axis=0, keepdims=True) for moment in every))
-    no = _Moments(*(whole - part for whole, part in zip(total, yes, strict=True)))
+    no = _Moments(*(sums - yes_sums for sums, yes_sums in zip(total, yes, strict=True)))
     gains = _likelihoods(yes, forest.floor) + _likelihoods(no, forest.floor) - _likelihoods(total, forest.floor)
     gains[np.minimum(yes.counts, no.counts) < tree.least_frames] = 0.0
     best = int(gains.argmax())
@@ -226,7 +228,7 @@ def _best(members: NDArray[np.int64], forest: _Forest, tree: Tree) -> tuple[floa
 
 
 def _likelihoods(moments: _Moments, floor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log likelihood of each set of frames under one diagonal Gaussian, but for what no split changes, [n]."""
+    """Returns the log likelihood of each set under one diagonal Gaussian, without terms that no split changes, [n]."""
     counts = np.maximum(moments.counts, 1.0)[:, None]
     variances = np.maximum(moments.squares / counts - (moments.sums / counts) ** 2, floor)
     return -0.5 * moments.counts * np.log(variances).sum(axis=1)

@@ -1,6 +1,6 @@
 """Words as rows of units: the letters they are spelled with, or the phonemes of a lexicon.
 
-units  what each word is made of, such as {"two": ["T", "UW"]}; every unit has three states, one after the other
+units  the units of each word, such as {"two": ["T", "UW"]}; every unit has three states, one after the other
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from lengthwise.checks import value_error
 from lengthwise_recipes.acoustic.hmm import WordStates
 
 PLACES = 3  # states of a unit
-NO_UNIT = ""  # stands beside the first and the last unit of a word
+NO_UNIT = ""  # the neighbour of a word's first unit to the left, and of its last to the right
 
 Units = Mapping[str, Sequence[str]]
 
@@ -31,11 +31,11 @@ def spell_words(words: Sequence[str], *, units: Units | None = None, silence: in
 
     Args:
         words: The vocabulary.
-        units: Units of each word, such as phonemes; its letters where none are given.
-        silence: States of silence.
+        units: Units of each word, such as phonemes; None takes its letters.
+        silence: Number of silence states.
 
     Raises:
-        ValueError: Where a word has no units.
+        ValueError: A word has no units.
 
     >>> spell_words(["aba"]).rows
     ((1, 2, 3, 4, 5, 6, 1, 2, 3),)
@@ -45,7 +45,7 @@ def spell_words(words: Sequence[str], *, units: Units | None = None, silence: in
 
 
 def contexts_of(word: str, units: Units | None) -> list[Context]:
-    """The states of a word, each in its context; `units` as for `spell_words`.
+    """Returns the states of a word with their contexts; `units` as for `spell_words`.
 
     >>> [tuple(context) for context in contexts_of("ab", None)][::3]
     [('a', 0, '', 'b'), ('b', 0, 'a', '')]
@@ -59,7 +59,7 @@ def contexts_of(word: str, units: Units | None) -> list[Context]:
 
 
 def number_states(keys: Sequence[Sequence[Hashable]], *, silence: int) -> tuple[tuple[int, ...], ...]:
-    """A state for every different key, in the order of their first use, after those of silence.
+    """Numbers every different key in the order of first use, after the states of silence.
 
     >>> number_states(["no", "on"], silence=1)
     ((1, 2), (2, 1))
