@@ -1,9 +1,9 @@
-"""Trains on handwriting with one compiled model per bucket, and says what was compiled when.
+"""Trains on handwriting with one compiled model per bucket, and prints the time of compiling and training.
 
     python -m lengthwise_recipes.compiled jax --buckets 4 --epochs 3
     python -m lengthwise_recipes.compiled torch --buckets 4 --epochs 3 --data strokes.npz
 
-Without a file, on lines that the project writes itself.
+Without --data it trains on generated lines of handwriting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lengthwise_recipes.handwriting.data import read_corpus
 
 
 def main() -> None:
-    """Trains, one line an epoch."""
+    """Trains and prints one line per epoch."""
     options = _parser().parse_args()
     words = training_words(read_corpus(options.data, count=options.count))
     order = lw.Bucketed(buckets=options.buckets, pad_to_edge=True)

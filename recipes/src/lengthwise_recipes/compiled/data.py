@@ -1,4 +1,4 @@
-"""Handwriting as arrays: what the network of either framework reads."""
+"""Handwriting as arrays, which the networks of both frameworks read."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lengthwise_recipes.handwriting.prepared import prepare, select_learnable
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Words:
-    """Samples by number: a pair of frames, float32 [F, inputs], and labels, int32 [N], classes from 1 on.
+    """Samples by number: pairs of frames, float32 [F, inputs], and labels, int32 [N], classes from 1 on.
 
     Attributes:
-        frames: Of each sample.
-        labels: Of each sample, none of them empty.
-        classes: Symbols of the alphabet, and one for the blank.
+        frames: One array per sample.
+        labels: One array per sample, never empty.
+        classes: Symbols of the alphabet, plus one for the blank.
     """
 
     frames: tuple[NDArray[np.float32], ...]
@@ -33,7 +33,7 @@ class Words:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Frames of each sample: what is planned."""
+        """Number of frames of each sample."""
         return np.array([len(frames) for frames in self.frames], np.int64)
 
     @property
@@ -46,19 +46,19 @@ class Words:
         return max(len(labels) for labels in self.labels)
 
     def zeros(self, length: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """A sample of zeros of `length` frames: of the shape that holds it and of no content."""
+        """Returns a sample of `length` frames of zeros, to compile for a shape."""
         return np.zeros((length, self.inputs), np.float32), np.ones(1, np.int32)
 
 
 def training_words(corpus: Corpus, *, stack: int = 4) -> Words:
-    """The training part of a corpus, `stack` points a frame, less what is too short for CTC to write its text.
+    """Returns the training part of a corpus, without samples that are too short for CTC.
 
-    Lengths are then frames, ceil(points / stack), as the network sees them.
+    A frame joins `stack` points, so lengths are ceil(points / stack).
     """
-    kept, _ = select_learnable(corpus, stack=stack)
-    prepared = prepare(kept.train, kept.alphabet, stack)
+    learnable, _ = select_learnable(corpus, stack=stack)
+    prepared = prepare(learnable.train, learnable.alphabet, stack)
     return Words(
         frames=tuple(frames.numpy() for frames in prepared.frames),
         labels=tuple(labels.numpy().astype(np.int32) for labels in prepared.labels),
-        classes=len(kept.alphabet) + 1,
+        classes=len(learnable.alphabet) + 1,
     )

@@ -1,11 +1,11 @@
-"""A bidirectional LSTM with CTC in JAX: the network of the handwriting study, compiled once for each shape.
+"""A bidirectional LSTM with CTC in JAX: the network of the handwriting study, compiled once per shape.
 
 weights   a pytree: {"layers": [{"forwards": cell, "backwards": cell}, ...], "output": linear}
 linear    {"kernel": [inputs, outputs], "bias": [outputs]}
 cell      a linear of [inputs + H, 4 H], the input, forget, cell and output gates side by side
 
-By hand, since JAX itself has no layers, and its LSTM (`jax.experimental.rnn`) is for GPUs alone. The CTC loss and the
-optimiser are optax's; another package for one layer of thirty lines would hide what is compiled.
+By hand, since JAX itself has no layers, and its LSTM (`jax.experimental.rnn`) runs on GPUs only. The CTC loss and the
+optimiser are optax's. Another package, for one layer of thirty lines, would hide what is compiled.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Weights = dict[str, Any]
 class JaxLearner:
     """Adam on the mean CTC loss of each batch.
 
-    Each shape has its own executable, compiled ahead of time, that takes the weights as an argument. A shape that none
-    was compiled for raises KeyError: nothing compiles unseen.
+    Each shape has its own executable, compiled ahead of time, that takes the weights as an argument. Training on a
+    shape without one raises KeyError, so no compilation is hidden in a step.
 
     Args:
-        words: To learn from.
+        words: Training samples.
         hidden: LSTM cells of each direction.
-        layers: Bidirectional layers.
-        seed: Of the first weights.
+        layers: Number of bidirectional layers.
+        seed: Seed of the first weights.
     """
 
     def __init__(self, words: Words, *, hidden: int = 64, layers: int = 2, seed: int = 0) -> None:
@@ -72,7 +72,7 @@ class JaxLearner:
         return lw.jax.PadCollate(shapes, pad_to={"1": self.words.longest_label})
 
     def _step(self, weights: Weights, state: Any, batch: Any) -> tuple[Any, Any, jax.Array]:
-        """One step on a batch; the weights and the state after it, and the sum of the losses before."""
+        """Takes one step on a batch; returns weights and state after it, and the sum of the losses before it."""
         frames, labels = batch
         count = (frames.lengths > 0).sum()
 
@@ -85,7 +85,7 @@ class JaxLearner:
 
 
 def first_weights(key: jax.Array, *, inputs: int, classes: int, hidden: int, layers: int) -> Weights:
-    """Uniform within 1 / sqrt(hidden), as PyTorch's LSTM begins."""
+    """Draws uniform weights between -1 / sqrt(hidden) and 1 / sqrt(hidden), as PyTorch's LSTM does."""
     bound = hidden**-0.5
 
     def linear(key: jax.Array, rows: int, columns: int) -> Weights:
@@ -110,7 +110,7 @@ def first_weights(key: jax.Array, *, inputs: int, classes: int, hidden: int, lay
 
 
 def logits(weights: Weights, frames: lw.jax.PaddedSequences) -> jax.Array:
-    """Scores of the classes, [B, F, C]. Those of padding hold no meaning, and no other depends on padding."""
+    """Returns scores of the classes, [B, F, C]. Scores of padding are meaningless; the others ignore padding."""
     values = jnp.asarray(frames.values)
     order = reversal(frames.lengths, values.shape[1])[:, :, None]
     for layer in weights["layers"]:
@@ -121,7 +121,7 @@ def logits(weights: Weights, frames: lw.jax.PaddedSequences) -> jax.Array:
 
 
 def lstm(cell: Weights, values: jax.Array) -> jax.Array:
-    """Outputs of one direction: [B, F, inputs] to [B, F, H], from a state of zeros."""
+    """Runs one direction from a state of zeros: [B, F, inputs] to [B, F, H]."""
     hidden = cell["kernel"].shape[1] // 4
     to_gates, recurrent = cell["kernel"][:-hidden], cell["kernel"][-hidden:]
 
@@ -140,7 +140,7 @@ def lstm(cell: Weights, values: jax.Array) -> jax.Array:
 
 
 def reversal(lengths: Any, width: int) -> jax.Array:
-    """Places [B, width] that read each sequence backwards within its length and leave its padding where it is.
+    """Returns the places [B, width] that reverse each sequence and leave its padding in place.
 
     >>> reversal(jnp.array([3, 0]), 4).tolist()
     [[2, 1, 0, 3], [0, 1, 2, 3]]
@@ -151,7 +151,7 @@ def reversal(lengths: Any, width: int) -> jax.Array:
 
 
 def ctc_losses(scores: jax.Array, frames: lw.jax.PaddedSequences, labels: lw.jax.PaddedSequences) -> jax.Array:
-    """CTC loss of each row in nats a symbol, [B]; 0 where the row is filled.
+    """Returns the CTC loss of each row in nats per symbol, [B]; 0 for empty rows.
 
     References:
         Graves, Fernández, Gomez and Schmidhuber 2006, Connectionist temporal classification, ICML.

@@ -1,4 +1,4 @@
-"""The epochs of a run: planned, compiled for where a shape is new, trained and timed. Either framework's learner fits.
+"""Runs epochs with the learner of either framework: plans, compiles for new shapes, trains and times.
 
 shapes   [k, 2]   rows and padded length
 """
@@ -17,17 +17,17 @@ import lengthwise as lw
 
 
 class Learner(Protocol):
-    """A model with its weights and one compilation for each shape it has met."""
+    """A model with its weights and one compilation per shape."""
 
     @property
     def compilations(self) -> int: ...
 
     def compile(self, shapes: NDArray[np.int64]) -> None:
-        """Compiles a training step for those of `shapes` that are new; the weights stay as they are."""
+        """Compiles a training step for every new shape in `shapes`; the weights do not change."""
         ...
 
     def train(self, plan: lw.Plan, shapes: NDArray[np.int64]) -> float:
-        """Takes the steps of a plan, compiling nothing; the mean loss of its sequences, nats a symbol."""
+        """Takes the steps of a plan without compiling; returns the mean loss of its sequences, nats per symbol."""
         ...
 
 
@@ -37,12 +37,12 @@ class EpochRow:
 
     Attributes:
         epoch: From 0 on.
-        loss: Mean training loss, nats a symbol.
-        seconds: Of the steps.
-        compile_seconds: Of what was compiled before them.
-        compilations: Of the run so far.
-        computed_frames: Rows x padded length over all batches, filled rows too.
-        padding_share: Share of these that is no frame of a sequence.
+        loss: Mean training loss, nats per symbol.
+        seconds: Time of the steps.
+        compile_seconds: Time of compiling before the steps.
+        compilations: Number of compilations of the run so far.
+        computed_frames: Sum of rows x padded length over all batches, with empty rows.
+        padding_share: Share of the computed frames that are padding.
     """
 
     epoch: int
@@ -63,7 +63,7 @@ def run_epochs(
     seed: int = 0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[EpochRow]:
-    """Trains epoch by epoch, each on a plan of its own; `clock` tells the seconds."""
+    """Trains epoch by epoch, each on its own plan; `clock` returns seconds."""
     for epoch in range(epochs):
         plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch)
         shapes = find_shapes(lengths, batching, plan)
@@ -85,7 +85,7 @@ def run_epochs(
 
 
 def find_shapes(lengths: NDArray[np.int64], batching: lw.Batching, plan: lw.Plan) -> NDArray[np.int64]:
-    """The shapes of every plan where batches are padded to edges; else one for each padded length of this plan."""
+    """Returns the shapes of every plan if batches are padded to edges, else one per padded length of this plan."""
     if getattr(batching.order, "pad_to_edge", False):
         return lw.batch_shapes(lengths, batching)
     padded_lengths = np.unique(plan.padded_lengths[:, 0])
@@ -93,11 +93,11 @@ def find_shapes(lengths: NDArray[np.int64], batching: lw.Batching, plan: lw.Plan
 
 
 def computed_frames(plan: lw.Plan, shapes: NDArray[np.int64]) -> int:
-    """Rows x padded length over the batches that are taken.
+    """Returns the sum of rows x padded length over the batches of a plan.
 
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Bucketed(edges=(3, 9), pad_to_edge=True))
     >>> computed_frames(lw.make_plan([2, 3, 1, 8], batching), np.array([[2, 3], [1, 9]]))  # 2 x 3, 2 x 3, 1 x 9
     21
     """
-    taken = shapes[np.searchsorted(shapes[:, 1], plan.padded_lengths[plan.grid.reshape(-1), 0])]
-    return int(taken.prod(axis=1).sum())
+    batch_shapes = shapes[np.searchsorted(shapes[:, 1], plan.padded_lengths[plan.grid.reshape(-1), 0])]
+    return int(batch_shapes.prod(axis=1).sum())

@@ -1,7 +1,7 @@
-"""A small transformer encoder with CTC in PyTorch: a model that `torch.compile` takes whole, once for each shape.
+"""A small transformer encoder with CTC in PyTorch, which `torch.compile` compiles as one graph per shape.
 
-An LSTM is not: PyTorch breaks the graph at `nn.LSTM`, and an LSTM unrolled in Python is thousands of operations to
-compile, more with every frame. The CTC loss stays outside: the size of what it computes depends on the labels.
+An LSTM does not work: PyTorch breaks the graph at `nn.LSTM`, and unrolled in Python it has thousands of operations,
+more with every frame. The CTC loss stays outside the graph, since its size depends on the labels.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ NEIGHBOURS = 5  # frames that the first layer joins
 class Encoder(nn.Module):
     """A convolution over neighbouring frames, then self-attention.
 
-    Takes frames [B, F, inputs] and mask [B, F], gives log-probabilities [B, F, C]. Those of padding hold no meaning,
-    and no other depends on padding.
+    It maps frames [B, F, inputs] and mask [B, F] to log-probabilities [B, F, C]. Those of padding are meaningless; the
+    others ignore padding.
 
     Args:
         inputs: Numbers in a frame.
-        classes: Symbols of the alphabet and one for the blank.
-        hidden: Width of a frame inside, a multiple of four.
-        layers: Of self-attention.
-        longest: The longest that frames are padded to.
+        classes: Symbols of the alphabet, plus one for the blank.
+        hidden: Width of a frame inside the model, a multiple of four.
+        layers: Number of self-attention layers.
+        longest: Greatest padded length.
     """
 
     def __init__(self, *, inputs: int, classes: int, longest: int, hidden: int = 64, layers: int = 2) -> None:
@@ -54,7 +54,7 @@ class Encoder(nn.Module):
     def forward(self, frames: Tensor, mask: Tensor) -> Tensor:
         places = self.get_buffer("places")[: frames.shape[1]]
         values = self.join(frames.transpose(1, 2)).transpose(1, 2) + places
-        # A row of which all is masked would attend to nothing, which is 0 / 0: filled rows attend to their zeros.
+        # Attention in a fully masked row would be 0 / 0, so empty rows attend to their zeros.
         ignored = ~mask & mask.any(dim=1, keepdim=True)
         for layer in self.layers:
             values = layer(values, src_key_padding_mask=ignored)
@@ -62,7 +62,7 @@ class Encoder(nn.Module):
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """Sines and cosines of the place of a frame, [length, width].
+    """Returns sines and cosines of the place of each frame, [length, width].
 
     References:
         Vaswani et al. 2017, Attention is all you need, section 3.5.
@@ -76,12 +76,12 @@ class TorchLearner:
     """Adam on the mean CTC loss of each batch.
 
     Args:
-        words: To learn from.
-        backend: Of `torch.compile`, by name or a function; None computes eagerly.
-        dynamic: Compile for lengths of all sizes, as far as PyTorch can, for comparison only.
+        words: Training samples.
+        backend: Backend of `torch.compile`, a name or a function; None does not compile.
+        dynamic: Compile for all lengths at once, as far as PyTorch can; for comparison only.
         hidden: Width of a frame inside the model.
-        layers: Of self-attention.
-        seed: Of the first weights; sets torch's global seed.
+        layers: Number of self-attention layers.
+        seed: Seed of the first weights; sets torch's global seed.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class TorchLearner:
             if tuple(shape) in self._shapes:
                 continue
             self._shapes.add(tuple(shape))
-            # Left alone, PyTorch compiles for eight shapes at most, counted over all learners of the process.
+            # By default PyTorch compiles for at most eight shapes, counted over all learners of the process.
             with torch._dynamo.config.patch(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize):
                 self._losses(*collate([self.words.zeros(shape[1])])).sum().backward()
             self.optimizer.zero_grad()
@@ -136,14 +136,14 @@ class TorchLearner:
         return lw.torch.PadCollate(shapes=np.column_stack([shapes, widths]))
 
     def _losses(self, frames: lw.torch.PaddedSequences, labels: lw.torch.PaddedSequences) -> Tensor:
-        """CTC loss of each sequence in nats a symbol, [B] less the filled rows."""
+        """Returns the CTC loss of each sequence in nats per symbol, without the empty rows."""
         real = frames.lengths > 0
         log_probabilities = self._forward(frames.values, frames.mask)[real]
         texts = [row[:length] for row, length in zip(labels.values[real], labels.lengths[real].tolist(), strict=True)]
         return ctc_losses(log_probabilities, frames.lengths[real], texts)
 
     def _counting(self, backend: str | Callable[..., Any]) -> Callable[..., Any]:
-        """The backend, which counts what it compiles."""
+        """Wraps the backend so that it counts its compilations."""
         compiler = torch._dynamo.lookup_backend(backend)
 
         def compile_and_count(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
