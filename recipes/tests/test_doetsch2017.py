@@ -173,7 +173,7 @@ def test_a_paper_that_holds_holds_whole():
     assert [each.holds for each in found.values()] == ["whole"] * 10
     by_claim = list(found.values())
     assert by_claim[0].mean == pytest.approx(31.1 / 7.0)
-    assert "a frame of chunks takes 0.23 times as long" in by_claim[0].why  # 7.0 over 31.1: nothing is padded here
+    assert "a frame of a chunk takes 0.23 times as long" in by_claim[0].why  # 7.0 over 31.1: nothing is padded here
     assert by_claim[2].mean == pytest.approx(21.3 / 8.9)
     assert (by_claim[0].paper, by_claim[1].paper, by_claim[2].paper, by_claim[4].paper) == ("4.4", "5.2", "2.4", "1.46")
     assert by_claim[3].why.endswith("in the same order: 21.3, 10.1, 9.2, 9.0, 8.9 %.")
@@ -181,7 +181,7 @@ def test_a_paper_that_holds_holds_whole():
         "From the least: random 8.9 %, alternated:4 9.1 %, alternated:3 9.5 %, mxnet 9.6 %"
     )
     assert [each.mean for each in by_claim[-2:]] == [pytest.approx(5.4 / 1.6), pytest.approx(4.2 / 5.4)]
-    assert by_claim[6].why.startswith("Of the speed that sorting wins it keeps 56%, in the paper 56%;")
+    assert by_claim[6].why.startswith("It has 56% of the speed that sorting gains, in the paper 56%;")
 
 
 def test_what_holds_in_part_is_told_from_what_does_not():
@@ -206,7 +206,7 @@ def test_alternated_sorting_that_is_as_slow_as_random_batches_is_not_as_fast_as_
     found = papers_outcomes() | {bins_label(BINS[-1]): outcome(7.3, 0.09)}
     alike = claims(found, BINS, UTTERANCES)[6]
     assert alike.holds == "part"
-    assert alike.why.startswith("Of the speed that sorting wins it keeps 9%, in the paper 56%;")
+    assert alike.why.startswith("It has 9% of the speed that sorting gains, in the paper 56%;")
 
 
 def test_bins_are_ahead_of_mxnet_where_they_are_faster_under_the_same_seed():
@@ -369,7 +369,7 @@ def test_the_command_writes_all_and_refuses_the_checkpoints_of_other_speech(tmp_
     words += ["--lexicon", str(lexicon), "--epochs", "1", "--seeds", "1", "--quiet"]
     assert main(words) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "table 1: with chunks of 10 the word error rate" in told
+    assert "table 1: chunks of 10 have a higher word error rate" in told
     assert "`text` must be the words of every wav, but is 'missing' at ann/mute." in told
     document = json.loads((tmp_path / "out" / "doetsch2017-small.json").read_text())
     assert document["study"]["data"]["labelling"]["units"] == "a lexicon of 10 words"

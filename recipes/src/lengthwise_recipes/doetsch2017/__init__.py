@@ -1,1 +1,1 @@
-"""Doetsch, Golik and Ney 2017 rerun: chunks and orders for a hybrid acoustic model."""
+"""A rerun of Doetsch, Golik and Ney 2017: chunks and orders for a hybrid acoustic model."""

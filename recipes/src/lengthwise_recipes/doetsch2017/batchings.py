@@ -1,10 +1,11 @@
-"""The batchings of Doetsch et al. 2017, tables 1 and 2, and the others of this package beside them.
+"""The batchings of Doetsch et al. 2017, tables 1 and 2, and the other strategies of this package.
 
-The paper's batches hold 5,000 frames, "such that the overall number of updates is constant in all experiments": padding
-is not counted, or chunks, which pad next to nothing, would make fewer updates than whole utterances. Table 2 tells no
-batch size. Its row of random batches repeats the last one of table 1, and its memory grows with the padding, as it does
-where padding is not counted and does not where batches have one size: so its batches are of 5,000 frames too. MXNet has
-batches of one size, here the mean size of the others.
+The paper's batches hold 5,000 frames, "such that the overall number of updates is constant in all experiments". So
+padding is not counted: otherwise chunks, with little padding, would make fewer updates than whole utterances.
+
+Table 2 does not say its batch size. Its random row repeats the last row of table 1, and its memory grows with padding.
+Both fit batches of 5,000 frames without padding, so we use them. MXNet's batches have a fixed size, here the mean
+size of the others.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ COUNTED = "random, padding counted"
 
 @dataclass(frozen=True, slots=True)
 class TrueFrames:
-    """A cut: batches of at most `frames` frames that are no padding, which make as many steps whatever they pad.
+    """A cut into batches of at most `frames` frames without padding: the number of steps does not depend on padding.
 
-    What a batch costs is not bounded: use `lengthwise.Budget` where memory is. A sequence of more frames stands alone.
+    The cost of a batch has no bound. Use `lengthwise.Budget` to bound memory. A longer sequence is a batch alone.
 
     References:
         Doetsch et al. 2017, section 6.
@@ -49,7 +50,7 @@ class TrueFrames:
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        """Takes sequences in order until the next would bring the batch over `frames`.
+        """Fills each batch in order until the next sequence would exceed `frames`.
 
         >>> none = np.empty(0, np.int64)
         >>> lengths = np.array([[3], [2], [4], [9], [1]])
@@ -62,8 +63,8 @@ class TrueFrames:
         offsets = [0]
         while offsets[-1] < len(lengths):
             start = offsets[-1]
-            before = ends[start - 1] if start else 0
-            full = int(np.searchsorted(ends, before + self.frames, side="right"))
+            previous_frames = ends[start - 1] if start else 0
+            full = int(np.searchsorted(ends, previous_frames + self.frames, side="right"))
             boundary = int(borders[np.searchsorted(borders, start, side="right")])
             offsets.append(min(max(full, start + 1), boundary))
         return Cuts(np.arange(len(lengths)), np.array(offsets))
@@ -78,16 +79,16 @@ class TrueFrames:
 
 
 def batchings(lengths: NDArray[np.int64], *, frames: int, bins: tuple[int, ...]) -> dict[str, lw.Batching]:
-    """All rows of both tables, the random one first, and ours.
+    """Returns the batchings of both tables, random first, and those of this package.
 
     Args:
-        lengths: [n], frames of the utterances trained on.
-        frames: Of a batch.
-        bins: Of alternated sorting.
+        lengths: Frames of the training utterances, [n].
+        frames: Frames of a batch.
+        bins: Numbers of bins of alternated sorting.
 
     Returns:
-        By label. "random" is the last row of table 1 and the first of table 2; "random, padding counted" is no row of
-        the paper: the same, but with padding counted in the 5,000 frames, as a budget that bounds memory must.
+        Batchings by label. "random" is the last row of table 1 and the first of table 2. "random, padding counted" is
+        not in the paper: padding counts in the 5,000 frames, as in a budget that bounds memory.
     """
     cut, bounded = TrueFrames(frames), lw.Budget(frames, oversize="alone")
     size = max(1, round(frames / float(lengths.mean())))
@@ -106,14 +107,14 @@ def batchings(lengths: NDArray[np.int64], *, frames: int, bins: tuple[int, ...])
         RANDOM: lw.Batching(order=lw.Shuffled(), cut=cut),
         **chunked,
         COUNTED: lw.Batching(order=lw.Shuffled(), cut=bounded),
-        # MXNet's own iterator also drops what does not fill a batch, of which the paper says nothing.
+        # MXNet's own iterator also drops incomplete batches. The paper does not mention it.
         MXNET: lw.Batching(order=lw.Bucketed(edges=span_edges(lengths), pad_to_edge=True), cut=lw.FixedSize(size)),
         **{label: parse_strategy(text, cut=cut) for label, text in named.items()},
     }
 
 
 def figure_batchings(lengths: NDArray[np.int64]) -> dict[str, lw.Batching]:
-    """The orders of figure 1, unshuffled; its batches are of 16 sequences, of which the paper says nothing."""
+    """Returns the orders of figure 1, unshuffled. The paper does not say the size of its batches; we take 16."""
     bucketed = lw.Bucketed(edges=span_edges(lengths))
     orders = {
         RANDOM: lw.Shuffled(),
@@ -127,7 +128,7 @@ def figure_batchings(lengths: NDArray[np.int64]) -> dict[str, lw.Batching]:
 
 
 def span_edges(lengths: NDArray[np.int64]) -> tuple[int, ...]:
-    """The longest length of each bucket of 250 lengths.
+    """Returns the greatest length of each bucket of 250 lengths.
 
     >>> span_edges(np.array([20, 510]))
     (250, 500, 750)

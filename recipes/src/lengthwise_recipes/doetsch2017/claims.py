@@ -1,7 +1,7 @@
-"""What Doetsch et al. 2017 claim of speed, memory and word error rate, and what a rerun's outcomes say of it.
+"""Judges the claims of Doetsch et al. 2017 on speed, memory and word error rate by the outcomes of a rerun.
 
-Speeds and rates of another machine and another corpus are not comparable: claims are of ratios between the rows of a
-table, and of their order. Word error rates are in the paper's regime only where as much speech is trained on.
+Speeds and rates of another machine and corpus are not comparable, so the claims compare ratios between rows of a
+table, and their order. Word error rates are comparable only with as much training speech as in the paper.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from lengthwise_recipes.claims import Claim, Regime, extent
 from lengthwise_recipes.doetsch2017.batchings import MXNET, PAPER_CHUNKS, RANDOM, SORTED, bins_label, chunk_label
 from lengthwise_recipes.doetsch2017.outcomes import Outcome, ratios, read_outcome
 
-CLOSE = 0.15  # of the paper's ratio: what we take "as the paper" for
-NEAR = 0.05  # of a rate: what we take "almost the same" for
+CLOSE = 0.15  # up to this share below the paper's ratio counts as the paper's
+NEAR = 0.05  # rates that differ by up to this share count as almost the same
 PAPER_UTTERANCES = 8738  # of one of CHiME-4's six microphones; the paper may have trained on all
 
 
 class Row(NamedTuple):
-    """A row of the paper's tables: utterances a second, gigabytes, word error rate in percent."""
+    """A row of the paper's tables: utterances per second, gigabytes, word error rate in percent."""
 
     speed: float
     memory: float
@@ -44,7 +44,7 @@ PAPER: Mapping[str, Row] = {
 
 
 def paper_rows(bins: Sequence[int]) -> dict[str, Row]:
-    """The paper's rows by our labels: the least of `bins` stands for its 8, the next for its 64, the last for its 256.
+    """Returns the paper's rows by our labels; `bins` stand for the paper's 8, 64 and 256.
 
     >>> sorted(paper_rows((2, 6, 18)))[:3]
     ['alternated:18', 'alternated:2', 'alternated:6']
@@ -55,50 +55,50 @@ def paper_rows(bins: Sequence[int]) -> dict[str, Row]:
 
 
 def claims(outcomes: Mapping[str, Outcome], bins: Sequence[int], utterances: int) -> list[Claim]:
-    """All claims; those of memory where it was measured.
+    """Returns all claims; those on memory only if it was measured.
 
     Args:
         outcomes: By label, see `outcomes`.
-        bins: Of alternated sorting, rising, three.
-        utterances: Trained on, whole ones: those of word errors are in the paper's regime where there are enough.
+        bins: Three rising numbers of bins of alternated sorting.
+        utterances: Number of whole training utterances: claims on word errors are comparable if there are enough.
     """
-    trained = Regime(what="utterances of one microphone", ours=utterances, paper=PAPER_UTTERANCES)
-    made = [
+    regime = Regime(what="utterances of one microphone", ours=utterances, paper=PAPER_UTTERANCES)
+    judged = [
         _chunk_speed(outcomes),
         _chunks_in_order_of_speed(outcomes),
-        dataclasses.replace(_short_chunk_error(outcomes), regime=trained),
-        dataclasses.replace(_chunks_in_order_of_error(outcomes), regime=trained),
+        dataclasses.replace(_short_chunk_error(outcomes), regime=regime),
+        dataclasses.replace(_chunks_in_order_of_error(outcomes), regime=regime),
         _sorted_speed(outcomes),
-        dataclasses.replace(_sorted_error(outcomes, bins), regime=trained),
-        dataclasses.replace(_alternated_like_both(outcomes, bins), regime=trained),
-        dataclasses.replace(_alternated_against_mxnet(outcomes, bins), regime=trained),
+        dataclasses.replace(_sorted_error(outcomes, bins), regime=regime),
+        dataclasses.replace(_alternated_like_both(outcomes, bins), regime=regime),
+        dataclasses.replace(_alternated_against_mxnet(outcomes, bins), regime=regime),
     ]
     if all(outcome.peak_bytes for outcome in outcomes.values()):
-        made += [_chunk_memory(outcomes), _sorted_memory(outcomes, bins)]
-    return made
+        judged += [_chunk_memory(outcomes), _sorted_memory(outcomes, bins)]
+    return judged
 
 
 def claims_of(document: Mapping[str, Any]) -> list[Claim]:
-    """The claims of a rerun's document, as read back from JSON: judged by today's rule, whenever it was measured."""
-    found = {label: read_outcome(outcome) for label, outcome in document["outcomes"].items()}
-    return claims(found, document["size"]["bins"], document["study"]["data"]["train_utterances"])
+    """Judges the claims from a rerun's document, read from JSON, by the current rule."""
+    outcomes = {label: read_outcome(outcome) for label, outcome in document["outcomes"].items()}
+    return claims(outcomes, document["size"]["bins"], document["study"]["data"]["train_utterances"])
 
 
 def _chunk_speed(outcomes: Mapping[str, Outcome]) -> Claim:
-    chunks, whole = outcomes[chunk_label(50)], outcomes[RANDOM]
+    chunks, utterances = outcomes[chunk_label(50)], outcomes[RANDOM]
     paper = PAPER["50"].speed / PAPER[RANDOM].speed
     ours = _speeds(outcomes, chunk_label(50), RANDOM)
-    frames = 1.0 / (1.0 - whole.padding_share) * (1.0 - chunks.padding_share)
+    frames = 1.0 / (1.0 - utterances.padding_share) * (1.0 - chunks.padding_share)
     return Claim(
-        claim="chunks of 50 frames train that many times as many utterances a second as whole ones",
+        claim="chunks of 50 frames are faster than whole utterances; ours: utterances a second over whole ones",
         where="table 1",
         paper=f"{paper:.1f}",
         ours=ours,
         no_effect=1.0,
         effect=paper - 1.0,
         holds=extent(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
-        why=f"Whole utterances pad {whole.padding_share:.0%}, so that {frames:.2f} times as many frames are computed; "
-        f"a frame of chunks takes {frames / fmean(ours):.2f} times as long as one of theirs.",
+        why=f"Whole utterances pad {utterances.padding_share:.0%}, so they compute {frames:.2f} times as many frames; "
+        f"a frame of a chunk takes {frames / fmean(ours):.2f} times as long as a frame of a whole utterance.",
     )
 
 
@@ -121,17 +121,17 @@ def _chunks_in_order_of_speed(outcomes: Mapping[str, Outcome]) -> Claim:
 
 def _short_chunk_error(outcomes: Mapping[str, Outcome]) -> Claim:
     paper = PAPER["10"].error / PAPER[RANDOM].error
-    short, whole = outcomes[chunk_label(10)], outcomes[RANDOM]
-    ours = ratios(short.word_error_rates, whole.word_error_rates)
+    short, utterances = outcomes[chunk_label(10)], outcomes[RANDOM]
+    ours = ratios(short.word_error_rates, utterances.word_error_rates)
     return Claim(
-        claim="with chunks of 10 the word error rate is that many times that of whole utterances",
+        claim="chunks of 10 have a higher word error rate than whole utterances; ours: chunks over whole",
         where="table 1",
         paper=f"{paper:.1f}",
         ours=ours,
         no_effect=1.0,
         effect=paper - 1.0,
         holds=extent(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
-        why=f"{_percent(short)} against {_percent(whole)}.",
+        why=f"{_percent(short)} against {_percent(utterances)}.",
     )
 
 
@@ -160,14 +160,14 @@ def _sorted_speed(outcomes: Mapping[str, Outcome]) -> Claim:
     ours = _speeds(outcomes, SORTED, RANDOM)
     bound = (1.0 - outcomes[SORTED].padding_share) / (1.0 - outcomes[RANDOM].padding_share)
     return Claim(
-        claim="sorted utterances are trained on that many times as fast as random ones",
+        claim="sorted utterances are faster than random ones; ours: sorted over random",
         where="table 2",
         paper=f"{paper:.2f}",
         ours=ours,
         no_effect=1.0,
         effect=paper - 1.0,
         holds=extent(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
-        why=f"Random batches compute {bound:.2f} times the frames of sorted ones, padding among them.",
+        why=f"Random batches compute {bound:.2f} times the frames of sorted ones, padding included.",
     )
 
 
@@ -189,14 +189,12 @@ def _sorted_error(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim
 
 
 def _alternated_like_both(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim:
-    most = outcomes[bins_label(bins[-1])]
-    ours = ratios(most.word_error_rates, outcomes[RANDOM].word_error_rates)
+    label = bins_label(bins[-1])
+    ours = ratios(outcomes[label].word_error_rates, outcomes[RANDOM].word_error_rates)
     paper, random, in_order = PAPER["256"], PAPER[RANDOM], PAPER[SORTED]
-    kept = _share_of_gain(
-        fmean(_speeds(outcomes, bins_label(bins[-1]), RANDOM)), fmean(_speeds(outcomes, SORTED, RANDOM))
-    )
-    printed = _share_of_gain(paper.speed / random.speed, in_order.speed / random.speed)
-    near, fast = fmean(ours) <= 1 + NEAR, kept >= printed * (1 - CLOSE)
+    gain_share = _share_of_gain(fmean(_speeds(outcomes, label, RANDOM)), fmean(_speeds(outcomes, SORTED, RANDOM)))
+    paper_share = _share_of_gain(paper.speed / random.speed, in_order.speed / random.speed)
+    accurate, fast = fmean(ours) <= 1 + NEAR, gain_share >= paper_share * (1 - CLOSE)
     return Claim(
         claim="with the most bins the word error rate is almost that of random batches, at almost the speed of sorted "
         f"ones; ours: rate of {bins[-1]} bins over random",
@@ -205,9 +203,9 @@ def _alternated_like_both(outcomes: Mapping[str, Outcome], bins: Sequence[int]) 
         ours=ours,
         no_effect=1.0,
         effect=NEAR,
-        holds=extent(whole=near and fast, part=near or fast),
-        why=f"Of the speed that sorting wins it keeps {kept:.0%}, in the paper {printed:.0%}; it pads "
-        f"{most.padding_share:.0%}.",
+        holds=extent(whole=accurate and fast, part=accurate or fast),
+        why=f"It has {gain_share:.0%} of the speed that sorting gains, in the paper {paper_share:.0%}; it pads "
+        f"{outcomes[label].padding_share:.0%}.",
     )
 
 
@@ -237,44 +235,44 @@ def _alternated_against_mxnet(outcomes: Mapping[str, Outcome], bins: Sequence[in
 
 def _chunk_memory(outcomes: Mapping[str, Outcome]) -> Claim:
     chunks = [outcomes[chunk_label(size)].peak_bytes or 0 for size in PAPER_CHUNKS]
-    whole = outcomes[RANDOM].peak_bytes or 0
+    utterances = outcomes[RANDOM].peak_bytes or 0
     paper = PAPER[RANDOM].memory / PAPER["50"].memory
     return Claim(
-        claim="whole utterances take that many times the memory of chunks; ours: over chunks of 50",
+        claim="whole utterances take more memory than chunks; ours: whole over chunks of 50",
         where="table 1",
         paper=f"{paper:.1f}",
-        ours=[whole / chunks[1]],
+        ours=[utterances / chunks[1]],
         no_effect=1.0,
         effect=paper - 1.0,
-        holds=extent(whole=whole / chunks[1] >= paper * (1 - CLOSE), part=whole > max(chunks)),
-        why=f"Megabytes of a step: {_listing([each / 1e6 for each in (*chunks, whole)], '.0f')} for {_chunk_names()}: "
-        "what is padded is computed and kept.",
+        holds=extent(whole=utterances / chunks[1] >= paper * (1 - CLOSE), part=utterances > max(chunks)),
+        why=f"Megabytes of a step: {_listing([size / 1e6 for size in (*chunks, utterances)], '.0f')} for "
+        f"{_chunk_names()}: padding is computed and stored.",
     )
 
 
 def _sorted_memory(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim:
-    taken = {label: outcomes[label].peak_bytes or 0 for label in _table2(bins)}
-    least, most = min(taken, key=taken.__getitem__), max(taken, key=taken.__getitem__)
+    peak_bytes = {label: outcomes[label].peak_bytes or 0 for label in _table2(bins)}
+    least, most = min(peak_bytes, key=peak_bytes.__getitem__), max(peak_bytes, key=peak_bytes.__getitem__)
     return Claim(
         claim="of whole utterances, sorted ones take the least memory and MXNet's buckets the most; ours: sorted "
         "over random",
         where="table 2",
         paper=f"{PAPER[SORTED].memory / PAPER[RANDOM].memory:.2f}",
-        ours=[taken[SORTED] / taken[RANDOM]],
+        ours=[peak_bytes[SORTED] / peak_bytes[RANDOM]],
         no_effect=1.0,
         effect=1.0 - PAPER[SORTED].memory / PAPER[RANDOM].memory,
-        holds=extent(whole=(least, most) == (SORTED, MXNET), part=taken[SORTED] < taken[RANDOM]),
-        why="Megabytes of a step: " + ", ".join(f"{label} {taken[label] / 1e6:.0f}" for label in taken) + ".",
+        holds=extent(whole=(least, most) == (SORTED, MXNET), part=peak_bytes[SORTED] < peak_bytes[RANDOM]),
+        why="Megabytes of a step: " + ", ".join(f"{label} {peak_bytes[label] / 1e6:.0f}" for label in peak_bytes) + ".",
     )
 
 
 def _speeds(outcomes: Mapping[str, Outcome], label: str, base: str) -> list[float]:
-    """How many times as fast as another a batching is, under each seed."""
+    """Returns the speed of a batching over that of another, under each seed."""
     return ratios(outcomes[label].utterances_per_second, outcomes[base].utterances_per_second)
 
 
 def _share_of_gain(speed: float, of_sorted: float) -> float:
-    """The share of what sorting wins that is had at a speed, both over that of random batches.
+    """Returns the share of sorting's gain that a speed has; both speeds are over that of random batches.
 
     >>> round(_share_of_gain(1.25, 1.5), 2)
     0.5
@@ -295,7 +293,7 @@ def _percent(outcome: Outcome) -> str:
 
 
 def _frame_errors(outcomes: Mapping[str, Outcome], labels: Sequence[str]) -> str:
-    """The rates that vary less over seeds than those of words do: there are more frames than words."""
+    """Lists the frame error rates, which vary less over seeds than word error rates: there are more frames."""
     rates = [100 * outcomes[label].frame_error_rate for label in labels]
     return f"wrong states of the network's validation frames, in the same order: {_listing(rates, '.1f')} %"
 

@@ -1,4 +1,4 @@
-"""What came out of each batching of Doetsch et al. 2017: speed, memory and error rates, under every seed."""
+"""Speed, memory and error rates of each batching of Doetsch et al. 2017, under every seed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ class Outcome:
     """One row of the tables.
 
     Attributes:
-        utterances_per_second: Of training, in the median epoch of each seed; chunks count as the utterances that they
-            make up.
-        word_error_rates: Of the test part after the last epoch, under each seed, 0..
-        frame_error_rates: Of the validation part after the last epoch, under each seed, 0..1.
-        peak_bytes: That a training step takes at most; None where it was not measured.
-        steps: Of an epoch, mean.
+        utterances_per_second: Training speed in the median epoch of each seed. Chunks count as parts of utterances.
+        word_error_rates: On the test part after the last epoch of each seed, 0 or more.
+        frame_error_rates: On the validation part after the last epoch of each seed, 0..1.
+        peak_bytes: Greatest memory of a training step; None if it was not measured.
+        steps: Mean steps of an epoch.
         padding_share: Mean, 0..1.
         mixing: Mean, see `lengthwise.measure`.
     """
@@ -44,7 +43,7 @@ class Outcome:
 
 
 def outcomes(study: Study) -> dict[str, Outcome]:
-    """The outcome of each batching, in the order in which they were trained."""
+    """Returns the outcome of each batching, in the order of training."""
     labels = dict.fromkeys(row.strategy for row in study.rows)
     return {
         label: _outcome(
@@ -56,13 +55,13 @@ def outcomes(study: Study) -> dict[str, Outcome]:
     }
 
 
-def read_outcome(found: Mapping[str, Any]) -> Outcome:
-    """An outcome as JSON has it, where numbers that are not finite are null."""
-    return Outcome(**{name: _finite(value) for name, value in found.items()})
+def read_outcome(fields: Mapping[str, Any]) -> Outcome:
+    """Reads an outcome from JSON, where null stands for nan."""
+    return Outcome(**{name: _finite(value) for name, value in fields.items()})
 
 
 def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
-    """How many times one is the other, under each seed.
+    """Returns one over the other, under each seed.
 
     >>> ratios([3.0, 8.0], [1.0, 4.0])
     [3.0, 2.0]
@@ -85,4 +84,4 @@ def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], peak_bytes: int 
 
 
 def _finite(value: Any) -> Any:
-    return [math.nan if each is None else each for each in value] if isinstance(value, list) else value
+    return [math.nan if number is None else number for number in value] if isinstance(value, list) else value

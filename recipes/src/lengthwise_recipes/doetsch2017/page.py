@@ -1,4 +1,4 @@
-"""The page and the figures of the rerun of Doetsch et al. 2017, made from its JSON alone."""
+"""The page and the figures of the rerun of Doetsch et al. 2017, made only from its JSON."""
 
 from __future__ import annotations
 
@@ -39,39 +39,39 @@ from lengthwise_recipes.pages import (
 FIGURES = {
     "order": f"Lengths in the order of an epoch: random, sorted, buckets that span {BUCKET_SPAN} frames each and "
     f"alternated sorting with {FIGURE_BINS} bins (figure 1).",
-    "loss": "Cross-entropy of validation frames by training time: a panel for every batching, beside random order.",
+    "loss": "Cross-entropy of validation frames by training time: a panel for every batching, with random order in it.",
     "loss-epochs": "The same by epochs.",
 }
-CHUNKS = "#8C5A3C"  # the colour of which sizes of chunks are shades
+CHUNKS = "#8C5A3C"  # chunks of every size have a shade of this colour
 HEADS = ("batches", "utt/s", "of whole", "paper", "memory, MB", "of whole", "paper")
 HEADS_OF_ERROR = ("WER, %", "of whole", "paper", "frame error", "padding", "mixing", "steps")
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """The page in Markdown; its pictures lie beside it, as `write_figures` names them.
+    """Returns the page in Markdown, which shows the pictures of `write_figures` from its own folder.
 
     Args:
-        document: What `rerun.reproduce` gave, as read back from JSON.
-        json_link: Where the page finds it.
+        document: From `rerun.reproduce`, read from JSON.
+        json_link: Link to the JSON.
     """
-    claims, (first, second, others) = claims_of(document), labels_of(document)
+    claims, (table1, table2, more_labels) = claims_of(document), labels_of(document)
     parts = [
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",
-        f"{verdicts(claims)} The paper's speech, CHiME-4, is not public, and it tells neither the cells "
-        f"of its network nor its epochs; what was trained here is said below.",
+        f"{verdicts(claims)} The paper's speech, CHiME-4, is not public, and the paper does not say how many cells "
+        "its network has or how many epochs it trains. The settings of this rerun are below.",
         machine_note(document, link=json_link),
         claims_table(claims),
         RULE,
         reasons(claims),
         "## Chunks (table 1)",
-        rows_table(document, first),
+        rows_table(document, table1),
         "## Orders (table 2)",
-        rows_table(document, second),
+        rows_table(document, table2),
         f"{bins_note(document)} Buckets: spans of {BUCKET_SPAN} frames, batches of one size, padded to the edge.",
         "## Beyond the paper",
-        rows_table(document, [RANDOM, *others]),
-        f'"{COUNTED}" is random order with padding counted in the {document["size"]["frames"]:,} frames of a batch, as '
-        "a budget that bounds memory must: so it makes more steps of fewer utterances.",
+        rows_table(document, [RANDOM, *more_labels]),
+        f'"{COUNTED}" is random order with padding counted in the {document["size"]["frames"]:,} frames of a batch. '
+        "Such a budget bounds memory; it makes more steps of fewer utterances.",
         f"{settings_note(document)} {words_note(document)} {features_note(document['study']['data'])} {COLUMNS}",
         "## Figures",
         *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in FIGURES.items()),
@@ -87,12 +87,12 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     plans = {label: lw.make_plan(lengths, batching) for label, batching in figure_batchings(lengths).items()}
     looks = shade_looks(map(chunk_label, PAPER_CHUNKS), CHUNKS)
     label = "validation loss (nats per frame)"
-    drawn = {
+    figures = {
         "order": order_dots(lengths, plans),
         "loss": learning_panels(rows, loss_label=label, looks=looks),
         "loss-epochs": learning_panels(rows, against="epoch", loss_label=label, looks=looks),
     }
-    for name, figure in drawn.items():
+    for name, figure in figures.items():
         save(figure, folder / figure_name(name))
 
 
@@ -101,35 +101,35 @@ def figure_name(name: str) -> str:
 
 
 def labels_of(document: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
-    """The rows of table 1, those of table 2, and the others."""
+    """Returns the labels of table 1, of table 2, and the others."""
     first = [*map(chunk_label, PAPER_CHUNKS), RANDOM]
     second = [RANDOM, SORTED, MXNET, *map(bins_label, document["size"]["bins"])]
     return first, second, [label for label in document["outcomes"] if label not in {*first, *second}]
 
 
 def rows_table(document: Mapping[str, Any], labels: Iterable[str]) -> str:
-    """One row for each batching: speed, memory and rates, as they are and in those of random whole utterances."""
+    """Returns one row per batching: speed, memory and error rates, and their ratios to random whole utterances."""
     outcomes, papers = document["outcomes"], paper_rows(document["size"]["bins"])
     cells = [row_cells(label, outcomes[label], outcomes[RANDOM], papers) for label in labels]
     return table(HEADS + HEADS_OF_ERROR, cells)
 
 
 def row_cells(
-    label: str, outcome: Mapping[str, Any], whole: Mapping[str, Any], papers: Mapping[str, Row]
+    label: str, outcome: Mapping[str, Any], random: Mapping[str, Any], papers: Mapping[str, Row]
 ) -> tuple[str, ...]:
-    """The cells of a row; no paper's number where the paper has no such row."""
+    """Returns the cells of a row; the paper's are empty if it has no such row."""
     paper, base = papers.get(label), papers[RANDOM]
     speed, error = "utterances_per_second", "word_error_rates"
     return (
         f"`{label}`",
         f"{fmean(outcome[speed]):.1f}{within(min(outcome[speed]), max(outcome[speed]))}",
-        of_whole(outcome[speed], whole[speed]),
+        of_whole(outcome[speed], random[speed]),
         times(paper.speed, base.speed) if paper else "",
         f"{outcome['peak_bytes'] / 1e6:.0f}" if outcome["peak_bytes"] else "",
-        times(outcome["peak_bytes"], whole["peak_bytes"]),
+        times(outcome["peak_bytes"], random["peak_bytes"]),
         times(paper.memory, base.memory) if paper else "",
         error_cell(outcome[error]),
-        of_whole(outcome[error], whole[error]),
+        of_whole(outcome[error], random[error]),
         times(paper.error, base.error) if paper else "",
         percent(fmean(outcome["frame_error_rates"])),
         percent(outcome["padding_share"]),
@@ -139,7 +139,7 @@ def row_cells(
 
 
 def times(value: float | None, base: float | None) -> str:
-    """How many times one is the other; nothing where one is not known.
+    """Returns `value / base` as text, empty if one is unknown.
 
     >>> times(3.0, 2.0), times(None, 2.0)
     ('1.50', '')
@@ -147,17 +147,17 @@ def times(value: float | None, base: float | None) -> str:
     return f"{value / base:.2f}" if value is not None and base else ""
 
 
-def of_whole(values: list[float], whole: list[float]) -> str:
-    """The mean over the seeds of how many times one is the other; nothing where the other is 0 under one.
+def of_whole(values: list[float], bases: list[float]) -> str:
+    """Returns the mean ratio over seeds as text, empty if a base is 0.
 
     >>> of_whole([3.0, 8.0], [1.0, 4.0])
     '2.50'
     """
-    return f"{fmean(ratios(values, whole)):.2f}" if all(whole) else ""
+    return f"{fmean(ratios(values, bases)):.2f}" if all(bases) else ""
 
 
 def error_cell(rates: list[float]) -> str:
-    """A mean rate in percent, and from where to where the seeds reach.
+    """Returns a mean rate in percent, with the least and the greatest of the seeds.
 
     >>> error_cell([0.2, 0.1])
     '15.0 (10.0 to 20.0)'
@@ -167,18 +167,18 @@ def error_cell(rates: list[float]) -> str:
 
 
 def bins_note(document: Mapping[str, Any]) -> str:
-    """What stands for the paper's numbers of bins."""
+    """Explains which of our numbers of bins stand for the paper's."""
     data, bins = document["study"]["data"], document["size"]["bins"]
     listed = ", ".join(f"{count} ({data['train_utterances'] / count:.0f})" for count in bins)
     return (
-        f"Numbers of bins (utterances in each): {listed}; they stand in the columns of the paper's 8, 64 and 256, "
-        "whose bins held 1,092, 137 and 34 utterances if the paper trained on one microphone of CHiME-4, six times as "
-        "many if on all. Sorted and alternated batches are taken in order, as in the paper, the others in random order."
+        f"Numbers of bins (utterances in each): {listed}. They are compared with the paper's 8, 64 and 256 bins, which "
+        "held 1,092, 137 and 34 utterances if the paper trained on one microphone of CHiME-4, or six times as many if "
+        "on all. Sorted and alternated batches are trained in order, as in the paper, the others in random order."
     )
 
 
 def settings_note(document: Mapping[str, Any]) -> str:
-    """What was trained on what."""
+    """Describes data, network and settings."""
     study, size = document["study"], document["size"]
     data, network, settings = study["data"], study["data"]["network"], study["settings"]
     stacked = f", {network['stack']} of them a frame of the network" if network["stack"] > 1 else ""
@@ -187,30 +187,29 @@ def settings_note(document: Mapping[str, Any]) -> str:
         f", from {data['shortest']} to {data['longest']}; {data['validation_utterances']:,} to validate on and "
         f"{data['test_utterances']:,} to decode; {data['split']}. {network['layers']} bidirectional LSTM layers, cells "
         f"each way: {network['hidden']}; Adam at {settings['learning_rate']:g}, gradients clipped to a norm of "
-        f"{settings['clipped_norm']:g}; {size['frames']:,} frames a batch, padding not counted, so that there are "
-        f"about as many steps whatever is padded, as in the paper; epochs: {size['epochs']}, seeds: {size['seeds']}."
+        f"{settings['clipped_norm']:g}; {size['frames']:,} frames a batch, padding not counted, so that all batchings "
+        f"have about the same number of steps, as in the paper; epochs: {size['epochs']}, seeds: {size['seeds']}."
     )
 
 
 def words_note(document: Mapping[str, Any]) -> str:
-    """By what words are told, and what stands in their place in the paper."""
+    """Describes states and language model, and those of the paper."""
     data = document["study"]["data"]
-    own = "word_states" in data["labelling"]
-    told = (
-        f"Every word has {data['labelling']['word_states']} states of its own and is as likely after any other"
-        if own
+    models = (
+        f"Every word has {data['labelling']['word_states']} states of its own, and all words are equally likely"
+        if "word_states" in data["labelling"]
         else "The states of units in context are tied, and the language model is a bigram"
     )
     return (
-        f"{told}, where the paper has tied states of phones in context and a 4-gram: {data['states']} states in all, "
-        f"labelled by a GMM-HMM whose own word error rate is {percent(document['gmm_word_error_rate'])}; scale of the "
+        f"{models}; the paper has tied states of phones in context and a 4-gram. {data['states']} states in all, "
+        f"labelled by a GMM-HMM with a word error rate of {percent(document['gmm_word_error_rate'])}; scale of the "
         f"language model: {document['lm_scale']:g}."
     )
 
 
 COLUMNS = (
-    "WER is of the words decoded after the last epoch, frame error the share of wrong states among the network's "
-    "validation frames (of frames that are joined, the state of the middle one counts); means over seeds (least to "
-    "greatest). Speed is that of the median epoch, memory what a step takes on the costliest batch that the first seed "
-    "trains on. *Of whole*: over that of random whole utterances, under the same seed."
+    "WER is the word error rate after the last epoch. Frame error is the share of wrong states among the network's "
+    "validation frames (joined frames have the state of the middle one). Both are means over seeds (least to "
+    "greatest). Speed is that of the median epoch, memory that of a step on the costliest batch of the first seed. *Of "
+    "whole* divides by the number of random whole utterances under the same seed."
 )

@@ -1,17 +1,22 @@
-"""Doetsch, Golik and Ney 2017 rerun: batch construction for a bidirectional LSTM acoustic model.
+"""A rerun of Doetsch, Golik and Ney 2017: batch construction for a bidirectional LSTM acoustic model.
 
     lengthwise reproduce doetsch2017 --small --data fsdd_8k_int16.npz
 
-Sounds become 16 cepstra a frame; a GMM-HMM gives every frame a state; three bidirectional LSTM layers learn the states
-with Adam at a constant rate of 0.01; posteriors over priors are decoded with a language model scaled by 12. All rows of
-tables 1 and 2 are trained from the same weights, and beside them the other strategies of this package.
+1. Sounds become 16 cepstra per frame.
+2. A GMM-HMM gives every frame a state.
+3. Three bidirectional LSTM layers learn the states with Adam at a constant rate of 0.01.
+4. Posteriors over priors are decoded with a language model scaled by 12.
+All rows of tables 1 and 2, and the other strategies of this package, are trained from the same weights.
 
-Deviations: CHiME-4 is not public, so any speech may be given. Of connected digits in noise, whole words have states,
-and any digit is as likely after any other; of other speech, letters or the units of a lexicon have states, tied to 1500
-classes, and the language model is a bigram where the paper has a 4-gram. The paper tells neither cells nor epochs. The
-small rerun joins two frames of 10 ms to one of the network, which every chunk length divides by, and has fewer bins for
-its fewer utterances: with two of them a bin holds 200, as with the paper's 256 if it trained on all six microphones of
-CHiME-4. Gradients are clipped to a norm of 1.
+Deviations:
+- CHiME-4 is not public, so any speech may be given.
+- Connected digits in noise have states of whole words, and all digits are equally likely.
+- In other speech, letters or the units of a lexicon have states, tied to 1500 classes. The language model is a bigram;
+  the paper has a 4-gram.
+- The paper does not say how many cells and epochs it has. Gradients are clipped to a norm of 1.
+- The small rerun joins two frames of 10 ms to one of the network; every chunk length is a multiple of two.
+- It has fewer bins, since it has fewer utterances. With two bins a bin holds 200, as with the paper's 256 if the paper
+  trained on all six microphones of CHiME-4.
 """
 
 from __future__ import annotations
@@ -42,25 +47,25 @@ from lengthwise_recipes.study.study import run_study
 
 SCHEMA = "lengthwise-doetsch2017-1"
 LEARNING_RATE = 0.01  # section 5
-HISTORIES = 50  # of the decoder: exact for fewer words
+HISTORIES = 50  # of the decoder, which is exact for fewer words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How large a rerun is.
+    """The size of a rerun.
 
     Attributes:
         name: "small", for example.
         count: Utterances to train on, at most.
-        validating: Strings of digits to validate on; of other speech a tenth of the utterances.
-        testing: Strings of digits to decode; of other speech a tenth again, where it is not given apart.
-        epochs: Of each run.
+        validating: Strings of digits to validate on; other speech takes a tenth of the utterances.
+        testing: Strings of digits to decode; other speech takes another tenth if there is no test data.
+        epochs: Epochs of each run.
         seeds: Runs of each batching.
         hidden: LSTM cells of each direction.
-        stack: Frames that the network sees as one.
-        bins: Of alternated sorting, three, rising.
-        splits: Of the densities of the GMM-HMM, 2 ** splits a state.
-        frames: Of a batch.
+        stack: Frames that the network reads as one.
+        bins: Three rising numbers of bins of alternated sorting.
+        splits: Splits of the GMM-HMM's densities; a state has at most 2 ** splits.
+        frames: Frames of a batch.
         device: cpu or cuda.
     """
 
@@ -95,7 +100,7 @@ SMALL = Size(
     bins=(2, 6, 18),
     splits=2,
 )
-# As many utterances as one channel of CHiME-4 has to train on.
+# `count` is the number of training utterances of one channel of CHiME-4.
 FULL = Size(
     name="full",
     count=8738,
@@ -113,14 +118,14 @@ FULL = Size(
 def prepare_for(
     parts: Parts, size: Size, *, units: Units | None = None, folder: Path | None = None, strict: bool = False
 ) -> Prepared:
-    """Aligns speech, with the states that suit it.
+    """Aligns speech with whole words for digits and with units for other speech.
 
     Args:
         parts: To train on, to validate on and to decode, see `speech.parts`.
-        size: `SMALL`, `FULL`, or one of your own.
-        units: Of each word, such as phonemes; letters where not given. Digits have states of whole words.
-        folder: Keeps the alignment.
-        strict: Whether to raise for the first utterance that cannot be used.
+        size: `SMALL`, `FULL` or your own.
+        units: Units of each word, such as phonemes; None takes letters. Digits have states of whole words.
+        folder: Stores the alignment.
+        strict: Raise for the first unusable utterance.
 
     Raises:
         ValueError: As `acoustic.prepared.prepare` does.
@@ -136,10 +141,10 @@ def reproduce(
 
     Args:
         prepared: Speech, see `prepare_for`.
-        size: As it was prepared for.
-        folder: Keeps the checkpoints: a rerun that was interrupted goes on from there.
+        size: The size given to `prepare_for`.
+        folder: Stores the checkpoints, from which an interrupted rerun continues.
         progress: Show a bar on standard error.
-        command: How it was called, for the record.
+        command: The command line, for the record.
 
     Returns:
         The document, ready for JSON: outcomes, lengths of figure 1, and the study. `claims.claims_of` judges it.
@@ -160,7 +165,7 @@ def reproduce(
 
 
 def settings(size: Size) -> Settings:
-    """What all runs share.
+    """Returns the settings that all runs share.
 
     Raises:
         ValueError: As `Settings` does, before anything is read or trained.
@@ -176,7 +181,7 @@ def settings(size: Size) -> Settings:
 
 
 def labelling(parts: Parts, size: Size, units: Units | None = None) -> Labelling:
-    """Whole words of digits; 1500 tied states of anything else, fewer where there is too little speech for them."""
+    """Gives digits states of whole words, and other speech 1500 tied states, or fewer if there is too little speech."""
     rounds = Rounds(splits=size.splits, alignments=4)
     if parts.any_order and units is None:
         return Labelling(rounds=rounds)
@@ -184,14 +189,14 @@ def labelling(parts: Parts, size: Size, units: Units | None = None) -> Labelling
 
 
 def _document(prepared: Prepared, size: Size, study: Study) -> dict[str, Any]:
-    found = outcomes(study)
+    by_label = outcomes(study)
     return {
         "schema": SCHEMA,
         "date": study.date,
         "command": study.command,
         "machine": {**study.machine, "cores": os.cpu_count()},
         "size": dataclasses.asdict(size),
-        "outcomes": {label: plain(dataclasses.asdict(outcome)) for label, outcome in found.items()},
+        "outcomes": {label: plain(dataclasses.asdict(outcome)) for label, outcome in by_label.items()},
         "gmm_word_error_rate": prepared.gmm_word_error_rate,
         "lm_scale": prepared.search.lm_scale,
         "lengths": _draw(prepared.train.lengths).tolist(),
@@ -200,6 +205,6 @@ def _document(prepared: Prepared, size: Size, study: Study) -> dict[str, Any]:
 
 
 def _draw(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lengths of figure 1: of 1,000 utterances drawn at random, or of all where there are fewer."""
+    """Draws the lengths of figure 1: 1,000 random utterances, or all if there are fewer."""
     chosen = np.random.default_rng(0).permutation(len(lengths))[:FIGURE_UTTERANCES]
     return lengths[np.sort(chosen)]
