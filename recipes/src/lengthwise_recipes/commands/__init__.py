@@ -1,8 +1,8 @@
-"""The commands `lengthwise study` and `lengthwise reproduce`: the library finds them by their entry points.
+"""The commands `lengthwise study` and `lengthwise reproduce`, which the library finds by their entry points.
 
-They stand on what `lengthwise.cli` gives to commands of other packages: `parser`, `show` and `strategies`.
+They use what `lengthwise.cli` offers to commands of other packages: `parser`, `show` and `strategies`.
 """
 
 import os
 
-os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or PyTorch's profiler says when it starts and stops
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # silences PyTorch's profiler

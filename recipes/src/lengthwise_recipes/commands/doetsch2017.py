@@ -46,17 +46,17 @@ def add(papers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
+    """Trains the missing runs, writes JSON, figures and page, and prints the claims."""
     with explain_missing("a rerun"):
         from lengthwise_recipes.doetsch2017.claims import claims_of
         from lengthwise_recipes.doetsch2017.page import page, write_figures
         from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, prepare_for, reproduce, settings
     folder = rerun.folder_of(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
-    settings(size)  # what is wrong with them is told before the data are read
-    parts, units, kept = _parts(arguments, size), _units(arguments), folder / "checkpoints"
-    prepared = prepare_for(parts, size, units=units, folder=kept, strict=arguments.strict)
-    document = reproduce(prepared, size, folder=kept, progress=not arguments.quiet, command=command())
+    settings(size)  # raises for bad settings before the data are read
+    parts, units, checkpoints = _parts(arguments, size), _units(arguments), folder / "checkpoints"
+    prepared = prepare_for(parts, size, units=units, folder=checkpoints, strict=arguments.strict)
+    document = reproduce(prepared, size, folder=checkpoints, progress=not arguments.quiet, command=command())
     read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
     rerun.print_claims(read, claims_of(read), folder)
     return 0

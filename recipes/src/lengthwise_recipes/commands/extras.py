@@ -9,11 +9,11 @@ from lengthwise.checks import sentence
 
 
 @contextmanager
-def explain_missing(what: str) -> Iterator[None]:
-    """Says how to install what is imported here, where it is missing.
+def explain_missing(user: str) -> Iterator[None]:
+    """Explains how to install a package whose import fails in this context.
 
     Args:
-        what: Needs it, such as "a study".
+        user: Needs the package, such as "a study".
 
     Raises:
         ModuleNotFoundError: In one sentence, with the command that installs it.
@@ -22,4 +22,4 @@ def explain_missing(what: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         remedy = "Install it: pip install lengthwise-recipes."
-        raise ModuleNotFoundError(sentence(str(error.name), f"installed for {what}", None, remedy)) from error
+        raise ModuleNotFoundError(sentence(str(error.name), f"installed for {user}", None, remedy)) from error

@@ -48,7 +48,7 @@ def add(papers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
+    """Trains the missing runs, writes JSON, figures and page, and prints the claims."""
     with explain_missing("a rerun"):
         from lengthwise_recipes.ge2021.claims import claims_of
         from lengthwise_recipes.ge2021.figures import write_figures
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = rerun.folder_of(arguments)
     _check_words(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
-    settings(size)  # what is wrong with these is told before the data are read, and before anything is spoken
+    settings(size)  # these raise for bad sizes before the data are read and before anything is spoken
     network(size)
     lw.FixedSize(size.batch_size)
     printed = _table1(arguments.lengths, arguments.frame_shift)
@@ -102,7 +102,7 @@ def _check_words(arguments: argparse.Namespace) -> None:
 
 
 def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCorpus:
-    """The recordings that `arguments` name; what is spoken is kept beside the results."""
+    """Reads the recordings that `arguments` name, or speaks sentences into a folder of the results."""
     from lengthwise_recipes.synthesis.ljspeech import read_folder
     from lengthwise_recipes.synthesis.speech import read_speech
 
@@ -119,7 +119,7 @@ def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCo
 
 
 def _table1(source: str | None, frame_shift: float | None) -> list[Row]:
-    """Table 1 on random training sets of the lengths that `source` names; nothing where it names none."""
+    """Measures table 1 on random training sets of the lengths that `source` names; empty if it is None."""
     if source is None:
         return []
     lengths = read_file(source, frame_shift=frame_shift)

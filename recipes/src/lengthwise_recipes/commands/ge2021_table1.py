@@ -34,7 +34,7 @@ def add(papers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints every number of the paper beside ours; on other lengths than the paper's, ours alone."""
+    """Prints the paper's numbers and ours; only ours if the lengths are not the paper's."""
     show.check(arguments)
     check_whole("seeds", arguments.seeds, minimum=1, remedy="Give how many training sets to draw, such as 20.")
     lengths, name = read_lengths(arguments, example="speech", count=table1.CLIPS)
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 _HEADS = ("strategy", "sizes", "quantity", "paper", "ours", "over seeds", "verdict")
-_COMPARED = ("paper", "verdict")  # left out where the lengths are not the paper's
+_COMPARED = ("paper", "verdict")  # left out if the lengths are not the paper's
 _GENERATED = "These lengths are generated, so nothing here can be compared with the paper."
 _OTHERS = "These are not the lengths of the paper, so nothing here can be compared with it."
 _WANTED = (
@@ -77,28 +77,28 @@ _WANTED = (
 
 
 def training_sets(lengths: NDArray[np.int64], seeds: range) -> dict[int, NDArray[np.int64]]:
-    """A random training set of the paper's size for each seed, or all lengths where there are no more."""
+    """Draws a random training set of the paper's size for each seed, or takes all lengths if there are fewer."""
     count = min(len(lengths), table1.TRAINING_CLIPS)
     return {seed: draw_subset(lengths, count, seed=seed) for seed in seeds}
 
 
 def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:
-    """The cells of the table; what a row shares with the one above it is left blank."""
+    """Returns the cells of the table; strategy and sizes are blank if they repeat those of the row above."""
     cells, above = [], ("", "")
     for row in rows:
-        named = (row.strategy, row.sizes)
+        names = (row.strategy, row.sizes)
         digits = _DIGITS[row.quantity]
         numbers = [f"{value:.{digits}f}" for value in (row.paper, row.mean, row.least, row.greatest)]
         spread = numbers[2] if numbers[2] == numbers[3] else " to ".join(numbers[2:])
         verdict = "reproduced" if row.reproduced else "not"
-        cells.append((*(named if named != above else ("", "")), _UNITS[row.quantity], *numbers[:2], spread, verdict))
-        above = named
+        cells.append((*(names if names != above else ("", "")), _UNITS[row.quantity], *numbers[:2], spread, verdict))
+        above = names
     return cells
 
 
 def _verdict(rows: list[table1.Row]) -> str:
-    done = sum(row.reproduced for row in rows)
-    return f"{done} of {len(rows)} numbers reproduced: {table1.describe_tolerances()}."
+    count = sum(row.reproduced for row in rows)
+    return f"{count} of {len(rows)} numbers reproduced: {table1.describe_tolerances()}."
 
 
 def _describe_draw(samples: dict[int, NDArray[np.int64]], count: int) -> str:

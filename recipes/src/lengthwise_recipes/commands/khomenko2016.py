@@ -35,14 +35,14 @@ def add(papers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trains what is not trained yet, writes JSON, figures and page, and prints the claims."""
+    """Trains the missing runs, writes JSON, figures and page, and prints the claims."""
     with explain_missing("a rerun"):
         from lengthwise_recipes.khomenko2016.claims import claims_of
         from lengthwise_recipes.khomenko2016.page import headline, page, write_figures
         from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, reproduce, settings
     folder = rerun.folder_of(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
-    settings(size)  # what is wrong with them is told before the data are read
+    settings(size)  # raises for bad settings before the data are read
     document = reproduce(
         study.corpus(arguments, count=size.count),
         size,

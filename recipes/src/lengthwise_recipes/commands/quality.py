@@ -1,4 +1,4 @@
-"""`lengthwise study quality`: what mixing is worth at equal padding and in equal training time, on one task."""
+"""`lengthwise study quality`: compares strategies at equal padding and in equal training time, on one task."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def add(studies: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trains what is not trained yet, shows the comparisons and writes what was asked for."""
+    """Trains the missing runs, prints the comparisons and writes the requested files."""
     with explain_missing("a study"):
         from lengthwise_recipes.quality.strategies import check_paddings
         from lengthwise_recipes.quality.study import study_quality
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     kind, folder = KINDS[arguments.task], _folder(arguments.checkpoints)
     settings = _settings(arguments, kind)
     paddings = kind.paddings if arguments.padding is None else arguments.padding
-    check_paddings(paddings)  # what is wrong with these is told before the data are read
+    check_paddings(paddings)  # raises before the data are read
     task = kind.make(_source(arguments, kind, folder))
     document = study_quality(
         task,
@@ -127,7 +127,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _shares(text: str) -> tuple[float, ...]:
-    """Numbers with commas between."""
+    """Reads numbers with commas between."""
     try:
         return tuple(float(word) for word in text.split(","))
     except ValueError as error:
@@ -144,7 +144,7 @@ def _folder(checkpoints: str | None) -> Path | None:
 
 
 def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
-    """Writes JSON and figure, and prints what the page says of this task alone."""
+    """Writes JSON and figure, and prints the page's answers on this task."""
     from lengthwise_recipes.quality.answers import answers
     from lengthwise_recipes.quality.figure import write_figure
     from lengthwise_recipes.quality.page import SPARE, strategy_cells, strategy_heads
@@ -156,5 +156,9 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
         write_figure(read, Path(arguments.plot))
     if not show.fills_output(arguments):
         title = f"{document['sequences']:,} sequences of {document['data']['name']}"
-        notes = [*answers([read]), *(f"Left out: {each}" for each in document["left_out"]), *tell(document["data"])]
+        notes = [
+            *answers([read]),
+            *(f"Left out: {sentence}" for sentence in document["left_out"]),
+            *tell(document["data"]),
+        ]
         show.table(strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=SPARE)

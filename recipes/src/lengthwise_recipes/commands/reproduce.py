@@ -1,4 +1,4 @@
-"""`lengthwise reproduce`: a paper's numbers beside ours, with the spread over seeds."""
+"""`lengthwise reproduce`: compares a paper's numbers with ours and their spread over seeds."""
 
 from __future__ import annotations
 

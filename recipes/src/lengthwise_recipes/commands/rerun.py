@@ -1,4 +1,4 @@
-"""What the reruns of all papers share: sizes, the folder that they write to, and the claims that they print."""
+"""The shared parts of all reruns: sizes, the output folder, and the printed claims."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lengthwise.cli import show
 if TYPE_CHECKING:
     from lengthwise_recipes.claims import Claim
 
-Size = TypeVar("Size")  # a frozen dataclass, each paper's own
+Size = TypeVar("Size")  # a frozen dataclass, another one for each paper
 
 
 def add(
     papers: Any, name: str, *, run: Callable[[argparse.Namespace], int], help: str, description: str
 ) -> argparse.ArgumentParser:
-    """Adds a paper that goes on where it was, and is run by `run`."""
-    goes_on = "A rerun that was interrupted goes on where it was when it is called again."
-    parser: argparse.ArgumentParser = papers.add_parser(name, help=help, description=f"{description} {goes_on}")
+    """Adds the parser of a paper whose command calls `run`."""
+    promise = "A rerun that was interrupted goes on where it was when it is called again."
+    parser: argparse.ArgumentParser = papers.add_parser(name, help=help, description=f"{description} {promise}")
     parser.set_defaults(run=run, file_option="--data")
     return parser
 
@@ -33,12 +33,12 @@ def add_sizes(parser: argparse.ArgumentParser, *, small: str, full: str, epochs:
     """Adds the options that `size_of` reads.
 
     Args:
-        parser: Of the paper.
-        small, full: What these sizes are, in a few words.
-        epochs, seeds: How many there are by default, in words.
+        parser: Parser of the paper.
+        small, full: Descriptions of the sizes, in a few words.
+        epochs, seeds: Defaults, in words.
 
     Returns:
-        The group of options, for others of the paper's own: each is named as the field that it stands for.
+        The group, to which the paper may add options. An option has the name of its field in `Size`.
     """
     group = parser.add_argument_group("size")
     kinds = group.add_mutually_exclusive_group()
@@ -59,14 +59,14 @@ def add_output(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def size_of(arguments: argparse.Namespace, small: Size, full: Size) -> Size:
-    """The size asked for, and what was asked for besides."""
+    """Returns the chosen size, with the fields changed that have an option of their own."""
     size: Any = full if arguments.full else small
-    given = {field.name: getattr(arguments, field.name, None) for field in dataclasses.fields(size)}
-    return dataclasses.replace(size, **{name: value for name, value in given.items() if value is not None})
+    values = {field.name: getattr(arguments, field.name, None) for field in dataclasses.fields(size)}
+    return dataclasses.replace(size, **{name: value for name, value in values.items() if value is not None})
 
 
 def folder_of(arguments: argparse.Namespace) -> Path:
-    """The folder for all that is written; it need not be there yet."""
+    """Returns the output folder, which need not exist yet."""
     folder = Path(arguments.output)
     if folder.exists() and not folder.is_dir():
         raise value_error("output", "a folder", arguments.output, "Name another.")
@@ -81,7 +81,7 @@ def write(
     page: Callable[..., str],
     write_figures: Callable[[Mapping[str, Any], Path], None],
 ) -> dict[str, Any]:
-    """Writes JSON, figures and page of a paper; the document as it is read back, of which the latter two are made."""
+    """Writes JSON, figures and page of a paper, and returns the document as read from the JSON."""
     target = folder / f"{name}-{document['size']['name']}.json"
     folder.mkdir(parents=True, exist_ok=True)
     show.write_json(document, str(target))
@@ -94,7 +94,7 @@ def write(
 def print_claims(
     document: Mapping[str, Any], claims: Sequence[Claim], folder: Path, *, notes: Sequence[str] = ()
 ) -> None:
-    """Prints the verdicts, and below them each claim with its reason, `notes`, what was left out, and where all is."""
+    """Prints the verdicts, each claim with its reason, `notes`, the skipped samples and the folder."""
     from lengthwise_recipes.pages import ours
     from lengthwise_recipes.skipped import tell
 

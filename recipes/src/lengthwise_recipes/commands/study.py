@@ -1,4 +1,4 @@
-"""`lengthwise study`: training runs that show what padding costs and which strategy wins it back."""
+"""`lengthwise study`: trains under several batching strategies and compares time and loss."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the study that `arguments` describe, shows its table and writes what was asked for."""
+    """Runs the study that `arguments` describe, prints its table and writes the requested files."""
     with explain_missing("a study"):
         from lengthwise_recipes.handwriting.task import HandwritingTask, Network
         from lengthwise_recipes.study.settings import Settings
@@ -80,15 +80,15 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise_recipes.study.report import first_plans, outcomes
         from lengthwise_recipes.study.setups import setups
 
-        told = outcomes(study, heads(study.summaries), table_rows(study.summaries))
+        tables = outcomes(study, heads(study.summaries), table_rows(study.summaries))
         plans = first_plans(setups(batchings, settings), task.lengths)
         rows = {label: lw.measure(plan, task.lengths).as_dict() for label, plan in plans.items()}
-        show.write_html(arguments.html, task.lengths, plans, rows, unit="points", **told)
+        show.write_html(arguments.html, task.lengths, plans, rows, unit="points", **tables)
     return 0
 
 
 def _read_fields(arguments: argparse.Namespace, kind: Any) -> dict[str, Any]:
-    """The fields of a dataclass that there are options for."""
+    """Returns the fields of a dataclass that are options of the command."""
     return {field.name: getattr(arguments, field.name) for field in fields(kind) if hasattr(arguments, field.name)}
 
 
@@ -107,12 +107,12 @@ def corpus(arguments: argparse.Namespace, *, count: int | None) -> Corpus:
 
 
 def heads(summaries: Sequence[Summary]) -> tuple[str, ...]:
-    """The heads of the table: steps and waiting stand in it where there are several processes."""
+    """Returns the heads of the table, with steps and waiting if there are several processes."""
     return PARALLEL_HEADS if any(summary.processes > 1 for summary in summaries) else HEADS
 
 
 def table_rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
-    """The table's cells under `heads`: one row for each strategy, as text."""
+    """Returns the cells under `heads`, one row per strategy."""
     return [tuple(_cells(summary)[head] for head in heads(summaries)) for summary in summaries]
 
 
@@ -133,7 +133,7 @@ def _cells(summary: Summary) -> dict[str, str]:
 
 
 def print_table(study: Study, *, to_stderr: bool) -> None:
-    """Prints the summaries, and below them what was learned from."""
+    """Prints the summaries and the notes below them."""
     from rich.console import Console
     from rich.table import Table
 
@@ -149,7 +149,7 @@ def print_table(study: Study, *, to_stderr: bool) -> None:
 
 
 def _notes(study: Study) -> Iterator[str]:
-    """What is said below the table, one paragraph each."""
+    """Yields the paragraphs below the table."""
     from lengthwise_recipes.study.report import doubt_losses
 
     skipped: Any = study.data["skipped"]
@@ -185,7 +185,7 @@ def _write_noise(row: EpochRow) -> str:
 
 
 def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
-    """Adds the options that `corpus` reads; `count` says in words how many samples there are by default."""
+    """Adds the options that `corpus` reads; `count` is the default number of samples, in words."""
     group = parser.add_argument_group("data")
     group.add_argument(
         "--data",
@@ -248,7 +248,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def wholes(text: str) -> tuple[int, ...]:
-    """Whole numbers with commas between, as an option takes them."""
+    """Reads whole numbers with commas between."""
     try:
         return tuple(int(word) for word in text.split(","))
     except ValueError as error:
