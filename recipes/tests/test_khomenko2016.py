@@ -132,7 +132,7 @@ def test_a_paper_that_holds_holds_whole():
     speed, falls, least, early = bucket_claims(rows, bound=5.0)
     assert [each.holds for each in (speed, falls, least, early)] == ["whole"] * 4
     assert speed.ours == [4.0, 4.0]
-    assert speed.why.startswith("These lengths allow at most 5.00 by 3 buckets; 80% of that was reached.")
+    assert speed.why.startswith("These lengths allow at most 5.00 by 3 buckets; the runs reach 80% of that.")
     assert falls.mean == pytest.approx(8 / 1.7)
     assert least.ours == [0.0, 0.0]
     # When the first epoch of Q = 1 is done, at 8 s, its loss is 2; Q = 3 has done three, and has 2 / 8.
@@ -180,10 +180,10 @@ def test_processes_are_compared_at_the_end_of_the_faster():
     ]
     found = process_claim(one + many, "had a GPU each")  # at 6 s: losses 2 and 1.5
     assert (found.mean, found.holds) == (25.0, "whole")
-    assert found.why.startswith(
-        "The 4 processes had a GPU each; their epoch took 0.67 of the seconds of one's, and was 1 "
+    assert found.why == (
+        "The 4 processes had a GPU each. Their epoch took 0.67 times as long as that of one process. "
+        "In it each process takes 1 steps; one process alone takes 1."
     )
-    assert found.why.endswith("steps of each where one takes 1.")
     slower = [dataclasses.replace(each, elapsed_seconds=10 * each.elapsed_seconds) for each in many]
     assert math.isnan(process_claim(one + slower, "shared 2 cores").mean)  # not one epoch done
     assert process_claim(one + slower, "shared 2 cores").holds == "none"

@@ -1,8 +1,8 @@
-"""Bounds: how much faster an epoch can be for its buckets, by the lengths alone.
+"""Bounds of the speed-up by buckets, computed from the lengths.
 
-With every sequence padded to the edge of its bucket an epoch takes as long as its padded frames, so the padded frames
-in one bucket over those in Q are the most that Q buckets can win: in Khomenko et al. 2016 terms, eq. 1 over eq. 2 as
-the sum that it means. Lengths here are int64 [n].
+If every sequence is padded to the edge of its bucket, the time of an epoch grows with its padded frames. So Q buckets
+speed it up by at most the padded frames in one bucket over those in Q: eq. 1 over eq. 2 of Khomenko et al. 2016, with
+eq. 2 read as the sum that it means. Lengths here are int64 [n].
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import lengthwise as lw
 from lengthwise.checks import check_number, check_whole
 
 SEQUENCES = 10_000  # of each family
-MEDIAN = 200.0  # of the log-normal families; what buckets win does not depend on it but for rounding
+MEDIAN = 200.0  # of the log-normal families; except for rounding, the speed-up does not depend on it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """What buckets can win on some lengths.
+    """The greatest speed-up that buckets allow on some lengths.
 
     Attributes:
-        lengths: Which lengths, in words.
-        sequences: How many.
-        speed_ups: Of optimal edges, by the number of buckets.
-        limit: Of as many buckets as there are lengths: longest over mean.
+        lengths: Name of the lengths.
+        sequences: Number of sequences.
+        speed_ups: Speed-up with optimal edges, by the number of buckets.
+        limit: Speed-up with one bucket per length: longest over mean.
     """
 
     lengths: str
@@ -40,7 +40,7 @@ class Bound:
 
 
 def speed_up_bound(lengths: NDArray[np.int64], buckets: int) -> float:
-    """Padded frames of one bucket over those of as many optimal ones.
+    """Returns the padded frames with one bucket over those with `buckets` optimal ones.
 
     >>> speed_up_bound(np.array([1, 1, 4]), 2)  # 3 x 4 frames, or 2 x 1 + 1 x 4
     2.0
@@ -50,7 +50,7 @@ def speed_up_bound(lengths: NDArray[np.int64], buckets: int) -> float:
 
 
 def bound_of(name: str, lengths: NDArray[np.int64], buckets: tuple[int, ...]) -> Bound:
-    """What each number of buckets can win on `lengths`."""
+    """Computes the bound on `lengths` for each number of buckets."""
     return Bound(
         lengths=name,
         sequences=len(lengths),
@@ -60,7 +60,7 @@ def bound_of(name: str, lengths: NDArray[np.int64], buckets: tuple[int, ...]) ->
 
 
 def log_normal(sigma: float, count: int = SEQUENCES) -> NDArray[np.int64]:
-    """Lengths at the middles of `count` equally likely parts of a log-normal law, median `MEDIAN`, rounded up.
+    """Returns log-normal lengths, median `MEDIAN`, at the middles of `count` equally likely parts, rounded up.
 
     >>> log_normal(0.5, 3).tolist()
     [124, 200, 325]
@@ -70,10 +70,10 @@ def log_normal(sigma: float, count: int = SEQUENCES) -> NDArray[np.int64]:
 
 
 def sigma_that_allows(speed_up: float, *, buckets: int, count: int = SEQUENCES) -> float:
-    """The sigma from which on log-normal lengths allow a speed-up by so many buckets, to 0.001.
+    """Returns the smallest sigma, to 0.001, at which log-normal lengths allow a speed-up by `buckets` buckets.
 
-    The bound rises with sigma, so halving finds it. Of more sequences the longest is longer, and a smaller sigma will
-    do: the answer is one for `count`.
+    The bound rises with sigma, so bisection finds it. The answer holds for `count` sequences: with more of them the
+    longest is longer, and a smaller sigma suffices.
     """
     check_number("speed_up", speed_up, minimum=1.0, maximum=10.0, remedy="Give a factor such as 4.")
     low, high = 0.0, 4.0

@@ -1,4 +1,4 @@
-"""What Khomenko et al. 2016 claim of epoch time and validation loss, and what the rows of a rerun say of it."""
+"""Judges the claims of Khomenko et al. 2016 on epoch time and validation loss by the rows of a rerun."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ BUCKETS_OF_PROCESSES = 6  # of figure 5
 PAPER_SPEED_UP = 4.0  # "close to 4", section IV.B
 PAPER_LOSS_DROP = 0.23  # 6 GPUs against 1 after 30 hours, section IV.B
 PAPER_HOURS = 30.0
-CLOSE = 0.15  # of the paper's number: what we take "close to" for
-NOISE = 0.02  # of an epoch's seconds: no rise by less counts
+CLOSE = 0.15  # up to this share below the paper's number counts as close to it
+NOISE = 0.02  # a rise by a smaller share of an epoch's seconds does not count
 
 
 def label(buckets: int) -> str:
-    """What a run on one process is called.
+    """Names a run on one process.
 
     >>> label(3)
     'Q = 3'
@@ -31,7 +31,7 @@ def label(buckets: int) -> str:
 
 
 def name_alone(strategy: str) -> str:
-    """What a run is called on one process; a study says after that on how many it is.
+    """Returns the name of a run without its number of processes.
 
     >>> name_alone("Q = 3, 2 processes, parameter")
     'Q = 3'
@@ -40,28 +40,28 @@ def name_alone(strategy: str) -> str:
 
 
 def rows_on(rows: Sequence[EpochRow], processes: int) -> list[EpochRow]:
-    """The rows of so many processes, their runs called as on one."""
+    """Returns the rows of a number of processes, with the names of runs on one process."""
     return [dataclasses.replace(row, strategy=name_alone(row.strategy)) for row in rows if row.processes == processes]
 
 
 def epoch_seconds(rows: Sequence[EpochRow], name: str) -> list[float]:
-    """The mean seconds of a run's epochs under each seed."""
+    """Returns the mean seconds of a run's epochs under each seed."""
     return [fmean(row.seconds for row in run) for run in _runs(rows, name)]
 
 
 def speed_ups(rows: Sequence[EpochRow], name: str) -> list[float]:
-    """How many times shorter an epoch of a run is than one with Q = 1 under each seed, in the mean over all epochs."""
+    """Returns the mean epoch time with Q = 1 over that of a run, under each seed."""
     pairs = zip(epoch_seconds(rows, label(1)), epoch_seconds(rows, name), strict=True)
     return [slow / fast for slow, fast in pairs]
 
 
 def fixed_share(rows: Sequence[EpochRow], name: str) -> float:
-    """The share of a run's epoch that does not depend on its frames, 0..1: what steps cost whatever their length.
+    """Returns the share of a run's epoch time that does not depend on its frames, 0..1.
 
-    The straight line of least squares through mean seconds of an epoch against its padded frames, one point for each
-    number of buckets; 0 where it falls below the origin.
+    It is the intercept of a line fitted by least squares to the mean seconds of an epoch against its padded frames,
+    with one point for each number of buckets; a negative intercept counts as 0.
     """
-    points = {each: [row for row in rows if row.strategy == each] for each in map(label, BUCKETS)}
+    points = {run: [row for row in rows if row.strategy == run] for run in map(label, BUCKETS)}
     frames = [fmean(row.useful_frames / (1.0 - row.padding_share) for row in run) for run in points.values()]
     seconds = [fmean(row.seconds for row in run) for run in points.values()]
     if min(frames) == max(frames):
@@ -71,54 +71,54 @@ def fixed_share(rows: Sequence[EpochRow], name: str) -> float:
 
 
 def loss_at(run: Sequence[EpochRow], seconds: float) -> float:
-    """The validation loss after the last epoch that ends within so many seconds of training; nan before the first."""
-    done = [row.validation_loss for row in run if row.elapsed_seconds <= seconds]
-    return done[-1] if done else math.nan
+    """Returns the validation loss after the last epoch that ends within `seconds`; nan before the first."""
+    losses = [row.validation_loss for row in run if row.elapsed_seconds <= seconds]
+    return losses[-1] if losses else math.nan
 
 
 def claims_of(document: Mapping[str, Any]) -> list[Claim]:
-    """The claims of a rerun's document, as read back from JSON: judged by today's rule, whenever it was measured."""
+    """Judges the claims from a rerun's document, read from JSON, by the current rule."""
     rows = read_rows(document["study"]["rows"])
-    found = bucket_claims(rows, document["bounds"][0]["speed_ups"]["3"])
+    claims = bucket_claims(rows, document["bounds"][0]["speed_ups"]["3"])
     if max(row.processes for row in rows) > 1:
         shared = f"shared {document['machine']['cores']} cores"
-        found.append(process_claim(rows, shared if document["size"]["device"] == "cpu" else "had a GPU each"))
-    return found
+        claims.append(process_claim(rows, shared if document["size"]["device"] == "cpu" else "had a GPU each"))
+    return claims
 
 
 def bucket_claims(rows: Sequence[EpochRow], bound: float) -> list[Claim]:
-    """What the paper claims of buckets, and what one process has to say of it.
+    """Judges the claims on buckets, by the runs on one process.
 
     Args:
-        rows: Of the study.
-        bound: The most that 3 buckets can win on the train lengths.
+        rows: All rows of the study.
+        bound: Greatest speed-up that the train lengths allow with 3 buckets.
     """
     alone = rows_on(rows, 1)
     losses = (_least_loss_claim(alone), _early_loss_claim(alone))
-    of_training = [dataclasses.replace(each, regime=_regime(alone)) for each in losses]
-    return [_speed_up_claim(alone, bound), _falling_claim(alone), *of_training]
+    loss_claims = [dataclasses.replace(claim, regime=_regime(alone)) for claim in losses]
+    return [_speed_up_claim(alone, bound), _falling_claim(alone), *loss_claims]
 
 
 def _regime(rows: Sequence[EpochRow]) -> Regime:
-    """The hours of the longest run; the paper tells neither steps nor epochs of its own."""
+    """Compares the hours of the longest run; the paper does not say its steps or epochs."""
     hours = max(row.elapsed_seconds for row in rows) / 3600
     return Regime(what="hours of training", ours=hours, paper=PAPER_HOURS, digits=3)
 
 
 def process_claim(rows: Sequence[EpochRow], where: str) -> Claim:
-    """Figure 5: the loss that the most processes have when the faster of the two is done, against one process's.
+    """Judges figure 5: the loss of the most processes against that of one, when the faster of the two ends.
 
     Args:
-        rows: Of the study.
-        where: What the processes had to compute on, in words.
+        rows: All rows of the study.
+        where: The processes' hardware, such as "had a GPU each".
     """
     most, name = max(row.processes for row in rows), label(BUCKETS_OF_PROCESSES)
-    alone, several = (_runs(rows_on(rows, processes), name) for processes in (1, most))
+    alone, parallel = (_runs(rows_on(rows, processes), name) for processes in (1, most))
     drops, shares = [], []
-    for one, many in zip(alone, several, strict=True):
-        seconds = min(one[-1].elapsed_seconds, many[-1].elapsed_seconds)
-        drops.append(1.0 - loss_at(many, seconds) / loss_at(one, seconds))
-        shares.append(fmean(row.seconds for row in many) / fmean(row.seconds for row in one))
+    for one_run, parallel_run in zip(alone, parallel, strict=True):
+        seconds = min(one_run[-1].elapsed_seconds, parallel_run[-1].elapsed_seconds)
+        drops.append(1.0 - loss_at(parallel_run, seconds) / loss_at(one_run, seconds))
+        shares.append(fmean(row.seconds for row in parallel_run) / fmean(row.seconds for row in one_run))
     return Claim(
         claim=f"validation loss at the same wall-clock time is 23 % lower on 6 GPUs than on 1; ours on {most} "
         "processes",
@@ -129,8 +129,8 @@ def process_claim(rows: Sequence[EpochRow], where: str) -> Claim:
         regime=_regime(rows),
         unit="%",
         holds=extent(whole=fmean(drops) >= PAPER_LOSS_DROP * (1 - CLOSE), part=fmean(drops) > 0.0),
-        why=f"The {most} processes {where}; their epoch took {fmean(shares):.2f} of the seconds of one's, and was "
-        f"{_steps(several)} steps of each where one takes {_steps(alone)}.",
+        why=f"The {most} processes {where}. Their epoch took {fmean(shares):.2f} times as long as that of one "
+        f"process. In it each process takes {_steps(parallel)} steps; one process alone takes {_steps(alone)}.",
     )
 
 
@@ -147,29 +147,29 @@ def _speed_up_claim(rows: Sequence[EpochRow], bound: float) -> Claim:
             what="speed-up that the lengths allow", ours=bound, paper=PAPER_SPEED_UP, least=1.0 - CLOSE, digits=2
         ),
         holds=extent(whole=min(ours) >= PAPER_SPEED_UP * (1 - CLOSE), part=fmean(ours) > 1.0 + CLOSE),
-        why=f"These lengths allow at most {bound:.2f} by 3 buckets; {fmean(ours) / bound:.0%} of that was reached. By "
-        f"a line fitted to epoch time against padded frames, {fixed_share(rows, label(3)):.0%} of an epoch with Q = 3 "
-        "does not depend on the frames.",
+        why=f"These lengths allow at most {bound:.2f} by 3 buckets; the runs reach {fmean(ours) / bound:.0%} of that. "
+        f"By a line fitted to epoch time against padded frames, {fixed_share(rows, label(3)):.0%} of an epoch with "
+        "Q = 3 does not depend on the frames.",
     )
 
 
 def _falling_claim(rows: Sequence[EpochRow]) -> Claim:
-    every = [speed_ups(rows, label(buckets)) for buckets in BUCKETS]
-    means = [fmean(ours) for ours in every]
+    by_buckets = [speed_ups(rows, label(buckets)) for buckets in BUCKETS]
+    means = [fmean(ours) for ours in by_buckets]
     rises = [
         buckets
-        for buckets, before, after in zip(BUCKETS[1:], means, means[1:], strict=False)
-        if after < before * (1 - NOISE)
+        for buckets, fewer_buckets, more_buckets in zip(BUCKETS[1:], means, means[1:], strict=False)
+        if more_buckets < fewer_buckets * (1 - NOISE)
     ]
-    held = f"It rises at Q = {', '.join(map(str, rises))}" if rises else "It rises nowhere"
+    answer = f"It rises at Q = {', '.join(map(str, rises))}" if rises else "It rises nowhere"
     return Claim(
         claim=f"epoch time falls as Q rises; ours: speed-up at Q = {BUCKETS[-1]}",
         where="IV.B, figure 4",
         paper="falls",
-        ours=every[-1],
+        ours=by_buckets[-1],
         no_effect=1.0,
-        holds=extent(whole=not rises and min(every[-1]) > 1.0, part=means[-1] > 1.0),
-        why=f"{held} by more than {NOISE:.0%}; speed-ups {_listing(means)} at Q = {LISTED_BUCKETS}.",
+        holds=extent(whole=not rises and min(by_buckets[-1]) > 1.0, part=means[-1] > 1.0),
+        why=f"{answer} by more than {NOISE:.0%}; speed-ups {_listing(means)} at Q = {LISTED_BUCKETS}.",
     )
 
 
@@ -178,7 +178,7 @@ def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
     above = [three / min(losses) - 1.0 for three, *losses in zip(best[3], *best.values(), strict=True)]
     least = min(BUCKETS, key=lambda buckets: fmean(best[buckets]))
     return Claim(
-        claim="validation loss is least with Q = 3; ours: how much higher its least is than that of the best Q",
+        claim="validation loss is least with Q = 3; ours: least loss with Q = 3 above that of the best Q",
         where="IV.B, figure 3",
         paper="least",
         ours=[100 * share for share in above],
@@ -197,8 +197,8 @@ def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         seconds = slow[math.ceil(len(slow) / 3) - 1].elapsed_seconds
         drops.append(1.0 - loss_at(fast, seconds) / loss_at(slow, seconds))
     return Claim(
-        claim="validation loss converges faster, at the beginning above all; ours: how much lower it is with Q = 3 "
-        "than with Q = 1 after the first third of the latter's time",
+        claim="validation loss converges faster, mainly at the beginning; ours: loss with Q = 3 below that with Q = 1, "
+        "after a third of the time of Q = 1",
         where="IV.B, figure 3",
         paper="faster",
         ours=[100 * drop for drop in drops],
@@ -217,11 +217,11 @@ def _steps(runs: Sequence[Sequence[EpochRow]]) -> int:
 
 
 def _runs(rows: Sequence[EpochRow], name: str) -> list[list[EpochRow]]:
-    """The epochs of a run under each seed, in order."""
+    """Returns the epochs of a run under each seed, in order."""
     seeds = sorted({row.seed for row in rows})
     return [[row for row in rows if (row.strategy, row.seed) == (name, seed)] for seed in seeds]
 
 
 def _least(run: Sequence[EpochRow]) -> float:
-    """The least loss of a run; infinite where it diverged."""
+    """Returns the least loss of a run; infinite if it diverged."""
     return min((row.validation_loss for row in run if math.isfinite(row.validation_loss)), default=math.inf)

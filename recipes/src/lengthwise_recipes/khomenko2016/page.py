@@ -1,4 +1,4 @@
-"""The page and the figures of the rerun of Khomenko et al. 2016, made from its JSON alone."""
+"""The page and the figures of the rerun of Khomenko et al. 2016, made only from its JSON."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ FIGURES = {
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """The page in Markdown; its pictures lie beside it, as `write_figures` names them.
+    """Returns the page in Markdown, which shows the pictures of `write_figures` from its own folder.
 
     Args:
-        document: What `rerun.reproduce` gave, as read back from JSON.
-        json_link: Where the page finds it.
+        document: From `rerun.reproduce`, read from JSON.
+        json_link: Link to the JSON.
     """
     claims = claims_of(document)
     parts = [
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
-        f"{verdicts(claims)} The paper's data are not public, and it tells neither network nor batch "
-        f"size; what was trained here is said below.",
+        f"{verdicts(claims)} The paper's data are not public, and the paper does not say its network or batch size. "
+        "The settings of this rerun are below.",
         machine_note(document, link=json_link),
         claims_table(claims),
         RULE,
@@ -42,8 +42,8 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         "## For which lengths buckets give 4 times",
         headline(document),
         bounds_table(document),
-        "Padded frames in one bucket over those in Q optimal ones, each sequence padded to the edge of its bucket; "
-        f"families of {document['sequences_of_families']:,} sequences.",
+        "The bound is the padded frames with one bucket over those with Q optimal buckets, each sequence padded to the "
+        f"edge of its bucket. Families have {document['sequences_of_families']:,} sequences.",
         "## Buckets",
         buckets_table(document),
         settings_note(document["study"], document["size"]),
@@ -62,13 +62,13 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     shades = shade_looks([label(buckets) for buckets in BUCKETS], style.look("optimal").colour)
     alone = [row for row in document["study"]["rows"] if row["processes"] == 1]
     bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
-    drawn = {
+    figures = {
         "speed-up": speed_up_curves(series(document), bounds),
         "buckets": learning_curves(alone, looks=shades),
     }
     if several(document):
-        drawn["processes"] = _draw_processes(document["study"]["rows"])
-    for name, figure in drawn.items():
+        figures["processes"] = _draw_processes(document["study"]["rows"])
+    for name, figure in figures.items():
         save(figure, folder / figure_name(name))
     histogram = lw.report.histogram(lengths, edges=document["edges"]["6"], unit="points")
     lw.report.save_chart(histogram, folder / figure_name("lengths"))
@@ -84,17 +84,17 @@ def _draw_processes(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def figures_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """The figures that there are, and what each shows."""
+    """Returns the caption of each figure of the page."""
     return {name: text for name, text in FIGURES.items() if name != "processes" or several(document)}
 
 
 def several(document: Mapping[str, Any]) -> bool:
-    """Whether anything was trained on more than one process."""
+    """Returns True if any run had more than one process."""
     return len(document["size"]["processes"]) > 1
 
 
 def series(document: Mapping[str, Any]) -> dict[str, dict[int, list[float]]]:
-    """The seconds of figure 4: mean of an epoch under each seed, by processes and then by the number of buckets."""
+    """Returns figure 4: mean seconds of an epoch under each seed, by processes and by the number of buckets."""
     return {
         processes_label(processes): {buckets: seconds[label(buckets)] for buckets in BUCKETS}
         for processes, seconds in document["seconds"].items()
@@ -102,7 +102,7 @@ def series(document: Mapping[str, Any]) -> dict[str, dict[int, list[float]]]:
 
 
 def processes_label(processes: str) -> str:
-    """How many processes, in words.
+    """Names a number of processes.
 
     >>> processes_label("1"), processes_label("4")
     ('1 process', '4 processes')
@@ -115,20 +115,20 @@ def figure_name(name: str) -> str:
 
 
 def headline(document: Mapping[str, Any]) -> str:
-    """For which lengths the paper's 4 times holds, in computed numbers."""
-    trained, *others = ((bound["lengths"], bound["speed_ups"]["3"]) for bound in document["bounds"])
-    others = [(name, value) for name, value in others if not name.startswith("log-normal")]
-    enough = ", ".join(f"{name} ({value:.1f})" for name, value in others if value >= 4.0)
-    too_few = ", ".join(f"{name} ({value:.1f})" for name, value in others if value < 4.0)
+    """Lists the lengths that allow the paper's 4 times, and those that do not."""
+    trained, *families = ((bound["lengths"], bound["speed_ups"]["3"]) for bound in document["bounds"])
+    families = [(name, value) for name, value in families if not name.startswith("log-normal")]
+    fast = ", ".join(f"{name} ({value:.1f})" for name, value in families if value >= 4.0)
+    slow = ", ".join(f"{name} ({value:.1f})" for name, value in families if value < 4.0)
     return (
         f"The lengths decide whether Q = 3 can be 4 times faster than Q = 1. It can be with log-normal lengths from a "
-        f"sigma of {document['sigma_that_allows_4']:.3f} on, and with these: {enough}. It cannot be with these: "
-        f"{too_few}. The lengths trained on here allow {trained[1]:.2f}."
+        f"sigma of {document['sigma_that_allows_4']:.3f} on, and with these: {fast}. It cannot be with these: "
+        f"{slow}. The lengths trained on here allow {trained[1]:.2f}."
     )
 
 
 def bounds_table(document: Mapping[str, Any]) -> str:
-    """What Q buckets can win on each kind of lengths."""
+    """Returns the bound of Q buckets on each kind of lengths."""
     columns = [buckets for buckets in document["bounds"][0]["speed_ups"] if buckets != "1"]
     rows = [
         (
@@ -143,21 +143,21 @@ def bounds_table(document: Mapping[str, Any]) -> str:
 
 
 def buckets_table(document: Mapping[str, Any]) -> str:
-    """One row for each number of buckets on one process, and one for batches padded to their own longest."""
+    """Returns one row per number of buckets on one process, and one for batches padded to their longest sequence."""
     bounds = {f"Q = {buckets}": bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
     rows = []
-    for each in (each for each in document["study"]["summary"] if each["processes"] == 1):
-        name = each["strategy"]
+    for summary in (summary for summary in document["study"]["summary"] if summary["processes"] == 1):
+        name = summary["strategy"]
         rows.append(
             (
                 name if name in bounds else f"{name}, padded to each batch's longest",
                 ", ".join(map(str, document["edges"].get(name.removeprefix("Q = "), []))),
-                percent(each["padding_share"]),
-                f"{each['seconds_per_epoch']:.2f}",
+                percent(summary["padding_share"]),
+                f"{summary['seconds_per_epoch']:.2f}",
                 over_seeds(document["speed_ups"]["1"][name]),
                 f"{bounds[name]:.2f}" if name in bounds else "",
-                spread(each["best_validation_loss"]),
-                percent(each["character_error_rate"]["mean"]),
+                spread(summary["best_validation_loss"]),
+                percent(summary["character_error_rate"]["mean"]),
             )
         )
     heads = ("buckets", "edges", "padding", "s / epoch", "speed-up", "at most", "least validation loss", "CER")
@@ -165,56 +165,57 @@ def buckets_table(document: Mapping[str, Any]) -> str:
 
 
 def processes_parts(document: Mapping[str, Any]) -> list[str]:
-    """What the page says of several processes."""
+    """Returns the sections on several processes."""
     where = "had a GPU each" if document["size"]["device"] == "cuda" else f"shared {document['machine']['cores']} cores"
     return [
         "## Buckets on several processes",
         times_table(document),
-        f"Speed-up over Q = 1 on as many processes; mean over seeds (least to greatest). The processes {where}; the "
-        "paper's figure 4 is of 6 GPUs.",
+        "Speed-up over Q = 1 on the same number of processes; mean over seeds (least to greatest). The processes "
+        f"{where}; the paper's figure 4 was measured on 6 GPUs.",
         "## Processes",
         processes_table(document),
-        "6 buckets; parameters averaged after each epoch by equation 3 with alpha = 1 and beta = 1e-6, portions of the "
-        "data dealt anew each epoch. Deviation: the paper spawns its processes anew for each epoch; ours live through "
-        "the run and keep their sums of ADADELTA. Waiting is the share of their time that the plan leaves to "
-        "waiting.",
+        "6 buckets; parameters are averaged after each epoch by equation 3 with alpha = 1 and beta = 1e-6, and the "
+        "data are dealt to the processes again. Deviation: the paper spawns new processes for each epoch; ours live "
+        "through the run and keep their sums of ADADELTA. Waiting is the share of time in which, by the plan, "
+        "processes wait for each other.",
     ]
 
 
 def times_table(document: Mapping[str, Any]) -> str:
-    """Figure 4 in numbers: one row for each number of buckets, seconds and speed-up on each number of processes."""
-    columns = [(what, processes) for processes in document["seconds"] for what in ("seconds", "speed_ups")]
+    """Returns figure 4 in numbers: seconds and speed-up by buckets (rows) and processes (columns)."""
+    columns = [(field, processes) for processes in document["seconds"] for field in ("seconds", "speed_ups")]
     rows = [
-        (name, *(over_seeds(document[what][processes][name]) for what, processes in columns))
+        (name, *(over_seeds(document[field][processes][name]) for field, processes in columns))
         for name in map(label, BUCKETS)
     ]
-    heads = [head for each in document["seconds"] for head in (f"{processes_label(each)}, s / epoch", "speed-up")]
+    labels = map(processes_label, document["seconds"])
+    heads = [head for processes in labels for head in (f"{processes}, s / epoch", "speed-up")]
     return table(("buckets", *heads), rows)
 
 
 def processes_table(document: Mapping[str, Any]) -> str:
-    """Figure 5: one row for each number of processes."""
+    """Returns figure 5 in numbers: one row per number of processes."""
     name, study = label(BUCKETS_OF_PROCESSES), document["study"]
     alone = fmean(document["seconds"]["1"][name])
     rows = [
         (
-            str(each["processes"]),
-            f"{each['steps']:.0f}",
-            f"{each['seconds_per_epoch']:.2f}",
-            f"{alone / each['seconds_per_epoch']:.2f}",
-            percent(each["straggler_waste"]),
-            spread(each["best_validation_loss"]),
-            percent(each["character_error_rate"]["mean"]),
+            str(summary["processes"]),
+            f"{summary['steps']:.0f}",
+            f"{summary['seconds_per_epoch']:.2f}",
+            f"{alone / summary['seconds_per_epoch']:.2f}",
+            percent(summary["straggler_waste"]),
+            spread(summary["best_validation_loss"]),
+            percent(summary["character_error_rate"]["mean"]),
         )
-        for each in study["summary"]
-        if name_alone(each["strategy"]) == name
+        for summary in study["summary"]
+        if name_alone(summary["strategy"]) == name
     ]
     heads = ("processes", "steps", "s / epoch", "speed-up", "waiting", "least validation loss", "CER")
     return table(heads, rows)
 
 
 def over_seeds(values: Sequence[float]) -> str:
-    """The mean over seeds, and from where to where they reach.
+    """Returns the mean over seeds, with the least and the greatest.
 
     >>> over_seeds([1.0, 2.0])
     '1.50 (1.00 to 2.00)'
@@ -223,12 +224,12 @@ def over_seeds(values: Sequence[float]) -> str:
 
 
 def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:
-    """What was trained on what."""
+    """Describes data, network and settings."""
     data, settings = study["data"], study["settings"]
     return (
         f"{data['train_samples']:,} {data['name']}, {data['symbols']} symbols, and {data['validation_samples']:,} to "
-        f"validate on; {data['split']}. Deviation: the paper validates on 5 % of the samples, chosen at random, "
-        f"whoever wrote them. Bidirectional LSTM, layers: {settings['layers']}, cells each way: "
+        f"validate on; {data['split']}. Deviation: the paper validates on a random 5 % of the samples, by any writer. "
+        f"Bidirectional LSTM, layers: {settings['layers']}, cells each way: "
         f"{settings['hidden']}, {settings['stack']} points of the pen a frame; CTC; ADADELTA, gradients clipped to a "
         f"norm of {settings['clipped_norm']:g}; {size['batch_size']} sequences a batch, shorter buckets first; epochs: "
         f"{settings['epochs']}, seeds: {settings['seeds']}. Validation loss in nats a symbol, mean over seeds (least "

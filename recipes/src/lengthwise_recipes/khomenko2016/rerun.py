@@ -1,19 +1,24 @@
-"""Khomenko et al. 2016 rerun: LSTM and CTC on online handwriting, by buckets and by processes.
+"""A rerun of Khomenko et al. 2016: LSTM and CTC on online handwriting, by buckets and by processes.
 
     lengthwise reproduce khomenko2016 --small
 
-One study from the same weights, ADADELTA, 5 % of the samples for validation. It trains with Q buckets for each Q of
-`BUCKETS`, on 1, 2 and 4 processes whose parameters are averaged after each epoch by equation 3 (figure 4). Figure 3 is
-of one process, figure 5 of `BUCKETS_OF_PROCESSES` buckets. Every batch is padded to the edge of its bucket, the one
-length that the paper's compiled model of the bucket takes, and shorter buckets come first.
+One study with ADADELTA; all runs start from the same weights, and 5 % of the samples are for validation.
+- It trains with Q buckets for each Q of `BUCKETS`, on 1, 2 and 4 processes. Their parameters are averaged after each
+  epoch by equation 3 (figure 4).
+- Figure 3 has one process, figure 5 has `BUCKETS_OF_PROCESSES` buckets.
+- Every batch is padded to the edge of its bucket, the only length of the paper's compiled model. Shorter buckets come
+  first.
 
-Deviations: the paper tells neither network nor batch size nor epochs, and its data are not public; the sizes below are
-ours. Four points of the pen are joined to a frame, and gradients are clipped to a norm of 1. Its figure 4 was measured
-on 6 GPUs. The paper validates on 5 % of the samples, chosen at random; where the data tell who wrote, we validate on
-drawers who are held out, so that no hand is trained on and validated on. The paper spawns its processes anew for each
-epoch and collects their parameters; ours live through the run, exchange parameters by torch.distributed, and keep their
-sums of ADADELTA, of which the paper says nothing. "random" is no run of the paper: one process, no buckets, and each
-batch padded to its own longest sequence, as is usual today.
+Deviations:
+- The paper does not say its network, batch size or epochs, and its data are not public. The sizes below are ours.
+- Four points of the pen are joined to a frame, and gradients are clipped to a norm of 1.
+- The paper measured figure 4 on 6 GPUs.
+- The paper validates on a random 5 % of the samples. If the writers are known, we validate on writers who are not in
+  the training part.
+- The paper spawns new processes for each epoch and collects their parameters. Ours live through the run and exchange
+  parameters by torch.distributed. They keep their sums of ADADELTA; the paper does not say if its processes do.
+- "random" is not in the paper: one process, no buckets, and each batch padded to its longest sequence, as is usual
+  today.
 """
 
 from __future__ import annotations
@@ -51,7 +56,7 @@ SCHEMA = "lengthwise-khomenko2016-2"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How large a rerun is. `count` is samples, train and validation together; the first of `processes` is 1."""
+    """The size of a rerun. `count` is train and validation samples together; the first of `processes` is 1."""
 
     name: str
     count: int
@@ -71,7 +76,7 @@ class Size:
 
 
 SMALL = Size(name="small", count=1200, epochs=8, seeds=3, hidden=64, layers=1, batch_size=8)
-# Some 1 GB of strokes, as the paper's.
+# About 1 GB of strokes, as in the paper.
 FULL = Size(name="full", count=300_000, epochs=30, seeds=3, hidden=256, layers=2, batch_size=64, device="cuda")
 
 
@@ -82,10 +87,10 @@ def reproduce(
 
     Args:
         corpus: Train and validation samples.
-        size: `SMALL`, `FULL`, or one of your own.
-        folder: Keeps the checkpoints: a rerun that was interrupted goes on from there.
+        size: `SMALL`, `FULL` or your own.
+        folder: Stores the checkpoints, from which an interrupted rerun continues.
         progress: Show a bar on standard error.
-        command: How it was called, for the record.
+        command: The command line, for the record.
 
     Returns:
         The document, ready for JSON: seconds and speed-ups by processes, runs and seeds, bounds, histogram of the train
@@ -108,7 +113,7 @@ def reproduce(
 
 
 def settings(size: Size) -> Settings:
-    """What the runs share.
+    """Returns the settings that all runs share.
 
     Raises:
         ValueError: As `Settings` does, before anything is read or trained.
@@ -120,7 +125,7 @@ def settings(size: Size) -> Settings:
 
 
 def batchings(size: Size) -> dict[str, lw.Batching]:
-    """The paper's batching for each number of buckets."""
+    """Returns the paper's batching for each number of buckets."""
     return {
         label(buckets): lw.Batching(
             order=lw.Bucketed(buckets=buckets, pad_to_edge=True),
@@ -152,25 +157,26 @@ def _document(lengths: NDArray[np.int64], size: Size, study: Study) -> dict[str,
 
 
 def _by_processes(
-    rows: Sequence[EpochRow], found: Callable[[Sequence[EpochRow], str], list[float]]
+    rows: Sequence[EpochRow], measure: Callable[[Sequence[EpochRow], str], list[float]]
 ) -> dict[str, dict[str, list[float]]]:
-    """What is found of each run under each seed: by processes, and then by the run's name on one of them."""
-    made: dict[str, dict[str, list[float]]] = {}
+    """Applies `measure` to each run, by processes and by the run's name on one process."""
+    measures: dict[str, dict[str, list[float]]] = {}
     for processes in sorted({row.processes for row in rows}):
-        own = rows_on(rows, processes)
-        made[str(processes)] = {name: found(own, name) for name in dict.fromkeys(row.strategy for row in own)}
-    return made
+        group = rows_on(rows, processes)
+        names = dict.fromkeys(row.strategy for row in group)
+        measures[str(processes)] = {name: measure(group, name) for name in names}
+    return measures
 
 
 def _bounds(lengths: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
-    """The bounds of the train lengths first, then of the examples and the families; plain, as JSON has them."""
-    known: Mapping[str, NDArray[np.int64]] = {
+    """Returns the bounds of the train lengths, the examples and the families, as plain JSON."""
+    samples: Mapping[str, NDArray[np.int64]] = {
         f"trained on: {name}": lengths,
         **{f"example {example}": lw.example_lengths(example) for example in ("long-tailed", "speech")},
         **{family: make() for family, make in FAMILIES.items()},
     }
-    found = [dataclasses.asdict(bound_of(name, each, BUCKETS)) for name, each in known.items()]
-    for bound in found:
+    bounds = [dataclasses.asdict(bound_of(name, sample, BUCKETS)) for name, sample in samples.items()]
+    for bound in bounds:
         bound["speed_ups"] = {str(buckets): round(value, 3) for buckets, value in bound["speed_ups"].items()}
         bound["limit"] = round(bound["limit"], 3)
-    return found
+    return bounds
