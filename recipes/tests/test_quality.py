@@ -26,9 +26,9 @@ from lengthwise_recipes.quality.answers import (  # noqa: E402
     Tally,
     answers,
     below_random,
-    beside_random,
     by_padding,
     conclusion,
+    difference_to_random,
     record,
     tally,
 )
@@ -406,7 +406,7 @@ def test_earlier_results_stand_below_and_count_for_nothing_above(document):
     assert f" higher of {len(first)} |" in below
 
 
-def test_ours_beside_random_is_that_of_the_largest_padding():
+def test_ours_difference_to_random_is_that_of_the_largest_padding():
     def strategy(padding, mean):
         bounds = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}
         return {
@@ -416,9 +416,8 @@ def test_ours_beside_random_is_that_of_the_largest_padding():
             "to_random": {"test_equal_seconds": bounds},
         }
 
-    assert (
-        beside_random({"ours": "max-entropy", "strategies": [strategy(0.1, -2.0), strategy(0.05, -3.0)]}).mean == -2.0
-    )
+    document = {"ours": "max-entropy", "strategies": [strategy(0.1, -2.0), strategy(0.05, -3.0)]}
+    assert difference_to_random(document).mean == -2.0
 
 
 def test_what_is_below_random_batches_is_counted_on_both_parts():
@@ -433,7 +432,7 @@ def test_what_is_below_random_batches_is_counted_on_both_parts():
     others = [strategy(None, -2.0, -2.0), strategy(0.1, -2.0, -2.0, dynamic=True)]
     sentence = below_random([{"task": "speech", "strategies": [*counted, *others]}])
     assert "In equal training time: speech 2 of 3 and 1 of 3. After" in sentence
-    assert sentence.endswith("After as many epochs: speech 1 of 3 and 2 of 3.")
+    assert sentence.endswith("After equally many epochs: speech 1 of 3 and 2 of 3.")
 
 
 def test_the_smallest_difference_is_that_of_the_paired_runs_over_the_other_loss():

@@ -1,6 +1,6 @@
-"""The answers: sentences made of the intervals, and of nothing else.
+"""The answers: sentences made from the intervals alone.
 
-Two strategies can be told apart where the interval of their paired difference excludes 0, and only there.
+Two strategies can be told apart only if the interval of their paired difference excludes 0.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Document = Mapping[str, Any]
 
 PLACES = {"smallest": 0, "largest": -1}  # of a task's paddings
 SPEED = (
-    "Less loss than random batches in equal time is speed: batches that pad less take more epochs in the same time. It "
-    "says nothing of the model after as many epochs."
+    "A lower loss than that of random batches in equal time shows speed: with less padding, more epochs fit in the "
+    "same time. It says nothing about the model after equally many epochs."
 )
 
 
 class Tally(NamedTuple):
-    """How many of some differences can be told apart from 0, and in which direction."""
+    """The counts of differences that can be told apart from 0, by direction."""
 
     lower: int
     higher: int
@@ -30,7 +30,7 @@ class Tally(NamedTuple):
 
     @property
     def by_chance(self) -> float:
-        """How many would seem to differ if none did."""
+        """The expected count of differences told apart by chance alone."""
         return (1.0 - CONFIDENCE) * self.total
 
 
@@ -40,52 +40,53 @@ def tally(differences: Iterable[Interval]) -> Tally:
     >>> tally([Interval(mean=-1.0, low=-1.5, high=-0.5, runs=3), Interval(mean=0.1, low=-0.2, high=0.4, runs=3)])
     Tally(lower=1, higher=0, total=2)
     """
-    found = list(differences)
-    apart = [each.mean for each in found if each.excludes_zero]
-    return Tally(lower=sum(mean < 0.0 for mean in apart), higher=sum(mean > 0.0 for mean in apart), total=len(found))
+    listed = list(differences)
+    apart = [interval.mean for interval in listed if interval.excludes_zero]
+    return Tally(lower=sum(mean < 0.0 for mean in apart), higher=sum(mean > 0.0 for mean in apart), total=len(listed))
 
 
 def answers(documents: Sequence[Document]) -> list[str]:
-    """Sentences: at equal padding, what follows and whether it follows at every padding, and beside random batches."""
+    """Returns the sentences: the conclusion at equal padding, at each padding, and compared with random batches."""
     ours = documents[0]["ours"]
-    beside = "; ".join(f"{document['task']} {signed_text(beside_random(document))}" for document in documents)
-    found = {measure: record(documents, ours, measure) for measure in MEASURES}
-    others = "; ".join(
-        f"lower in {found[measure].lower} and higher in {found[measure].higher} {words}"
+    to_random = "; ".join(f"{document['task']} {signed_text(difference_to_random(document))}" for document in documents)
+    tallies = {measure: record(documents, ours, measure) for measure in MEASURES}
+    by_measure = "; ".join(
+        f"lower in {tallies[measure].lower} and higher in {tallies[measure].higher} {words}"
         for measure, words in MEASURES.items()
         if measure != DECIDING
     )
     return [
-        conclusion(found[DECIDING]),
-        f"The rest cannot be told apart. By chance alone, about {found[DECIDING].by_chance:.1f} would seem to differ.",
+        conclusion(tallies[DECIDING]),
+        f"In the other comparisons no difference shows. By chance alone, about {tallies[DECIDING].by_chance:.1f} would "
+        "show one.",
         power_sentence(documents, DECIDING),
         *by_padding(documents),
-        f"By the other measures: {others}.",
-        f"{SPEED} The loss of max-entropy batching less that of random batches, on test sequences in equal training "
-        f"time: {beside}.",
+        f"By the other measures: {by_measure}.",
+        f"{SPEED} The loss of max-entropy batching minus that of random batches, on test sequences in equal training "
+        f"time: {to_random}.",
         below_random(documents),
     ]
 
 
 def record(documents: Sequence[Document], order: str, measure: str, place: int | None = None) -> Tally:
-    """An order beside the others of its padding, on all tasks; at one place of each task's paddings, if given."""
-    return tally(each for document in documents for each in _differences(document, order, measure, place))
+    """Compares an order with the other orders of its padding on all tasks; at one place of their paddings, if given."""
+    return tally(difference for document in documents for difference in _differences(document, order, measure, place))
 
 
 def _differences(document: Document, order: str, measure: str, place: int | None) -> Iterator[Interval]:
-    """The losses of an order less those of each other of its padding."""
-    orders = {each["label"]: each["order"] for each in document["strategies"]}
-    for each in document["comparisons"]:
-        if each["measure"] != measure or (place is not None and each["padding"] != document["paddings"][place]):
+    """Yields the losses of an order minus those of each other order of its padding."""
+    orders = {strategy["label"]: strategy["order"] for strategy in document["strategies"]}
+    for row in document["comparisons"]:
+        if row["measure"] != measure or (place is not None and row["padding"] != document["paddings"][place]):
             continue
-        if orders[each["one"]] == order:
-            yield read_interval(each["difference"])
-        elif orders[each["other"]] == order:
-            yield read_interval(each["difference"]).negative
+        if orders[row["one"]] == order:
+            yield read_interval(row["difference"])
+        elif orders[row["other"]] == order:
+            yield read_interval(row["difference"]).negative
 
 
 def by_padding(documents: Sequence[Document]) -> list[str]:
-    """What the conclusion rests on at the smallest and at the largest padding of each task, where these differ."""
+    """Returns the counts at the smallest and at the largest padding of each task, if these differ."""
     if all(len(document["paddings"]) == 1 for document in documents):
         return []
     parts = []
@@ -97,53 +98,53 @@ def by_padding(documents: Sequence[Document]) -> list[str]:
     return [f"By padding: {'; '.join(parts)}."]
 
 
-def beside_random(document: Document) -> Interval:
-    """Max-entropy batching of the largest padding less random batches, both of one batch size, by the same measure."""
-    ours = [each for each in document["strategies"] if each["order"] == document["ours"] and not each["dynamic"]]
-    return read_interval(max(ours, key=lambda each: each["padding"])["to_random"][DECIDING])
+def difference_to_random(document: Document) -> Interval:
+    """Returns the loss of max-entropy batching at the largest padding minus that of random batches of the same size."""
+    ours = [row for row in document["strategies"] if row["order"] == document["ours"] and not row["dynamic"]]
+    return read_interval(max(ours, key=lambda row: row["padding"])["to_random"][DECIDING])
 
 
 def below_random(documents: Sequence[Document]) -> str:
-    """Of how many orders that were brought to a padding the loss is told to be below that of random batches."""
+    """Counts the strategies with a knob whose loss is lower than that of random batches."""
     in_time, by_epochs = (
         "; ".join(_below_random(document, measures) for document in documents)
         for measures in (("equal_seconds", "test_equal_seconds"), ("last", "test_last"))
     )
     return (
-        "How many strategies brought to a padding have less loss than random batches, first on validation and then on "
-        f"test sequences. In equal training time: {in_time}. After as many epochs: {by_epochs}."
+        "Strategies with a knob that have a lower loss than random batches, first on validation and then on test "
+        f"sequences. In equal training time: {in_time}. After equally many epochs: {by_epochs}."
     )
 
 
 def _below_random(document: Document, measures: Sequence[str]) -> str:
-    fitted = [each for each in document["strategies"] if each["padding"] is not None and not each["dynamic"]]
-    lower = (tally(read_interval(each["to_random"][measure]) for each in fitted).lower for measure in measures)
+    fitted = [row for row in document["strategies"] if row["padding"] is not None and not row["dynamic"]]
+    lower = (tally(read_interval(row["to_random"][measure]) for row in fitted).lower for measure in measures)
     return f"{document['task']} {' and '.join(f'{count} of {len(fitted)}' for count in lower)}"
 
 
 def conclusion(counts: Tally) -> str:
-    """What follows for the default.
+    """Returns the conclusion for the default.
 
-    The rule, set before anything was measured: more comparisons must point one way than the other, and more than chance
-    alone would tell apart.
+    Set before the study: more comparisons must point one way than the other, and more than by chance alone.
     """
-    told = (
+    counts_text = (
         f"At equal padding and in equal training time, its loss on test sequences is lower than another order's in "
         f"{counts.lower} of {counts.total} comparisons, and higher in {counts.higher}."
     )
     if counts.lower > max(counts.higher, counts.by_chance):
-        return f"These results speak for max-entropy batching as the default. {told}"
+        return f"These results speak for max-entropy batching as the default. {counts_text}"
     if counts.higher > max(counts.lower, counts.by_chance):
-        return f"These results speak against max-entropy batching as the default. {told}"
-    return f"These results do not say whether max-entropy batching or another order is better. {told}"
+        return f"These results speak against max-entropy batching as the default. {counts_text}"
+    return f"These results do not say whether max-entropy batching or another order is better. {counts_text}"
 
 
-def signed_text(found: Interval, *, mark: str = ", which is not told apart from 0") -> str:
-    """A difference and its interval, marked where it includes 0.
+def signed_text(difference: Interval, *, mark: str = ", not told apart from 0") -> str:
+    """Writes a difference and its interval, with a mark if it includes 0.
 
     >>> signed_text(Interval(mean=-0.123, low=-0.2, high=-0.05, runs=5))
     '-0.123 (-0.200 to -0.050)'
     """
-    if found.unknown:
+    if difference.unknown:
         return "not known"
-    return f"{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f}){'' if found.excludes_zero else mark}"
+    bounds = f"({difference.low:+.3f} to {difference.high:+.3f})"
+    return f"{difference.mean:+.3f} {bounds}{'' if difference.excludes_zero else mark}"

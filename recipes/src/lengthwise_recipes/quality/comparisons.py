@@ -1,7 +1,7 @@
-"""Paired differences between strategies, and whether more mixing goes with less loss.
+"""Paired differences between strategies, and the correlation of mixing and loss.
 
-A seed gives all strategies the same first weights, so strategies are compared seed by seed and the differences have the
-interval. Of many comparisons at 95 % one in twenty excludes 0 by chance alone: say how many there are.
+A seed gives all strategies the same first weights. So strategies are compared seed by seed, and the interval is that of
+the differences. At 95 % one comparison in twenty excludes 0 by chance alone, so always say how many there are.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from lengthwise_recipes.quality.outcomes import Outcome, equal_seconds
 from lengthwise_recipes.quality.strategies import Compared
 
 MEASURES = {
-    "last": "on validation sequences after as many epochs",
+    "last": "on validation sequences after equally many epochs",
     "equal_seconds": "on validation sequences in equal training time",
-    "test_last": "on test sequences after as many epochs",
+    "test_last": "on test sequences after equally many epochs",
     "test_equal_seconds": "on test sequences in equal training time",
 }
 DECIDING = "test_equal_seconds"  # the measure that the library's default follows
-FEWEST_RANKS = 3  # strategies: two are always in perfect order, or in the reverse of it
+FEWEST_RANKS = 3  # strategies: with two the correlation is always 1 or -1
 
 Losses = Mapping[str, Mapping[str, NDArray[np.float64]]]  # by label and measure, each [R]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """One strategy's loss less another's at the same padding: below 0 the one is the better.
+    """The loss of `one` minus the loss of `other` at the same padding: below 0 `one` is better.
 
     Attributes:
-        padding: The share that both were fitted to.
+        padding: The target share of both.
         one, other: Labels.
         measure: One of `MEASURES`.
         difference: In the unit of the loss.
@@ -50,11 +50,11 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Correlation:
-    """How mixing and loss go together over strategies of equal padding: below 0 where more mixing goes with less loss.
+    """The correlation of mixing and loss over strategies of equal padding: below 0 if more mixing goes with less loss.
 
     Attributes:
-        padding: The share that all were fitted to.
-        strategies: How many.
+        padding: The target share of all.
+        strategies: Their number.
         measure: One of `MEASURES`.
         correlation: Spearman's, mean over the seeds.
     """
@@ -65,9 +65,9 @@ class Correlation:
     correlation: Interval
 
 
-def losses_of(found: Mapping[str, Outcome]) -> Losses:
-    """Each strategy's losses after the last epoch, and in the time that the fastest takes for all of them."""
-    seconds = equal_seconds(found)
+def losses_of(outcomes: Mapping[str, Outcome]) -> Losses:
+    """Returns the losses of each strategy after the last epoch, and in the time of all epochs of the fastest."""
+    seconds = equal_seconds(outcomes)
     return {
         label: {
             "last": outcome.last("validation"),
@@ -75,22 +75,22 @@ def losses_of(found: Mapping[str, Outcome]) -> Losses:
             "test_last": outcome.last("test"),
             "test_equal_seconds": outcome.loss_at("test", seconds),
         }
-        for label, outcome in found.items()
+        for label, outcome in outcomes.items()
     }
 
 
 def compare(compared: Sequence[Compared], losses: Losses) -> list[Comparison]:
-    """Each pair of strategies of one batch size that were fitted to the same padding; the one is the first of them."""
+    """Compares each pair of strategies of one batch size and the same target padding; `one` is the first of them."""
     return [
-        _comparison(padding, one.label, other.label, measure, losses)
+        _comparison(padding, first.label, second.label, measure, losses)
         for padding, group in _groups(compared).items()
-        for one, other in combinations(group, 2)
+        for first, second in combinations(group, 2)
         for measure in MEASURES
     ]
 
 
 def correlate(compared: Sequence[Compared], losses: Losses) -> list[Correlation]:
-    """The rank correlation of mixing and loss at each padding where there are strategies enough, mean over seeds."""
+    """Returns the rank correlation of mixing and loss at each padding with `FEWEST_RANKS` strategies or more."""
     return [
         Correlation(
             padding=padding,
@@ -105,7 +105,7 @@ def correlate(compared: Sequence[Compared], losses: Losses) -> list[Correlation]
 
 
 def rank_correlations(values: NDArray[np.float64], losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Spearman's rank correlation of values [k] with each row of losses [R, k]: [R]; nan where a loss is.
+    """Returns Spearman's rank correlation of values [k] with each row of losses [R, k]: [R]; nan if a loss is nan.
 
     >>> rank_correlations(np.array([0.1, 0.2, 0.3]), np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]])).round(12).tolist()
     [-1.0, 0.5]
@@ -114,29 +114,30 @@ def rank_correlations(values: NDArray[np.float64], losses: NDArray[np.float64]) 
 
 
 def _mean_correlation(group: Sequence[Compared], losses: Losses, measure: str) -> Interval:
-    """Its bounds are kept within -1 and 1."""
-    mixing = np.array([each.mixing for each in group])
-    found = interval(rank_correlations(mixing, np.stack([losses[each.label][measure] for each in group], axis=1)))
-    return replace(found, low=max(found.low, -1.0), high=min(found.high, 1.0))
+    """Returns the mean over the seeds; its bounds are clipped to -1 and 1."""
+    mixing = np.array([strategy.mixing for strategy in group])
+    rows = np.stack([losses[strategy.label][measure] for strategy in group], axis=1)
+    mean = interval(rank_correlations(mixing, rows))
+    return replace(mean, low=max(mean.low, -1.0), high=min(mean.high, 1.0))
 
 
-def _correlation(values: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """Spearman's; nan where all of one are equal, of which SciPy would warn."""
-    if np.ptp(values) == 0.0 or np.ptp(others) == 0.0:
+def _correlation(values: NDArray[np.float64], losses: NDArray[np.float64]) -> float:
+    """Returns Spearman's correlation; nan if all values or all losses are equal."""
+    if np.ptp(values) == 0.0 or np.ptp(losses) == 0.0:
         return np.nan
-    return float(np.corrcoef(stats.rankdata(values), stats.rankdata(others))[0, 1])
+    return float(np.corrcoef(stats.rankdata(values), stats.rankdata(losses))[0, 1])
 
 
 def _groups(compared: Sequence[Compared]) -> dict[float, list[Compared]]:
-    """Strategies of one batch size by the padding they were fitted to."""
+    """Groups the strategies of one batch size by their target padding."""
     groups: dict[float, list[Compared]] = {}
-    for each in compared:
-        padding = each.candidate.padding
-        if padding is not None and not each.candidate.dynamic:
-            groups.setdefault(padding, []).append(each)
+    for strategy in compared:
+        padding = strategy.candidate.padding
+        if padding is not None and not strategy.candidate.dynamic:
+            groups.setdefault(padding, []).append(strategy)
     return groups
 
 
-def _comparison(padding: float, one: str, other: str, measure: str, losses: Losses) -> Comparison:
-    difference = interval(losses[one][measure] - losses[other][measure])
-    return Comparison(padding=padding, one=one, other=other, measure=measure, difference=difference)
+def _comparison(padding: float, first: str, second: str, measure: str, losses: Losses) -> Comparison:
+    difference = interval(losses[first][measure] - losses[second][measure])
+    return Comparison(padding=padding, one=first, other=second, measure=measure, difference=difference)

@@ -1,4 +1,4 @@
-"""The figure of a task: each strategy's loss minus that of random batches."""
+"""The figure of a task: the loss of each strategy minus that of random batches."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def write_figure(document: Mapping[str, Any], path: Path) -> None:
     from lengthwise_recipes.pictures import Difference, loss_differences, save
 
     groups: dict[str, dict[str, list[Difference]]] = {}
-    for each in document["strategies"]:
-        if each["label"] != document["reference"]:
-            bounds = [each["to_random"][panel] for panel in PANELS]
-            drawn = [Difference(*(found[name] for name in ("mean", "low", "high"))) for found in bounds]
-            groups.setdefault(group_of(each), {})[short_label(each)] = drawn
+    for strategy in document["strategies"]:
+        if strategy["label"] != document["reference"]:
+            bounds = [strategy["to_random"][panel] for panel in PANELS]
+            differences = [Difference(*(bound[name] for name in ("mean", "low", "high"))) for bound in bounds]
+            groups.setdefault(group_of(strategy), {})[short_label(strategy)] = differences
     unit = f"test loss minus random's ({document['loss']['unit']}; left is better)"
     title = (
         f"{document['task'].capitalize()}: means of {document['settings']['seeds']} seeds with 95 % intervals of "
@@ -28,7 +28,7 @@ def write_figure(document: Mapping[str, Any], path: Path) -> None:
 
 
 def group_of(strategy: Mapping[str, Any]) -> str:
-    """What a strategy is compared within.
+    """Returns the name of the group in which a strategy is compared.
 
     >>> group_of({"dynamic": False, "padding": 0.05})
     '5 % padding'
@@ -39,5 +39,5 @@ def group_of(strategy: Mapping[str, Any]) -> str:
 
 
 def short_label(strategy: Mapping[str, Any]) -> str:
-    """A label without what its group says already."""
+    """Returns the label without the name of its group."""
     return strategy["label"].replace(", dynamic sizes", "")

@@ -1,11 +1,11 @@
-"""How much of a gradient's noise goes with length, and how much each order pays for it, as a model learns?
+"""Measures the length share of a model as it learns, and the gradient noise of each order.
 
     python -m lengthwise_recipes.quality.length_share DATA [--tasks handwriting] [--seeds 3] [--json share.json]
 
-The three tasks of the study of quality, each trained in random batches of 16 as there. Before the first epoch and after
-some others the gradients of single sequences are taken. They give the length share, the noise scale, and for every
-order the variance of a batch's gradient over that of random batches. All orders stand at the same padding, as near as
-their knobs come. A task whose data are not in the folder DATA is left out.
+It trains the three tasks of the study of quality in random batches of 16. Before the first epoch and after some others
+it computes the gradients of single sequences. They give the length share, the noise scale, and for every order the
+variance of the gradient of a batch over that of random batches. The knobs of all orders are set to about the same
+padding. It leaves out a task without data in the folder DATA.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FILES = {
 SCRIPTS = {"handwriting": ("Latin", "Greek")}
 ORDERS = ("max-entropy", "semi-sorted", "alternated", "bucketed")
 PADDINGS = (0.05, 0.1, 0.2)
-NEAR = 0.012  # an order whose knob comes no nearer to a padding is left out there
+NEAR = 0.012  # an order is left out at a padding that its knob misses by more
 CUT = lw.FixedSize(16)
 EPOCHS = 20  # of plans, for each order
 
@@ -54,46 +54,47 @@ def main() -> None:
     options.add_argument("--sample", type=int, default=512)
     options.add_argument("--json", type=Path, default=Path("length-share.json"))
     options.add_argument("--folder", type=Path, help="keeps the alignment of speech and the spoken sentences")
-    chosen = options.parse_args()
+    arguments = options.parse_args()
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
-    for name in chosen.tasks:
-        if not (chosen.data / FILES[name]).exists():
+    for name in arguments.tasks:
+        if not (arguments.data / FILES[name]).exists():
             print(f"{name} is left out: {FILES[name]} is not there")
             continue
         kind = KINDS[name]
         source = Source(
-            data=chosen.data / FILES[name], count=kind.count, scripts=SCRIPTS.get(name, ()), folder=chosen.folder
+            data=arguments.data / FILES[name], count=kind.count, scripts=SCRIPTS.get(name, ()), folder=arguments.folder
         )
         task = kind.make(source)
         plans = dict(strategies(task))
-        for seed in range(chosen.seeds):
-            for epoch, share in shares(task, seed, kind.epochs, kind.learning_rate, chosen.sample):
+        for seed in range(arguments.seeds):
+            for epoch, share in shares(task, seed, kind.epochs, kind.learning_rate, arguments.sample):
                 rows.append(row(name, seed, epoch, share, plans))
                 print(name, seed, epoch, f"{share.share:.1%} +- {share.standard_error:.1%}", flush=True)
         for label, several in plans.items():
-            own = lw.measure(several, task.lengths)
-            rows.append({"task": name, "strategy": label, "padding_share": own.padding_share, "mixing": own.mixing})
-    facts = {"batch_size": 16, "plans": EPOCHS, "sample": chosen.sample, "torch": torch.__version__}
-    document = {**facts, "seeds": chosen.seeds, "rows": rows}
-    record.write(chosen.json, document, module="lengthwise_recipes.quality.length_share")
+            row_of_label = {"task": name, "strategy": label}
+            measures = lw.measure(several, task.lengths)
+            rows.append({**row_of_label, "padding_share": measures.padding_share, "mixing": measures.mixing})
+    facts = {"batch_size": 16, "plans": EPOCHS, "sample": arguments.sample, "torch": torch.__version__}
+    document = {**facts, "seeds": arguments.seeds, "rows": rows}
+    record.write(arguments.json, document, module="lengthwise_recipes.quality.length_share")
 
 
 def strategies(task: Task) -> Iterator[tuple[str, list[lw.Plan]]]:
-    """Each order at each padding that its knob comes near, with the plans of some epochs."""
-    found = {"random": "random", "sorted": "sorted"}
+    """Yields each order at each padding that its knob can reach, with its plans."""
+    labelled = {"random": "random", "sorted": "sorted"}
     for padding in PADDINGS:
         for order in ORDERS:
             fitted = fit_knob(task.lengths, order, padding, cut=CUT)
             if abs(fitted.padding_share - padding) < NEAR:
-                found[f"{order} {padding:.0%}"] = fitted.strategy
-    for label, strategy in found.items():
+                labelled[f"{order} {padding:.0%}"] = fitted.strategy
+    for label, strategy in labelled.items():
         batching = parse_strategy(strategy, cut=CUT)
         yield label, [lw.make_plan(task.lengths, batching, epoch=epoch) for epoch in range(EPOCHS)]
 
 
 def shares(task: Task, seed: int, epochs: int, learning_rate: float, sample: int) -> Iterator[tuple[int, LengthShare]]:
-    """The share before the first epoch, after one, after a third of them and after all, of random batches."""
+    """Trains in random batches; yields the share before the first epoch, after one, after a third and after all."""
     settings = Settings(epochs=epochs, learning_rate=learning_rate)
     random = setups({"random": parse_strategy("random", cut=CUT)}, settings)
     run: Run = first_runs(task, random, settings, seed=seed)["random"]
@@ -106,8 +107,8 @@ def shares(task: Task, seed: int, epochs: int, learning_rate: float, sample: int
 
 
 def row(task: str, seed: int, epoch: int, share: LengthShare, plans: dict[str, list[lw.Plan]]) -> dict[str, Any]:
-    """The share at one set of weights, and what it makes of every order."""
-    noise = {label: share.measure(several) for label, several in plans.items()}
+    """Returns the share at one set of weights, and the step noise of every order."""
+    noises = {label: share.measure(several) for label, several in plans.items()}
     return {
         "task": task,
         "seed": seed,
@@ -115,9 +116,9 @@ def row(task: str, seed: int, epoch: int, share: LengthShare, plans: dict[str, l
         "share": share.share,
         "standard_error": share.standard_error,
         "noise_scale": share.noise_scale if np.isfinite(share.noise_scale) else None,
-        "variance_ratios": {label: each.variance_ratio for label, each in noise.items()},
-        "standard_errors": {label: each.standard_error for label, each in noise.items()},
-        "extra_steps": {label: each.extra_steps for label, each in noise.items()},
+        "variance_ratios": {label: noise.variance_ratio for label, noise in noises.items()},
+        "standard_errors": {label: noise.standard_error for label, noise in noises.items()},
+        "extra_steps": {label: noise.extra_steps for label, noise in noises.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""The page of the study, made from the JSON of its tasks alone."""
+"""The page of the study, made only from the JSON of its tasks."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from lengthwise_recipes.quality.power import power_table
 
 QUESTION = "Does more mixing give a better model, at equal padding and in equal training time?"
 METHOD = (
-    "How it was measured: every strategy with a knob is brought to the same padding on these lengths. All start from "
-    "the same weights and take as many epochs. All are judged by the same held-out sequences in the same random "
-    "batches. No knob, learning rate or number of epochs was chosen by the test sequences; the verdict, and the "
-    "padding that is recommended, are read off them.\n\nHow to read it: intervals are of 95 %, by Student's t over the "
-    "seeds. Differences are taken seed by seed; those that can be told apart from 0 stand in bold. In equal time a "
-    "strategy that pads less takes more epochs, so what it wins there is speed. At equal padding nearly as many epochs "
-    "fit in the time."
+    "How it was measured: the knobs of all strategies are set to the same padding on these lengths. All strategies "
+    "start from the same weights and train for the same number of epochs. Their losses are measured on the same "
+    "held-out sequences in the same random batches. No knob, learning rate or number of epochs was chosen by the test "
+    "sequences. The verdict and the recommended padding follow from the test sequences.\n\nHow to read it: intervals "
+    "are of 95 %, by Student's t over the seeds. Differences are computed seed by seed; those that can be told apart "
+    "from 0 are in bold. With less padding, more epochs fit in equal time: what a strategy gains there is speed. At "
+    "equal padding nearly the same number of epochs fits."
 )
 POWER = (
-    "What the seeds could have told: the smallest difference of loss between max-entropy batching and another order of "
-    "its padding that would be told apart in 4 of 5 tries (80 % power; two-sided 5 %, Student's t over the paired "
-    "seeds). It is in percent of the other's loss, the mean over the comparisons (least to greatest). A smaller "
-    "difference may be there and was not seen:"
+    "The smallest difference of loss between max-entropy batching and another order of its padding that these seeds "
+    "would show in 4 of 5 tries (80 % power; two-sided 5 %, Student's t over the paired seeds). It is in percent of "
+    "the loss of the other order: the mean over the comparisons (least to greatest). Smaller differences may exist:"
 )
 RECORDS = (
-    "Every order with a knob beside the others of its padding, on all tasks: in how many comparisons its loss is lower "
-    "than the other's, and in how many higher. The comparisons of one padding share the runs of the order, so they "
-    "fall together:"
+    "Every order with a knob, compared with the other orders of its padding on all tasks: the number of comparisons in "
+    "which its loss is lower, and in which it is higher. The comparisons of one padding share the runs of the order, "
+    "so they are not independent:"
 )
 HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch")
 LOSS_HEADS = {
@@ -41,35 +40,34 @@ LOSS_HEADS = {
     "test_last": "test loss, last epoch",
     "test_equal_seconds": "test loss, equal time",
 }
-SPARE = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])  # of the heads: left out where room is scarce
-
-
+SPARE = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])  # of the heads: left out of narrow tables
 EARLIER = (
-    "By the same measure: in how many comparisons the loss of max-entropy batching was lower than another order's, and "
-    "in how many higher. Nothing above counts these."
+    "The number of comparisons in which the loss of max-entropy batching was lower than that of another order, and in "
+    "which it was higher. The counts above do not include these."
 )
 
 
-def page(documents: Mapping[str, Mapping[str, Any]], earlier: Mapping[str, Mapping[str, Any]] | None = None) -> str:
-    """The page in Markdown; its pictures lie beside it, as `figure_name` names them.
+def page(documents: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+    """Returns the page in Markdown. Its pictures are in the same folder, with the names of `figure_name`.
 
     Args:
-        documents: What `quality.study` gave for each task, as read back from JSON, by where the page finds it.
-        earlier: What it had given before, at other paddings or on another machine.
+        documents: The document of `quality.study` for each task, read from JSON, by its link on the page.
+        older: Earlier documents, at other paddings or from another machine.
     """
-    found = list(documents.values())
-    first, *others = answers(found)
-    parts = ["# What mixing is worth", QUESTION, first, "\n".join(f"- {each}" for each in others), METHOD]
-    parts += [POWER, power_table(found, LOSS_HEADS), RECORDS, records_table(found)]
+    latest = list(documents.values())
+    conclusion, *sentences = answers(latest)
+    bullets = "\n".join(f"- {sentence}" for sentence in sentences)
+    parts = ["# What mixing is worth", QUESTION, conclusion, bullets, METHOD]
+    parts += [POWER, power_table(latest, LOSS_HEADS), RECORDS, records_table(latest)]
     for link, document in documents.items():
         parts += section(document, json_link=link)
-    if earlier:
-        parts += ["## Earlier results", EARLIER, earlier_table(earlier)]
+    if older:
+        parts += ["## Earlier results", EARLIER, earlier_table(older)]
     return "\n\n".join(parts) + "\n"
 
 
 def earlier_table(documents: Mapping[str, Mapping[str, Any]]) -> str:
-    """One row for each padding of each result."""
+    """Returns a table with a row for each padding of each result."""
     rows = [
         (
             f"{document['task']}, [{document['date'][:10]}]({link})",
@@ -84,9 +82,9 @@ def earlier_table(documents: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def records_table(documents: Sequence[Mapping[str, Any]]) -> str:
-    """One row for each order that was brought to a padding."""
+    """Returns a table with a row for each order with a knob."""
     orders = dict.fromkeys(
-        each["order"] for document in documents for each in document["strategies"] if each["padding"] is not None
+        row["order"] for document in documents for row in document["strategies"] if row["padding"] is not None
     )
     rows = [
         (
@@ -100,24 +98,24 @@ def records_table(documents: Sequence[Mapping[str, Any]]) -> str:
     return table(("order", *LOSS_HEADS.values(), *places), rows)
 
 
-def _lower_and_higher(found: Tally) -> str:
-    return f"{found.lower} lower, {found.higher} higher of {found.total}"
+def _lower_and_higher(counts: Tally) -> str:
+    return f"{counts.lower} lower, {counts.higher} higher of {counts.total}"
 
 
 def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
-    """One task: what was trained, its tables and its picture."""
+    """Returns the section of a task: its settings, tables and picture."""
     name = document["task"]
     return [
         f"## {name.capitalize()}",
         settings_note(document),
         strategies_table(document),
         f"Loss in {document['loss']['unit']}. *Equal time* is {document['equal_seconds']:.0f} s of planning and "
-        "training: what the fastest strategy takes for all epochs. Between epochs a loss is on a straight line. *s / "
-        "epoch*: the strategies train an epoch in turn, each round in an order of its own; this is the median over the "
-        f"rounds of how long a strategy took beside the others. {seconds_note(document)} *Dynamic sizes* are those of "
-        "Ge et al. 2021, at a constant learning rate, at one that follows the size of a step, and at one that follows "
-        f"its root.{left_out_note(document)}",
-        "The loss of max-entropy batching less another strategy's at the same padding:",
+        "training, the time of the fastest strategy for all epochs. Between epochs, losses are interpolated linearly. "
+        "*s / epoch*: in each round every strategy trains one epoch, in another order each time. This is the median "
+        f"over the rounds, relative to the other strategies. {seconds_note(document)} *Dynamic sizes* are those of Ge "
+        "et al. 2021, at three learning rates: constant, in proportion to the size of a step, and in proportion to its "
+        f"root.{left_out_note(document)}",
+        "The loss of max-entropy batching minus that of another strategy at the same padding:",
         comparisons_table(document),
         correlations_note(document),
         f"![Test loss minus that of random batches, by strategy; left is better]({figure_name(name)})",
@@ -130,7 +128,7 @@ def figure_name(task: str) -> str:
 
 
 def strategies_table(document: Mapping[str, Any]) -> str:
-    """One row for each strategy."""
+    """Returns a table with a row for each strategy."""
     rows = ((f"`{label}`", *cells) for label, *cells in strategy_cells(document))
     return table(strategy_heads(document), rows)
 
@@ -140,33 +138,36 @@ def strategy_heads(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def strategy_cells(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The table's cells under `strategy_heads`, as text."""
+    """Returns the cells of the table under `strategy_heads`, as text."""
     return [
         (
-            short_label(each),
-            group_of(each),
-            percent(each["padding_share"]),
-            f"{each['mixing']:.2f}",
-            f"{each['steps']:.0f}",
-            f"{each['seconds_per_epoch']:.2f}",
-            *(reaching(read_interval(each["losses"][measure])) for measure in LOSS_HEADS),
+            short_label(row),
+            group_of(row),
+            percent(row["padding_share"]),
+            f"{row['mixing']:.2f}",
+            f"{row['steps']:.0f}",
+            f"{row['seconds_per_epoch']:.2f}",
+            *(reaching(read_interval(row["losses"][measure])) for measure in LOSS_HEADS),
             *(
-                reaching(read_interval(each["metrics"][name]), of=100.0, unit=" %", digits=1)
+                reaching(read_interval(row["metrics"][name]), of=100.0, unit=" %", digits=1)
                 for name in document["metrics"]
             ),
         )
-        for each in document["strategies"]
+        for row in document["strategies"]
     ]
 
 
 def seconds_note(document: Mapping[str, Any]) -> str:
-    """How far the seconds of strategies differ that compute as much: what a comparison in equal time shows of speed."""
+    """Returns a sentence on the time differences between strategies of equal padding, which compute equally much."""
     groups: dict[float, list[float]] = {}
-    for each in document["strategies"]:
-        if each["padding"] is not None and not each["dynamic"]:
-            groups.setdefault(each["padding"], []).append(each["seconds_per_epoch"])
-    differ = max(max(seconds) / min(seconds) - 1.0 for seconds in groups.values())
-    return f"At equal padding, where as much is computed, seconds of an epoch differ by up to {percent(differ)}."
+    for row in document["strategies"]:
+        if row["padding"] is not None and not row["dynamic"]:
+            groups.setdefault(row["padding"], []).append(row["seconds_per_epoch"])
+    difference = max(max(seconds) / min(seconds) - 1.0 for seconds in groups.values())
+    return (
+        "At equal padding strategies compute equally much, but the seconds of an epoch differ by up to "
+        f"{percent(difference)}."
+    )
 
 
 def left_out_note(document: Mapping[str, Any]) -> str:
@@ -174,38 +175,38 @@ def left_out_note(document: Mapping[str, Any]) -> str:
 
 
 def comparisons_table(document: Mapping[str, Any]) -> str:
-    """One row for each other strategy at each padding."""
-    orders = {each["label"]: each["order"] for each in document["strategies"]}
-    found = {
-        (each["padding"], each["other"], each["measure"]): read_interval(each["difference"])
-        for each in document["comparisons"]
-        if orders[each["one"]] == document["ours"]
+    """Returns a table with a row for each other strategy at each padding."""
+    orders = {row["label"]: row["order"] for row in document["strategies"]}
+    differences = {
+        (row["padding"], row["other"], row["measure"]): read_interval(row["difference"])
+        for row in document["comparisons"]
+        if orders[row["one"]] == document["ours"]
     }
-    pairs = dict.fromkeys((padding, other) for padding, other, _ in found)
+    pairs = dict.fromkeys((padding, label) for padding, label, _ in differences)
     rows = [
-        (f"`{other}`", percent(padding), *(bold(found[padding, other, measure]) for measure in LOSS_HEADS))
-        for padding, other in pairs
+        (f"`{label}`", percent(padding), *(bold(differences[padding, label, measure]) for measure in LOSS_HEADS))
+        for padding, label in pairs
     ]
     return table(("other", "padding", *LOSS_HEADS.values()), rows)
 
 
 def correlations_note(document: Mapping[str, Any]) -> str:
-    """How mixing and loss go together at each padding."""
+    """Returns a sentence on the correlation of mixing and loss at each padding."""
     parts = [
-        f"{bold(read_interval(each['correlation']))} over {each['strategies']} strategies at {percent(each['padding'])}"
-        for each in document["correlations"]
-        if each["measure"] == "test_last"
+        f"{bold(read_interval(row['correlation']))} over {row['strategies']} strategies at {percent(row['padding'])}"
+        for row in document["correlations"]
+        if row["measure"] == "test_last"
     ]
     if not parts:
-        return "At no padding are there strategies enough for a correlation of mixing and loss."
+        return "No padding has enough strategies for a correlation of mixing and loss."
     return (
-        "Rank correlation of mixing and test loss after the last epoch, below 0 where more mixing goes with less loss: "
+        "Rank correlation of mixing and test loss after the last epoch, below 0 if more mixing goes with less loss: "
         f"{'; '.join(parts)}."
     )
 
 
 def settings_note(document: Mapping[str, Any]) -> str:
-    """What was trained on what."""
+    """Returns a sentence on the data, the network and the settings."""
     settings, data = document["settings"], document["data"]
     network = ", ".join(f"{name} {value:g}" for name, value in data["network"].items() if not isinstance(value, bool))
     return (
@@ -216,23 +217,23 @@ def settings_note(document: Mapping[str, Any]) -> str:
     )
 
 
-def reaching(found: Interval, *, of: float = 1.0, unit: str = "", digits: int = 3) -> str:
-    """A mean and how far its interval reaches.
+def reaching(mean: Interval, *, of: float = 1.0, unit: str = "", digits: int = 3) -> str:
+    """Writes a mean and half the width of its interval.
 
     >>> reaching(Interval(mean=0.015, low=0.0125, high=0.0175, runs=2), of=100.0, unit=" %", digits=2)
     '1.50 ± 0.25 %'
     """
-    if math.isnan(found.mean):
+    if math.isnan(mean.mean):
         return "not known"
-    reach = "" if found.unknown else f" ± {of * (found.high - found.mean):.{digits}f}"
-    return f"{of * found.mean:.{digits}f}{reach}{unit}"
+    reach = "" if mean.unknown else f" ± {of * (mean.high - mean.mean):.{digits}f}"
+    return f"{of * mean.mean:.{digits}f}{reach}{unit}"
 
 
-def bold(found: Interval) -> str:
-    """A difference and its interval, in bold where it excludes 0.
+def bold(difference: Interval) -> str:
+    """Writes a difference and its interval, in bold if it excludes 0.
 
     >>> bold(Interval(mean=0.5, low=0.25, high=0.75, runs=2))
     '**+0.500 (+0.250 to +0.750)**'
     """
-    text = signed_text(found, mark="")
-    return f"**{text}**" if found.excludes_zero else text
+    text = signed_text(difference, mark="")
+    return f"**{text}**" if difference.excludes_zero else text

@@ -1,4 +1,4 @@
-"""What the study could have told: the smallest differences of loss that its comparisons would have shown."""
+"""The power of the study: the smallest differences of loss that its comparisons would show."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ Document = Mapping[str, Any]
 
 
 def detectable_shares(document: Document, measure: str) -> list[float]:
-    """Of each comparison of max-entropy batching, the smallest difference it could have told, over the other's loss.
+    """Returns the smallest difference that each comparison of max-entropy batching would show, over the other loss.
 
     Args:
-        document: What `quality.study` gave for a task, as read back from JSON.
+        document: The document of `quality.study` for a task, read from JSON.
         measure: One of `comparisons.MEASURES`.
 
     Returns:
         Shares of the mean loss of the other strategy, one for each comparison by this measure.
     """
-    strategies = {each["label"]: each for each in document["strategies"]}
-    chosen = [
-        each
-        for each in document["comparisons"]
-        if each["measure"] == measure and strategies[each["one"]]["order"] == document["ours"]
+    strategies = {strategy["label"]: strategy for strategy in document["strategies"]}
+    rows = [
+        row
+        for row in document["comparisons"]
+        if row["measure"] == measure and strategies[row["one"]]["order"] == document["ours"]
     ]
-    losses = [read_interval(strategies[each["other"]]["losses"][measure]).mean for each in chosen]
-    return smallest_shares([read_interval(each["difference"]) for each in chosen], losses)
+    losses = [read_interval(strategies[row["other"]]["losses"][measure]).mean for row in rows]
+    return smallest_shares([read_interval(row["difference"]) for row in rows], losses)
 
 
 def mean_detectable_share(document: Document, measure: str) -> str:
-    """The mean of those shares in percent.
+    """Returns the mean of `detectable_shares` in percent.
 
     >>> mean_detectable_share({"strategies": [], "comparisons": []}, "last")
     'nothing'
@@ -43,23 +43,23 @@ def mean_detectable_share(document: Document, measure: str) -> str:
 
 
 def power_sentence(documents: Sequence[Document], measure: str) -> str:
-    """The smallest difference of each task that the seeds show reliably, mean over the comparisons."""
+    """Returns a sentence on the smallest difference that the seeds show reliably, by task."""
     shares = {document["task"]: mean_detectable_share(document, measure) for document in documents}
-    told = ", ".join(f"{task} {'not known' if share == 'nothing' else share}" for task, share in shares.items())
+    by_task = ", ".join(f"{task} {'not known' if share == 'nothing' else share}" for task, share in shares.items())
     tries = Fraction(POWER).limit_denominator(100)
     return (
         f"The seeds show such a difference in {tries.numerator} of {tries.denominator} tries only if it is at least "
-        f"this share of the loss: {told}."
+        f"this share of the loss: {by_task}."
     )
 
 
 def power_table(documents: Sequence[Document], measures: Mapping[str, str]) -> str:
-    """One row for each task, one column for each measure."""
+    """Returns a table with a row for each task and a column for each measure."""
     rows = [
         (
             document["task"],
             str(document["settings"]["seeds"]),
-            *(could_tell(detectable_shares(document, each)) for each in measures),
+            *(could_tell(detectable_shares(document, measure)) for measure in measures),
         )
         for document in documents
     ]

@@ -1,4 +1,4 @@
-"""The strategies that are compared: without a knob, at equal padding, and with batch sizes that follow the length."""
+"""The compared strategies: without a knob, at equal padding, and with batch sizes that follow the length."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ FITTED = (OURS, "semi-sorted", "alternated", "windowed", "bucketed")
 DYNAMIC = (RANDOM, "semi-sorted", OURS)  # their knobs are fitted to the largest of the paddings
 SCALINGS = {"none": "constant rate", "linear": "linear rate", "root": "root rate"}
 TOLERANCE = 0.005  # of a padding share
-EPOCHS = 64  # plans of seed 0 that mixing is measured on together
+EPOCHS = 64  # mixing is measured on this many plans of seed 0 together
 
 Cut = lw.FixedSize | lw.DynamicSize
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """A strategy before it is known whether it can be compared.
+    """A strategy with its fitted knob; if it is not `near` its padding, it is not trained.
 
     Attributes:
-        order: By what sequences are sorted, without its knob.
-        strategy: As the command line writes it.
-        padding: The share that its knob was fitted to; None where it has no knob.
-        padding_share: What its plans pad.
+        order: The order of the sequences, without its knob.
+        strategy: The name on the command line.
+        padding: The target share of its knob; None without a knob.
+        padding_share: The padding share of its plans.
         cut: Batches of one size, or of sizes that follow the length.
     """
 
@@ -51,7 +51,7 @@ class Candidate:
 
     @property
     def near(self) -> bool:
-        """Whether it pads what it was fitted to."""
+        """True if its plans pad the target share."""
         return self.padding is None or abs(self.padding_share - self.padding) <= TOLERANCE
 
 
@@ -66,33 +66,33 @@ class Compared:
 
 
 def candidates(lengths: NDArray[np.int64], paddings: Sequence[float], *, batch_size: int) -> list[Candidate]:
-    """All strategies with their knobs fitted.
+    """Fits the knobs of all strategies.
 
     Args:
-        lengths: [n], of the sequences trained on.
+        lengths: [n], of the training sequences.
         paddings: Shares to compare at, rising.
-        batch_size: Sequences in a batch; of dynamic batches, those of the longest sequences.
+        batch_size: Sequences in a batch; for dynamic sizes, in a batch of the longest sequences.
 
     Raises:
-        ValueError: No share, shares too close to each other to tell their strategies apart, too few sequences, or where
-            no share is one that max-entropy batching can pad.
+        ValueError: No share, shares too close to each other, or too few sequences; or max-entropy batching can reach
+            none of the shares.
     """
     check_whole("lengths", len(lengths), minimum=2 * batch_size, remedy="Give more sequences to train on.")
     check_paddings(paddings)
     fixed, dynamic = lw.FixedSize(batch_size), lw.DynamicSize(batch_size)
-    found = [_plain(lengths, order, fixed) for order in PLAIN]
-    found += [_fit(lengths, order, padding, fixed) for padding in paddings for order in FITTED]
-    if not any(each.near for each in found if each.order == OURS):
-        rule = f"at least what sorted batches pad, {found[1].padding_share:.3f}"
+    fitted = [_plain(lengths, order, fixed) for order in PLAIN]
+    fitted += [_fit(lengths, order, padding, fixed) for padding in paddings for order in FITTED]
+    if not any(candidate.near for candidate in fitted if candidate.order == OURS):
+        rule = f"at least what sorted batches pad, {fitted[1].padding_share:.3f}"
         raise value_error("paddings", rule, tuple(paddings), "Give larger shares, or more sequences.")
     for order in DYNAMIC:
         has_knob = order in FITTED
-        found.append(_fit(lengths, order, paddings[-1], dynamic) if has_knob else _plain(lengths, order, dynamic))
-    return found
+        fitted.append(_fit(lengths, order, paddings[-1], dynamic) if has_knob else _plain(lengths, order, dynamic))
+    return fitted
 
 
 def check_paddings(paddings: Sequence[float]) -> None:
-    """Refuses shares that nothing can be compared at."""
+    """Raises ValueError for shares at which strategies cannot be compared."""
     remedy = "Give shares such as 0.05, 0.1."
     for padding in paddings:
         check_number("paddings", padding, above=True, maximum=0.9, remedy=remedy)
@@ -100,24 +100,25 @@ def check_paddings(paddings: Sequence[float]) -> None:
         raise value_error("paddings", f"rising by more than {2 * TOLERANCE:g}, at least one", tuple(paddings), remedy)
 
 
-def choose_setups(lengths: NDArray[np.int64], found: Sequence[Candidate], *, base_batch: float) -> list[Compared]:
-    """What is trained: those that pad what they should; dynamic batches at a constant and at two scaled rates.
+def choose_setups(lengths: NDArray[np.int64], fitted: Sequence[Candidate], *, base_batch: float) -> list[Compared]:
+    """Returns the strategies to train: those near their padding; dynamic sizes at three learning rates.
 
     Args:
-        lengths: [n], of the sequences trained on.
-        found: What `candidates` gave.
-        base_batch: The size of a step for which the learning rate was chosen, in what the task counts.
+        lengths: [n], of the training sequences.
+        fitted: The result of `candidates`.
+        base_batch: The size of a step for which the learning rate was chosen, in the unit of the task.
     """
-    return [each for candidate in found if candidate.near for each in _training_setups(lengths, candidate, base_batch)]
+    trainable = [candidate for candidate in fitted if candidate.near]
+    return [setup for candidate in trainable for setup in _training_setups(lengths, candidate, base_batch)]
 
 
-def list_left_out(found: Sequence[Candidate]) -> list[str]:
-    """What is said of each strategy that does not pad what the others do."""
+def list_left_out(fitted: Sequence[Candidate]) -> list[str]:
+    """Returns a sentence for each strategy that is not near its padding."""
     return [
-        f"{each.order}{' with dynamic sizes' if each.dynamic else ''} at {100 * each.padding:g} %, since the nearest "
-        f"is {100 * each.padding_share:.1f} %, by {each.strategy}"
-        for each in found
-        if each.padding is not None and not each.near
+        f"{candidate.order}{' with dynamic sizes' if candidate.dynamic else ''} at {100 * candidate.padding:g} %, "
+        f"since the nearest is {100 * candidate.padding_share:.1f} %, by {candidate.strategy}"
+        for candidate in fitted
+        if candidate.padding is not None and not candidate.near
     ]
 
 

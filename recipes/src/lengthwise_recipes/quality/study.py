@@ -1,11 +1,11 @@
-"""The study of one task: every strategy from the same weights, and what its losses say of mixing.
+"""The study of one task: trains every strategy from the same weights and compares their losses.
 
     kind = KINDS["handwriting"]
     task = kind.make(Source(data=None, count=kind.count))
     document = study_quality(task, kind, Settings(seeds=5), paddings=kind.paddings)
 
-Everything but the batching is equal: first weights, epochs, optimiser, and the sequences that strategies are judged by,
-which are batched at random for all. Losses are compared after as many epochs, and in as much training time.
+All strategies have the same first weights, epochs, optimiser, and held-out sequences in the same random batches. Only
+the batching differs. Losses are compared after equally many epochs and in equal training time.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def study_quality(
     """Trains every strategy under every seed and compares them.
 
     Args:
-        task: What is learnt; its lengths are [n].
-        kind: By what it is judged.
-        settings: Of the training, on one process.
+        task: The task to learn; its lengths are [n].
+        kind: The names of its losses and metrics.
+        settings: Settings of the training, on one process.
         paddings: Shares to compare at, rising.
-        batch_size: Sequences in a batch; of dynamic batches, those of the longest sequences.
-        folder: Keeps the checkpoints: a study that was interrupted goes on from there.
+        batch_size: Sequences in a batch; for dynamic sizes, in a batch of the longest sequences.
+        folder: Folder of the checkpoints: an interrupted study continues from there.
         progress: Show a bar on standard error.
-        command: How it was called, for the record.
+        command: The command line, for the record.
 
     Returns:
         The document, ready for JSON: strategies, comparisons, correlations and the runs.
@@ -61,28 +61,28 @@ def study_quality(
     Raises:
         ValueError: As `candidates` and `run_study` do.
     """
-    found = candidates(task.lengths, paddings, batch_size=batch_size)
-    chosen = choose_setups(task.lengths, found, base_batch=base_batch(task, batch_size))
+    fitted = candidates(task.lengths, paddings, batch_size=batch_size)
+    strategies = choose_setups(task.lengths, fitted, base_batch=base_batch(task, batch_size))
     study = run_study(
         task,
-        {each.label: each.setup for each in chosen},
+        {strategy.label: strategy.setup for strategy in strategies},
         settings,
         progress=progress,
         command=command,
         checkpoints=folder,
     )
-    facts = {"paddings": list(paddings), "batch_size": batch_size, "left_out": list_left_out(found)}
-    return _document(kind, chosen, study) | {"sequences": len(task.lengths), **facts}
+    facts = {"paddings": list(paddings), "batch_size": batch_size, "left_out": list_left_out(fitted)}
+    return _document(kind, strategies, study) | {"sequences": len(task.lengths), **facts}
 
 
 def base_batch(task: Task, batch_size: int) -> float:
-    """The size of a batch of random sequences, in what the task counts."""
+    """Returns the size of a batch of random sequences, in the unit of the task."""
     return float(batch_size if task.counts == "sequences" else batch_size * task.lengths.mean())
 
 
-def _document(kind: Kind, chosen: Sequence[Compared], study: Study) -> dict[str, Any]:
-    found = outcomes(study.rows, study.tests, losses={"validation": kind.loss, "test": kind.test_loss})
-    losses = losses_of(found)
+def _document(kind: Kind, strategies: Sequence[Compared], study: Study) -> dict[str, Any]:
+    by_label = outcomes(study.rows, study.tests, losses={"validation": kind.loss, "test": kind.test_loss})
+    losses = losses_of(by_label)
     return {
         "schema": SCHEMA,
         "date": study.date,
@@ -96,43 +96,43 @@ def _document(kind: Kind, chosen: Sequence[Compared], study: Study) -> dict[str,
         "reference": RANDOM,
         "data": dict(study.data),
         "settings": dict(study.settings),
-        "equal_seconds": plain(equal_seconds(found)),
-        "strategies": [_strategy(each, found[each.label], losses) for each in chosen],
-        "comparisons": [plain(dataclasses.asdict(each)) for each in compare(chosen, losses)],
-        "correlations": [plain(dataclasses.asdict(each)) for each in correlate(chosen, losses)],
-        "runs": [run for label, outcome in found.items() for run in _runs(label, outcome)],
+        "equal_seconds": plain(equal_seconds(by_label)),
+        "strategies": [_strategy(strategy, by_label[strategy.label], losses) for strategy in strategies],
+        "comparisons": [plain(dataclasses.asdict(row)) for row in compare(strategies, losses)],
+        "correlations": [plain(dataclasses.asdict(row)) for row in correlate(strategies, losses)],
+        "runs": [run for label, outcome in by_label.items() for run in _runs(label, outcome)],
     }
 
 
-def _strategy(each: Compared, outcome: Outcome, losses: Losses) -> dict[str, Any]:
-    """What a strategy is, cost and came to; its differences to random batches, seed by seed, are below 0 if better."""
-    candidate, own = each.candidate, losses[each.label]
+def _strategy(strategy: Compared, outcome: Outcome, losses: Losses) -> dict[str, Any]:
+    """Returns the row of a strategy; its paired differences from random batches are below 0 if it is better."""
+    candidate, by_measure = strategy.candidate, losses[strategy.label]
     return plain(
         {
-            "label": each.label,
+            "label": strategy.label,
             "order": candidate.order,
             "strategy": candidate.strategy,
             "padding": candidate.padding,
             "padding_share": outcome.padding_share,
-            "mixing": each.mixing,
+            "mixing": strategy.mixing,
             "dynamic": candidate.dynamic,
-            "learning_rate_scaling": each.setup.learning_rate_scaling,
+            "learning_rate_scaling": strategy.setup.learning_rate_scaling,
             "steps": outcome.steps,
             "seconds_per_epoch": outcome.seconds_per_epoch,
-            "losses": _intervals(own),
-            "to_random": _intervals({measure: own[measure] - losses[RANDOM][measure] for measure in MEASURES}),
+            "losses": _intervals(by_measure),
+            "to_random": _intervals({measure: by_measure[measure] - losses[RANDOM][measure] for measure in MEASURES}),
             "metrics": _intervals(outcome.metrics),
         }
     )
 
 
 def _intervals(values: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
-    """The mean over the seeds and its interval of each [R]."""
-    return {name: dataclasses.asdict(interval(each)) for name, each in values.items()}
+    """Returns the mean over the seeds of each [R], and its interval."""
+    return {name: dataclasses.asdict(interval(by_seed)) for name, by_seed in values.items()}
 
 
 def _runs(label: str, outcome: Outcome) -> list[dict[str, Any]]:
-    """Seconds and losses of each seed's epochs on both parts, and its metrics."""
+    """Returns for each seed the seconds of its epochs, their losses on both parts, and its metrics."""
     return [
         {
             "strategy": label,

@@ -1,4 +1,4 @@
-"""The tasks of the study, each in a size that a processor learns in minutes: handwriting, speech in, and speech out."""
+"""The tasks of the study: handwriting, speech in, and speech out. A processor learns each in minutes."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from lengthwise_recipes.synthesis import network as synthesis
 from lengthwise_recipes.synthesis.speech import read_speech
 from lengthwise_recipes.synthesis.task import SynthesisTask
 
-HELD_OUT = 1 / 6  # of the sequences, to validate on, and as many to test on
-DIGITS_HELD_OUT = 1 / 4  # of as many strings of digits as are trained on
+HELD_OUT = 1 / 6  # of the sequences, for validation, and the same for testing
+DIGITS_HELD_OUT = 1 / 4  # of the number of training strings of digits, for each part
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """Where a task's data come from.
+    """The source of the data of a task.
 
     Attributes:
-        data: A path that the reader of the task knows; None for data of the project's own, where there are any.
-        count: Sequences, all parts together; of an acoustic task those to train on.
-        scripts: Of an `.npz` of pen-drawn characters: the scripts to use, all where none is named.
-        folder: Keeps what is costly to prepare: the alignment of speech, and sentences that were spoken.
-        strict: Whether to raise for the first sequence that cannot be used; else it is left out.
+        data: A path for the reader of the task; None for the generated data of a task that has them.
+        count: Sequences of all parts together; of an acoustic task the training sequences.
+        scripts: The scripts to use of an `.npz` of pen-drawn characters; all by default.
+        folder: Folder for the results of costly preparation: the alignment of speech, and spoken sentences.
+        strict: Raise for the first sequence that cannot be used, in place of leaving it out.
     """
 
     data: Path | None
@@ -53,17 +53,17 @@ class Kind:
     """A task before its data are read.
 
     Attributes:
-        name: As the command line calls it.
-        words: What is learnt, for people.
-        loss: The metric that strategies are judged by; it does not depend on how validation batches are padded.
-        test_loss: The same on the test sequences, which nothing was chosen by.
+        name: The name on the command line.
+        words: The task in words.
+        loss: The deciding loss; it does not depend on the padding of validation batches.
+        test_loss: The same on the test sequences, by which nothing was chosen.
         unit: Of the loss.
         metrics: Other metrics to show, name to words; all of them are shares.
         count: Sequences, see `Source.count`.
-        paddings: Shares to compare at: about 5 and 10 %, where all strategies with a knob in whole numbers can meet.
+        paddings: Shares to compare at: about 5 and 10 %, within reach of all knobs, also those in whole numbers.
         epochs: Of each run.
         learning_rate: Of Adam, for batches of 16.
-        make: From the source of its data to the task.
+        make: Makes the task from the source of its data.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Kind:
 
 
 def make_handwriting(source: Source) -> Task:
-    """Words by the pen, and a bidirectional LSTM with CTC."""
+    """Makes the task of words written by pen, for a bidirectional LSTM with CTC."""
     corpus = read_corpus(
         source.data,
         count=source.count,
@@ -94,20 +94,20 @@ def make_handwriting(source: Source) -> Task:
 
 
 def make_acoustic(source: Source) -> Task:
-    """Speech, and three bidirectional LSTM layers that tell the state of every frame, three of 10 ms joined to one."""
+    """Makes the task of speech, for three bidirectional LSTM layers that classify frames of 30 ms."""
     if source.data is None:
         remedy = "Give recordings: single digits (.npz or folder), a Kaldi data folder, or wav files with texts."
         raise value_error("data", "the path of speech", None, remedy)
-    held = max(1, round(DIGITS_HELD_OUT * source.count))
-    parts = read_parts(source.data, count=source.count, validating=held, testing=held, strict=source.strict)
+    held_out = max(1, round(DIGITS_HELD_OUT * source.count))
+    parts = read_parts(source.data, count=source.count, validating=held_out, testing=held_out, strict=source.strict)
     prepared = prepare(parts, _labelling(parts), folder=source.folder, strict=source.strict)
     return AcousticTask(prepared=prepared, hidden=32, stack=3)
 
 
 def make_synthesis(source: Source) -> Task:
-    """Sentences by one voice, and a sixteenth of Tacotron 2 with 16 mel bands and 16 frames a decoder step.
+    """Makes the task of sentences by one voice, for a sixteenth of Tacotron 2: 16 mel bands, 16 frames a decoder step.
 
-    The loss is a mean over the frames there are: one over the padded rectangle would be another loss for each strategy.
+    The loss is a mean over real frames. A mean over padded frames would be another loss for each strategy.
     """
     with tempfile.TemporaryDirectory() as scratch:
         spoken = None if source.data is not None and source.data.is_dir() else (source.folder or Path(scratch))
@@ -122,7 +122,7 @@ def make_synthesis(source: Source) -> Task:
 
 
 def _labelling(parts: Parts) -> Labelling:
-    """States of whole words for digits, tied states of letters in context for all else."""
+    """Returns states of whole words for digits, and tied states of letters in context for other texts."""
     rounds = Rounds(splits=2, alignments=4)
     return Labelling(rounds=rounds) if parts.any_order else Labelling(tree=Tree(), rounds=rounds)
 
