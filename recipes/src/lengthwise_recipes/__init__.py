@@ -1,1 +1,1 @@
-"""Recipes: training runs of the papers' kinds, written on the public names of the package only."""
+"""Recipes: training runs like those of the papers, written with the public names of the package only."""

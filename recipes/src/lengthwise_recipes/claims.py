@@ -1,12 +1,11 @@
-"""Claims: what a paper says, what came out here under each seed, and a verdict that claims no more than the runs can.
+"""Claims of a paper, our number under each seed, and a verdict.
 
-How much of a claim holds is read off our numbers: the whole, a part or none. What that is worth depends on the regime
-and on the seeds, which every claim states:
+By our numbers the whole claim holds, a part of it, or none. The verdict also depends on the regime and on the seeds:
 
-    outside the paper's regime                               not comparable
-    one run                                                  agrees, partly or differs, in one run
-    seeds too far apart to tell the paper's effect from none not comparable
-    else                                                     reproduced, partly, not reproduced
+- outside the regime of the paper: not comparable
+- one run: agrees, partly or differs, in one run
+- seeds too far apart to show the effect of the paper: not comparable
+- else: reproduced, partly, not reproduced
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ WHOLE, PART, NONE = HOLDS = ("whole", "part", "none")
 NOT_COMPARABLE = "not comparable"
 OF_SEEDS = {WHOLE: "reproduced", PART: "partly", NONE: "not reproduced"}
 OF_ONE_RUN = {WHOLE: "agrees, in one run", PART: "partly, in one run", NONE: "differs, in one run"}
-LEAST_SHARE = 0.1  # of the paper's training: what is less is another regime
+LEAST_SHARE = 0.1  # of the training of the paper: less is another regime
 
 RULE = (
-    "Verdicts: *reproduced*, *partly* and *not reproduced* need two seeds or more, runs in the paper's regime, and an "
-    "effect that these runs could tell from none. Without one of these a claim is *not comparable*; one run alone "
+    "Verdicts: *reproduced*, *partly* and *not reproduced* need two seeds or more, runs in the regime of the paper, "
+    "and an effect that these runs could show. If one of these is missing, a claim is *not comparable*; a single run "
     "*agrees* or *differs*. *Could tell apart* is the smallest effect that our seeds would show in 4 of 5 tries (80 % "
-    "power, two-sided 5 %, Student's t over the seeds): a smaller one may be there and was not seen."
+    "power, two-sided 5 %, Student's t over the seeds). A smaller effect may exist."
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Regime:
-    """What a claim depends on, in one number: of the paper's and of ours.
+    """A condition of a claim, in one number: that of the paper and ours.
 
     Attributes:
         what: Its name and unit, such as "steps of training".
-        ours, paper: How much of it there was.
-        least: The share of the paper's that ours must reach to be comparable.
-        digits: Of either number, after the point.
+        ours, paper: Our number and that of the paper.
+        least: The share of the paper's number that ours must reach to be comparable.
+        digits: Digits of both numbers after the point.
     """
 
     what: str
@@ -62,17 +61,17 @@ class Claim:
     """One claim of a paper.
 
     Attributes:
-        claim: What the paper says, in words.
+        claim: The claim of the paper, in words.
         where: Section or figure.
-        paper: Its number, as text: some claims have none.
+        paper: The number of the paper, as text; some claims have none.
         ours: Our number under each seed.
-        holds: How much of it holds of our numbers, one of `HOLDS`.
-        why: A sentence or two.
-        no_effect: What our number would be without the effect: 0 of differences, 1 of ratios.
-        effect: By how much the paper's number differs from `no_effect`; where it says that two are alike, by how much
-            ours may differ. None where it prints no size.
-        regime: None where the claim is of any data and any training.
-        unit: Of ours: "" for a plain number, "%" for shares that are written in percent.
+        holds: The part of the claim that holds by our numbers, one of `HOLDS`.
+        why: The reason, a sentence or two.
+        no_effect: The number without an effect: 0 for differences, 1 for ratios.
+        effect: The difference of the paper's number from `no_effect`. For a claim of equality, the tolerated
+            difference. None if the paper prints no number.
+        regime: None if the claim is about any data and any training.
+        unit: The unit of `ours`: "" for a plain number, "%" for shares in percent.
 
     >>> faster = Claim(
     ...     claim="4 times as fast", where="4", paper="4", ours=[2.0, 2.1], no_effect=1, effect=3, holds="part", why=""
@@ -107,20 +106,20 @@ class Claim:
 
     @property
     def effects(self) -> Interval:
-        """By how much ours differs from no effect."""
-        return interval([each - self.no_effect for each in self.ours])
+        """The differences of our numbers from no effect."""
+        return interval([value - self.no_effect for value in self.ours])
 
     @property
     def tells(self) -> bool:
-        """Whether the seeds tell ours from no effect, or would tell an effect of the paper's size."""
-        found = self.effects
-        if found.unknown:
+        """True if the seeds show an effect, or would show one of the paper's size."""
+        effects = self.effects
+        if effects.unknown:
             return False
-        return found.excludes_zero or (self.effect is not None and found.smallest_difference <= self.effect)
+        return effects.excludes_zero or (self.effect is not None and effects.smallest_difference <= self.effect)
 
     @property
     def verdict(self) -> str:
-        """By the rule at the top of this file."""
+        """The verdict, by the rule at the top of this file."""
         if self.regime is not None and not self.regime.comparable:
             return NOT_COMPARABLE
         if self.seeds == 1:
@@ -129,7 +128,7 @@ class Claim:
 
     @property
     def reason(self) -> str:
-        """Why it is not comparable, where it is not, and then what was seen."""
+        """The reason why it is not comparable, if so, and then `why`."""
         if self.verdict != NOT_COMPARABLE:
             return self.why
         if self.regime is not None and not self.regime.comparable:
@@ -141,7 +140,7 @@ class Claim:
 
     @property
     def could_tell(self) -> str:
-        """The smallest difference from no effect that the seeds could have told apart, as text."""
+        """The smallest difference from no effect that the seeds would show, as text."""
         smallest = self.effects.smallest_difference
         return f"{smallest:.2f}{self._unit}" if math.isfinite(smallest) else "nothing"
 
@@ -151,7 +150,7 @@ class Claim:
 
 
 def extent(*, whole: bool, part: bool) -> str:
-    """How much of a claim holds: the whole, else a part where one does.
+    """Returns the part of a claim that holds, one of `HOLDS`.
 
     >>> extent(whole=False, part=True)
     'part'

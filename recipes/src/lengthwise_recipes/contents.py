@@ -1,4 +1,4 @@
-"""What data hold, named: checkpoints of the same lengths may be of other texts and sounds."""
+"""Fingerprints of data: two corpora of the same lengths may hold other texts and sounds."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 
 def fingerprint(contents: Iterable[object]) -> str:
-    """16 hex digits that name arrays by type, shape and values, and plain values by how Python writes them.
+    """Returns 16 hex digits that identify arrays by type, shape and values, and plain values by their `repr`.
 
     >>> fingerprint(["one", np.arange(3)]) == fingerprint(["one", np.arange(3)])
     True
     >>> fingerprint(["one", np.arange(3)]) == fingerprint(["two", np.arange(3)])
     False
     """
-    named = hashlib.blake2b(digest_size=8)
-    for each in contents:
-        if isinstance(each, np.ndarray):
-            named.update(f"{each.dtype.str}{each.shape}".encode())
-            named.update(np.ascontiguousarray(each).data)
+    digest = hashlib.blake2b(digest_size=8)
+    for content in contents:
+        if isinstance(content, np.ndarray):
+            digest.update(f"{content.dtype.str}{content.shape}".encode())
+            digest.update(np.ascontiguousarray(content).data)
         else:
-            named.update(f"{each!r}\n".encode())
-    return named.hexdigest()
+            digest.update(f"{content!r}\n".encode())
+    return digest.hexdigest()

@@ -1,7 +1,7 @@
-"""What recipes keep on disk to go on from: it is read again only where every byte is as it was written.
+"""Checks of files that recipes continue from: a damaged file is not read.
 
-NumPy and PyTorch both write zip archives with a checksum of each member. PyTorch compares none as it loads, so a
-damaged weight would be trained on.
+NumPy and PyTorch both write zip archives with a checksum for each member. PyTorch does not compare them when it loads,
+so training could continue from damaged weights.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pathlib import Path
 
 from lengthwise.checks import sentence
 
-# What `zipfile` raises on archives of damaged headers: encrypted or of an unknown method, as it then seems.
+# The errors of `zipfile` for damaged headers; it may take them for encryption or an unknown method.
 UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, ValueError, OverflowError)
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a path is a plain file and a zip archive whose members have their checksums.
+    """Returns True for a plain file that is a zip archive with correct checksums.
 
-    A pipe or a device is not: whoever opened it would wait, or read without end.
+    Pipes and devices are not opened: reading them could wait or never end.
     """
     try:
         if not path.is_file():
@@ -33,9 +33,9 @@ def is_whole(path: Path) -> bool:
 
 
 def pass_over(name: str, path: Path, remedy: str) -> None:
-    """Warns of a file that is there and cannot be read, and says what is done without it.
+    """Warns of a damaged file and says what happens without it.
 
-    A link, a pipe or a device in its place is removed: what is written there later would not be kept.
+    Removes a link, a pipe or a device at its path, because a file written there later would be lost.
     """
     warnings.warn(sentence(name, "whole", "damaged", remedy, at=str(path)), stacklevel=2)
     if path.is_symlink() or not (path.is_file() or path.is_dir()):

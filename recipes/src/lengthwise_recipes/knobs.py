@@ -1,7 +1,7 @@
-"""Knobs: each strategy's, set so that its batches pad a given share.
+"""Fits the knob of each strategy so that its batches pad a given share.
 
-Strategies have knobs in units of their own (bins, sequences in a bucket, a share of the range of lengths). To compare
-them fairly, each is first brought to the same padding on the lengths at hand.
+Strategies have knobs of different units (bins, sequences in a bucket, a share of the range of lengths). For a fair
+comparison all knobs are fitted to the same padding on the same lengths.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import lengthwise as lw
 from lengthwise.checks import check_choice, check_number
 from lengthwise.cli.strategies import parse_strategy
 
-EPOCHS = 16  # plans of seed 0 that a padding share is the mean of
-_NEIGHBOURS = 2  # on either side, tried too: between whole numbers padding does not rise steadily
+EPOCHS = 16  # plans of seed 0 for one padding share
+_NEIGHBOURS = 2  # tried on either side: padding does not rise steadily with whole numbers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fitted:
-    """A strategy with its knob set.
+    """A strategy with its fitted knob.
 
     Attributes:
-        strategy: As the command line writes it.
+        strategy: The name on the command line.
         knob: The value.
-        padding_share: What it pads, the mean of `EPOCHS` plans.
+        padding_share: The padding share of `EPOCHS` plans.
     """
 
     strategy: str
@@ -38,16 +38,16 @@ class Fitted:
 
 
 def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.FixedSize | lw.DynamicSize) -> Fitted:
-    """The value of an order's knob whose padding share comes nearest to `padding`.
+    """Finds the value of the knob of an order whose padding share is nearest to `padding`.
 
-    Bisection over the values that make sense, listed by rising padding, and of whole numbers a look at the neighbours.
-    A strategy may not come near: check `padding_share`.
+    It bisects a list of values by rising padding; for whole numbers it also tries the neighbours. Some strategies
+    cannot come near: check `padding_share`.
 
     Args:
-        lengths: [n], of the sequences trained on.
+        lengths: [n], of the training sequences.
         order: One of `VALUES`.
-        padding: The share that is wanted.
-        cut: Of the strategy.
+        padding: The target share.
+        cut: The cut of the strategy.
 
     Raises:
         ValueError: Another order, or a share that is not between 0 and 1.
@@ -66,41 +66,41 @@ def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.
         middle = (low + high) // 2
         low, high = (middle, high) if padding_at(middle) < padding else (low, middle)
     neighbours = _NEIGHBOURS if isinstance(values, range) else 0
-    near = range(max(0, low - neighbours), min(len(texts), high + neighbours + 1))
-    best = min(near, key=lambda place: abs(padding_at(place) - padding))
+    candidates = range(max(0, low - neighbours), min(len(texts), high + neighbours + 1))
+    best = min(candidates, key=lambda place: abs(padding_at(place) - padding))
     return Fitted(strategy=texts[best], knob=float(values[best]), padding_share=padding_at(best))
 
 
 def padding_share(lengths: NDArray[np.int64], batching: lw.Batching) -> float:
-    """The share of padding in all frames of `EPOCHS` plans of seed 0 together."""
+    """Returns the share of padding in all frames of `EPOCHS` plans of seed 0 together."""
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)]
     computed = sum(float(plan.batch_sizes @ plan.padded_lengths[:, 0]) for plan in plans)
     return 1.0 - EPOCHS * float(lengths.sum()) / computed
 
 
 def _factors(lengths: NDArray[np.int64], batch_size: int, padding: float) -> Sequence[float]:
-    """Of the range of lengths."""
+    """Returns noises as shares of the range of lengths."""
     del lengths, batch_size, padding
     return _distinct(np.geomspace(1e-3, 8.0, 600))
 
 
 def _scales(lengths: NDArray[np.int64], batch_size: int, padding: float) -> Sequence[float]:
-    """Around the mean padding of a sequence, which is what exponential noise of this mean adds to most of them."""
+    """Returns scales around the mean padding of a sequence: exponential noise of this mean adds about as much."""
     del batch_size
     return _distinct(lengths.mean() * padding / (1.0 - padding) * np.geomspace(0.01, 10.0, 400))
 
 
 def _sizes(lengths: NDArray[np.int64], batch_size: int, padding: float) -> range:
-    """Whole batches, two at least: else each bucket or window would end in a small one, and there would be more steps.
+    """Returns sizes of whole batches, because a partial batch in each bucket or window would add steps.
 
-    Buckets of one batch, and one window of all, would be sorting.
+    They are at least two batches: buckets of one batch, or one window of all, would be sorting.
     """
     del padding
     return range(2 * batch_size, max(len(lengths), 2 * batch_size + 1), batch_size)
 
 
 def _bins(lengths: NDArray[np.int64], batch_size: int, padding: float) -> range:
-    """Two at least: one bin would be sorting."""
+    """Returns numbers of bins, at least two: one bin would be sorting."""
     del padding
     return range(2, max(-(-len(lengths) // batch_size), 2) + 1)
 
@@ -110,11 +110,11 @@ def _windows(lengths: NDArray[np.int64], batch_size: int, padding: float) -> ran
 
 
 def _distinct(values: NDArray[np.float64]) -> list[float]:
-    """Values of three digits, rising."""
+    """Rounds rising values to three digits, each once."""
     return list(dict.fromkeys(float(f"{value:.3g}") for value in values))
 
 
-# For lengths [n], a batch size and the padding wanted: the values to try, by rising padding.
+# Maps lengths [n], a batch size and the target padding to the values to try, by rising padding.
 VALUES: Mapping[str, Callable[[NDArray[np.int64], int, float], Sequence[float]]] = MappingProxyType(
     {
         "max-entropy": _scales,
@@ -124,5 +124,5 @@ VALUES: Mapping[str, Callable[[NDArray[np.int64], int, float], Sequence[float]]]
         "bucketed": _sizes,
     }
 )
-# Its scale, not the padding asked of it: what it has of that is near, and each plan would look for the scale again.
+# The scale, not the padding: the padding is only reached approximately, and each plan would search the scale again.
 FORMS = MappingProxyType({"max-entropy": "max-entropy,scale={:.12g}"})

@@ -1,4 +1,4 @@
-"""Pages: Markdown of a paper's rerun, made from its JSON alone."""
+"""Parts of the Markdown pages, made only from JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lengthwise_recipes.claims import Claim
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown. Columns of numbers stand to the right; the first one, and columns of words, to the left.
+    """Returns a table in Markdown. Columns of numbers are aligned right, except for the first column.
 
     >>> print(table(("Q", "averaged", "seconds"), [("1", "2 processes", "3.5 (3.1 to 3.9)")]))
     | Q | averaged | seconds |
@@ -21,48 +21,48 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     | 1 | 2 processes | 3.5 (3.1 to 3.9) |
     """
     rows = list(rows)
-    others = list(zip(*rows, strict=True))[1:]
-    lines = [heads, ["---", *("---:" if all(map(_is_number, cells)) else "---" for cells in others)], *rows]
+    columns = list(zip(*rows, strict=True))[1:]
+    lines = [heads, ["---", *("---:" if all(map(_is_number, cells)) else "---" for cells in columns)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _is_number(cell: str) -> bool:
-    """Whether a cell is a number with its unit or spread, or says that there is none: it has no code and no word."""
+    """Returns True for a number with its unit or spread, and for cells that say that there is none."""
     number = re.sub(r"\(.*?\)", "", cell)
     none = number in {"", "diverged", "nothing"}
     return none or (re.search(r"\d", number) is not None and not re.search(r"`|[a-z]{4}", number))
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
-    """How many claims there are, and how they were judged.
+    """Returns a sentence with the count of each verdict.
 
     >>> verdicts([Claim(claim="", where="", paper="", ours=[1.0], holds="part", why="")] * 2)
     'Of 2 claims: 2 partly, in one run.'
     """
     counts = Counter(claim.verdict for claim in claims)
-    told = "; ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    return f"Of {len(claims)} claims: {told}."
+    parts = "; ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    return f"Of {len(claims)} claims: {parts}."
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
-    """The verdicts first, then the paper's number beside ours with the spread over seeds and what these could tell."""
+    """Returns a table of the claims: verdict, the number of the paper, ours with its spread, and its power."""
     heads = ("the paper says", "verdict", "section", "paper", "ours (least to greatest)", "seeds", "could tell apart")
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     for number, claim in enumerate(claims, 1):
-        found = (claim.verdict, claim.where, claim.paper, ours(claim), str(claim.seeds), claim.could_tell)
-        lines.append("| " + " | ".join((f"{number}. {claim.claim}", *found)) + " |")
+        cells = (claim.verdict, claim.where, claim.paper, ours(claim), str(claim.seeds), claim.could_tell)
+        lines.append("| " + " | ".join((f"{number}. {claim.claim}", *cells)) + " |")
     return "\n".join(lines)
 
 
 def reasons(claims: Iterable[Claim]) -> str:
-    """Why each claim of the table has its verdict, by the same numbers."""
+    """Returns the reason of each verdict, with the numbers of the table."""
     return "\n".join(
-        ["Why, by the numbers of the table:\n", *(f"{n}. {each.reason}" for n, each in enumerate(claims, 1))]
+        ["Why, by the numbers of the table:\n", *(f"{n}. {claim.reason}" for n, claim in enumerate(claims, 1))]
     )
 
 
 def ours(claim: Claim) -> str:
-    """Our number and its spread; "diverged" where there is none.
+    """Returns our number and its spread, or "diverged".
 
     >>> ours(Claim(claim="", where="", paper="", ours=[10.0, 14.5], holds="part", why="", unit="%"))
     '12.25 % (10.00 to 14.50)'
@@ -74,7 +74,7 @@ def ours(claim: Claim) -> str:
 
 
 def spread(values: Mapping[str, Any], *, digits: int = 2) -> str:
-    """A mean, and from where to where the seeds reach."""
+    """Returns a mean and the range of the seeds."""
     if None in values.values():
         return "diverged"
     return f"{values['mean']:.{digits}f}{within(values['least'], values['greatest'], digits=digits)}"
@@ -86,7 +86,7 @@ def within(least: float, greatest: float, *, digits: int = 2) -> str:
 
 
 def could_tell(shares: Sequence[float]) -> str:
-    """The smallest differences that some comparisons could have told apart: their mean, and from least to greatest.
+    """Returns the mean and the range of the smallest differences that some comparisons would show.
 
     >>> could_tell([0.08, 0.12]), could_tell([])
     ('10.0 % (8.0 to 12.0)', 'nothing')
@@ -101,7 +101,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-FEATURES_AGREE = 1e-6  # by how much a feature may differ, on real speech; none did
+FEATURES_AGREE = 1e-6  # the largest difference of a feature on real speech is below this
 SLOPES_AGREE = 1e-5
 EARLIER_FEATURES = (
     "Features by our own filters and transforms in NumPy, before librosa: on the Free Spoken Digit Dataset the "
@@ -111,7 +111,7 @@ EARLIER_FEATURES = (
 
 
 def features_note(data: Mapping[str, Any]) -> str:
-    """By what the features of a result were made; results of before librosa do not say it themselves.
+    """Returns a sentence on the software of the features; results from before librosa do not name it.
 
     >>> features_note({"features": "librosa 0.11.0"})
     'Features by librosa 0.11.0.'
@@ -120,7 +120,7 @@ def features_note(data: Mapping[str, Any]) -> str:
 
 
 def machine_note(document: Mapping[str, Any], *, link: str) -> str:
-    """Where and when, where the JSON is, and the command as a block of its own; so it ends its paragraph."""
+    """Returns machine, versions, date, a link to the JSON, and the command as a block at the end."""
     machine = document["machine"]
     where = machine["device_name"] or machine["cpu"]
     threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)} a process"
@@ -128,13 +128,13 @@ def machine_note(document: Mapping[str, Any], *, link: str) -> str:
     return f"Measured on {measured} ([JSON]({link})):\n\n{command_block(document['command'])}"
 
 
-WIDTH = 94  # columns of a command; with its margin and its backslash a line fits into 100, which the site shows
+WIDTH = 94  # columns of a command; with margin and backslash a line fits the 100 columns of the site
 
 
 def command_block(command: str) -> str:
-    r"""A command as a block of Markdown. A line that is full goes on after an option; a shell joins the lines.
+    r"""Returns a command as a block of Markdown. Lines break after an option, for a shell to join.
 
-    A list that is longer than a line goes on after a comma, in quotes: its readers take blanks behind a comma.
+    A list that is longer than a line is quoted and breaks after a comma: the command line accepts blanks there.
 
     >>> print(command_block(f"lengthwise study --strategies {5 * 'max-entropy:0.05,'}sorted --epochs 8"))
         lengthwise study \
@@ -142,18 +142,18 @@ def command_block(command: str) -> str:
                 max-entropy:0.05,sorted" \
             --epochs 8
     """
-    command = command.replace("../shared/data", "$LENGTHWISE_DATA")  # where it lies is each reader's own
-    whole = re.sub(r" (?!--)", "\xa0", command)  # an option stays beside its value
-    full = textwrap.wrap(whole, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-    lines = [line for each in full for line in _break_list(each)]
+    command = command.replace("../shared/data", "$LENGTHWISE_DATA")  # each reader has another folder
+    command = re.sub(r" (?!--)", "\xa0", command)  # keeps an option with its value
+    full = textwrap.wrap(command, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    lines = [line for long in full for line in _break_list(long)]
     return "\n".join(f"    {line}" for line in " \\\n".join(lines).replace("\xa0", " ").splitlines())
 
 
 def _break_list(line: str) -> list[str]:
-    """An option whose list is longer than a line, in lines that end at a comma; any other as it is."""
+    """Breaks an option with a list that is longer than a line after commas; returns other lines as they are."""
     option, _, value = line.partition("\xa0")
     if len(line) <= WIDTH or "," not in value:
         return [line]
     words = textwrap.wrap(value.replace(",", ", "), WIDTH - len(option) - 4, break_on_hyphens=False)
-    first, *others = [word.replace(", ", ",") for word in words]
-    return [f'{option}\xa0"{first}', *(f"        {each}" for each in others[:-1]), f'        {others[-1]}"']
+    first, *middle, last = [word.replace(", ", ",") for word in words]
+    return [f'{option}\xa0"{first}', *(f"        {words}" for words in middle), f'        {last}"']

@@ -1,4 +1,4 @@
-"""Record: results as JSON, with the date, the command, the machine and the versions that made them."""
+"""Writes results as JSON, with the date, the command, the machine and the versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lengthwise import files
 
 
 def write(path: Path, document: dict[str, Any], *, module: str) -> None:
-    """Writes `document` with what made it: `python -m module` and its arguments."""
+    """Writes `document` with its origin: the command `python -m module`, the machine and the versions."""
     facts = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
@@ -26,7 +26,7 @@ def write(path: Path, document: dict[str, Any], *, module: str) -> None:
 
 
 def processor_name(table: Path = Path("/proc/cpuinfo")) -> str:
-    """The model name of the first processor; what `platform` says where the system keeps no such table."""
+    """Returns the model name of the first processor; without `table`, the name of `platform`."""
     if table.exists():
         for line in table.read_text(errors="replace").splitlines():
             if line.startswith("model name"):

@@ -1,17 +1,17 @@
-"""What a reader leaves out: one sentence each, or the first of them as an error; and what would keep it."""
+"""Collects the data that a reader leaves out, one sentence each; or raises the first as an error."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-NO_OPTION = "No option keeps what was left out: mend the data as these sentences say."
+NO_OPTION = "No option keeps these data: repair them as the sentences say."
 
 
 class Skipped:
-    """Keeps the complaints about bad data, or raises the first of them where `strict`.
+    """A list of complaints about bad data; with `strict` it raises the first.
 
-    A run that starts with bad data then says so in its first second and goes on without it.
+    A run with bad data reports it at the start and continues without it.
     """
 
     def __init__(self, *, strict: bool) -> None:
@@ -33,9 +33,9 @@ class Skipped:
 
 
 def tell(data: Mapping[str, Any]) -> list[str]:
-    """What a user reads of the data that were left out, from a task's description; nothing where all were kept.
+    """Returns sentences on the data that a task left out: their number, the first complaint, and advice.
 
-    The advice of the description is taken where it has one, `NO_OPTION` where it has none.
+    The advice is that of the description, or `NO_OPTION` if it has none.
 
     >>> tell({"skipped": ["`text` must be there, but is 'missing' at a.wav. Write it."]})[0]
     "1 left out, the first: `text` must be there, but is 'missing' at a.wav. Write it."

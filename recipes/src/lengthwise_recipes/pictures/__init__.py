@@ -1,15 +1,15 @@
-"""Pictures by matplotlib for the pages of the recipes. Only those who draw import them.
+"""Pictures for the pages of the recipes, by matplotlib. Importing this package needs matplotlib.
 
-learning_curves    validation loss against time and epochs
-learning_panels    the same, a panel for each strategy
-speed_up_curves    epoch time and speed-up against the number of buckets
-distinct_looks     the looks of strategies, relatives told apart by dashes
-shade_looks        looks of strategies that differ in a number
-loss_differences   differences of losses and their intervals, strategy by strategy
-knob_curves        each strategy's knob against padding and batch length
-order_dots         lengths along the epoch, strategy by strategy
-sweep              every strategy measured over the range of its knob
-save               writes a picture
+- learning_curves: validation loss against time and epochs.
+- learning_panels: the same, a panel for each strategy.
+- speed_up_curves: epoch time and speed-up against the number of buckets.
+- distinct_looks: the looks of strategies; related strategies differ by dashes.
+- shade_looks: the looks of labels that differ in a number.
+- loss_differences: differences of losses and their intervals, by strategy.
+- knob_curves: padding and batch length against the knob of each strategy.
+- order_dots: lengths along the epoch, by strategy.
+- sweep: every strategy measured over the range of its knob.
+- save: writes a picture.
 """
 
 from lengthwise_recipes.pictures.differences import Difference as Difference

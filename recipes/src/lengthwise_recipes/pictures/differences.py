@@ -1,4 +1,4 @@
-"""Differences of losses between strategies, with the intervals in which they are known."""
+"""A picture of the differences of losses between strategies, with their intervals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW_HEIGHT = 0.24  # inches
 
 
 class Difference(NamedTuple):
-    """A mean and its interval; None where nothing is known of them."""
+    """A mean and its interval; None where they are not known."""
 
     mean: float | None
     low: float | None
@@ -27,19 +27,19 @@ Row = tuple[str, Sequence[Difference] | None]  # without differences it is the n
 def loss_differences(
     groups: Mapping[str, Mapping[str, Sequence[Difference]]], panels: Sequence[str], *, unit: str, title: str = ""
 ) -> Figure:
-    """Draws one row for each strategy, and in each panel its difference from a strategy that is the line at 0.
+    """Draws a row for each strategy: in each panel its difference from the strategy at the line of 0.
 
-    Marks are means, whiskers reach over the intervals; filled where the interval excludes 0. A strategy without a mean
-    (a run diverged) has an empty row, and a panel without any says so. All panels have one scale.
+    Marks are means, whiskers are intervals. A mark is filled if its interval excludes 0. A strategy without a mean (a
+    run diverged) has an empty row; a panel without any mean says so. All panels have one scale.
 
     Args:
-        groups: By what stands above a group of rows: the labels of its rows and one difference for each panel.
-        panels: What stands above each panel.
-        unit: What stands below them all.
-        title: Above all.
+        groups: Title of a group of rows, to the labels of its rows, each with one difference for each panel.
+        panels: Titles of the panels.
+        unit: The axis label below all panels.
+        title: The title above all panels.
 
     Returns:
-        The figure, which belongs to no window.
+        The figure, without a window.
 
     Raises:
         ValueError: No row, or one without a difference for each panel.
@@ -50,8 +50,8 @@ def loss_differences(
         remedy = "Give one difference for each panel."
         raise value_error("groups", f"rows of {len(panels)} differences, at least one", counts, remedy)
     figure = style.blank_figure(height=1.1 + ROW_HEIGHT * len(rows))
-    every = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-    for number, (axes, panel) in enumerate(zip(every, panels, strict=True)):
+    panel_axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    for number, (axes, panel) in enumerate(zip(panel_axes, panels, strict=True)):
         for place, (label, differences) in enumerate(rows):
             if differences is not None:
                 _draw_whisker(axes, place, label, differences[number])
@@ -62,13 +62,13 @@ def loss_differences(
         axes.grid(True, axis="x")
         axes.tick_params(axis="y", length=0)
     figure.supxlabel(unit, fontsize=9)
-    _name_rows(every[0], rows)
+    _name_rows(panel_axes[0], rows)
     style.set_title(figure, title)
     return figure
 
 
 def _rows(groups: Mapping[str, Mapping[str, Sequence[Difference]]]) -> list[Row]:
-    """From the top down: the name of each group, and then its rows."""
+    """Returns from the top down the name of each group, then its rows."""
     return [row for group, rows in groups.items() for row in ((group, None), *rows.items())]
 
 
@@ -83,9 +83,9 @@ def _draw_whisker(axes: Axes, place: int, label: str, difference: Difference) ->
     if difference.mean is None:
         return
     look = style.look(label, place)
-    told_apart = False
+    filled = False
     if difference.low is not None and difference.high is not None:
         axes.plot([difference.low, difference.high], [place, place], color=look.colour, linewidth=1.4)
-        told_apart = difference.low > 0.0 or difference.high < 0.0
-    face = look.colour if told_apart else "white"
+        filled = difference.low > 0.0 or difference.high < 0.0
+    face = look.colour if filled else "white"
     axes.plot(difference.mean, place, look.marker, color=look.colour, markerfacecolor=face, markersize=5)

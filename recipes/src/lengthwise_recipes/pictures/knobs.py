@@ -1,4 +1,4 @@
-"""What the knobs of the strategies do to padding and batch length (Ge et al. 2021, figure 2)."""
+"""A picture of padding and batch length against the knobs of the strategies (Ge et al. 2021, figure 2)."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ def knob_curves(
     points: int = 16,
     unit: str = "frames",
 ) -> Figure:
-    """Draws ZPR (above) and ABL (below) against the knobs of the strategies of the paper and of max-entropy.
+    """Draws zero padding rate (above) and average batch length (below) against the knob of each strategy.
 
     Lines across the panels mark the values of random and of sorted batches.
 
     Args:
         lengths: [n].
-        cut: Of every strategy.
-        selected: The value to mark of a knob: {"semi-sorted": 0.1, "bucketed": 1024}, for example.
-        points: Values of each knob to plan one epoch with.
-        unit: Of the lengths.
+        cut: The cut of every strategy.
+        selected: A value to mark for a knob, for example {"semi-sorted": 0.1, "bucketed": 1024}.
+        points: Values of each knob, one planned epoch each.
+        unit: The unit of the lengths.
 
     Raises:
-        ValueError: No length, or a strategy in `selected` that has no such knob.
+        ValueError: No length, or a strategy in `selected` without a curve.
 
     References:
-        Ge et al. 2021, figure 2. Here with random and sorted batching for comparison, and max-entropy batching.
+        Ge et al. 2021, figure 2. Deviation: also random, sorted and max-entropy batching.
     """
     for name in selected:
         check_choice("selected", name, SHOWN)
-    # One epoch will do: neither ZPR nor the batch length is an estimate from few.
+    # One epoch is enough: both measures are means over all its batches.
     rows = sweep(lengths, cut, strategies=SHOWN, points=points)
     figure = style.blank_figure(height=4.8)
     panels = figure.subplots(2, len(SHOWN), sharex="col", sharey="row")
     for name, column in zip(SHOWN, panels.T, strict=True):
-        own = [row for row in rows if style.strategy_name(row["strategy"]) == name]
+        points_of_curve = [row for row in rows if style.strategy_name(row["strategy"]) == name]
         if name in selected:
             label = f"{name}:{selected[name]}"
-            own.append(measure_strategy(lengths, label, cut) | {"knob": selected[name]})
+            points_of_curve.append(measure_strategy(lengths, label, cut) | {"knob": selected[name]})
         _scale(column, KNOBS[name])
         for axes, field in zip(column, MEASURES, strict=True):
-            # With the marked value among them, so that its dot lies on the line.
-            curve = sorted((row["knob"], row[field]) for row in own)
+            # Includes the marked value, so that its dot lies on the line.
+            curve = sorted((row["knob"], row[field]) for row in points_of_curve)
             axes.plot(*zip(*curve, strict=True), ".-", color=style.look(name).colour, markersize=4)
             if name in selected:
-                _mark(axes, name, selected[name], own[-1][field], field)
+                _mark(axes, name, selected[name], points_of_curve[-1][field], field)
         text = "\n".join([name, column[0].get_title(loc="left")]).strip()
         column[0].set_title(text, color=style.readable(style.look(name).colour))
     for line, (field, text) in zip(panels, MEASURES.items(), strict=True):
@@ -96,7 +96,7 @@ def _draw_bounds(line: Sequence[Axes], random: float, by_length: float) -> None:
         axes.axhline(random, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         axes.axhline(by_length, color=style.FAINT, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
     line[0].set_ylim(0.0, 1.08 * max(random, by_length) or 1.0)
-    # Each beside its line where there is room; else one above its line and the other below.
+    # Centred on their lines; if these are close, one label is above its line and the other below.
     last, crowded = line[-1], random <= 1.15 * by_length
     for text, height, side in (("random", random, "bottom"), ("sorted", by_length, "top")):
         place = {"textcoords": "offset points", "ha": "left", "fontsize": SIZE, "color": style.FAINT}

@@ -1,4 +1,4 @@
-"""Labels beside what they name, in place of legends."""
+"""Labels at the ends of curves, in place of legends."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lengthwise_recipes.pictures import style
 from lengthwise_recipes.pictures.style import Axes, Figure, Line2D, Text
 
 SIZE = 8.5  # points
-_LINE = 1.25  # of a label's height: from one label to the next
-_AWAY = 1.03  # where labels begin, in widths of the panel
+_LINE = 1.25  # distance of two labels, in heights of a label
+_AWAY = 1.03  # left edge of the labels, in widths of the panel
 
 
 class EndLabel(NamedTuple):
-    """What stands to the right of a panel: a text, the place in the panel that it names, and its colour."""
+    """A label to the right of a panel: its text, the place in the panel that it names, and its colour."""
 
     text: str
     place: tuple[float, float]
@@ -25,15 +25,15 @@ class EndLabel(NamedTuple):
 
 
 def spread_out(wanted: ArrayLike, gap: float, *, low: float = -np.inf, high: float = np.inf) -> NDArray[np.float64]:
-    """Places at least `gap` apart and within [low, high], as near to the wanted ones as can be, in their order.
+    """Returns places in the same order, at least `gap` apart and within [low, high], nearest to the wanted ones.
 
-    Nearest by the sum of squares: crowded labels stand as one block around the mean of their wanted places. If there is
-    no room for all, they stand as far apart as fits.
+    Nearest is by the sum of squares: crowded labels form a block around the mean of their wanted places. If there is
+    not enough room, the gaps shrink.
 
     Args:
-        wanted: [n], in any order; of equal ones the first stands lowest.
-        gap: From each to the next.
-        low, high: Where the first and the last may stand.
+        wanted: [n], in any order; of equal places the first becomes the lowest.
+        gap: The least distance of neighbours.
+        low, high: The bounds of the places.
 
     >>> spread_out([5.0, 5.0, 9.0], 2.0).tolist()
     [4.0, 6.0, 9.0]
@@ -46,14 +46,14 @@ def spread_out(wanted: ArrayLike, gap: float, *, low: float = -np.inf, high: flo
         gap = min(gap, (high - low) / (count - 1))
     order = np.argsort(wanted, kind="stable")
     steps = gap * np.arange(count)
-    # Places less the steps must not fall: the nearest such row is made of means of neighbours (isotonic regression).
+    # Places minus steps must not fall: isotonic regression, whose solution is made of means of neighbours.
     blocks: list[tuple[float, int]] = []
     for value in wanted[order] - steps:
         mean, size = float(value), 1
-        # Wanted 5, 5, 9 with a gap of 2: less the steps 5, 3, 5. The first two become one block of mean 4.
+        # Wanted 5, 5, 9 with a gap of 2: minus the steps 5, 3, 5. The first two become one block of mean 4.
         while blocks and blocks[-1][0] >= mean:
-            before, others = blocks.pop()
-            mean, size = (mean * size + before * others) / (size + others), size + others
+            block_mean, block_size = blocks.pop()
+            mean, size = (mean * size + block_mean * block_size) / (size + block_size), size + block_size
         blocks.append((mean, size))
     nearest = np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
     places = np.empty(count)
@@ -62,9 +62,9 @@ def spread_out(wanted: ArrayLike, gap: float, *, low: float = -np.inf, high: flo
 
 
 def end_labels(lines: Iterable[Line2D], *, end: float = np.inf) -> list[EndLabel]:
-    """Labels for curves: each its own label, at its last place up to `end`, on its way to the next point.
+    """Returns a label for each curve, at its last place up to `end`, between two of its points if needed.
 
-    A curve without a point that has a value is left out.
+    A curve without a finite value has no label.
 
     >>> line = Line2D([0.0, 0.2, 0.4], [0.0, 0.5, 0.7], label="mixing", color="#000000")
     >>> end_labels([line], end=0.3)
@@ -74,7 +74,7 @@ def end_labels(lines: Iterable[Line2D], *, end: float = np.inf) -> list[EndLabel
     for line in lines:
         across, height = points(line)
         if len(across):
-            # A curve that leaves the panel is named where it leaves, between two of its points.
+            # A curve that leaves the panel has its label where it leaves.
             last = min(end, float(across[-1]))
             place = last, round(float(np.interp(last, across, height)), 12)
             labels.append(EndLabel(str(line.get_label()), place, str(line.get_color())))
@@ -82,20 +82,20 @@ def end_labels(lines: Iterable[Line2D], *, end: float = np.inf) -> list[EndLabel
 
 
 def points(line: Line2D) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where the points of a curve lie that have a value: across and up, each [points]."""
+    """Returns the finite points of a curve: across and up, each [points]."""
     across, height = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
-    known = np.isfinite(height)
-    return across[known], height[known]
+    finite = np.isfinite(height)
+    return across[finite], height[finite]
 
 
 def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
-    """Writes the labels to the right of a panel, none over another, each with a thin line to its place.
+    """Writes the labels to the right of a panel without overlap, each with a thin line to its place.
 
-    Call it last: it settles the layout of the figure, and needs the limits of the panel.
+    Call it last: it needs the final limits of the panel, and fixes the layout of the figure.
     """
     figure = cast(Figure, axes.figure)
     texts = [_write(axes, label) for label in labels]
-    figure.draw_without_rendering()  # what is high and wide is known only now
+    figure.draw_without_rendering()  # before this, sizes are not known
     height = axes.get_window_extent().height
     gap = _LINE * max((Text.get_window_extent(text).height for text in texts), default=0.0) / height  # without lines
     wanted = [_across(axes, label.place) for label in labels]
@@ -119,5 +119,5 @@ def _write(axes: Axes, label: EndLabel) -> Any:
 
 
 def _across(axes: Axes, place: tuple[float, float]) -> float:
-    """How high a place of the panel lies, in heights of the panel."""
+    """Returns the height of a place in the panel, in heights of the panel."""
     return float(axes.transAxes.inverted().transform(axes.transData.transform(place))[1])

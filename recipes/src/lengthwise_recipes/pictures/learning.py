@@ -28,8 +28,8 @@ from lengthwise_recipes.pictures.style import (
 
 PANELS = MappingProxyType({"elapsed_seconds": "training time (s)", "epoch": "epochs"})
 DASHES = ("-", "--", ":", "-.")
-TOGETHER = 6  # strategies whose bands can still be told apart in one panel
-WIDE, NARROW = (4, 24), (5, 19)  # columns of panels, and how many letters a title can have there
+TOGETHER = 6  # the most strategies whose bands are legible in one panel
+WIDE, NARROW = (4, 24), (5, 19)  # columns of panels, and the most letters of a title
 OTHERS = "#DDDDDD"
 
 
@@ -50,31 +50,31 @@ def learning_curves(
     loss_label: str = "validation loss (nats per symbol)",
     looks: Mapping[str, Look] = MappingProxyType({}),
 ) -> Figure:
-    """Draws the validation loss of every strategy after each epoch, its scale logarithmic.
+    """Draws the validation loss of every strategy after each epoch, on a logarithmic scale.
 
     Lines are means over seeds, bands reach from the best to the worst seed. Time is the mean over seeds at the end of
     the epoch.
 
     Args:
-        rows: One for each strategy, seed and epoch, with the keys strategy, seed, epoch, elapsed_seconds and
-            validation_loss; a loss of None (a run that diverged) leaves a gap.
-        title: Above both panels.
-        loss_label: Of the vertical axis, with its unit.
-        looks: Of strategies, in place of the house's.
+        rows: One for each strategy, seed and epoch. Keys: strategy, seed, epoch, elapsed_seconds and validation_loss. A
+            loss of None (a run diverged) leaves a gap.
+        title: The title above both panels.
+        loss_label: The label of the vertical axis, with its unit.
+        looks: Looks of strategies, in place of those of the house.
 
     Returns:
-        The figure, which belongs to no window.
+        The figure, without a window.
 
     Raises:
-        ValueError: Where there is no row.
+        ValueError: No row.
     """
-    drawn = distinct_looks(_labels(rows)) | dict(looks)
+    looks_by_label = distinct_looks(_labels(rows)) | dict(looks)
     figure = blank_figure(height=3.9)
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, column in zip(panels, PANELS, strict=True):
         for label in _labels(rows):
-            _draw(axes, label, curve(rows, label, column), drawn[label])
-            _fill(axes, curve(rows, label, column), drawn[label])
+            _draw(axes, label, curve(rows, label, column), looks_by_label[label])
+            _fill(axes, curve(rows, label, column), looks_by_label[label])
         _furnish(axes)
         axes.set_xlabel(PANELS[column])
     panels[0].set_ylabel(loss_label)
@@ -92,38 +92,38 @@ def learning_panels(
     loss_label: str = "validation loss (nats per symbol)",
     looks: Mapping[str, Look] = MappingProxyType({}),
 ) -> Figure:
-    """Draws a panel for each strategy: its validation loss, beside that of the first strategy and, pale, all others.
+    """Draws a panel for each strategy: its validation loss, with the first strategy and, pale, all others.
 
     Lines are means over seeds, the band reaches from the best to the worst seed; all panels have the same scales.
 
     Args:
-        rows: As of `learning_curves`.
+        rows: As in `learning_curves`.
         against: "elapsed_seconds" or "epoch".
-        title: Above all; what is drawn is said after it.
-        loss_label: Of the vertical axes, with its unit.
-        looks: Of strategies, in place of the house's.
+        title: The title above all panels; an explanation follows it.
+        loss_label: The label of the vertical axes, with its unit.
+        looks: Looks of strategies, in place of those of the house.
 
     Returns:
-        The figure, which belongs to no window.
+        The figure, without a window.
 
     Raises:
-        ValueError: Where there is no row, or a column that `against` does not know.
+        ValueError: No row, or another value of `against`.
     """
     check_choice("against", against, tuple(PANELS))
     labels = _labels(rows)
-    drawn = distinct_looks(labels) | dict(looks)
+    looks_by_label = distinct_looks(labels) | dict(looks)
     curves = {label: curve(rows, label, against) for label in labels}
     columns, letters = WIDE if len(labels) <= 3 * WIDE[0] else NARROW
     lines = -(-len(labels) // columns)
     figure = blank_figure(height=1.1 + 1.4 * lines)
     panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     for axes, label in zip(panels.flat, labels, strict=False):
-        for other in labels:
-            axes.plot(curves[other].places, curves[other].mean, color=OTHERS, linewidth=0.8, zorder=1)
-        _draw(axes, labels[0], curves[labels[0]], drawn[labels[0]]._replace(marker=""))
-        _draw(axes, label, curves[label], drawn[label]._replace(dash="-"))
-        _fill(axes, curves[label], drawn[label])
-        axes.set_title(fill(label, letters), fontsize=SIZE, color=readable(drawn[label].colour))
+        for background in labels:
+            axes.plot(curves[background].places, curves[background].mean, color=OTHERS, linewidth=0.8, zorder=1)
+        _draw(axes, labels[0], curves[labels[0]], looks_by_label[labels[0]]._replace(marker=""))
+        _draw(axes, label, curves[label], looks_by_label[label]._replace(dash="-"))
+        _fill(axes, curves[label], looks_by_label[label])
+        axes.set_title(fill(label, letters), fontsize=SIZE, color=readable(looks_by_label[label].colour))
         _furnish(axes)
     for axes in panels.flat[len(labels) :]:
         axes.remove()
@@ -136,40 +136,41 @@ def learning_panels(
 
 
 def curve(rows: Sequence[Mapping[str, Any]], label: str, column: str) -> Curve:
-    """The curve of one strategy.
+    """Returns the curve of one strategy.
 
     >>> row = {"strategy": "random", "seed": 0, "epoch": 1, "validation_loss": 2.0}
     >>> [values.tolist() for values in curve([row, {**row, "seed": 1, "validation_loss": 4.0}], "random", "epoch")]
     [[1.0], [3.0], [2.0], [4.0]]
     """
-    own = [row for row in rows if row["strategy"] == label]
-    of_epoch = [[row for row in own if row["epoch"] == epoch] for epoch in sorted({row["epoch"] for row in own})]
-    places = np.array([fmean(row[column] for row in group) for group in of_epoch])
+    rows_of_label = [row for row in rows if row["strategy"] == label]
+    epochs = sorted({row["epoch"] for row in rows_of_label})
+    groups = [[row for row in rows_of_label if row["epoch"] == epoch] for epoch in epochs]
+    places = np.array([fmean(row[column] for row in group) for group in groups])
     losses = [
-        [np.nan if row["validation_loss"] is None else row["validation_loss"] for row in group] for group in of_epoch
+        [np.nan if row["validation_loss"] is None else row["validation_loss"] for row in group] for group in groups
     ]
     mean, least, greatest = (pick(np.array(losses), axis=1) for pick in (np.mean, np.min, np.max))
     return Curve(places, mean, least, greatest)
 
 
 def distinct_looks(labels: Sequence[str]) -> dict[str, Look]:
-    """The house look of each label; of two with one strategy's look, the later gets the next dash.
+    """Returns the house look of each label; a second label of one strategy has the next dash.
 
-    >>> [drawn.dash for drawn in distinct_looks(["max-entropy:0.05", "random", "max-entropy:0.1"]).values()]
+    >>> [look.dash for look in distinct_looks(["max-entropy:0.05", "random", "max-entropy:0.1"]).values()]
     ['-', '-', '--']
     """
     looks: dict[str, Look] = {}
     for number, label in enumerate(labels):
-        drawn = look(label, number)
-        relatives = sum(other.colour == drawn.colour for other in looks.values())
-        looks[label] = drawn._replace(dash=DASHES[relatives % len(DASHES)])
+        house_look = look(label, number)
+        relatives = sum(relative.colour == house_look.colour for relative in looks.values())
+        looks[label] = house_look._replace(dash=DASHES[relatives % len(DASHES)])
     return looks
 
 
 def shade_looks(labels: Iterable[str], colour: str) -> dict[str, Look]:
-    """Looks for labels that differ in a number that rises: shades of one colour, from light to dark.
+    """Returns looks for labels of a rising number: shades of one colour, from light to dark.
 
-    >>> [drawn.colour for drawn in shade_looks(["Q = 1", "Q = 8"], "#E69F00").values()]
+    >>> [look.colour for look in shade_looks(["Q = 1", "Q = 8"], "#E69F00").values()]
     ['#f0c566', '#7e5700']
     """
     listed = list(labels)
@@ -183,20 +184,20 @@ def _labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _of_seeds(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What lines and bands are of; nothing where there is one seed."""
+    """Returns the explanation of lines and bands; empty for one seed."""
     seeds = len({row["seed"] for row in rows})
     return f"means and range of {seeds} seeds" if seeds > 1 else ""
 
 
-def _draw(axes: Axes, label: str, drawn: Curve, its: Look) -> None:
-    style = {"color": its.colour, "marker": its.marker, "markersize": 3, "linewidth": 1.4, "zorder": 3}
-    axes.plot(drawn.places, drawn.mean, its.dash, label=label, **style)
+def _draw(axes: Axes, label: str, line: Curve, line_look: Look) -> None:
+    style = {"color": line_look.colour, "marker": line_look.marker, "markersize": 3, "linewidth": 1.4, "zorder": 3}
+    axes.plot(line.places, line.mean, line_look.dash, label=label, **style)
 
 
-def _fill(axes: Axes, drawn: Curve, its: Look) -> None:
-    """The band from the best to the worst seed, where there is more than one."""
-    if np.any(drawn.greatest > drawn.least):
-        axes.fill_between(drawn.places, drawn.least, drawn.greatest, color=its.colour, alpha=0.12, linewidth=0)
+def _fill(axes: Axes, line: Curve, line_look: Look) -> None:
+    """Draws the band from the best to the worst seed, if there are several."""
+    if np.any(line.greatest > line.least):
+        axes.fill_between(line.places, line.least, line.greatest, color=line_look.colour, alpha=0.12, linewidth=0)
 
 
 def _furnish(axes: Axes) -> None:

@@ -16,12 +16,12 @@ _DOTS = 3_000  # sequences of an epoch at most
 
 @style.in_house_style
 def order_dots(lengths: NDArray[np.int64], plans: Mapping[str, lw.Plan], *, unit: str = "frames") -> Figure:
-    """Draws the lengths in the order in which an epoch takes them, a panel for each plan.
+    """Draws the lengths in the order of an epoch, a panel for each plan.
 
     Args:
         lengths: [n], of whole sequences.
-        plans: By the label to write above, for one rank.
-        unit: Of the lengths.
+        plans: Plans for one rank, by the titles of their panels.
+        unit: The unit of the lengths.
 
     References:
         Doetsch, Golik, Ney 2017, figure 1.
@@ -29,10 +29,10 @@ def order_dots(lengths: NDArray[np.int64], plans: Mapping[str, lw.Plan], *, unit
     figure = style.blank_figure(height=0.8 + 1.2 * len(plans))
     panels = figure.subplots(len(plans), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
     for number, (axes, (label, plan)) in enumerate(zip(panels, plans.items(), strict=True)):
-        taken = lengths[np.concatenate(list(plan.batches()))]
-        places = np.unique(np.linspace(0, len(taken) - 1, _DOTS).astype(np.int64))
+        ordered = lengths[np.concatenate(list(plan.batches()))]
+        places = np.unique(np.linspace(0, len(ordered) - 1, _DOTS).astype(np.int64))
         colour = style.look(label, number).colour
-        axes.plot(places, taken[places], ".", color=colour, markersize=2.2, markeredgewidth=0)
+        axes.plot(places, ordered[places], ".", color=colour, markersize=2.2, markeredgewidth=0)
         padding = style.percent(lw.measure(plan, lengths).padding_share)
         axes.set_title(f"{label}: padding {padding}", color=style.readable(colour))
         axes.yaxis.set_major_formatter("{x:,.0f}")

@@ -1,4 +1,4 @@
-"""Epoch time against the number of buckets (Khomenko et al. 2016, figure 4), and the speed-up beside what it can be."""
+"""Epoch time against the number of buckets (Khomenko et al. 2016, figure 4), and the speed-up with its bound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lengthwise_recipes.pictures import style
 from lengthwise_recipes.pictures.labels import end_labels, label_ends
 from lengthwise_recipes.pictures.style import Axes, Figure
 
-PROCESSES = "#7A4FB5"  # the colour of which numbers of processes are shades
+PROCESSES = "#7A4FB5"  # numbers of processes have shades of this colour
 RULE = "of series that all have the same numbers of buckets, at least one"
 BOUND = "most the lengths allow"
 
@@ -21,25 +21,25 @@ BOUND = "most the lengths allow"
 def speed_up_curves(
     seconds: Mapping[str, Mapping[int, Sequence[float]]], bounds: Mapping[int, float], *, title: str = ""
 ) -> Figure:
-    """Draws mean epoch time, and how many times shorter it is than with the fewest buckets of the same series.
+    """Draws mean epoch time, and the speed-up over the fewest buckets of the same series.
 
-    Lines are means over seeds, bands reach from the least to the greatest seed; the dashed line is the most that the
-    lengths allow.
+    Lines are means over seeds, bands reach from the least to the greatest seed. The dashed line is the bound of the
+    lengths.
 
     Args:
-        seconds: Name of a series, such as "2 processes", to mean seconds of an epoch under each seed, by the number of
-            buckets; the same numbers of buckets in each, and as many seeds for each.
-        bounds: The greatest speed-up there can be, by the number of buckets.
-        title: Above both panels.
+        seconds: Name of a series, such as "2 processes", to mean seconds of an epoch for each seed, by the number of
+            buckets. All series have the same numbers of buckets and equally many seeds.
+        bounds: The greatest possible speed-up, by the number of buckets.
+        title: The title above both panels.
 
     Returns:
-        The figure, which belongs to no window.
+        The figure, without a window.
 
     Raises:
-        ValueError: No number of buckets, one without its bound, or one that not all series have.
+        ValueError: No number of buckets, one without a bound, or one that is missing in a series.
 
     References:
-        Khomenko et al. 2016, figure 4, for the left panel, which has bars.
+        Khomenko et al. 2016, figure 4, for the left panel; the paper has bars.
     """
     buckets = _shared_buckets(seconds)
     if set(buckets) - set(bounds):
@@ -63,7 +63,7 @@ def speed_up_curves(
 
 
 def _shared_buckets(seconds: Mapping[str, Mapping[int, Sequence[float]]]) -> list[int]:
-    """The numbers of buckets of every series, rising."""
+    """Returns the numbers of buckets of every series, rising."""
     listed = [sorted(series) for series in seconds.values()]
     if not listed or not listed[0] or any(buckets != listed[0] for buckets in listed):
         raise value_error("seconds", RULE, listed, "Give seconds for each number of buckets in each series.")
@@ -71,7 +71,7 @@ def _shared_buckets(seconds: Mapping[str, Mapping[int, Sequence[float]]]) -> lis
 
 
 def _draw_series(axes: Axes, buckets: Sequence[int], values: NDArray[np.float64], colours: Mapping[str, str]) -> None:
-    """One line and one band for each series of `values` [series, buckets, seeds]."""
+    """Draws a line and a band for each series of `values` [series, buckets, seeds]."""
     for (name, colour), series in zip(colours.items(), values, strict=True):
         axes.plot(buckets, series.mean(axis=1), "o-", color=colour, markersize=4, label=name)
         axes.fill_between(buckets, series.min(axis=1), series.max(axis=1), color=colour, alpha=0.15, linewidth=0)

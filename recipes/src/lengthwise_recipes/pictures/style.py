@@ -1,4 +1,4 @@
-"""One look for all pictures: a colour for each strategy, sizes, and how a figure is written."""
+"""The style of all pictures: a colour for each strategy, sizes, and the writing of figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lengthwise import files
 from lengthwise.checks import value_error
 
-# All of matplotlib that the pictures use comes from here, so that its absence is told once, and how to mend it.
+# All matplotlib names of the pictures come from here, so that one error covers a missing matplotlib.
 try:
     import matplotlib.style
     from matplotlib import colors
@@ -38,7 +38,7 @@ _DOTS_PER_INCH = 150
 
 INK = "#333333"
 FAINT = "#8A8A8A"
-# No strategy has these two, nor the colours of labels that are not known.
+# Neither strategies nor unknown labels have these two colours.
 LENGTHS = "#A3B4C6"
 PADDING = "#F8E58C"
 _CONTRAST = 4.5  # of text on white, at least (WCAG 2.1, level AA)
@@ -48,14 +48,14 @@ Result = TypeVar("Result")
 
 
 class Look(NamedTuple):
-    """How the curve of a strategy is drawn in every picture."""
+    """The look of the curve of a strategy in every picture."""
 
     colour: str
     dash: str
     marker: str
 
 
-# Okabe and Ito's colours, told apart by colour-blind readers too; relatives share one, and differ in dash and marker.
+# Okabe and Ito's colours, for colour-blind readers too. Related strategies share one, and differ in dash and marker.
 LOOKS = {
     "random": Look("#7F7F7F", "-", "o"),
     "sorted": Look("#000000", "-", "s"),
@@ -74,7 +74,7 @@ LOOKS = {
 _OTHERS = ("#7A4FB5", "#8C5A3C", "#7F7F1F", "#2F7F86", "#9E2A5B", "#35618F")
 _DASHES = ("--", ":", "-.")
 
-# The user's own matplotlib settings are left alone, and change nothing in these pictures.
+# The matplotlib settings of the user do not change, and do not change these pictures.
 _SETTINGS = {
     "figure.dpi": 100,
     "font.family": "DejaVu Sans",
@@ -101,7 +101,7 @@ _SETTINGS = {
     "ytick.labelcolor": INK,
     "xtick.labelsize": 8.5,
     "ytick.labelsize": 8.5,
-    # The names of parts in an .svg are random without it: the same figure would give other bytes.
+    # Without it the identifiers in an .svg are random, and the same figure gives other bytes.
     "svg.hashsalt": "lengthwise",
 }
 _NO_DATES: dict[str, dict[str, Any]] = {
@@ -112,7 +112,7 @@ _NO_DATES: dict[str, dict[str, Any]] = {
 
 
 def in_house_style(draw: Callable[Params, Result]) -> Callable[Params, Result]:
-    """Makes `draw` draw in the house style, whatever the user has set for matplotlib."""
+    """Makes `draw` draw in the house style, with any matplotlib settings of the user."""
 
     @wraps(draw)
     def draw_in_style(*args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -123,7 +123,7 @@ def in_house_style(draw: Callable[Params, Result]) -> Callable[Params, Result]:
 
 
 def strategy_name(label: str) -> str:
-    """The strategy of a label, without the value of its knob or its options.
+    """Returns the strategy of a label, without the value of its knob or its options.
 
     >>> strategy_name("semi-sorted:0.1,arrange=in-order")
     'semi-sorted'
@@ -132,7 +132,7 @@ def strategy_name(label: str) -> str:
 
 
 def look(label: str, number: int = 0) -> Look:
-    """The look of a strategy, the same in every picture; one that is not known gets the look of its `number`.
+    """Returns the look of a strategy; an unknown strategy has the look of its `number`.
 
     >>> look("semi-sorted:0.1") == look("semi-sorted:0.5")
     True
@@ -142,7 +142,7 @@ def look(label: str, number: int = 0) -> Look:
 
 
 def shades(colour: str, count: int) -> list[str]:
-    """The colour from light to dark, for curves whose labels differ in a number that rises.
+    """Returns shades of a colour from light to dark, for labels of a rising number.
 
     >>> shades("#0072B2", 3)
     ['#66aad1', '#0072b2', '#003f62']
@@ -150,17 +150,17 @@ def shades(colour: str, count: int) -> list[str]:
     light, plain, dark = (np.array(colors.to_rgb(name)) for name in ("white", colour, "black"))
     steps = np.linspace(-1.0, 1.0, count) if count > 1 else np.zeros(count)
     mixed = [plain + (-0.4 * step * (light - plain) if step < 0 else 0.45 * step * (dark - plain)) for step in steps]
-    return [_hex(each) for each in mixed]
+    return [_hex(rgb) for rgb in mixed]
 
 
 def readable(colour: str) -> str:
-    """The colour for text: darker, where it would be too pale to be read on white.
+    """Returns the colour for text: darker, if it is too pale on white.
 
     >>> readable("#000000"), readable("#56B4E9")
     ('#000000', '#3a7a9e')
     """
     plain = np.array(colors.to_rgb(colour))
-    # Black is 1 : 21 on white, so that some share is always dark enough.
+    # Black on white has a contrast of 21, so some share is always dark enough.
     for share in np.arange(1.0, 0.0, -0.02):
         if 1.05 / (_luminance(plain * share) + 0.05) >= _CONTRAST:
             return _hex(plain * share)
@@ -172,14 +172,14 @@ def _hex(rgb: NDArray[np.float64]) -> str:
 
 
 def _luminance(rgb: NDArray[np.float64]) -> float:
-    """Relative luminance, 0 for black and 1 for white (WCAG 2.1)."""
-    # Values of sRGB are not proportional to light: they are made so first.
+    """Returns the relative luminance, 0 for black and 1 for white (WCAG 2.1)."""
+    # Values of sRGB are not proportional to light.
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
 def shorten(label: str, most: int) -> str:
-    """A label of at most so many letters: of a longer one, both ends.
+    """Shortens a label to at most `most` letters, and keeps both ends.
 
     >>> shorten("random", 8), shorten("semi-sorted:0.1,arrange=in-order", 20)
     ('random', 'semi-sorte…=in-order')
@@ -188,45 +188,46 @@ def shorten(label: str, most: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as it is written in the pictures.
+    """Writes a share for the pictures.
 
     >>> percent(0.3207), percent(0.05), percent(0.0016)
     ('32 %', '5 %', '0.16 %')
     """
-    # At least two digits that tell: 32 %, 5.3 %, 0.16 %.
+    # At least two significant digits: 32 %, 5.3 %, 0.16 %.
     value = 100.0 * share
     return f"{value:.0f} %" if round(value, 1) >= 10.0 else f"{float(f'{value:.2g}'):g} %"
 
 
 def percent_axis() -> PercentFormatter:
-    """For an axis of shares."""
+    """Returns the formatter of an axis of shares."""
     return PercentFormatter(1.0, decimals=0, symbol=" %")
 
 
 def set_title(figure: Figure, text: str) -> None:
-    """Writes above all panels, from the left; nothing where there is no text."""
+    """Writes a title above all panels, aligned left; nothing if the text is empty."""
     if text:
         figure.suptitle(text, x=0.01, ha="left", fontsize=10)
 
 
 def blank_figure(*, height: float, width: float = WIDTH) -> Figure:
-    """An empty figure, in inches, that belongs to no window."""
+    """Returns an empty figure without a window; sizes are in inches."""
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08))
 
 
 def set_limits(axes: Axes, *, right: float, top: float) -> None:
-    """Axes from zero on, also where everything drawn on them is zero."""
+    """Sets limits from zero on, also if all values are zero."""
     axes.set_xlim(0.0, right or 1.0)
     axes.set_ylim(0.0, top or 1.0)
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Writes `figure` to `path`, whole or not at all; the same figure gives the same bytes.
+    """Writes `figure` to `path`, whole or not at all. The same figure gives the same bytes.
 
-    Folders that are missing are made.
+    Creates missing folders.
 
     Args:
-        path: Its suffix says the kind: .png (1200 pixels wide), .svg or .pdf.
+        figure: The figure to write.
+        path: The suffix sets the format: .png (1200 pixels wide), .svg or .pdf.
 
     Raises:
         ValueError: Another suffix.
@@ -239,7 +240,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
         raise value_error(
             "path", f"a file of one of the kinds {kinds}", str(path), "Name the picture plan.png, for example."
         )
-    # Drawn into memory first: a figure that fails leaves the old file as it was.
+    # Drawn in memory first: an error leaves the old file unchanged.
     content = io.BytesIO()
     with _settings():
         figure.savefig(content, format=suffix[1:], dpi=_DOTS_PER_INCH, metadata=_NO_DATES[suffix])

@@ -1,4 +1,4 @@
-"""Every strategy measured over the range of its knob: the rows that the pictures of knobs and trade-offs draw."""
+"""Measures every strategy over the range of its knob, for the pictures of knobs and trade-offs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lengthwise.cli.strategies import parse_strategy
 
 Row = dict[str, Any]
 
-_HALF_NOISE = 0.2  # of the range of lengths: about half of the way from sorted to random
+_HALF_NOISE = 0.2  # of the range of lengths: about halfway from sorted to random
 
 
 class Knob(NamedTuple):
-    """The knob that takes a strategy from sorted to random, or back: its name, its scale, and the values to try.
+    """The knob of a strategy, from sorted to random or back: its name, its scale, and the values to try.
 
-    The values spread out about evenly in padding, closer together where batches are nearly sorted.
+    The values are about evenly spaced in padding, and closer where batches are nearly sorted.
     """
 
     name: str
@@ -37,7 +37,7 @@ def _noises(random: Row, by_length: Row, points: int) -> list[float]:
 
 
 def _sizes(random: Row, by_length: Row, points: int) -> list[float]:
-    # n/1, n/2, n/3 ...: with any other size the last bucket is a small one, which pads and mixes out of line.
+    # n/1, n/2, n/3 ...: with another size the last bucket is smaller, and pads and mixes differently.
     return _distinct(np.ceil(random["sequences"] / np.array(_buckets(random, by_length, points))))
 
 
@@ -85,9 +85,9 @@ def sweep(
 
     Args:
         lengths: [n], at least one.
-        cut: Of every strategy.
-        strategies: Of semi-sorted, bucketed, alternated, optimal and max-entropy.
-        points: Values of each knob; where a knob is a whole number there may be fewer.
+        cut: The cut of every strategy.
+        strategies: Names among semi-sorted, bucketed, alternated, optimal and max-entropy.
+        points: Values of each knob; there may be fewer for knobs in whole numbers.
         epochs: Epochs 0, 1, ... of seed 0 to measure each on.
 
     Returns:
@@ -99,7 +99,7 @@ def sweep(
     def row(label: str, knob: float | None = None) -> Row:
         return measure_strategy(lengths, label, cut, epochs=epochs) | {"knob": knob}
 
-    # First, for they say between which paddings the knobs move.
+    # First, because they bound the padding of the knobs.
     random, by_length = row("random"), row("sorted")
     return [random, by_length] + [
         row(f"{name}:{value}", value) for name in strategies for value in KNOBS[name].values(random, by_length, points)
@@ -107,7 +107,7 @@ def sweep(
 
 
 def measure_strategy(lengths: NDArray[np.int64], label: str, cut: lw.FixedSize, *, epochs: int = 1) -> Row:
-    """The row of one strategy, without "knob"."""
+    """Returns the row of one strategy, without "knob"."""
     batching = parse_strategy(label, cut=cut)
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
     return {"strategy": label, **lw.measure(plans, lengths).as_dict()}
