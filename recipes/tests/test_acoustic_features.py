@@ -81,7 +81,7 @@ def test_cepstra_that_cannot_be_are_refused(changes, rule):
 
 
 def test_a_filter_that_hears_nothing_is_refused():
-    with pytest.raises(ValueError, match="`filters` must be few enough that each hears a frequency, but is 200"):
+    with pytest.raises(ValueError, match="`filters` must be few enough that each covers a frequency, but is 200"):
         Cepstra(filters=200)(np.zeros(400, np.float32), rate=RATE)
 
 
@@ -106,8 +106,8 @@ def test_bad_utterances_are_named_and_left_out():
     assert kept.skipped == (
         "`samples` must be at least one window of 200 samples, but is 199. Leave the utterance out. "
         "This is utterance short.",
-        "`samples` must be finite, but is 'not' at sample 7. Write the file anew. This is utterance broken.",
-        "`samples` must be 400, as its file promises, but is 300. Write the file anew. This is utterance cut.",
+        "`samples` must be finite, but is 'not' at sample 7. Write the file again. This is utterance broken.",
+        "`samples` must be 400, as in its header, but is 300. Write the file again. This is utterance cut.",
     )
     with pytest.raises(ValueError, match="This is utterance short"):
         corpus_features(corpus, strict=True)

@@ -78,7 +78,7 @@ def test_recordings_that_cannot_be_used_are_named():
     assert ([recording.name for recording in kept.recordings], len(mels)) == (["good"], 1)
     before, short, sick = kept.skipped
     assert before == "before"
-    assert short.startswith("`samples` must be 500, as its file promises, but is 490")
+    assert short.startswith("`samples` must be 500, as in its header, but is 490")
     assert short.endswith("This is recording short.")
     assert sick.startswith("`samples` must be finite, but is 'not' at sample 0")
     with pytest.raises(ValueError, match="This is recording short"):
@@ -86,7 +86,7 @@ def test_recordings_that_cannot_be_used_are_named():
 
 
 def test_more_bands_than_a_window_can_tell_are_refused_at_once():
-    with pytest.raises(ValueError, match="`filters` must be few enough that each hears a frequency, but is 200"):
+    with pytest.raises(ValueError, match="`filters` must be few enough that each covers a frequency, but is 200"):
         corpus_mels(corpus_of(good=np.ones(500)), LogMel(bands=200))
 
 

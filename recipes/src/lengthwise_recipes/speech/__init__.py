@@ -1,4 +1,4 @@
-"""Speech as it is found: readers of its formats, digits joined to strings, its division in parts, and its features.
+"""Speech: readers of its formats, strings of digits, the division into parts, and features.
 
-Shape legend of this folder: N samples of a sound, F frames, D features.
+Shapes in this folder: N samples of a sound, F frames, D features.
 """

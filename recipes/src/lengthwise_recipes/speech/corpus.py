@@ -1,4 +1,4 @@
-"""Utterances to learn from and to be judged by, whatever they were read from.
+"""Utterances for training and testing, from any source.
 
 samples  [N] float32   the sound of one utterance, from -1 to 1, one channel
 """
@@ -18,15 +18,15 @@ Samples = NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Utterance:
-    """What one speaker says between two silences; its sound stays where it is until it is asked for.
+    """An utterance of one speaker; `load` reads its sound when it is needed.
 
     Attributes:
-        name: Unlike any other of the corpus.
-        speaker: Who speaks; the name where nobody knows.
-        words: What is said.
-        count: Samples, N.
+        name: Unique in the corpus.
+        speaker: The speaker; if unknown, `name`.
+        words: The spoken words.
+        count: Number of samples, N.
         load: Reads or makes the samples, the same every time.
-        sound: Fingerprint of the samples; empty until they were read.
+        sound: Fingerprint of the samples; empty before they are read.
     """
 
     name: str
@@ -42,10 +42,10 @@ class Corpus:
     """Utterances of one sampling rate.
 
     Attributes:
-        name: Where they come from, in a few words.
-        rate: Samples a second.
-        utterances: All that can be used.
-        skipped: What was left out, one sentence each.
+        name: The source, in a few words.
+        rate: Samples per second.
+        utterances: The usable utterances.
+        skipped: A sentence for each that was left out.
     """
 
     name: str

@@ -21,7 +21,7 @@ from lengthwise_recipes.speech.corpus import Corpus, Samples, Utterance
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 RATE = 8000  # samples a second
 MAX_DIGITS = 12
-TEST_RECORDINGS = 5  # of each digit and speaker: those of the data set's own split, numbers 0 to 4
+TEST_RECORDINGS = 5  # of each digit and speaker: numbers 0 to 4, as in the split of the data set
 PAUSE_SECONDS = (0.02, 0.3)  # between two digits, and before the first and after the last
 LARGEST = 32768.0  # of 16-bit samples
 ARRAYS = ("audio", "offsets", "digit", "speaker", "index")
@@ -32,10 +32,10 @@ class Recordings:
     """Single spoken digits.
 
     Attributes:
-        samples: Of each recording, from -1 to 1, of `RATE`.
-        digits: What is said, [recordings], 0 to 9.
-        speakers: Who says it, [recordings].
-        numbers: Which of a speaker's recordings of a digit it is, [recordings].
+        samples: The sound of each recording, from -1 to 1, at `RATE`.
+        digits: The spoken digit, [recordings], 0 to 9.
+        speakers: The speaker, [recordings].
+        numbers: The number among the recordings of this digit and speaker, [recordings].
     """
 
     samples: tuple[Samples, ...]
@@ -46,15 +46,15 @@ class Recordings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strings:
-    """How strings of digits are made.
+    """Settings of the strings of digits.
 
     Attributes:
-        count: Strings.
-        seed: String i is the same for every `count`.
-        part: "train" or "test", which share no recording.
-        test_speakers: They speak the test strings and nothing else. Where none is named, every speaker is in both
-            parts, and recordings 0 to 4 of each digit are for the test.
-        noise_ratios: Signal-to-noise ratios in decibels, of which each string takes one; no noise at infinity.
+        count: Number of strings.
+        seed: Seed of the strings; string i does not depend on `count`.
+        part: "train" or "test"; the two share no recording.
+        test_speakers: The speakers of the test strings, and of no others. By default every speaker is in both parts,
+            and recordings 0 to 4 of each digit are for the test.
+        noise_ratios: Signal-to-noise ratios in decibels; each string has one of them. Infinity means no noise.
     """
 
     count: int
@@ -78,11 +78,16 @@ class Strings:
 def read_recordings(path: str | Path) -> Recordings:
     """Reads an `.npz` of single digits, such as the Free Spoken Digit Dataset as one file.
 
-    The arrays, for N samples of R recordings: audio int16 [N], offsets [R + 1] (recording r has the samples
-    offsets[r] up to offsets[r + 1]), digit [R] from 0 to 9, speaker [R] texts, index [R].
+    The arrays, for N samples of R recordings:
+
+    - audio [N], int16.
+    - offsets [R + 1]: recording r has the samples offsets[r] up to offsets[r + 1].
+    - digit [R], from 0 to 9.
+    - speaker [R], texts.
+    - index [R].
 
     Raises:
-        ValueError: Where the file is no .npz, or an array is missing, of another type, or does not fit the others.
+        ValueError: The file is no .npz, or an array is missing, of another type, or does not fit the others.
     """
     audio, offsets, digits, speakers, numbers = _read_arrays(Path(path))
     _check_fit(audio, offsets, (digits, speakers, numbers))
@@ -96,13 +101,13 @@ def read_recordings(path: str | Path) -> Recordings:
 
 
 def select_speakers(recordings: Recordings, speakers: Collection[str]) -> Recordings:
-    """The recordings of some speakers."""
-    chosen = np.flatnonzero(np.isin(recordings.speakers, sorted(speakers)))
+    """Returns the recordings of some speakers."""
+    numbers = np.flatnonzero(np.isin(recordings.speakers, sorted(speakers)))
     return Recordings(
-        samples=tuple(recordings.samples[int(number)] for number in chosen),
-        digits=recordings.digits[chosen],
-        speakers=recordings.speakers[chosen],
-        numbers=recordings.numbers[chosen],
+        samples=tuple(recordings.samples[int(number)] for number in numbers),
+        digits=recordings.digits[numbers],
+        speakers=recordings.speakers[numbers],
+        numbers=recordings.numbers[numbers],
     )
 
 
@@ -110,22 +115,22 @@ def digit_strings(recordings: Recordings, strings: Strings) -> Corpus:
     """Joins digits of one speaker to strings of 1 to 12, in noise.
 
     Every number of digits is equally likely, and so is every recording of the speaker. The noise is Gaussian, with a
-    power that falls as 1 / frequency ** slope, slope uniform from 0 to 1.5; its ratio to the whole string, pauses
-    included, is one of `noise_ratios`.
+    power that falls as 1 / frequency ** slope; the slope is uniform from 0 to 1.5. The signal-to-noise ratio of the
+    string with its pauses is one of `noise_ratios`.
 
     Args:
-        recordings: What there is to join.
-        strings: How many, of which part, in what noise.
+        recordings: The recordings to join.
+        strings: Number, part and noise of the strings.
 
     Returns:
-        Utterances named by part, seed and number, whose sound is made anew whenever it is loaded.
+        Utterances named by part, seed and number. `load` makes the sound each time.
 
     Raises:
-        ValueError: Where a test speaker is not there, or nobody is left to speak.
+        ValueError: A test speaker has no recordings, or the part has no speaker.
 
     References:
-        Stands for the noisy speech of CHiME-4 in Doetsch et al. 2017, section 5: the lengths spread over a factor of
-        more than ten, and the noise is synthetic.
+        Replaces the noisy speech of CHiME-4 in Doetsch et al. 2017, section 5. The lengths also vary by more than a
+        factor of ten; the noise is synthetic.
     """
     voices = _voices(recordings, strings)
     return Corpus(
@@ -142,23 +147,23 @@ def add_noise(samples: Samples, ratio: float, slope: float, generator: np.random
     spectrum = np.fft.rfft(generator.standard_normal(len(samples)))
     frequencies = np.maximum(np.arange(len(spectrum)), 1.0)
     noise = np.fft.irfft(spectrum * frequencies ** (-slope / 2), len(samples))
-    wanted = np.mean(np.square(samples, dtype=np.float64)) * 10 ** (-ratio / 10)
-    return (samples + noise * np.sqrt(wanted / np.mean(noise**2))).astype(np.float32)
+    noise_power = np.mean(np.square(samples, dtype=np.float64)) * 10 ** (-ratio / 10)
+    return (samples + noise * np.sqrt(noise_power / np.mean(noise**2))).astype(np.float32)
 
 
 def _utterance(recordings: Recordings, strings: Strings, voices: Sequence[NDArray[np.int64]], number: int) -> Utterance:
     generator = np.random.default_rng(np.random.SeedSequence([strings.seed, number, strings.part == "test"]))
     voice = voices[int(generator.integers(len(voices)))]
-    chosen = voice[generator.integers(len(voice), size=generator.integers(1, MAX_DIGITS + 1))]
+    recording_numbers = voice[generator.integers(len(voice), size=generator.integers(1, MAX_DIGITS + 1))]
     low, high = (round(seconds * RATE) for seconds in PAUSE_SECONDS)
-    pauses = generator.integers(low, high + 1, size=len(chosen) + 1)
-    clips = tuple(recordings.samples[int(recording)] for recording in chosen)
+    pauses = generator.integers(low, high + 1, size=len(recording_numbers) + 1)
+    clips = tuple(recordings.samples[int(recording)] for recording in recording_numbers)
     ratio = strings.noise_ratios[int(generator.integers(len(strings.noise_ratios)))]
     key = (strings.seed, number, 2 + (strings.part == "test"))
     return Utterance(
         name=f"{strings.part}-{strings.seed}-{number}",
         speaker=str(recordings.speakers[voice[0]]),
-        words=tuple(WORDS[int(recordings.digits[recording])] for recording in chosen),
+        words=tuple(WORDS[int(recordings.digits[recording])] for recording in recording_numbers),
         count=int(pauses.sum()) + sum(len(clip) for clip in clips),
         load=functools.partial(_sound, clips, pauses, ratio, key),
     )
@@ -172,7 +177,7 @@ def _sound(clips: Sequence[Samples], pauses: NDArray[np.int64], ratio: float, ke
 
 
 def _voices(recordings: Recordings, strings: Strings) -> list[NDArray[np.int64]]:
-    """Numbers of the recordings of each speaker of the part."""
+    """Returns the numbers of the recordings of each speaker of the part."""
     speakers = np.unique(recordings.speakers)
     for name in strings.test_speakers:
         if name not in speakers:
@@ -191,7 +196,7 @@ def _voices(recordings: Recordings, strings: Strings) -> list[NDArray[np.int64]]
 
 
 def _read_arrays(path: Path) -> list[NDArray]:
-    """The arrays of `ARRAYS`, in that order."""
+    """Reads the arrays of `ARRAYS`, in that order."""
     files.check_regular(path)
     with path.open("rb") as file:
         rule = "an .npz with the arrays " + ", ".join(ARRAYS)
@@ -217,4 +222,4 @@ def _check_fit(audio: NDArray, offsets: NDArray, named: tuple[NDArray, ...]) -> 
         raise value_error("digit, speaker, index", f"{len(offsets) - 1} long each", sizes, "Store them together.")
     digits = named[0]
     if digits.min() < 0 or digits.max() > 9:
-        raise value_error("digit", "from 0 to 9", [int(digits.min()), int(digits.max())], "Drop what is no digit.")
+        raise value_error("digit", "from 0 to 9", [int(digits.min()), int(digits.max())], "Drop other recordings.")

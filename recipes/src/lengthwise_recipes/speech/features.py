@@ -25,23 +25,23 @@ Features = NDArray[np.float32]
 
 PREEMPHASIS = 0.97
 POWER_FLOOR = 1e-10  # so that digital silence has a logarithm
-SLOPE_REACH = 2  # frames to either side that a slope is fitted to
-MADE_BY = f"librosa {version('librosa')}"  # for the record, and so that no checkpoint of other features is gone on with
+SLOPE_REACH = 2  # frames on either side for the fit of a slope
+MADE_BY = f"librosa {version('librosa')}"  # recorded, and checked before training continues from a checkpoint
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cepstra:
-    """How a sound becomes features; the defaults are those of the paper where it names them.
+    """Computes features of a sound; the defaults are those of the paper, if it gives them.
 
     Attributes:
-        coefficients: Cepstra of a frame, the one of the energy included.
+        coefficients: Cepstra of a frame, with the energy.
         filters: Mel filters, from 0 to half the sampling rate.
-        window_seconds: What one frame sees.
-        shift_seconds: From one frame to the next.
+        window_seconds: Window of a frame.
+        shift_seconds: Time from one frame to the next.
 
     References:
-        Doetsch et al. 2017, section 5: 16 coefficients. Window, shift and filters are not given there, and neither
-        is the normalisation; those here are usual. The mean of each coefficient over the utterance is taken off.
+        Doetsch et al. 2017, section 5: 16 coefficients. It does not give window, shift, filters and normalisation; ours
+        are usual. The mean of each coefficient over the utterance is subtracted.
     """
 
     coefficients: int = 16
@@ -50,7 +50,7 @@ class Cepstra:
     shift_seconds: float = 0.010
 
     def __post_init__(self) -> None:
-        remedy = "Give as many filters as coefficients at least."
+        remedy = "Give at least as many filters as coefficients."
         check_whole("coefficients", self.coefficients, minimum=1, maximum=self.filters, remedy=remedy)
         check_whole("filters", self.filters, minimum=1, remedy=remedy)
         for name in ("window_seconds", "shift_seconds"):
@@ -61,20 +61,20 @@ class Cepstra:
 
         Args:
             samples: [N], from -1 to 1.
-            rate: Samples a second.
+            rate: Samples per second.
 
         Returns:
-            [F, coefficients] with F = 1 + (N - window) // shift: only whole windows, nothing is padded.
+            [F, coefficients] with F = 1 + (N - window) // shift: whole windows only, without padding.
 
         Raises:
-            ValueError: Where the samples do not fill one window.
+            ValueError: The samples do not fill one window.
         """
         window, shift = round(self.window_seconds * rate), max(1, round(self.shift_seconds * rate))
         if len(samples) < window:
             rule = f"at least one window of {window} samples"
             raise value_error("samples", rule, len(samples), "Leave the utterance out.")
         filters = mel_filters(self.filters, transform_length(window), rate)
-        emphasis = np.array([1.0, -PREEMPHASIS], np.float32)  # in 32 bits, as the committed results have it
+        emphasis = np.array([1.0, -PREEMPHASIS], np.float32)  # in 32 bits, as in the committed results
         sound = signal.lfilter(emphasis, np.ones(1, np.float32), samples.astype(np.float32))
         power = spectrum(np.asarray(sound), windows.hamming(window), shift=shift) ** 2
         mel = np.log(np.maximum(filters @ power, POWER_FLOOR))
@@ -83,30 +83,30 @@ class Cepstra:
 
 
 def spectrum(sound: NDArray[np.floating], weights: NDArray[np.float64], *, shift: int) -> NDArray[np.float64]:
-    """The magnitude of every frequency in every frame: frame f sees samples f * shift to f * shift + window.
+    """Returns the magnitude of every frequency; frame f covers samples f * shift to f * shift + window.
 
-    librosa takes windows of a power of 2 samples, the weights in their middle; the zeros that the sound gets on either
-    side make up for that. So no sound that fills one window is too short, and no window reaches beyond the sound.
+    librosa uses windows of a power of 2 samples, with the weights in the middle. Zeros on either side of the sound
+    compensate for that: one window of sound is long enough, and no window reaches beyond the sound.
 
     Args:
-        sound: [N], of one window at least.
-        weights: [window], by which the samples of a frame are weighed.
+        sound: [N], at least one window.
+        weights: [window], the weights of the samples of a frame.
         shift: Samples from one frame to the next.
 
     Returns:
         [bins / 2 + 1, F] with F = 1 + (N - window) // shift; bins are the next power of 2 of the window.
     """
     bins = transform_length(len(weights))
-    before = (bins - len(weights)) // 2
-    padded = np.pad(sound.astype(np.float64), (before, bins - len(weights) - before))
-    found = librosa.stft(
+    left_padding = (bins - len(weights)) // 2
+    padded = np.pad(sound.astype(np.float64), (left_padding, bins - len(weights) - left_padding))
+    transform = librosa.stft(
         padded, n_fft=bins, hop_length=shift, win_length=len(weights), window=weights, center=False, dtype=np.complex128
     )
-    return np.abs(found)
+    return np.abs(transform)
 
 
 def transform_length(window: int) -> int:
-    """The next power of 2.
+    """Returns the next power of 2.
 
     >>> transform_length(200), transform_length(256)
     (256, 256)
@@ -115,37 +115,37 @@ def transform_length(window: int) -> int:
 
 
 def mel_filters(filters: int, bins: int, rate: int) -> NDArray[np.float64]:
-    """Triangles of height 1, evenly spaced on the mel scale from 0 to half the rate; each begins where another peaks.
+    """Returns triangles of height 1, evenly spaced on the mel scale; each begins at the peak of the previous one.
 
-    mel(f) = 2595 log10(1 + f / 700), which librosa calls that of HTK.
+    They cover 0 to half the rate. mel(f) = 2595 log10(1 + f / 700), the variant that librosa calls HTK.
 
     Args:
-        filters: How many.
+        filters: Number of filters.
         bins: Length of the Fourier transform.
-        rate: Samples a second.
+        rate: Samples per second.
 
     Returns:
         [filters, bins / 2 + 1]: the weight of every frequency.
 
     Raises:
-        ValueError: Where a filter falls between two frequencies, and so would hear nothing.
+        ValueError: A filter falls between two frequencies, so all its weights are 0.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Empty filters detected")  # said below, as an error
         weights = librosa.filters.mel(sr=rate, n_fft=bins, n_mels=filters, htk=True, norm=None, dtype=np.float64)
     if not weights.any(axis=1).all():
         raise value_error(
-            "filters", "few enough that each hears a frequency", filters, "Give fewer, or a longer window."
+            "filters", "few enough that each covers a frequency", filters, "Give fewer, or a longer window."
         )
     return weights
 
 
 def with_slopes(features: Features) -> Features:
-    """Appends how fast each feature changes, and how fast that changes: [F, D] becomes [F, 3 D].
+    """Appends the slopes of the features, and the slopes of these slopes: [F, D] becomes [F, 3 D].
 
-    The slope at frame t is that of the least-squares line through the frames t - 2 to t + 2, the first and the last
-    frame repeated beyond the borders. A mixture sees a single frame, and is told of its neighbours by this; a
-    recurrent network needs no such help.
+    The slope at frame t is that of the least-squares line through the frames t - 2 to t + 2. Beyond the borders the
+    first and the last frame repeat. A Gaussian mixture sees single frames, so it needs slopes; a recurrent network does
+    not.
     """
     first = _slopes(features)
     return np.concatenate([features, first, _slopes(first)], axis=1).astype(np.float32)
@@ -157,26 +157,26 @@ def corpus_features(
     """Computes the features of all utterances.
 
     Args:
-        corpus: What to compute them of; one utterance at a time is in memory.
-        cepstra: How; as in the paper where none is given.
-        strict: Whether to raise for the first utterance that cannot be used: too short for a frame, samples that are
-            not finite, or fewer of them than its file promised.
+        corpus: The utterances; one at a time is in memory.
+        cepstra: The settings; by default those of the paper.
+        strict: Raise for the first unusable utterance: too short for a frame, samples that are not finite, or too few
+            samples in its file.
 
     Returns:
-        The corpus without what was left out, which it names, its sounds fingerprinted; and the features of each
-        utterance, [F, D].
+        The corpus of the usable utterances, with fingerprints of their sounds, and the features of each, [F, D]. The
+        corpus names the utterances that were left out.
     """
     cepstra, skipped = cepstra or Cepstra(), Skipped(strict=strict)
-    kept, features = [], []
+    utterances, features = [], []
     for utterance in corpus.utterances:
         try:
             samples = check_samples(utterance.load(), utterance.count)
             features.append(cepstra(samples, rate=corpus.rate))
-            kept.append(replace(utterance, sound=fingerprint([samples])))
+            utterances.append(replace(utterance, sound=fingerprint([samples])))
         except ValueError as error:
             skipped.add(ValueError(f"{error} This is utterance {utterance.name}."))
-    left = (*corpus.skipped, *skipped.sentences)
-    return replace(corpus, utterances=tuple(kept), skipped=left), features
+    sentences = (*corpus.skipped, *skipped.sentences)
+    return replace(corpus, utterances=tuple(utterances), skipped=sentences), features
 
 
 def _slopes(features: Features) -> Features:

@@ -1,6 +1,6 @@
-"""Folders of speech: Kaldi data folders, and wav files that stand beside their text.
+"""Reads folders of speech: Kaldi data folders, and wav files with texts of the same name.
 
-Bad data is named before anything is computed from it: it is left out, or refused where `strict`.
+Bad data is reported before any computation. It is left out, or raises an error with `strict`.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from lengthwise_recipes.speech.corpus import Corpus, Utterance
 from lengthwise_recipes.speech.kaldi import Piece, read_pieces
 from lengthwise_recipes.speech.wav import Wav, read_header, read_samples
 
-OVERSHOOT_SECONDS = 0.5  # that a segment may lie beyond the end of its wav: it is cut there
+OVERSHOOT_SECONDS = 0.5  # a segment may end this much after its wav: it is cut there
 
 
 def read_folder(folder: str | Path, *, strict: bool = False) -> Corpus:
-    """Reads a Kaldi data folder where there is a wav.scp in it, else wav files and texts of the same name.
+    """Reads a Kaldi data folder if it has a wav.scp, else wav files and texts of the same name.
 
     Args:
-        folder: See `kaldi.read_pieces` for the files of a Kaldi folder. Elsewhere `a/b.wav` has its words in
-            `a/b.txt`, and a speaker named as its folder.
-        strict: Whether to raise for the first utterance that cannot be used: no words, no wav or an unreadable one,
-            more than one channel, another sampling rate than most, a segment beyond the end.
+        folder: See `kaldi.read_pieces` for the files of a Kaldi folder. Otherwise `a/b.txt` has the words of
+            `a/b.wav`, and the folder `a` is the speaker.
+        strict: Raise for the first unusable utterance: no words, no readable wav, several channels, a sampling rate
+            unlike most, or a segment beyond the end.
 
     Raises:
-        ValueError: Where nothing can be used, for a wav.scp with commands in it, or as `strict` says.
+        ValueError: Nothing can be used, wav.scp has commands, or see `strict`.
     """
     folder = Path(folder)
     skipped = Skipped(strict=check_flag("strict", strict))
-    pieces = read_pieces(folder, skipped) if (folder / "wav.scp").exists() else list(_beside(folder, skipped))
+    pieces = read_pieces(folder, skipped) if (folder / "wav.scp").exists() else list(_wavs_with_texts(folder, skipped))
     headers = _headers(pieces, skipped)
     if not headers:
         rule, remedy = "a folder with speech that can be used", _first_reason(skipped)
         raise value_error("folder", rule, str(folder), remedy)
     rate = Counter(header.rate for header in headers.values()).most_common(1)[0][0]
     utterances = [_utterance(piece, headers[piece.path], rate, skipped) for piece in pieces if piece.path in headers]
-    kept = tuple(utterance for utterance in utterances if utterance)
-    if not kept:
+    usable = tuple(utterance for utterance in utterances if utterance)
+    if not usable:
         raise value_error("folder", "a folder with speech that can be used", str(folder), _first_reason(skipped))
-    return Corpus(name=f"speech of {folder.name}", rate=rate, utterances=kept, skipped=skipped.sentences)
+    return Corpus(name=f"speech of {folder.name}", rate=rate, utterances=usable, skipped=skipped.sentences)
 
 
-def _beside(folder: Path, skipped: Skipped) -> Iterator[Piece]:
+def _wavs_with_texts(folder: Path, skipped: Skipped) -> Iterator[Piece]:
     wavs = sorted(path for path in folder.rglob("*") if path.suffix.lower() == ".wav")
     for path in wavs:
         name = path.relative_to(folder).with_suffix("").as_posix()
@@ -89,7 +89,7 @@ def _utterance(piece: Piece, header: Wav, rate: int, skipped: Skipped) -> Uttera
 
 
 def _borders(piece: Piece, header: Wav, rate: int) -> tuple[int, int]:
-    """First sample of an utterance and the one after its last."""
+    """Returns the first sample of an utterance and the one after its last."""
     if header.rate != rate:
         remedy = "Bring all to one rate."
         raise value_error("rate", f"{rate} samples a second, as most", header.rate, remedy, at=piece.name)

@@ -1,6 +1,6 @@
 """The text files of a Kaldi data folder: wav.scp, text, utt2spk and segments.
 
-Nothing is executed: a wav.scp whose entries are commands is refused.
+Nothing is executed: a wav.scp with commands raises an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lengthwise_recipes.skipped import Skipped
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Piece:
-    """One utterance as a folder tells of it: a wav, or the seconds from `start_seconds` to `stop_seconds` of one."""
+    """One utterance of a folder: a wav, or its seconds from `start_seconds` to `stop_seconds`."""
 
     name: str
     speaker: str
@@ -28,7 +28,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Where an utterance lies in its recording."""
+    """The place of an utterance in its recording."""
 
     recording: str
     start_seconds: float = 0.0
@@ -36,23 +36,23 @@ class Segment:
 
 
 def read_pieces(folder: Path, skipped: Skipped) -> list[Piece]:
-    """Reads what a Kaldi data folder says of its utterances, sorted by name.
+    """Reads the utterances of a Kaldi data folder, sorted by name.
 
-    The files, a line for each entry, in UTF-8:
+    The files have a line for each entry, in UTF-8:
 
-        wav.scp   recording path              a path is looked up in the folder first, else from where the run starts
-        text      utterance word word ...
-        segments  utterance recording start end     in seconds; without this file every recording is an utterance,
-                                                    and an end of -1 is that of the recording
-        utt2spk   utterance speaker           without this file the speaker has the name of the utterance
+    - wav.scp, `recording path`: a path in the folder, else relative to the working directory.
+    - text, `utterance word word ...`.
+    - segments, `utterance recording start end`: in seconds; an end of -1 is that of the recording. Without this file
+      every recording is an utterance.
+    - utt2spk, `utterance speaker`. Without this file the speaker has the name of the utterance.
 
     Args:
-        folder: With wav.scp and text at least.
-        skipped: Takes the complaints about utterances without words or with a bad segment, and about words
+        folder: A folder with at least wav.scp and text.
+        skipped: Collects the complaints about utterances without words or with a bad segment, and about words
             without sound.
 
     Raises:
-        ValueError: Where a file is not UTF-8 or names an entry twice, or wav.scp has a command in it, which ends in |.
+        ValueError: A file is not UTF-8 or has an entry twice, or wav.scp has a command, which ends in |.
     """
     wavs = {name: _wav_path(folder, name, entry) for name, entry in read_table(folder / "wav.scp").items()}
     texts = read_table(folder / "text")
@@ -73,19 +73,19 @@ def read_pieces(folder: Path, skipped: Skipped) -> list[Piece]:
 
 
 def read_table(path: Path) -> dict[str, str]:
-    """The rest of each line by its first word.
+    """Returns each line after its first word, by that word.
 
     Raises:
-        ValueError: Where the file is missing, is not UTF-8, or has two lines of one name.
+        ValueError: The file is missing, is not UTF-8, or has two lines of one name.
     """
     table: dict[str, str] = {}
     for number, line in enumerate(_lines(path), start=1):
-        name, _, rest = line.strip().partition(" ")
+        name, _, entry = line.strip().partition(" ")
         if name in table:
             remedy = "Remove one of the two."
             raise value_error(path.name, "of one line for each name", name, remedy, at=f"line {number} of {path}")
         if name:
-            table[name] = rest.strip()
+            table[name] = entry.strip()
     return table
 
 
@@ -94,7 +94,7 @@ def _lines(path: Path) -> list[str]:
         files.check_regular(path)
         return path.read_text(encoding="utf-8-sig").replace("\t", " ").split("\n")
     except UnicodeDecodeError as error:
-        raise value_error(path.name, "UTF-8", "not", "Encode it anew.", at=f"byte {error.start} of {path}") from error
+        raise value_error(path.name, "UTF-8", "not", "Convert it.", at=f"byte {error.start} of {path}") from error
     except OSError as error:
         raise value_error(path.name, "a file that can be read", str(path), "Write one line an entry.") from error
 
@@ -113,29 +113,29 @@ def _wav_path(folder: Path, name: str, entry: str) -> Path:
 
 def _segments(lines: dict[str, str], skipped: Skipped) -> dict[str, Segment]:
     segments: dict[str, Segment] = {}
-    for name, rest in lines.items():
+    for name, text in lines.items():
         try:
-            segments[name] = _segment(name, rest)
+            segments[name] = _segment(name, text)
         except ValueError as error:
             skipped.add(error)
     return segments
 
 
-def _segment(name: str, rest: str) -> Segment:
+def _segment(name: str, text: str) -> Segment:
     """Parses `recording start end`.
 
     >>> _segment("u1", "r1 0.5 2")
     Segment(recording='r1', start_seconds=0.5, stop_seconds=2.0)
     """
     rule, remedy = "a recording, a start and an end in seconds", "Correct the line, such as: u1 r1 0.5 2.25."
-    fields = rest.split()
+    fields = text.split()
     try:
         recording, start, stop = fields[0], float(fields[1]), float(fields[2])
     except (IndexError, ValueError) as error:
-        raise value_error("segments", rule, rest, remedy, at=name) from error
+        raise value_error("segments", rule, text, remedy, at=name) from error
     ends = stop == -1 or stop > start
     if len(fields) != 3 or not (math.isfinite(start) and math.isfinite(stop) and start >= 0 and ends):
-        raise value_error("segments", rule, rest, remedy, at=name)
+        raise value_error("segments", rule, text, remedy, at=name)
     return Segment(recording, start, None if stop == -1 else stop)
 
 

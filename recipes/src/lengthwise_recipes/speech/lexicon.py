@@ -1,4 +1,4 @@
-"""Pronunciation lexicons as Kaldi has them: which phonemes each word is made of."""
+"""Pronunciation lexicons of Kaldi: the phonemes of each word."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from lengthwise.checks import value_error
 
 
 def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
-    """Reads a lexicon.txt: a word and its phonemes on every line, with blanks or tabs between, in UTF-8.
+    """Reads a lexicon.txt: a word and its phonemes on every line, separated by blanks or tabs, in UTF-8.
 
-    Of several lines for one word, that is of several ways to say it, the first counts. A probability after the word, as
-    in lexiconp.txt, is no phoneme.
+    If a word has several lines, the first counts. The probability after a word of lexiconp.txt is skipped.
 
     Args:
         path: A lexicon.txt or lexiconp.txt.
 
     Raises:
-        ValueError: Where the file cannot be read or is not UTF-8, or a word has no phonemes.
+        ValueError: The file cannot be read or is not UTF-8, or a word has no phonemes.
 
     References:
-        Doetsch et al. 2017, section 5, has states of phonemes in context.
+        Doetsch et al. 2017, section 5: states of phonemes in context.
     """
     path = Path(path)
     units: dict[str, tuple[str, ...]] = {}
@@ -44,6 +43,6 @@ def _lines(path: Path) -> list[str]:
         files.check_regular(path)
         return path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise value_error("lexicon", "UTF-8", "not", "Encode it anew.", at=f"byte {error.start} of {path}") from error
+        raise value_error("lexicon", "UTF-8", "not", "Convert it.", at=f"byte {error.start} of {path}") from error
     except OSError as error:
         raise value_error("lexicon", "a file that can be read", str(path), "Name a lexicon.txt.") from error

@@ -1,4 +1,4 @@
-"""What is trained on, validated on and decoded: nobody who is decoded is trained on, where that can be."""
+"""Divides speech for training, validation and test, by speakers if possible."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from lengthwise_recipes.speech.digits import Recordings, Strings, digit_strings,
 from lengthwise_recipes.speech.folders import read_folder
 from lengthwise_recipes.speech.single_digits import is_digit_folder, read_digit_folder
 
-FEWEST_SPEAKERS = 3  # of which one can be held out
+FEWEST_SPEAKERS = 3  # with fewer, utterances are held out in place of speakers
 TEST_SHARE = 1 / 3  # of the speakers of digits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """A corpus in three.
+    """A corpus in three parts.
 
     Attributes:
-        name: Where it comes from.
-        split: How it was divided, in words.
-        any_order: Whether any word is as likely after any other, as in random digits.
+        name: The source.
+        split: The division, in words.
+        any_order: True if all words are equally likely after each word, as in random digits.
         train, validation, test: The parts.
     """
 
@@ -50,23 +50,23 @@ def read_parts(
     """Reads speech and divides it.
 
     Args:
-        path: An .npz or a folder of single digits, which are joined to strings; else see `folders.read_folder`.
+        path: An .npz or a folder of single digits, to join to strings; else see `folders.read_folder`.
         tested: A folder to decode; by default a part of `path`.
-        count: Utterances to train on, at most.
-        validating: Strings of digits to validate on; of other speech a tenth of the utterances.
+        count: The most training utterances.
+        validating: Strings of digits for validation; for other speech it is a tenth of the utterances.
         testing: Strings of digits to decode.
-        seed: Of the strings, or of the division.
-        strict: Whether to raise for the first utterance that cannot be used.
+        seed: Seed of the strings, or of the division.
+        strict: Raise for the first unusable utterance.
 
     Raises:
-        ValueError: As the readers do, and where strings of digits are to be decoded from another place.
+        ValueError: As the readers do; also if `tested` is given with digits.
     """
     path = Path(path)
     if path.is_dir() and not is_digit_folder(path):
         test = None if tested is None else read_folder(tested, strict=strict)
         return folder_parts(read_folder(path, strict=strict), test, count=count, seed=seed)
     if tested is not None:
-        remedy = "Digits are decoded of speakers that are not trained on."
+        remedy = "Digits are tested on held-out speakers of the same recordings."
         raise value_error("test_data", "left out with digits", str(tested), remedy)
     recordings, skipped = read_digit_folder(path, strict=strict) if path.is_dir() else (read_recordings(path), ())
     parts = digit_parts(recordings, count=count, validating=validating, testing=testing, seed=seed)
@@ -74,21 +74,23 @@ def read_parts(
 
 
 def digit_parts(recordings: Recordings, *, count: int, validating: int, testing: int, seed: int = 0) -> Parts:
-    """Connected digits: tested on the last third of the speakers, validated on recordings 0 to 4 of the others' digits.
+    """Makes connected digits: the last third of the speakers is for the test.
+
+    Recordings 0 to 4 of each digit of the other speakers are for validation.
 
     Args:
-        recordings: Of two speakers at least.
-        count: Strings to train on.
-        validating: Strings to validate on.
+        recordings: Recordings of at least two speakers.
+        count: Training strings.
+        validating: Validation strings.
         testing: Strings to decode.
-        seed: Of the strings.
+        seed: Seed of the strings.
 
     Raises:
-        ValueError: Where there is but one speaker, a part has no recording, or a count is below 1.
+        ValueError: There is only one speaker, a part has no recording, or a count is below 1.
     """
     speakers = [str(speaker) for speaker in np.unique(recordings.speakers)]
     if len(speakers) < 2:
-        raise value_error("recordings", "of at least 2 speakers", speakers, "Give more: who is tested trains nothing.")
+        raise value_error("recordings", "of at least 2 speakers", speakers, "Give more: test speakers train nothing.")
     last = tuple(speakers[-max(1, int(TEST_SHARE * len(speakers))) :])
     learnt = select_speakers(recordings, set(speakers) - set(last))
     return Parts(
@@ -108,55 +110,56 @@ def folder_parts(
     """Divides a corpus; see `hold_out`.
 
     Args:
-        corpus: To train on and to validate on, and to be decoded too where there is no other.
-        tested: To be decoded.
-        share: Of the utterances, for each part that is held out, 0..1.
-        count: Utterances to train on at most, drawn at random; all where not given.
-        seed: Of the division.
+        corpus: The speech for training and validation; without `tested` also for the test.
+        tested: The speech to decode.
+        share: The share of the utterances in each held-out part, 0..1.
+        count: The most training utterances, drawn at random; all by default.
+        seed: Seed of the division.
 
     Raises:
-        ValueError: Where a part would be empty, or `tested` is of another sampling rate.
+        ValueError: A part would be empty, or `tested` has another sampling rate.
     """
     if tested is not None and tested.rate != corpus.rate:
         raise value_error("test_data", f"of {corpus.rate} samples a second", tested.rate, "Bring both to one rate.")
     check_number("share", share, above=True, maximum=0.5, remedy="Give a share such as 0.1.")
-    rest, test = (corpus, tested) if tested is not None else hold_out(corpus, share, seed=seed)
-    train, validation = hold_out(rest, share, seed=seed)
+    remaining, test = (corpus, tested) if tested is not None else hold_out(corpus, share, seed=seed)
+    train, validation = hold_out(remaining, share, seed=seed)
     if count is not None and count < len(train):
-        chosen = sorted(_generator(seed, 1).permutation(len(train))[:count].tolist())
-        train = replace(train, utterances=tuple(train.utterances[number] for number in chosen))
-    decoded = f"decoded {tested.name}" if tested is not None else f"as many decoded: {_who(test, train)}"
-    split = f"{share:.0%} held out to validate on, of {_who(validation, train)}; {decoded}"
+        numbers = sorted(_generator(seed, 1).permutation(len(train))[:count].tolist())
+        train = replace(train, utterances=tuple(train.utterances[number] for number in numbers))
+    decoded = f"decoded {tested.name}" if tested is not None else f"as many decoded: {_speakers_note(test, train)}"
+    split = f"{share:.0%} held out to validate on, of {_speakers_note(validation, train)}; {decoded}"
     return Parts(name=corpus.name, split=split, train=train, validation=replace(validation, skipped=()), test=test)
 
 
 def hold_out(corpus: Corpus, share: float, *, seed: int) -> tuple[Corpus, Corpus]:
-    """Divides a corpus in the rest and what is held out: whole speakers, drawn until they have the share.
+    """Divides a corpus; returns the larger part and the held-out part.
 
-    Of fewer than three speakers, utterances are drawn in their place. One is always left.
+    It draws whole speakers until they have the share; with fewer than three speakers, utterances. One always remains.
 
     Raises:
-        ValueError: Where there are not two utterances.
+        ValueError: There are fewer than two utterances.
     """
     if len(corpus) < 2:
         raise value_error("corpus", "of at least two utterances", len(corpus), "Give more speech.")
     names = [utterance.speaker for utterance in corpus.utterances]
     if len(set(names)) < FEWEST_SPEAKERS:
         names = [utterance.name for utterance in corpus.utterances]
-    counts, drawn = Counter(names), set[str]()
+    counts, names_out = Counter(names), set[str]()
     for name in _generator(seed, 0).permutation(sorted(counts)).tolist()[:-1]:
-        if sum(counts[each] for each in drawn) < share * len(names):
-            drawn.add(name)
-    held = tuple(each for name, each in zip(names, corpus.utterances, strict=True) if name in drawn)
-    rest = tuple(each for name, each in zip(names, corpus.utterances, strict=True) if name not in drawn)
-    return replace(corpus, utterances=rest), replace(corpus, utterances=held, skipped=())
+        if sum(counts[name_out] for name_out in names_out) < share * len(names):
+            names_out.add(name)
+    named = list(zip(names, corpus.utterances, strict=True))
+    remaining = tuple(utterance for name, utterance in named if name not in names_out)
+    held_out = tuple(utterance for name, utterance in named if name in names_out)
+    return replace(corpus, utterances=remaining), replace(corpus, utterances=held_out, skipped=())
 
 
-def _who(held: Corpus, train: Corpus) -> str:
-    """How many speak in a part that is held out, and whether they are trained on, where it is known who speaks."""
-    if all(utterance.speaker == utterance.name for utterance in held.utterances):
-        return f"{len(held)} utterance{'s' * (len(held) > 1)} of speakers not known"
-    speakers = {utterance.speaker for utterance in held.utterances}
+def _speakers_note(part: Corpus, train: Corpus) -> str:
+    """Returns the number of speakers of a held-out part, with a note if they are in training too."""
+    if all(utterance.speaker == utterance.name for utterance in part.utterances):
+        return f"{len(part)} utterance{'s' * (len(part) > 1)} of speakers not known"
+    speakers = {utterance.speaker for utterance in part.utterances}
     heard = ", trained on too" if speakers & {utterance.speaker for utterance in train.utterances} else ""
     return f"{len(speakers)} speaker{'s' * (len(speakers) > 1)}{heard}"
 

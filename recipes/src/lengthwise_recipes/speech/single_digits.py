@@ -1,4 +1,4 @@
-"""The Free Spoken Digit Dataset as it is published: a folder of wav files named digit_speaker_number.wav."""
+"""Reads the Free Spoken Digit Dataset as published: a folder of wav files named digit_speaker_number.wav."""
 
 from __future__ import annotations
 
@@ -17,38 +17,40 @@ NAMED = re.compile(r"([0-9])_(.+)_([0-9]+)\.wav", re.IGNORECASE)
 
 
 def is_digit_folder(folder: Path) -> bool:
-    """Whether there are wav files in a folder, each of them named as a digit."""
+    """Returns True if a folder has wav files and all have names of digits."""
     names = [path.name for path in folder.iterdir() if path.suffix.lower() == ".wav"]
     return bool(names) and all(NAMED.fullmatch(name) for name in names)
 
 
 def read_digit_folder(folder: Path, *, strict: bool = False) -> tuple[Recordings, tuple[str, ...]]:
-    """Reads single digits, such as `7_jackson_32.wav`: seven, said by Jackson, his recording number 32.
+    """Reads single digits, such as `7_jackson_32.wav`: a seven by Jackson, recording number 32.
 
     Args:
-        folder: Wav files of one channel and 8,000 samples a second.
-        strict: Whether to raise for the first that cannot be used; else it is left out.
+        folder: Wav files of one channel and 8,000 samples per second.
+        strict: Raise for the first unusable recording; else it is left out.
 
     Returns:
-        The recordings, and what was left out, one sentence each.
+        The recordings, and a sentence for each that was left out.
 
     Raises:
-        ValueError: Where none can be used, or as `strict` says.
+        ValueError: None can be used, or see `strict`.
     """
     skipped = Skipped(strict=strict)
-    found: list[tuple[Samples, int, str, int]] = []
+    rows: list[tuple[Samples, int, str, int]] = []
     for path in sorted(folder.iterdir()):
-        if named := NAMED.fullmatch(path.name):
+        if match := NAMED.fullmatch(path.name):
             try:
-                found.append((_samples(path), int(named[1]), named[2], int(named[3])))
+                rows.append((_samples(path), int(match[1]), match[2], int(match[3])))
             except ValueError as error:
                 skipped.add(error)
-    if not found:
+    if not rows:
         remedy = f"The first complaint: {skipped.sentences[0]}" if skipped.sentences else "Name them 7_jackson_32.wav."
         raise value_error("folder", "of single digits that can be used", str(folder), remedy)
-    samples, digits, speakers, numbers = zip(*found, strict=True)
-    made = Recordings(samples=samples, digits=np.array(digits), speakers=np.array(speakers), numbers=np.array(numbers))
-    return made, skipped.sentences
+    samples, digits, speakers, numbers = zip(*rows, strict=True)
+    recordings = Recordings(
+        samples=samples, digits=np.array(digits), speakers=np.array(speakers), numbers=np.array(numbers)
+    )
+    return recordings, skipped.sentences
 
 
 def _samples(path: Path) -> Samples:

@@ -1,4 +1,4 @@
-"""The header and the samples of a wav file of one channel."""
+"""Reads the header and the samples of wav files of one channel."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from lengthwise_recipes.speech.corpus import Samples
 
 @dataclass(frozen=True, slots=True)
 class Wav:
-    """The header of a wav file of one channel: samples, and samples a second."""
+    """The header of a wav file of one channel: samples, and samples per second."""
 
     count: int
     rate: int
 
 
 def read_header(path: Path) -> Wav:
-    """Reads the header alone.
+    """Reads only the header.
 
     Raises:
-        ValueError: Where it cannot be read, or the file has several channels or no sample.
+        ValueError: It cannot be read, or the file has several channels or no sample.
     """
     try:
         files.check_regular(path)
@@ -41,10 +41,10 @@ def read_header(path: Path) -> Wav:
 
 
 def read_samples(path: Path, start: int, stop: int) -> Samples:
-    """Reads the samples from `start` up to `stop`, from -1 to 1; fewer where the file ends before.
+    """Reads the samples from `start` up to `stop`, from -1 to 1; fewer if the file ends earlier.
 
     Raises:
-        ValueError: Where the file cannot be read.
+        ValueError: The file cannot be read.
     """
     try:
         files.check_regular(path)
@@ -55,14 +55,14 @@ def read_samples(path: Path, start: int, stop: int) -> Samples:
 
 
 def check_samples(samples: Samples, count: int) -> Samples:
-    """Returns the samples where there are `count` of them and all are finite.
+    """Returns the samples if there are `count` and all are finite.
 
     Raises:
-        ValueError: Where not.
+        ValueError: Otherwise.
     """
     if len(samples) != count:
-        raise value_error("samples", f"{count}, as its file promises", len(samples), "Write the file anew.")
+        raise value_error("samples", f"{count}, as in its header", len(samples), "Write the file again.")
     if not np.isfinite(samples).all():
         place = f"sample {int(np.flatnonzero(~np.isfinite(samples))[0])}"
-        raise value_error("samples", "finite", "not", "Write the file anew.", at=place)
+        raise value_error("samples", "finite", "not", "Write the file again.", at=place)
     return samples
