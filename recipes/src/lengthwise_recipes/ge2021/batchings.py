@@ -1,9 +1,9 @@
-"""The batchings of Ge et al. 2021, table 2, and two of ours, with knobs that suit the lengths at hand.
+"""The batchings of Ge et al. 2021, table 2, and two of ours, with knobs chosen for the lengths.
 
-The paper takes semi-sorted batching with a local randomization factor (LRF) of 0.1, and the bucket size and the number
-of bins whose zero padding rate (ZPR) is "smaller but closest" to that: 1,024 and 58 on LJSpeech. Here both are found in
-the same way, among bucket sizes that are multiples of the batch size and among all numbers of bins. Max-entropy
-batching (ME), ours, gets the scale of noise whose padding share is nearest to that of semi-sorted batching.
+The paper takes semi-sorted batching with a local randomization factor (LRF) of 0.1. Its bucket size and number of bins
+have the zero padding rate (ZPR) that is "smaller but closest" to that: 1,024 and 58 on LJSpeech. We choose both in the
+same way, among all multiples of the batch size and all numbers of bins. Max-entropy batching (ME), ours, gets the
+scale of noise whose padding share is closest to that of semi-sorted batching.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lengthwise_recipes.knobs import fit_knob, padding_share
 
 RANDOMIZATION_FACTOR = 0.1  # LRF, table 1
 PAPER_KNOBS = {"semi-sorted": RANDOMIZATION_FACTOR, "bucketed": 1024, "alternated": 58}
-EPOCHS = 4  # plans that a padding rate is the mean of
-FACTORS = 100  # values of the LRF up to 1, of which its largest step is told
+EPOCHS = 4  # a padding rate is the mean over the plans of these
+FACTORS = 100  # values of the LRF up to 1, among which we look for the largest step of the ZPR
 
 
 class Choice(NamedTuple):
-    """A row of table 2: an order, whether batch sizes are dynamic (DBS) and whether batches are shuffled (BR)."""
+    """A row of table 2: an order, with or without dynamic batch sizes (DBS) and shuffled batches (BR)."""
 
     order: str
     dynamic: bool = False
@@ -48,21 +48,21 @@ CHOICES = {
     "ME-BR": Choice("max-entropy"),
     "ME-DBS-BR": Choice("max-entropy", dynamic=True),
 }
-# Not trained by the paper nor here; section 4 counts its batches.
+# Neither the paper nor we train it, but section 4 counts its batches.
 COUNTED = {"RAND-DBS": Choice("random", dynamic=True)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Knobs:
-    """The value of each knob, and how far its ZPR moves from one value to the next at most.
+    """The value of each knob, and the largest step of its ZPR.
 
     Attributes:
         bucket_size: Sequences in a bucket.
-        bins: Of alternated sorting.
+        bins: Number of bins of alternated sorting.
         scale: Mean of the noise of max-entropy batching, in frames.
-        dynamic_scale: The same where batch sizes are dynamic.
-        largest_steps: By order, the largest change of the ZPR between neighbouring values, a share: `FACTORS` of
-            the LRF up to 1, and all bucket sizes and numbers of bins.
+        dynamic_scale: The same for dynamic batch sizes.
+        largest_steps: By order, the largest change of the ZPR between neighbouring values, a share. The values are
+            `FACTORS` of the LRF up to 1, and all bucket sizes and numbers of bins.
     """
 
     bucket_size: int
@@ -72,7 +72,7 @@ class Knobs:
     largest_steps: Mapping[str, float]
 
     def name_order(self, order: str, *, dynamic: bool) -> str:
-        """An order with its knob, as the command line writes it."""
+        """Returns an order with its knob, as on the command line."""
         scale = self.dynamic_scale if dynamic else self.scale
         values = {
             "semi-sorted": f":{RANDOMIZATION_FACTOR}",
@@ -84,16 +84,16 @@ class Knobs:
 
 
 def find_knobs(lengths: NDArray[np.int64], batch_size: int) -> Knobs:
-    """Finds the knobs for these lengths, each rate the mean of `EPOCHS` plans of seed 0.
+    """Finds the knobs for these lengths; every rate is the mean of `EPOCHS` plans of seed 0.
 
-    Unlike in the paper buckets hold two batches at least, and there are two bins at least: else it would be sorting.
+    Unlike in the paper, there are at least two batches in a bucket and two bins, since less would be sorting.
 
     Args:
-        lengths: [n], of the training set.
+        lengths: Lengths of the training set, [n].
         batch_size: B0, the base batch size.
 
     Raises:
-        ValueError: There are no more than two batches of sequences, or all are of one length.
+        ValueError: There are at most two batches of sequences, or all have one length.
 
     References:
         Ge et al. 2021, section 3 and figure 2.
@@ -109,7 +109,7 @@ def find_knobs(lengths: NDArray[np.int64], batch_size: int) -> Knobs:
         "bucketed": range(2 * batch_size, count, batch_size),
         "alternated": range(2, -(-count // batch_size) + 1),
     }
-    curves = {name: padding_rates(lengths, name, taken, cut=fixed) for name, taken in values.items()}
+    curves = {name: padding_rates(lengths, name, knob_values, cut=fixed) for name, knob_values in values.items()}
     target = padding_rates(lengths, "semi-sorted", [RANDOMIZATION_FACTOR], cut=fixed)[0]
     return Knobs(
         bucket_size=int(closest(values["bucketed"], curves["bucketed"], target)),
@@ -121,7 +121,7 @@ def find_knobs(lengths: NDArray[np.int64], batch_size: int) -> Knobs:
 
 
 def batchings(knobs: Knobs, batch_size: int) -> dict[str, lw.Batching]:
-    """The batching of each row of table 2, and of ours."""
+    """Returns the batching of each row of table 2, and of ours."""
     return {label: batching_of(choice, knobs, batch_size) for label, choice in CHOICES.items()}
 
 
@@ -130,7 +130,7 @@ def batching_of(choice: Choice, knobs: Knobs, batch_size: int) -> lw.Batching:
 
 
 def name_strategy(choice: Choice, knobs: Knobs) -> str:
-    """The strategy as the command line writes it.
+    """Returns the strategy as on the command line.
 
     >>> knobs = Knobs(bucket_size=64, bins=4, scale=9.5, dynamic_scale=8.0, largest_steps={})
     >>> name_strategy(Choice("max-entropy", dynamic=True, shuffled=False), knobs)
@@ -140,18 +140,18 @@ def name_strategy(choice: Choice, knobs: Knobs) -> str:
 
 
 def cut_of(choice: Choice, batch_size: int) -> lw.FixedSize | lw.DynamicSize:
-    """Batches of one size, or by the rule that comes nearest to the paper's counts of batches, which overshoots B0."""
+    """Returns a fixed size, or the dynamic rule closest to the paper's counts of batches, which may exceed B0."""
     return lw.DynamicSize(batch_size, rule="paper") if choice.dynamic else lw.FixedSize(batch_size)
 
 
 def measure_batching(
     lengths: NDArray[np.int64], batching: lw.Batching, *, seeds: int
 ) -> dict[str, NDArray[np.float64]]:
-    """What the plans of the first `EPOCHS` epochs come to, means under each seed, each [seeds].
+    """Measures the plans of the first `EPOCHS` epochs.
 
     Returns:
-        "batches"; "zpr", a share, and "abl", in frames, both weighted by the batch sizes where these are dynamic as in
-        section 4; "padding_share"; and "mixing" of the epochs together.
+        Means under each seed, [seeds]: "batches", "zpr" (a share), "abl" (in frames), "padding_share", and "mixing" of
+        the epochs together. For dynamic sizes ZPR and ABL are weighted by batch size, as in section 4.
     """
     plans = [
         [lw.make_plan(lengths, batching, seed=seed, epoch=epoch + 1) for epoch in range(EPOCHS)]
@@ -166,7 +166,7 @@ def measure_batching(
     }
     measures = [[lw.measure(plan, lengths) for plan in run] for run in plans]
     means = {
-        name: np.array([[getattr(each, field) for each in run] for run in measures], float).mean(axis=1)
+        name: np.array([[getattr(measure, field) for measure in run] for run in measures], float).mean(axis=1)
         for name, field in fields.items()
     }
     return means | {"mixing": np.array([lw.measure(run, lengths).mixing for run in plans])}
@@ -175,14 +175,14 @@ def measure_batching(
 def padding_rates(
     lengths: NDArray[np.int64], order: str, values: Sequence[float], *, cut: lw.FixedSize
 ) -> NDArray[np.float64]:
-    """The ZPR of an order at each value of its knob, the mean of `EPOCHS` plans of seed 0: [values]."""
-    batchings_tried = [parse_strategy(f"{order}:{value}", cut=cut) for value in values]
-    plans = [[lw.make_plan(lengths, each, epoch=epoch) for epoch in range(EPOCHS)] for each in batchings_tried]
+    """Returns the ZPR of an order at each value of its knob, [values]: means of `EPOCHS` plans of seed 0."""
+    candidates = [parse_strategy(f"{order}:{value}", cut=cut) for value in values]
+    plans = [[lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)] for batching in candidates]
     return np.array([[lw.measure(plan, lengths).zero_padding_rate for plan in run] for run in plans]).mean(axis=1)
 
 
 def closest(values: Sequence[float], rates: NDArray[np.float64], target: float) -> float:
-    """The value whose rate is closest to the target and not above it; where all are above it, closest of all.
+    """Returns the value whose rate is closest to the target and not above it, or closest if all are above.
 
     >>> closest([16, 32, 48], np.array([0.01, 0.05, 0.08]), 0.07)
     32
@@ -193,6 +193,6 @@ def closest(values: Sequence[float], rates: NDArray[np.float64], target: float) 
 
 
 def _scale_like_semi_sorted(lengths: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> float:
-    """The scale of max-entropy batching whose padding share is nearest to that of semi-sorted batching."""
+    """Returns the scale of max-entropy batching whose padding share is closest to that of semi-sorted batching."""
     target = padding_share(lengths, parse_strategy(f"semi-sorted:{RANDOMIZATION_FACTOR}", cut=cut))
     return fit_knob(lengths, "max-entropy", target, cut=cut).knob

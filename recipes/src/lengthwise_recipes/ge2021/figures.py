@@ -1,4 +1,4 @@
-"""The figures of the rerun of Ge et al. 2021, made from its JSON alone."""
+"""The figures of the rerun of Ge et al. 2021, made only from its JSON."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ SHOWN = {
 
 
 def write_figures(document: Mapping[str, Any], folder: Path) -> None:
-    """Draws the figures of the paper into a folder, and one of what is compared at like padding."""
+    """Draws the figures of the paper, and one of the strategies with similar padding, into a folder."""
     from lengthwise_recipes.pictures import knob_curves, learning_curves, save
 
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
     samples, fixed = np.array(document["samples"]), lw.FixedSize(SAMPLES_BATCH)
     dynamic = lw.DynamicSize(SAMPLES_BATCH, rule="paper")
-    drawn = {
+    figures = {
         "knobs": knob_curves(lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_knob_values(document)),
     }
     for (name, labels), title in zip(SHOWN.items(), (NAMES, NAMES_ALIKE), strict=True):
         rows, looks = _curves(document["study"]["rows"], labels), _looks(labels)
-        drawn[name] = learning_curves(rows, loss_label="validation loss", title=title, looks=looks)
-    for name, figure in drawn.items():
+        figures[name] = learning_curves(rows, loss_label="validation loss", title=title, looks=looks)
+    for name, figure in figures.items():
         save(figure, folder / figure_name(name))
     for name, cut, title in (
         ("batches", fixed, f"Batches of {SAMPLES_BATCH} sequences"),
@@ -68,13 +68,13 @@ def _plans(samples: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> di
 
 
 def _knob_values(document: Mapping[str, Any]) -> dict[str, float]:
-    """The values of the paper's knobs; max-entropy batching is drawn by padding, and chosen by scale."""
+    """Returns the values of the paper's knobs. Max-entropy batching has none here: its figure shows padding."""
     names = ("randomization_factor", "bucket_size", "bins")
     return dict(zip(PAPER_KNOBS, (document["knobs"][name] for name in names), strict=True))
 
 
 def _looks(labels: Sequence[str]) -> dict[str, Any]:
-    """The look of each label's order; of two with one order, the later gets the next dash."""
+    """Returns the look of each label by its order; the second label of an order gets the next dash."""
     from lengthwise_recipes.pictures import distinct_looks
 
     orders = {f"{CHOICES[label].order}:{label}": label for label in labels}
@@ -82,12 +82,12 @@ def _looks(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _curves(rows: Iterable[Mapping[str, Any]], labels: Iterable[str]) -> list[dict[str, Any]]:
-    """The rows of some strategies, their losses smoothed."""
-    found = []
+    """Returns the rows of some strategies with smoothed losses."""
+    curves = []
     for label in labels:
-        own = [row for row in rows if row["strategy"] == label]
-        for seed in sorted({row["seed"] for row in own}):
-            run = [row for row in own if row["seed"] == seed]
+        strategy_rows = [row for row in rows if row["strategy"] == label]
+        for seed in sorted({row["seed"] for row in strategy_rows}):
+            run = [row for row in strategy_rows if row["seed"] == seed]
             losses = smooth(np.array([row["validation_loss"] for row in run], float))
-            found += [{**row, "validation_loss": loss} for row, loss in zip(run, losses.tolist(), strict=True)]
-    return found
+            curves += [{**row, "validation_loss": loss} for row, loss in zip(run, losses.tolist(), strict=True)]
+    return curves

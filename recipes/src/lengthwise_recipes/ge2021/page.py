@@ -1,4 +1,4 @@
-"""The page of the rerun of Ge et al. 2021, made from its JSON alone."""
+"""The page of the rerun of Ge et al. 2021, made only from its JSON."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """The page in Markdown; its pictures lie beside it, as `figures.write_figures` names them.
+    """Returns the page in Markdown, which shows the pictures of `figures.write_figures` from its own folder.
 
     Args:
-        document: What `rerun.reproduce` gave, as read back from JSON.
-        json_link: Where the page finds it.
+        document: From `rerun.reproduce`, read from JSON.
+        json_link: Link to the JSON.
     """
     claims = claims_of(document)
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
-        f"{verdicts(claims)} What was trained is said below.",
+        f"{verdicts(claims)} The settings of this rerun are below.",
         machine_note(document, link=json_link),
         NAMES,
         claims_table(claims),
@@ -79,7 +79,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 
 
 def knobs_table(document: Mapping[str, Any]) -> str:
-    """The knobs of the paper's three strategies and of ours, and what they come to."""
+    """Returns the knobs of the paper's three strategies and of ours, with their padding."""
     knobs = document["knobs"]
     chosen = {
         "SSB-BR": ("LRF", knobs["randomization_factor"], "0.1"),
@@ -93,15 +93,15 @@ def knobs_table(document: Mapping[str, Any]) -> str:
     ]
     heads = ("strategy", "knob", "in the paper", "batches", "ZPR, %", "ABL, frames", "paper's ZPR", "paper's ABL")
     note = (
-        "Bucket size and bins are those whose ZPR is closest to that of SSB-BR and not above it, as in the paper; "
-        "max-entropy batching (ME) has noise of the scale, in frames, whose padding share is closest to that of "
-        "SSB-BR. Means over seeds."
+        "Bucket size and bins are those whose ZPR is closest to that of SSB-BR and not above it, as in the paper. "
+        "The scale of max-entropy batching (ME), in frames, is that whose padding share is closest to SSB-BR's. Means "
+        "over seeds."
     )
     return f"{table(heads, rows)}\n\n{note}"
 
 
 def printed_table(document: Mapping[str, Any]) -> list[str]:
-    """Every number of table 1 on the paper's own lengths, where they were given."""
+    """Returns every number of table 1 on the paper's own lengths; empty without these lengths."""
     if not document["table1"]:
         return []
     rows = [
@@ -119,7 +119,7 @@ def printed_table(document: Mapping[str, Any]) -> list[str]:
     outside = sum(not _in_range(row) for row in document["table1"])
     note = (
         "The paper's own knobs on its own lengths, random training sets of its size. Reproduced: our mean is "
-        f"{describe_tolerances()} that the paper prints; half a point says little where the ZPR itself is smaller, as "
+        f"{describe_tolerances()} that the paper prints. Half a point says little if the ZPR itself is smaller, as "
         "with `sorted`. In range: the paper's number lies between the least and the greatest of ours; "
         f"{outside} of {len(rows)} are out of range: none of our training sets gives them."
     )
@@ -127,26 +127,26 @@ def printed_table(document: Mapping[str, Any]) -> list[str]:
 
 
 def strategies_table(document: Mapping[str, Any]) -> str:
-    """One row for each strategy trained."""
-    peaks = {each["strategy"]: each["peak_bytes"] for each in document["study"]["summary"]}
+    """Returns one row for each trained strategy."""
+    peaks = {summary["strategy"]: summary["peak_bytes"] for summary in document["study"]["summary"]}
     rows = [
         (
             label,
             f"`{document['strategies'][label]}`",
             *_padding(document, label)[1:],
-            f"{each['steps']['mean']:.1f}",
-            spread(each["seconds"]),
+            f"{outcome['steps']['mean']:.1f}",
+            spread(outcome["seconds"]),
             "" if peaks[label] is None else f"{peaks[label] / 2**20:.0f}",
-            *(spread(each[name], digits=3) for name in (*STAGES, AVERAGE)),
+            *(spread(outcome[name], digits=3) for name in (*STAGES, AVERAGE)),
         )
-        for label, each in document["outcomes"].items()
+        for label, outcome in document["outcomes"].items()
     ]
     heads = ("strategy", "as written here", "ZPR, %", "ABL, frames", "steps", "s / epoch", "peak, MB", *STAGES, AVERAGE)
     return table(heads, rows)
 
 
 def paper_table() -> str:
-    """Table 2 as printed, less its minutes, and what it was trained on."""
+    """Returns the printed table 2 without its minutes, and describes its training."""
     rows = [
         (label, f"{printed.zpr:.2f}", f"{printed.abl:.2f}", *(f"{loss:.3f}" for loss in printed.losses))
         for label, printed in TABLE_2.items()
@@ -156,14 +156,14 @@ def paper_table() -> str:
         "The paper trains a modified version of NVIDIA's Tacotron 2 on LJSpeech at 22.05 kHz: 10,480 of the 13,100 "
         "clips, and 2,620 to validate on, split at random; frames of 12.5 ms, base batch 16, 32-bit numbers, one "
         "GeForce GTX 1080. It validates every second epoch, and VL_1, VL_2 and VL_3 are after epochs 100, 160 and 220. "
-        "Losses on other recordings or of another network cannot be compared with these, but the order of the "
-        "strategies and by how many percent they differ can: that is table 4."
+        "Losses on other recordings or of another network cannot be compared with these. The order of the strategies "
+        "and their differences in percent can, in table 4."
     )
     return f"{table(heads, rows)}\n\n{note}"
 
 
 def settings_note(document: Mapping[str, Any]) -> str:
-    """What was trained on what."""
+    """Describes data, network and settings."""
     size, data, trained = document["size"], document["study"]["data"], document["study"]["settings"]
     return (
         f"{data['train_sequences']:,} recordings, {data['name']}, and {data['validation_sequences']:,} to validate on; "
@@ -175,46 +175,46 @@ def settings_note(document: Mapping[str, Any]) -> str:
 
 
 def columns_note(document: Mapping[str, Any]) -> str:
-    """What the names and the columns mean."""
+    """Explains names and columns."""
     epochs = ", ".join(map(str, document["stages"]))
     return (
-        "BR: batches shuffled; without it in order. DBS: dynamic batch sizes, a batch is closed once it has reached "
-        "the padded frames of a base batch of the longest sequence, where the paper prints `B_i L_i <= B_0 L_max < "
-        "B_{i+1} L_{i+1}`, by which none would exceed them: the former comes nearer to the paper's own counts of "
-        "batches. The authors' own code (branch ssb-dbs of their public repository) does otherwise: it sorts from long "
-        "to short, and no batch exceeds the capacity, which is the base batch times the mean of as many longest clips. "
-        "Ours sorts from short to long. ZPR and ABL are then weighted by batch size, as in the paper. "
-        f"{', '.join(STAGES)}: validation loss after epochs {epochs}, each the mean with its neighbours; {AVERAGE}: "
+        "BR: batches shuffled; without it in order. DBS: dynamic batch sizes. A batch closes once it has reached the "
+        "padded frames of a base batch of the longest sequence. By the rule that the paper prints, `B_i L_i <= B_0 "
+        "L_max < B_{i+1} L_{i+1}`, no batch would exceed them, but ours is closer to the paper's own counts of "
+        "batches. The authors' code (branch ssb-dbs of their public repository) has another rule: it sorts from long "
+        "to short, and no batch exceeds the base batch size times the mean length of that number of longest clips. "
+        "Ours sorts from short to long. With DBS, ZPR and ABL are weighted by batch size, as in the paper. "
+        f"{', '.join(STAGES)}: validation loss after epochs {epochs}, averaged with its neighbours; {AVERAGE}: "
         "the mean from the first of these to the last. Seconds are those of the median epoch, planning included. "
         "Means over seeds (least to greatest)."
     )
 
 
 def saved_table(document: Mapping[str, Any]) -> str:
-    """By how much an epoch is shorter than one of RAND."""
+    """Returns the time that each strategy saves per epoch against RAND."""
     rows = []
-    for label, each in document["outcomes"].items():
+    for label, outcome in document["outcomes"].items():
         if label != "RAND":
-            ours = {name: 100 * value for name, value in each["saved"].items()}
+            ours = {name: 100 * value for name, value in outcome["saved"].items()}
             paper = f"{SAVED[label]:.2f} %" if label in SAVED else ""
-            rows.append((label, _minutes(label), paper, f"{spread(ours)} %", percent(each["saved_frames"])))
+            rows.append((label, _minutes(label), paper, f"{spread(ours)} %", percent(outcome["saved_frames"])))
     heads = ("from RAND to", "paper's min / epoch", "paper saves", "ours saves", "padded frames saved")
     note = (
-        f"The paper's minutes are those of RAND, {RANDOM_MINUTES:.2f}, less those that its table 3 says are saved; "
-        "it says so of no others. Ours are seconds, in table 2."
+        f"The paper's minutes are those of RAND, {RANDOM_MINUTES:.2f}, minus those that its table 3 says are saved; "
+        "it lists no other strategies. Ours are seconds, in table 2."
     )
     return f"{table(heads, rows)}\n\n{note}"
 
 
 def parts_table(document: Mapping[str, Any]) -> str:
-    """The pairs of table 4, part by part."""
-    found = outcomes(read_rows(document["study"]["rows"]))
+    """Returns the pairs of table 4, part by part."""
+    by_label = outcomes(read_rows(document["study"]["rows"]))
     rows = [
         (
             f"{part.title}: {pair['from']}",
             pair["to"],
             *_falls(document, pair),
-            _could_tell(found, pair),
+            _could_tell(by_label, pair),
             f"{printed_reduction(*names):.2f} %",
         )
         for part, pairs in zip(TABLE_4, document["parts"], strict=True)
@@ -225,8 +225,8 @@ def parts_table(document: Mapping[str, Any]) -> str:
 
 
 def ours_table(document: Mapping[str, Any]) -> str:
-    """Max-entropy batching beside semi-sorted batching of the same padding."""
-    found = outcomes(read_rows(document["study"]["rows"]))
+    """Compares max-entropy batching with semi-sorted batching of the same padding."""
+    by_label = outcomes(read_rows(document["study"]["rows"]))
     rows = [
         (
             pair["from"],
@@ -234,43 +234,43 @@ def ours_table(document: Mapping[str, Any]) -> str:
             *(percent(document["padding"][pair[side]]["padding_share"]["mean"]) for side in ("from", "to")),
             *(f"{document['padding'][pair[side]]['mixing']['mean']:.3f}" for side in ("from", "to")),
             *_falls(document, pair),
-            _could_tell(found, pair),
+            _could_tell(by_label, pair),
         )
         for pair in document["ours"]
     ]
     losses = ("VL_3", "to VL_3", "reduction", "could tell apart")
     heads = ("from", "to", "padding", "to padding", "mixing", "to mixing", *losses)
     note = (
-        "Mixing is exp(-I), I the mutual information of a sequence's length and the length it is padded to: 1 where a "
-        "batch tells nothing of the lengths in it. Both are of four epochs together. *Could tell apart*: the smallest "
-        "reduction that as many seeds would tell from none in 4 of 5 tries (80 % power)."
+        "Mixing is exp(-I), with I the mutual information of a sequence's length and the length it is padded to. It is "
+        "1 if a batch says nothing about the lengths in it. Padding and mixing are over four epochs. *Could tell "
+        "apart*: the smallest reduction that this number of seeds would detect in 4 of 5 tries (80 % power)."
     )
     return f"{table(heads, rows)}\n\n{note}"
 
 
 def speaking_table(document: Mapping[str, Any]) -> str:
-    """What each network says of the validation texts on its own after the last epoch."""
+    """Returns how well each network speaks the validation texts without true frames, after the last epoch."""
     rows = [
         (
-            each["strategy"],
-            percent(each["tests"]["stopped_share"]["mean"]),
-            percent(each["tests"]["duration_error"]["mean"]),
-            f"{each['tests']['attention_focus']['mean']:.2f}",
+            summary["strategy"],
+            percent(summary["tests"]["stopped_share"]["mean"]),
+            percent(summary["tests"]["duration_error"]["mean"]),
+            f"{summary['tests']['attention_focus']['mean']:.2f}",
         )
-        for each in document["study"]["summary"]
+        for summary in document["study"]["summary"]
     ]
     note = (
         "Stopped: the share of the validation texts after which the network stopped by itself. Duration error: the "
-        "mean of |frames said - true frames| / true frames. Attention focus: the mean over steps of the largest "
-        "weight, 1 where each step reads one character. Means over seeds, after the last epoch."
+        "mean of |spoken frames - true frames| / true frames. Attention focus: the mean over steps of the largest "
+        "weight, 1 if each step reads one character. Means over seeds, after the last epoch."
     )
     return f"{table(('strategy', 'stopped', 'duration error', 'attention focus'), rows)}\n\n{note}"
 
 
 def _padding(document: Mapping[str, Any], label: str) -> tuple[str, str, str]:
-    """Batches, ZPR in percent and ABL in frames, means over seeds."""
-    each = document["padding"][label]
-    return f"{each['batches']['mean']:.1f}", f"{100 * each['zpr']['mean']:.2f}", f"{each['abl']['mean']:.1f}"
+    """Returns batches, ZPR in percent and ABL in frames, means over seeds."""
+    padding = document["padding"][label]
+    return f"{padding['batches']['mean']:.1f}", f"{100 * padding['zpr']['mean']:.2f}", f"{padding['abl']['mean']:.1f}"
 
 
 def _paper_cells(label: str) -> tuple[str, str]:
@@ -278,7 +278,7 @@ def _paper_cells(label: str) -> tuple[str, str]:
 
 
 def _in_range(row: Mapping[str, Any]) -> bool:
-    """Whether the paper's number lies within ours, to the two digits that are shown."""
+    """Returns True if the paper's number lies between our least and greatest, to the two digits shown."""
     return round(row["least"], 2) <= row["paper"] <= round(row["greatest"], 2)
 
 
@@ -286,14 +286,14 @@ def _minutes(label: str) -> str:
     return f"{RANDOM_MINUTES - SAVED_MINUTES[label]:.2f}" if label in SAVED_MINUTES else ""
 
 
-def _could_tell(found: Mapping[str, Outcome], pair: Mapping[str, Any]) -> str:
-    """The smallest reduction of VL_3 that the seeds of a pair could have told from none."""
-    smallest = interval(100 * reduction(found[pair["from"]], found[pair["to"]])).smallest_difference
+def _could_tell(by_label: Mapping[str, Outcome], pair: Mapping[str, Any]) -> str:
+    """Returns the smallest reduction of VL_3 that the seeds of a pair could detect."""
+    smallest = interval(100 * reduction(by_label[pair["from"]], by_label[pair["to"]])).smallest_difference
     return f"{smallest:.2f} %" if math.isfinite(smallest) else "nothing"
 
 
 def _falls(document: Mapping[str, Any], pair: Mapping[str, Any]) -> tuple[str, str, str]:
-    """VL_3 of both strategies of a pair, and by how many percent it falls."""
-    before, after = (spread(document["outcomes"][pair[side]][STAGES[-1]], digits=3) for side in ("from", "to"))
+    """Returns VL_3 of both strategies of a pair, and its fall in percent."""
+    base, changed = (spread(document["outcomes"][pair[side]][STAGES[-1]], digits=3) for side in ("from", "to"))
     falls = {name: None if value is None else 100 * value for name, value in pair["reduction"].items()}
-    return before, after, spread(falls) if None in falls.values() else f"{spread(falls)} %"
+    return base, changed, spread(falls) if None in falls.values() else f"{spread(falls)} %"

@@ -1,7 +1,7 @@
 """The numbers that Ge et al. 2021 print: tables 2 to 4 and section 4; table 1 is in `table1`.
 
-Of the minutes an epoch in table 2 those of RAND and the savings of table 3 are certain; the others are left out.
-The minutes and the percentages of table 3 agree but for the last digit.
+Only RAND's minutes in table 2 and the savings of table 3 are certain, so the other minutes are left out. Minutes and
+percentages of table 3 agree except in the last digit.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ TABLE_4 = (
 )
 
 
-def printed_reduction(before: str, after: str) -> float:
-    """By how many percent VL_3 of table 2 falls from one strategy to another.
+def printed_reduction(base: str, changed: str) -> float:
+    """Returns how many percent VL_3 of table 2 falls from one strategy to another.
 
     >>> round(printed_reduction("SB", "SSB"), 2)
     6.75
     """
-    return 100 * (1.0 - TABLE_2[after].losses[2] / TABLE_2[before].losses[2])
+    return 100 * (1.0 - TABLE_2[changed].losses[2] / TABLE_2[base].losses[2])

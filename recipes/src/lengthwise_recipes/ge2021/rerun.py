@@ -1,19 +1,21 @@
-"""Ge et al. 2021 rerun: Tacotron 2 by random, sorted, semi-sorted, bucket and alternated-sorting batching.
+"""A rerun of Ge et al. 2021: Tacotron 2 by random, sorted, semi-sorted, bucket and alternated-sorting batching.
 
     lengthwise reproduce ge2021 --small
 
-Every row of table 2 is trained from the same weights, and so are two of ours (max-entropy batching, ME). A new plan
-is made for each epoch. Adam with a rate of 0.001, a weight decay of 1e-6 and gradients clipped to a norm of 1 is that
-of the NVIDIA recipe, of which the paper trained a modified version, and so is the loss, a mean over the padded
-rectangle; what is validated on is batched at random for all.
+Every row of table 2, and two of ours (max-entropy batching, ME), are trained from the same weights. Each epoch has a
+new plan. Adam's rate of 0.001, its weight decay of 1e-6 and gradients clipped to a norm of 1 are from the NVIDIA
+recipe that the paper modifies. So is the loss, a mean over the padded rectangle. All strategies validate on the same
+random batches.
 
-Deviations: data, network, batch size, epochs and learning rate of the small size are ours; its network is narrow and
-takes a higher rate. Dynamic batch sizes close a batch once it has reached the capacity of the base batch, and overshoot
-it (see `lengthwise.DynamicSize`): on the paper's lengths that makes 608, 442 and 418 batches with RAND, SSB and SB,
-nearer to its 606, 449 and 419 than the 644, 462 and 437 of the rule that it prints, and with SSB only near. The
-authors' own code, branch ssb-dbs of their public repository, gives neither: its batching.py sorts from long to short,
-never exceeds the capacity, and takes for it B0 times the mean of the B0 longest clips. Ours sorts from short to long.
-An epoch's time is that of planning and training; what else the paper's minutes hold it does not say.
+Deviations:
+- Data, network, batch size, epochs and learning rate of the small size are ours. Its network is narrow and takes a
+  higher rate.
+- A dynamic batch closes once it has reached the capacity of the base batch, and may exceed it (see
+  `lengthwise.DynamicSize`). On the paper's lengths that makes 608, 442 and 418 batches with RAND, SSB and SB. The
+  paper has 606, 449 and 419; the rule that it prints makes 644, 462 and 437.
+- The authors' code, branch ssb-dbs of their public repository, has a third rule. Its batching.py sorts from long to
+  short and never exceeds the capacity, B0 times the mean of the B0 longest clips. Ours sorts from short to long.
+- An epoch's time is that of planning and training. The paper does not say what its minutes include.
 """
 
 from __future__ import annotations
@@ -53,17 +55,17 @@ from lengthwise_recipes.synthesis.task import SynthesisTask
 SCHEMA = "lengthwise-ge2021-1"
 WEIGHT_DECAY = 1e-6  # of the NVIDIA recipe
 VALIDATION_SHARE = 0.2
-LIKE = {"ME-BR": "SSB-BR", "ME-DBS-BR": "SSB-DBS-BR"}  # ours, and what it pads as
+LIKE = {"ME-BR": "SSB-BR", "ME-DBS-BR": "SSB-DBS-BR"}  # ours, and the strategy with the same padding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How large a rerun is; for width, bands and reduction see `Network`.
+    """The size of a rerun; for width, bands and reduction see `Network`.
 
     Attributes:
         count: Recordings, train and validation together.
         batch_size: B0, the base batch size.
-        max_words: Of the longest of the project's own sentences, where these are spoken.
+        max_words: Words of the longest generated sentence, if the corpus is generated.
     """
 
     name: str
@@ -107,14 +109,14 @@ def reproduce(
     """Trains every strategy.
 
     Args:
-        corpus: Recordings, four fifths of which are trained on.
-        size: `SMALL`, `FULL`, or one of your own.
-        table1: The paper's table 1 on its own lengths, as `table1.table1` gives it: what the paper claims of padding
-            and of batch counts is judged on it where it is given, not on the recordings.
-        strict: Refuse a recording that cannot be used instead of skipping it.
-        folder: Keeps the checkpoints: a rerun that was interrupted goes on from there.
+        corpus: Recordings; four fifths are for training.
+        size: `SMALL`, `FULL` or your own.
+        table1: The paper's table 1 on its own lengths, from `table1.table1`. Claims on padding and batch counts are
+            judged on it, or on the recordings if it is empty.
+        strict: Raise for the first unusable recording instead of skipping it.
+        folder: Stores the checkpoints, from which an interrupted rerun continues.
         progress: Show a bar on standard error.
-        command: How it was called, for the record.
+        command: The command line, for the record.
 
     Returns:
         The document, ready for JSON: knobs, paddings, outcomes and the study. `claims.claims_of` judges it.
@@ -136,7 +138,7 @@ def reproduce(
 
 
 def settings(size: Size) -> Settings:
-    """What the runs share.
+    """Returns the settings that all runs share.
 
     Raises:
         ValueError: As `Settings` does, before anything is read or trained.
@@ -153,17 +155,17 @@ def settings(size: Size) -> Settings:
 
 
 def network(size: Size) -> Network:
-    """How large the network is; raises a ValueError as `Network` does."""
+    """Returns the network of a size; raises a ValueError as `Network` does."""
     return Network(width=size.width, bands=size.bands, reduction=size.reduction)
 
 
 def _document(
     lengths: NDArray[np.int64], size: Size, knobs: Knobs, study: Study, table1: Sequence[Row]
 ) -> dict[str, Any]:
-    found, every = outcomes(study.rows), CHOICES | COUNTED
+    by_label, choices = outcomes(study.rows), CHOICES | COUNTED
     padding = {
         label: measure_batching(lengths, batching_of(choice, knobs, size.batch_size), seeds=size.seeds)
-        for label, choice in every.items()
+        for label, choice in choices.items()
     }
     values, counts = np.unique(lengths, return_counts=True)
     return {
@@ -173,12 +175,12 @@ def _document(
         "machine": dict(study.machine),
         "size": dataclasses.asdict(size),
         "knobs": plain({"randomization_factor": RANDOMIZATION_FACTOR, **dataclasses.asdict(knobs)}),
-        "strategies": {label: name_strategy(choice, knobs) for label, choice in every.items()},
-        "padding": {label: _spreads_and_values(each) for label, each in padding.items()},
+        "strategies": {label: name_strategy(choice, knobs) for label, choice in choices.items()},
+        "padding": {label: _spreads_and_values(measures) for label, measures in padding.items()},
         "stages": list(stages(size.epochs)),
-        "outcomes": {label: plain(_outcome(found, label)) for label in found},
-        "parts": [[plain(_pair(found, *pair)) for pair in part.pairs] for part in TABLE_4],
-        "ours": [plain(_pair(found, like, label)) for label, like in LIKE.items()],
+        "outcomes": {label: plain(_outcome(by_label, label)) for label in by_label},
+        "parts": [[plain(_pair(by_label, *pair)) for pair in part.pairs] for part in TABLE_4],
+        "ours": [plain(_pair(by_label, like, label)) for label, like in LIKE.items()],
         "lengths": {"values": values.tolist(), "counts": counts.tolist()},
         "samples": _samples(lengths).tolist(),
         "study": study.as_dict(),
@@ -186,25 +188,26 @@ def _document(
     }
 
 
-def _outcome(found: Mapping[str, Outcome], label: str) -> dict[str, Any]:
-    """Table 2 without its padding, and table 3, of one strategy."""
-    each, random = found[label], found["RAND"]
-    values = {"seconds": each.median_seconds, "steps": each.steps.mean(axis=1), "saved": time_saving(random, each)}
-    return spreads(values | each.stage_losses()) | {"saved_frames": frame_saving(random, each)}
+def _outcome(by_label: Mapping[str, Outcome], label: str) -> dict[str, Any]:
+    """Returns one strategy's row of table 2, without padding, and of table 3."""
+    outcome, random = by_label[label], by_label["RAND"]
+    saved = time_saving(random, outcome)
+    values = {"seconds": outcome.median_seconds, "steps": outcome.steps.mean(axis=1), "saved": saved}
+    return spreads(values | outcome.stage_losses()) | {"saved_frames": frame_saving(random, outcome)}
 
 
 def _spreads_and_values(measures: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, Any]]:
-    """The spread over the seeds of each [seeds], and the values themselves."""
-    found = spreads(measures)
-    return {name: plain(found[name]) | {"values": values.tolist()} for name, values in measures.items()}
+    """Returns the spread over the seeds of each measure [seeds], with its values."""
+    by_name = spreads(measures)
+    return {name: plain(by_name[name]) | {"values": values.tolist()} for name, values in measures.items()}
 
 
-def _pair(found: Mapping[str, Outcome], before: str, after: str) -> dict[str, Any]:
-    """A row of table 4."""
-    return {"from": before, "to": after, **spreads({"reduction": reduction(found[before], found[after])})}
+def _pair(by_label: Mapping[str, Outcome], base: str, changed: str) -> dict[str, Any]:
+    """Returns a row of table 4."""
+    return {"from": base, "to": changed, **spreads({"reduction": reduction(by_label[base], by_label[changed])})}
 
 
 def _samples(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """As many of the lengths, at random, as figures 1 and 3 show."""
+    """Draws the lengths of figures 1 and 3."""
     plan = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(SAMPLES)))
     return lengths[plan.batch(0)]

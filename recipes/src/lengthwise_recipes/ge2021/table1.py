@@ -1,9 +1,9 @@
-"""Ge et al. 2021, table 1, the padding of table 2, the batch counts of section 4: the paper's numbers and ours.
+"""The paper's numbers and ours: Ge et al. 2021, table 1, the padding of table 2 and the batch counts of section 4.
 
     lengthwise reproduce ge2021-table1 --lengths ljspeech_lengths.csv:frames_12p5ms
 
-The paper splits LJSpeech's 13,100 clips at random into 10,480 for training and 2,620 for validation; which clips is not
-known, so each seed here draws its own.
+The paper splits LJSpeech's 13,100 clips at random into 10,480 for training and 2,620 for validation. Its choice of
+clips is unknown, so each seed draws another one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRAINING_CLIPS = 10_480
 MEAN_FRAMES = 525.8  # of LJSpeech's clips
 BATCH_SIZE = 16
 
-# strategy -> (batches, ZPR in percent, ABL in frames), as printed; None where the paper gives none.
+# strategy -> (batches, ZPR in percent, ABL in frames), as printed; None if the paper prints none.
 FIXED = {
     "random": (655, 32.02, 773.82),
     "sorted": (655, 0.16, 526.43),
@@ -37,7 +37,7 @@ DYNAMIC = {
     "sorted": (419, 0.47, 527.15),
 }
 
-# The names of the fixed ones in table 2, where the order of the batches is random (BR).
+# Their names in table 2, with batches in random order (BR).
 STRATEGIES = {
     "RAND": "random",
     "SB-BR": "sorted",
@@ -46,22 +46,22 @@ STRATEGIES = {
     "ATS-BR": "alternated:58",
 }
 
-# How near counts as reproduced: set by hand, and about as far as single seeds lie from their mean where they differ
-# most (RAND). Elsewhere they differ by less, so a number of the paper may count and lie outside the range of the seeds.
+# A number within these counts as reproduced. They are set by hand, to about the distance of single seeds from their
+# mean for RAND, where it is largest. So a reproduced number may lie outside the range of the seeds.
 TOLERANCES = {"batches": 0.02, "zpr": 0.5, "abl": 2.0}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One number of the paper beside ours.
+    """One number of the paper, and ours.
 
     Attributes:
-        sizes: "fixed" at 16, or "dynamic" from 16 by the rule that comes nearest to the paper's counts.
+        sizes: "fixed" at 16, or "dynamic" from 16 by the rule closest to the paper's counts.
         quantity: "batches", "zpr" in percent, or "abl" in frames.
-        paper: As printed.
-        mean, least, greatest: Ours, over the seeds.
-        reproduced: Whether our mean is within `TOLERANCES` of the paper: 2 % of the batches, 0.5 points, 2 frames.
-        values: Ours under each seed.
+        paper: The printed number.
+        mean, least, greatest: Our numbers over the seeds.
+        reproduced: Our mean is within `TOLERANCES` of the paper: 2 % of the batches, 0.5 points, 2 frames.
+        values: Our number under each seed.
     """
 
     strategy: str
@@ -76,7 +76,7 @@ class Row:
 
 
 def table1(samples: Mapping[int, NDArray[np.int64]]) -> list[Row]:
-    """Measures every number of the paper, one epoch for each seed.
+    """Measures every number of the paper in one epoch for each seed.
 
     Args:
         samples: The lengths of each seed's training set, in 12.5 ms frames.
@@ -94,16 +94,16 @@ def table1(samples: Mapping[int, NDArray[np.int64]]) -> list[Row]:
 
 
 def can_be_ljspeech(lengths: NDArray[np.int64]) -> bool:
-    """Whether lengths can be LJSpeech's in 12.5 ms frames, as many as the paper trains on or more.
+    """Returns True if lengths can be LJSpeech's in 12.5 ms frames, at least the paper's training clips.
 
-    No others can be compared with the paper. The mean may be 1 % off: whoever counts frames rounds in their own way.
+    Other lengths are not comparable with the paper. The mean may be 1 % off, since ways to round frames differ.
     """
-    enough = TRAINING_CLIPS <= len(lengths) <= CLIPS
-    return enough and abs(float(lengths.mean()) - MEAN_FRAMES) <= 0.01 * MEAN_FRAMES
+    count_fits = TRAINING_CLIPS <= len(lengths) <= CLIPS
+    return count_fits and abs(float(lengths.mean()) - MEAN_FRAMES) <= 0.01 * MEAN_FRAMES
 
 
 def describe_tolerances() -> str:
-    """How near counts as reproduced, in words.
+    """Describes `TOLERANCES` in words.
 
     >>> describe_tolerances()
     'within 2 % of the batches, 0.5 points of ZPR, 2 frames of ABL'
@@ -119,13 +119,13 @@ def _measure(lengths: NDArray[np.int64], batching: lw.Batching, seed: int) -> di
 def _rows(
     strategy: str, sizes: str, printed: tuple[float | None, ...], measured: list[dict[str, Any]], names: tuple[str, ...]
 ) -> list[Row]:
-    """One row for each number that the paper prints."""
+    """Returns one row for each printed number."""
     rows = []
     for quantity, paper, name in zip(TOLERANCES, printed, names, strict=True):
         if paper is None:
             continue
         ours = np.array([measures[name] for measures in measured]) * (100 if quantity == "zpr" else 1)
-        within = TOLERANCES[quantity] * (paper if quantity == "batches" else 1)
+        tolerance = TOLERANCES[quantity] * (paper if quantity == "batches" else 1)
         row = Row(
             strategy=strategy,
             sizes=sizes,
@@ -134,7 +134,7 @@ def _rows(
             mean=float(ours.mean()),
             least=float(ours.min()),
             greatest=float(ours.max()),
-            reproduced=bool(abs(ours.mean() - paper) <= within),
+            reproduced=bool(abs(ours.mean() - paper) <= tolerance),
             values=tuple(ours.tolist()),
         )
         rows.append(row)

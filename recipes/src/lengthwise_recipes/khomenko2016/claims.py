@@ -178,7 +178,7 @@ def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
     above = [three / min(losses) - 1.0 for three, *losses in zip(best[3], *best.values(), strict=True)]
     least = min(BUCKETS, key=lambda buckets: fmean(best[buckets]))
     return Claim(
-        claim="validation loss is least with Q = 3; ours: least loss with Q = 3 above that of the best Q",
+        claim="validation loss is least with Q = 3; ours: percent by which its least loss is above that of the best Q",
         where="IV.B, figure 3",
         paper="least",
         ours=[100 * share for share in above],
@@ -197,8 +197,8 @@ def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         seconds = slow[math.ceil(len(slow) / 3) - 1].elapsed_seconds
         drops.append(1.0 - loss_at(fast, seconds) / loss_at(slow, seconds))
     return Claim(
-        claim="validation loss converges faster, mainly at the beginning; ours: loss with Q = 3 below that with Q = 1, "
-        "after a third of the time of Q = 1",
+        claim="validation loss converges faster, mainly at the beginning; ours: percent by which it is lower with "
+        "Q = 3 than with Q = 1, after a third of the time of Q = 1",
         where="IV.B, figure 3",
         paper="faster",
         ours=[100 * drop for drop in drops],
