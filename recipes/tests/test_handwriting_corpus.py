@@ -87,7 +87,7 @@ def test_inkml_folders_name_what_they_skip(tmp_path, good_ink):
     (tmp_path / "9.inkml").write_text("<ink><trace>0 0, 1 1</trace></ink>")
     corpus = inkml_folder(tmp_path, validation_share=0.25)
     assert (len(corpus.train), len(corpus.validation), len(corpus.skipped)) == (3, 1, 1)
-    assert corpus.advice == ("No option reads a bad file: mend it as its sentence says.",)
+    assert corpus.advice == ("No option reads a bad file: fix it as its message says.",)
     assert inkml_folder(tmp_path, count=4).advice == ()  # the bad one comes after them
     assert corpus.alphabet == " beot"
     with pytest.raises(ValueError, match=r"9\.inkml"):

@@ -126,7 +126,7 @@ def test_one_odd_entry_does_not_end_the_reading(tmp_path, good_ink, make):
     assert len(skipped) == 1
     assert str(odd) in skipped[0]
     assert "\n" not in skipped[0]
-    with pytest.raises(ValueError, match=r"^`data` must be .*odd\.inkml\. Mend the file or leave it out\.$"):
+    with pytest.raises(ValueError, match=r"^`data` must be .*odd\.inkml\. Fix the file or leave it out\.$"):
         read_inkml(tmp_path, strict=True)
 
 

@@ -1,4 +1,4 @@
-"""The arrays of an `.npz` of pen-drawn characters, refused in one sentence before anything is computed from them."""
+"""Reads and checks the arrays of an `.npz` of pen-drawn characters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lengthwise import files
 from lengthwise.checks import value_error
 from lengthwise_recipes.handwriting.pen import FARTHEST, within_reach
 
-# Of each array: what it is in words, the kinds of numbers, and the shape of one entry.
+# For each array: a description, the kinds of numbers, and the shape of one entry.
 FORMS = {
     "dxy": ("numbers [points, 2]", (np.integer, np.floating), (2,)),
     "pen_up": ("whole numbers [points]", (np.integer, np.bool_), ()),
@@ -30,14 +30,13 @@ def read_archive(path: str | Path, *, max_classes: int) -> tuple[dict[str, NDArr
 
     Args:
         path: The `.npz`.
-        max_classes: No label may reach it.
+        max_classes: All labels must be below it.
 
     Returns:
         The arrays by name, whole numbers as int64 and `dxy` as float64; and the names of the classes.
 
     Raises:
-        ValueError: Where an array is missing, is not what `FORMS` says, or does not fit the others; the sentence
-            names the file.
+        ValueError: An array is missing, breaks the rule in `FORMS`, or does not fit the others.
     """
     arrays = _read_arrays(Path(path))
     _check_forms(arrays, path)
@@ -52,7 +51,7 @@ def _read_arrays(path: Path) -> dict[str, NDArray]:
     with path.open("rb") as file:
         try:
             return _load(file, path)
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # the last where it is encrypted
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # encrypted: RuntimeError
             raise value_error("data", "a readable .npz file", str(path), "Write it with numpy.savez.") from error
 
 
@@ -79,13 +78,13 @@ def _member(stored: np.lib.npyio.NpzFile, name: str, path: Path) -> NDArray:
 def _check_forms(arrays: dict[str, NDArray], path: str | Path) -> None:
     for name, (rule, kinds, entry) in FORMS.items():
         array = arrays[name]
-        known = any(np.issubdtype(array.dtype, kind) for kind in kinds)
-        if not known or array.ndim == 0 or array.shape[1:] != entry:
+        kind_fits = any(np.issubdtype(array.dtype, kind) for kind in kinds)
+        if not kind_fits or array.ndim == 0 or array.shape[1:] != entry:
             shown = f"{array.dtype} {list(array.shape)}"
             raise value_error(name, rule, shown, "Store it in this type and shape.", at=str(path))
-    near = within_reach(arrays["dxy"])
-    if not near.all():
-        wrong = int(np.flatnonzero(~near)[0])
+    reachable = within_reach(arrays["dxy"])
+    if not reachable.all():
+        wrong = int(np.flatnonzero(~reachable)[0])
         rule, place = f"finite and below {FARTHEST:g} in size", f"point {wrong} of {path}"
         raise value_error("dxy", rule, arrays["dxy"][wrong].tolist(), "Drop its character.", at=place)
 

@@ -1,4 +1,4 @@
-"""Real pen strokes: the characters of many drawers, joined to words of long-tailed lengths."""
+"""Real pen strokes: joins the characters of many drawers to words with long-tailed lengths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lengthwise.checks import check_whole, value_error
 from lengthwise_recipes.handwriting.archive import read_archive
 from lengthwise_recipes.handwriting.pen import Sample, Stroke, as_sample, height, resample, split_strokes
 
-FIRST_SYMBOL = 0xE000  # private-use characters, so that any class is one character of a text
+FIRST_SYMBOL = 0xE000  # private-use characters, so that every class is one character of a text
 MAX_SYMBOLS = 0xF8FF - FIRST_SYMBOL + 1
 POINTS_PER_HEIGHT = 12  # of a typical character; some 30 points a character, a third to a fifth of the devices' rate
 GAP = 0.3  # between characters, in heights
@@ -26,14 +26,14 @@ SPREAD = 0.6  # standard deviation of the logarithm of a word's characters
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Characters:
-    """Characters as strokes scaled to height 1, y upwards, the left lower corner of their box at 0, 0.
+    """Characters as strokes scaled to height 1, y upwards, with the lower left corner of their box at 0, 0.
 
     Attributes:
-        strokes: Of each character.
-        classes: Class of each, [characters], from 0.
-        drawers: Who drew each, [characters].
-        scripts: Number of the script of each class, [classes]: words stay within one.
-        names: Of the classes.
+        strokes: Strokes of each character.
+        classes: Class of each character, [characters], from 0.
+        drawers: Drawer of each character, [characters].
+        scripts: Number of the script of each class, [classes]. A word has one script.
+        names: Names of the classes.
     """
 
     strokes: tuple[tuple[Stroke, ...], ...]
@@ -44,7 +44,7 @@ class Characters:
 
 
 def symbol(character_class: int) -> str:
-    """The one character that stands for a class in a text.
+    """Returns the character that stands for a class in a text.
 
     >>> hex(ord(symbol(5)))
     '0xe005'
@@ -61,13 +61,13 @@ def read_characters(path: str | Path) -> Characters:
         pen_up   whole numbers [P]        1 on the last point of a stroke, else 0
         offsets  whole numbers [C + 1]    character c has the points offsets[c] up to offsets[c + 1]
         label    whole numbers [C]        the class, a line of vocab, from 0
-        drawer   whole numbers [C]        who drew it
+        drawer   whole numbers [C]        the number of the drawer
         vocab    uint8 [bytes]            the names of the classes in UTF-8, one a line
 
-    A name such as Greek/character03 says that the class belongs to the script Greek.
+    The name Greek/character03 puts a class into the script Greek.
 
     Raises:
-        ValueError: Where an array is missing, is of another type or shape, or does not fit the others.
+        ValueError: An array is missing, has another type or shape, or does not fit the others.
     """
     arrays, names = read_archive(path, max_classes=MAX_SYMBOLS)
     flipped = arrays["dxy"] * np.array([1.0, -1.0])
@@ -83,22 +83,22 @@ def read_characters(path: str | Path) -> Characters:
 
 
 def of_scripts(characters: Characters, scripts: Sequence[str]) -> Characters:
-    """The characters of the named scripts alone; of all scripts where none is named.
+    """Returns only the characters of some scripts, or of all if `scripts` is empty.
 
     Raises:
-        ValueError: Where a script is not there; the sentence names those that are.
+        ValueError: The file lacks a script; the message lists its scripts.
     """
-    there = list(dict.fromkeys(name.split("/")[0] for name in characters.names))
+    known_scripts = list(dict.fromkeys(name.split("/")[0] for name in characters.names))
     for script in scripts:
-        if script not in there:
-            raise value_error("scripts", "some of " + ", ".join(there), script, "Name them as the file does.")
-    wanted = [not scripts or name.split("/")[0] in scripts for name in characters.names]
-    kept = np.flatnonzero(np.array(wanted)[characters.classes])
+        if script not in known_scripts:
+            raise value_error("scripts", "some of " + ", ".join(known_scripts), script, "Name them as the file does.")
+    class_chosen = [not scripts or name.split("/")[0] in scripts for name in characters.names]
+    numbers = np.flatnonzero(np.array(class_chosen)[characters.classes])
     return dataclasses.replace(
         characters,
-        strokes=tuple(characters.strokes[number] for number in kept),
-        classes=characters.classes[kept],
-        drawers=characters.drawers[kept],
+        strokes=tuple(characters.strokes[number] for number in numbers),
+        classes=characters.classes[numbers],
+        drawers=characters.drawers[numbers],
     )
 
 
@@ -112,16 +112,15 @@ def join_characters(
 ) -> tuple[list[Sample], list[str]]:
     """Joins characters of one drawer and one script to words of log-normal lengths.
 
-    A word has round(exp(normal(log(MEDIAN_CHARACTERS), SPREAD))) characters, at least 1 and at most 16.
-    Every word leans and stretches a little (slant of standard deviation 0.15, width and height of 8 %), as a hand
-    does from day to day.
+    A word has round(exp(normal(log(MEDIAN_CHARACTERS), SPREAD))) characters, at least 1 and at most 16. Like real
+    writing, every word varies in slant (standard deviation 0.15), width and height (8 %).
 
     Args:
-        characters: What there is to join.
-        drawers: Who may write; every character of theirs is equally likely within its script.
-        count: Words.
-        seed: Of the words; word i is the same for every `count`.
-        lane: Of the words too: other lanes of a seed are other words.
+        characters: Characters to join.
+        drawers: Drawers of the words; within a script all their characters are equally likely.
+        count: Number of words.
+        seed: Seed of the words; word i is the same for every `count`.
+        lane: Another lane of the same seed gives other words.
 
     Returns:
         Samples, each float32 [T, 3], and their texts, one private-use character for each class.
@@ -141,7 +140,7 @@ def join_characters(
 
 
 def _inks(characters: Characters, drawers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Numbers of the characters of each drawer and script."""
+    """Returns the numbers of the characters of each drawer and script."""
     scripts = characters.scripts[characters.classes]
     inks = [
         np.flatnonzero((characters.drawers == drawer) & (scripts == script))

@@ -1,7 +1,6 @@
-"""The handwriting to learn: train, validation and test samples that share no ink, and what they are.
+"""Corpora of handwriting: train, validation and test samples that share no ink.
 
-Four sources: lines that the project writes itself, characters of real drawers joined to words (`.npz`), folders of
-InkML, and UNIPEN files.
+Four sources: generated lines, characters of real drawers joined to words (`.npz`), folders of InkML, and UNIPEN files.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from lengthwise_recipes.handwriting.pen import Sample
 from lengthwise_recipes.handwriting.strokes import write_lines
 from lengthwise_recipes.handwriting.unipen import SUFFIXES, read_unipen, unipen_files
 
-BAD_FILES = "No option reads a bad file: mend it as its sentence says."
+BAD_FILES = "No option reads a bad file: fix it as its message says."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Samples:
-    """Pen samples, each float32 [T, 3] = dx, dy, pen_up, and the text of each; one character is one symbol."""
+    """Pen samples, float32 [T, 3] = dx, dy, pen_up, with their texts; one character is one symbol."""
 
     strokes: tuple[Sample, ...]
     texts: tuple[str, ...]
@@ -54,17 +53,17 @@ class Samples:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Corpus:
-    """What a study learns from and is judged by.
+    """Samples for training, validation and test.
 
     Attributes:
-        name: Where it comes from, in a few words.
-        split: How the parts were parted, one sentence.
+        name: The source, in a few words.
+        split: A sentence on how the parts were split.
         train: Samples to learn from.
-        validation: Samples to be judged by; no ink of theirs is in `train`.
-        test: Samples to be judged by that nothing is chosen by; no ink of theirs is in the other parts. None for none.
+        validation: Samples to judge by, without ink from `train`.
+        test: Samples that no choice depends on, without ink from the other parts; None if there are none.
         alphabet: All symbols, one character each, sorted; symbol s is class s + 1 of the network.
-        skipped: What was left out, one line each.
-        advice: What would keep it, a sentence for each kind of reason.
+        skipped: Skipped files and samples, one line each.
+        advice: How to keep the skipped samples, one sentence for each kind of reason.
     """
 
     name: str
@@ -77,7 +76,7 @@ class Corpus:
     advice: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: counts, symbols, the train lengths described, and fingerprints of them and of all that is held."""
+        """Returns JSON: counts, symbols, quantiles of the train lengths, and fingerprints of lengths and content."""
         lengths = self.train.lengths
         quantiles = np.quantile(lengths, [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0])
         tested = {} if self.test is None else {"test_samples": len(self.test)}
@@ -106,7 +105,7 @@ class Corpus:
 def synthetic_lines(
     *, count: int = 1200, validation_share: float = 0.05, test_share: float = 0.0, seed: int = 0
 ) -> Corpus:
-    """Lines that `strokes.write_lines` writes, each by a writer of its own."""
+    """Generates lines by `strokes.write_lines`, each by another writer."""
     _check_count(count)
     samples, texts = write_lines(count, seed=seed)
     split = "lines of every length are held out, each by a writer of its own"
@@ -123,10 +122,10 @@ def inkml_folder(
     test_share: float = 0.0,
     strict: bool = False,
 ) -> Corpus:
-    """The InkML files of a folder, by name; the first `count` readable ones where `count` is given.
+    """Reads the InkML files of a folder, by name; with `count`, only the first readable ones.
 
     Raises:
-        ValueError: Where `count` is below 2, no file can be read, or, if `strict`, where any cannot.
+        ValueError: `count` is below 2, no file is readable, or `strict` and a file is unreadable.
     """
     if count is not None:
         _check_count(count)
@@ -144,7 +143,7 @@ def unipen_samples(
     test_share: float = 0.0,
     strict: bool = False,
 ) -> Corpus:
-    """The labelled segments of a UNIPEN file, or of a folder of them; the first `count` where it is given.
+    """Reads the labelled segments of a UNIPEN file or of a folder of them; with `count`, only the first ones.
 
     Raises:
         ValueError: As `inkml_folder` does.
@@ -167,20 +166,19 @@ def words_of_characters(
     scripts: Sequence[str] = (),
     seed: int = 0,
 ) -> Corpus:
-    """Words of real drawers' characters; each part has drawers of its own.
+    """Joins characters of real drawers to words; every part has other drawers.
 
     Args:
         path: An `.npz` of characters, see `characters.read_characters`.
-        count: Words, all parts together.
+        count: Number of words, all parts together.
         validation_share: Share of the words to validate on.
-        test_share: Share of the words to test on; there are none where it is 0.
-        held_out_share: Share of the drawers who write validation words and nothing else, at least one; as many write
-            test words.
-        scripts: Use these scripts alone; all where none is named.
-        seed: Of the choice of words.
+        test_share: Share of the words to test on; 0 for no test part.
+        held_out_share: Share of the drawers for validation only, at least one; the same number is for test only.
+        scripts: Use only these scripts; empty for all.
+        seed: Seed of the words.
     """
     _check_share("held_out_share", held_out_share)
-    held, tested = _held_counts(count, validation_share, test_share)
+    validated, tested = _held_counts(count, validation_share, test_share)
     characters = of_scripts(read_characters(path), scripts)
     drawers = np.unique(characters.drawers)
     outside = max(1, round(held_out_share * len(drawers)))
@@ -189,8 +187,8 @@ def words_of_characters(
         rule = f"drawn by at least {places * outside + 1} drawers"
         raise value_error("path", rule, len(drawers), "Give characters of more people.")
     learnt, held_out = drawers[: -places * outside], drawers[-outside:]
-    train = _words(characters, learnt, count=count - held - tested, seed=seed)
-    validation = _words(characters, held_out, count=held, seed=seed, lane=1)
+    train = _words(characters, learnt, count=count - validated - tested, seed=seed)
+    validation = _words(characters, held_out, count=validated, seed=seed, lane=1)
     test = None
     if tested:
         test = _words(characters, drawers[-2 * outside : -outside], count=tested, seed=seed, lane=2)
@@ -218,12 +216,12 @@ def read_corpus(
     seed: int = 0,
     strict: bool = False,
 ) -> Corpus:
-    """Chooses the source: no path for written lines, an `.npz` for characters, UNIPEN by its suffixes, else InkML.
+    """Chooses the source: no path for generated lines, an `.npz` for characters, UNIPEN by its suffixes, else InkML.
 
-    A folder is one of UNIPEN where it holds no InkML but files that end as UNIPEN does.
+    A folder is UNIPEN if it has files with UNIPEN's suffixes and no InkML.
     """
-    drawn = path is not None and Path(path).suffix == ".npz" and not Path(path).is_dir()
-    if scripts and not drawn:
+    is_archive = path is not None and Path(path).suffix == ".npz" and not Path(path).is_dir()
+    if scripts and not is_archive:
         raise value_error("scripts", "given with an .npz of characters", list(scripts), "Leave them out.")
     shares = {"validation_share": validation_share, "test_share": test_share}
     if path is None:
@@ -232,7 +230,7 @@ def read_corpus(
         return unipen_samples(path, count=count, strict=strict, **shares)
     if Path(path).is_dir():
         return inkml_folder(path, count=count, strict=strict, **shares)
-    if not drawn:
+    if not is_archive:
         raise value_error("data", "an .npz file or a folder of InkML, or UNIPEN files", str(path), "Give one of these.")
     return words_of_characters(path, count=4860 if count is None else count, scripts=scripts, seed=seed, **shares)
 
@@ -243,13 +241,13 @@ def _is_unipen(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES
 
 
-def validation_numbers(lengths: NDArray[np.int64], held: int) -> NDArray[np.int64]:
-    """Picks `held` of the samples at equal steps through the sorted lengths, so that every length is judged.
+def validation_numbers(lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Picks `count` samples at equal steps through the sorted lengths, so that validation covers all lengths.
 
     >>> validation_numbers(np.array([10, 40, 20, 30, 60, 50]), 2).tolist()
     [2, 5]
     """
-    places = (2 * np.arange(held) + 1) * len(lengths) // (2 * held)
+    places = (2 * np.arange(count) + 1) * len(lengths) // (2 * count)
     return np.sort(np.argsort(lengths, kind="stable")[places])
 
 
@@ -261,11 +259,11 @@ def _make_corpus(
     shares: tuple[float, float],
     skipped: tuple[str, ...] = (),
 ) -> Corpus:
-    """Holds out samples to validate on, and of the others samples to test on, by their `shares` of all."""
+    """Splits samples into train, validation and test parts; `shares` are those of validation and test."""
     everything = Samples(strokes=tuple(samples), texts=tuple(texts))
-    held, tested = _held_counts(len(samples), *shares)
-    rest, validation = _hold_out(everything, held)
-    train, test = _hold_out(rest, tested) if tested else (rest, None)
+    validated, tested = _held_counts(len(samples), *shares)
+    train, validation = _hold_out(everything, validated)
+    train, test = _hold_out(train, tested) if tested else (train, None)
     alphabet = _alphabet(train, validation, test)
     return Corpus(
         name=name,
@@ -280,9 +278,9 @@ def _make_corpus(
 
 
 def _hold_out(samples: Samples, count: int) -> tuple[Samples, Samples]:
-    """The others, and `count` of the samples."""
-    held = validation_numbers(samples.lengths, count)
-    return samples.take(np.setdiff1d(np.arange(len(samples)), held)), samples.take(held)
+    """Splits off `count` samples; returns the larger part first."""
+    numbers = validation_numbers(samples.lengths, count)
+    return samples.take(np.setdiff1d(np.arange(len(samples)), numbers)), samples.take(numbers)
 
 
 def _words(characters: Characters, drawers: NDArray[np.int64], *, count: int, seed: int, lane: int = 0) -> Samples:
@@ -295,7 +293,7 @@ def _alphabet(*parts: Samples | None) -> str:
 
 
 def _held_counts(count: int, validation_share: float, test_share: float) -> tuple[int, int]:
-    """How many of `count` samples to validate on, and to test on; one to learn from is left.
+    """Returns the numbers of samples to validate on and to test on; at least one is left to learn from.
 
     >>> _held_counts(100, 0.2, 0.1)
     (20, 10)

@@ -1,4 +1,4 @@
-"""Files of ink, one after the other: samples of those that are good, and a line on each of those that are not."""
+"""Reads files of ink: samples of the good ones, and a line on each bad one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lengthwise_recipes.skipped import Skipped
 
 POINTS_PER_HEIGHT = 14  # of the whole line, ascenders and descenders included
 
-Segments = list[tuple[list[Stroke], str]]  # of a file: the strokes, each float64 [K, 2], and the text of each sample
+Segments = list[tuple[list[Stroke], str]]  # the samples of a file: strokes, float64 [K, 2], and text
 
 
 def read_ink(
@@ -26,18 +26,18 @@ def read_ink(
     """Reads files in their order.
 
     Args:
-        paths: Of the files.
-        parse: Reads one; raises a ValueError that names the file where it is bad.
-        source: Where all of them are from, for the message that none is good.
-        kind: What they are called in it, such as "UNIPEN".
-        count: Stop at so many samples; None reads all.
-        strict: Refuse the first bad file instead of skipping it.
+        paths: The files.
+        parse: Reads a file, or raises a ValueError that names the file if it is bad.
+        source: Origin of the files, for the error that none is good.
+        kind: Name of the format in that error, such as "UNIPEN".
+        count: Stop after this number of samples; None reads all.
+        strict: Raise for the first bad file instead of skipping it.
 
     Returns:
-        Samples, each float32 [T, 3]; their texts; and one line for each file that was skipped.
+        Samples, float32 [T, 3]; their texts; and one line for each skipped file.
 
     Raises:
-        ValueError: Where no file is good, or, if `strict`, where one is not.
+        ValueError: No file is good, or `strict` and a file is bad.
     """
     if count is not None:
         check_whole("count", count, minimum=1, remedy="Give the number of samples, or leave it out to read all.")
@@ -63,6 +63,6 @@ def read_ink(
 
 
 def as_points(strokes: list[Stroke]) -> Sample:
-    """Scales a line to its own height and places its points equidistantly."""
+    """Scales a line by its height and places its points at equal distances."""
     step = height(strokes) / POINTS_PER_HEIGHT
     return as_sample([resample(stroke, step) for stroke in strokes], unit=step)

@@ -1,17 +1,17 @@
-"""Reading InkML: the traces of a file and the text that was written.
+"""Reads InkML: the traces of a file and their labels.
 
-What is labelled is read, the outermost first: the file as a whole, or else each traceGroup or traceView with a truth of
-its own, a line or a word of it. So a label never names more ink than it was given to. The shapes that data sets have:
+The outermost label is read: that of the file, or else that of each traceGroup or traceView (a line or a word). So every
+label has exactly its own ink. Labels have these shapes in data sets:
 
     <annotation type="truth">to be</annotation>                    CROHME; also transcription, label, groundTruth
     <annotationXML type="Ground truth"><type>Word</type><label>to</label></annotationXML>          ImadocSen-OnDB
     <annotationXML><Tg_Truth>to be</Tg_Truth></annotationXML>      VNOnDB
 
-By hand, since we know of no package that reads the labels of all these shapes; the standard library reads the XML.
+By hand, since we know no package that reads all these shapes; the standard library reads the XML.
 
 References:
     W3C Recommendation "Ink Markup Language (InkML)", 20 September 2011: traces (3.2), trace formats (3.1),
-    annotations (3.5), traceViews (3.2.3). Deviation: traceViews of a part of a trace are refused.
+    annotations (3.5), traceViews (3.2.3). Deviation: traceViews of a part of a trace raise an error.
 """
 
 from __future__ import annotations
@@ -34,27 +34,30 @@ XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
 def read_inkml(
     folder: str | Path, *, count: int | None = None, strict: bool = False
 ) -> tuple[list[Sample], list[str], list[str]]:
-    """Reads the InkML files of a folder and those below it, sorted by path.
+    """Reads the InkML files in and below a folder, sorted by path; see `ink_files.read_ink` for results and errors.
 
     Args:
-        folder: Holds files that end in .inkml.
-        count, strict: As `ink_files.read_ink` takes them, which says what is returned and raised.
+        folder: Has files that end in .inkml.
+        count, strict: See `ink_files.read_ink`.
     """
     files = sorted(Path(folder).rglob("*.inkml"))
     return read_ink(files, parse_inkml, source=folder, kind=".inkml", count=count, strict=strict)
 
 
 def parse_inkml(path: str | Path) -> Segments:
-    """Reads the traces, each float64 [K, 2], and the truth of all that is labelled in a file.
+    """Reads the labelled traces of a file, each float64 [K, 2], with their truths.
 
-    The truth is an annotation of a type in `TRUTH`, in whatever letters ("Ground truth" is one), or else an
-    annotationXML of such a type or of none: what it says below such a name, or, where it has the type, its whole text.
-    Points hold the channels X and Y of the traceFormat, or else their first two numbers. Traces of type penUp, of a pen
-    that hovers, are left out.
+    The truth is the first of:
+    - An annotation with a type in `TRUTH`. Capitals and spaces do not count, as in "Ground truth".
+    - The text below a name in `TRUTH`, in an annotationXML with such a type or none.
+    - The whole text of an annotationXML with such a type.
+
+    Points are the channels X and Y of the traceFormat, or else the first two numbers. Traces of type penUp, from a
+    hovering pen, are left out.
 
     Raises:
-        ValueError: Where the file is not there or not XML, has no trace or no truth, or a trace has no points or one
-            that is not of plain numbers; the sentence names the file.
+        ValueError: The file is missing or not XML, has no trace or no truth, or a trace has no points or points that
+            are not numbers.
     """
     root = _root(path)
     columns = _columns(root)
@@ -74,13 +77,13 @@ def _root(path: str | Path) -> ElementTree.Element:
         return ElementTree.parse(path).getroot()
     except OSError as error:  # a link to nowhere
         raise _bad(path, "an XML file", error.strerror or str(error)) from error
-    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the latter two where an encoding is not known
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the latter two for an unknown encoding
         raise _bad(path, "an XML file", str(error)) from error
 
 
 def _is_ink(element: ElementTree.Element) -> bool:
-    drawn = _tag(element) == "trace" and element.get("type", "penDown").lower() != "penup"
-    return drawn and bool((element.text or "").strip())
+    pen_down = _tag(element) == "trace" and element.get("type", "penDown").lower() != "penup"
+    return pen_down and bool((element.text or "").strip())
 
 
 def _points(text: str, columns: tuple[int, int], path: str | Path) -> Stroke:
@@ -97,7 +100,7 @@ def _points(text: str, columns: tuple[int, int], path: str | Path) -> Stroke:
 
 
 def _columns(root: ElementTree.Element) -> tuple[int, int]:
-    """Where X and Y stand in a point: (0, 1) but where a traceFormat says otherwise."""
+    """Returns the places of X and Y in a point, by the traceFormat, or (0, 1) without one."""
     for element in root.iter():
         if _tag(element) == "traceFormat":
             names = [channel.get("name", "").upper() for channel in element if _tag(channel) == "channel"]
@@ -109,22 +112,22 @@ def _columns(root: ElementTree.Element) -> tuple[int, int]:
 def _find_labels(
     element: ElementTree.Element, ids: Mapping[str, ElementTree.Element], path: str | Path
 ) -> Iterator[tuple[list[ElementTree.Element], str]]:
-    """The traces and the truth of an element that has both, or else of those in it."""
-    waiting = [element]  # no recursion: elements may be nested deeper than Python calls may
-    while waiting:
-        each = waiting.pop()
-        text = _truth(each)
-        traces = _traces(each, ids, path) if text else []
+    """Yields traces and truth of an element that has both, or else of the elements in it."""
+    stack = [element]  # no recursion: elements may be nested deeper than Python calls
+    while stack:
+        child = stack.pop()
+        text = _truth(child)
+        traces = _traces(child, ids, path) if text else []
         if traces:
             yield traces, text
         else:
-            waiting += reversed(each)
+            stack += reversed(child)
 
 
 def _label_from_afar(
     root: ElementTree.Element, ids: Mapping[str, ElementTree.Element], path: str | Path
 ) -> Iterator[tuple[list[ElementTree.Element], str]]:
-    """All traces, where the file has one truth that stands beside them, as in its head."""
+    """Yields all traces if the file has a single truth outside of them, for example in its head."""
     texts = [text for element in root.iter() if (text := _truth(element))]
     if len(texts) == 1:
         yield _traces(root, ids, path), texts[0]
@@ -133,23 +136,23 @@ def _label_from_afar(
 def _traces(
     element: ElementTree.Element, ids: Mapping[str, ElementTree.Element], path: str | Path
 ) -> list[ElementTree.Element]:
-    """The traces in an element and those that the traceViews in it refer to, each once."""
-    found: dict[int, ElementTree.Element] = {}
-    waiting, seen = [element], set()
-    while waiting:
-        for each in waiting.pop(0).iter():
-            if _is_ink(each):
-                found.setdefault(id(each), each)
-            if _tag(each) == "traceView" and (name := each.get("traceDataRef", "").lstrip("#")) and name not in seen:
+    """Returns the traces in an element and those that its traceViews refer to, each once."""
+    traces: dict[int, ElementTree.Element] = {}
+    queue, seen = [element], set()
+    while queue:
+        for child in queue.pop(0).iter():
+            if _is_ink(child):
+                traces.setdefault(id(child), child)
+            if _tag(child) == "traceView" and (name := child.get("traceDataRef", "").lstrip("#")) and name not in seen:
                 seen.add(name)
-                if name not in ids or each.get("from") or each.get("to"):
+                if name not in ids or child.get("from") or child.get("to"):
                     raise _bad(path, "of traceViews of whole traces that are there", name)
-                waiting.append(ids[name])
-    return list(found.values())
+                queue.append(ids[name])
+    return list(traces.values())
 
 
 def _truth(element: ElementTree.Element) -> str:
-    """What the annotations right below an element say was written; "" where they say nothing."""
+    """Returns the text in the annotations directly below an element, or ""."""
     texts = [_text(child) for child in element if _tag(child) == "annotation" and _is_truth(child.get("type", ""))]
     texts += [_xml_truth(child) for child in element if _tag(child) == "annotationXML"]
     return next(filter(None, texts), "")
@@ -164,7 +167,7 @@ def _xml_truth(annotation: ElementTree.Element) -> str:
 
 
 def _is_truth(name: str) -> bool:
-    """Whether a name is one of `TRUTH`, but for capitals and what stands between letters.
+    """Returns True if the letters of a name, in lower case, are in `TRUTH`.
 
     >>> _is_truth("Ground truth"), _is_truth("normalizedLabel")
     (True, False)
@@ -181,4 +184,4 @@ def _tag(element: ElementTree.Element) -> str:
 
 
 def _bad(path: str | Path, rule: str, value: str) -> ValueError:
-    return ValueError(sentence("data", rule, value, "Mend the file or leave it out.", at=str(path)))
+    return ValueError(sentence("data", rule, value, "Fix the file or leave it out.", at=str(path)))

@@ -1,6 +1,6 @@
-"""A small bidirectional LSTM with CTC. It computes its padding, but does not depend on it: see `study.layers`.
+"""A small bidirectional LSTM with CTC. It computes its padding, but its results ignore it: see `study.layers`.
 
-LSTM and CTC are PyTorch's. Best paths are decoded by hand, in three lines: packages for it search with beams.
+LSTM and CTC are PyTorch's. Best paths are decoded by hand, in three lines, since packages search with beams.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ BLANK = 0  # class 0 is CTC's blank; symbol s of the alphabet is class s + 1
 class Recognizer(nn.Module):
     """Stacked bidirectional layers and a linear layer.
 
-    Takes frames [B, F, inputs] and counts [B], gives log-probabilities [B, F, classes].
-    Rows past a sequence's count hold no meaning; CTC and the decoder never read them.
+    It maps frames [B, F, inputs] and counts [B] to log-probabilities [B, F, classes].
+    Rows past a sequence's count are meaningless; CTC and the decoder never read them.
 
     Args:
         inputs: Numbers in a frame: 3 * stack.
-        classes: Symbols of the alphabet and one for the blank.
-        hidden: Cells of each direction.
-        layers: Bidirectional layers.
-        packed: Skip the padding with PackedSequence: for comparison only.
+        classes: Symbols of the alphabet, plus one for the blank.
+        hidden: LSTM cells of each direction.
+        layers: Number of bidirectional layers.
+        packed: Skip the padding with PackedSequence; for comparison only.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ def stack_frames(sample: Sample, stack: int) -> Tensor:
 
 
 def pad_frames(frames: Sequence[Tensor], *, width: int = 0) -> tuple[Tensor, Tensor]:
-    """Pads sequences [F, inputs] with zeros to [B, at least width, inputs], and gives their counts, int64 [B].
+    """Pads sequences [F, inputs] with zeros to [B, at least width, inputs]; also returns their counts, int64 [B].
 
     >>> padded, counts = pad_frames([torch.ones(2, 1), torch.ones(1, 1)], width=3)
     >>> padded[:, :, 0].tolist(), counts.tolist()
@@ -81,7 +81,7 @@ def pad_frames(frames: Sequence[Tensor], *, width: int = 0) -> tuple[Tensor, Ten
 
 
 def least_frames(label: Sequence[int] | str) -> int:
-    """Frames that CTC needs to write a label: one for each symbol, and one for a blank between two equal ones.
+    """Returns the frames that CTC needs for a label: one per symbol, and a blank between equal neighbours.
 
     >>> least_frames([1, 2, 2, 3])
     5
@@ -90,15 +90,15 @@ def least_frames(label: Sequence[int] | str) -> int:
 
 
 def ctc_losses(log_probabilities: Tensor, counts: Tensor, labels: Sequence[Tensor]) -> Tensor:
-    """CTC loss in nats per symbol of each sequence, [B].
+    """Returns the CTC loss in nats per symbol of each sequence, [B].
 
     Args:
         log_probabilities: [B, F, classes].
         counts: Frames of each sequence, int64 [B].
-        labels: B classes sequences, each int64 [symbols], none of them empty and none of them `BLANK`.
+        labels: B labels, int64 [symbols], none of them empty or with `BLANK`.
 
     Raises:
-        ValueError: Where a label is empty.
+        ValueError: A label is empty.
 
     References:
         Graves, Fernández, Gomez and Schmidhuber 2006, Connectionist temporal classification, ICML.
@@ -116,7 +116,7 @@ def ctc_losses(log_probabilities: Tensor, counts: Tensor, labels: Sequence[Tenso
 
 
 def decode(log_probabilities: Tensor, counts: Tensor) -> list[list[int]]:
-    """The classes of the best path of each sequence: repeats merged, then blanks dropped.
+    """Returns the classes of the best path of each sequence: merges repeats, then drops blanks.
 
     >>> best = torch.tensor([[1, 1, 0, 1, 2, 2]])
     >>> decode(torch.nn.functional.one_hot(best, 3).float(), torch.tensor([5]))

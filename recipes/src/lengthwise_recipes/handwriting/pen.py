@@ -1,9 +1,9 @@
 """Pen strokes as points: lengths, resampling, and the three columns that the network reads.
 
-A stroke is float64 [K, 2] = x, y, from pen down to pen up. A sample is float32 [T, 3] = dx, dy, pen_up, where pen_up
-is 1 on the last point of a stroke and the first row starts at the sample's own origin, 0, 0.
+A stroke is float64 [K, 2] = x, y, from pen down to pen up. A sample is float32 [T, 3] = dx, dy, pen_up. Its pen_up is
+1 on the last point of a stroke, and its first row starts at the origin 0, 0.
 
-By hand, since we know of no package for pen strokes: those for handwriting read images. Interpolation is NumPy's.
+By hand, since we know no package for pen strokes: those for handwriting read images. Interpolation is NumPy's.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from numpy.typing import NDArray
 Stroke = NDArray[np.float64]
 Sample = NDArray[np.float32]
 
-FARTHEST = 1e15  # no pen goes there: below it paths do not overflow, and whole units can still be told apart
+FARTHEST = 1e15  # beyond any pen; below it paths do not overflow, and float64 still has whole units
 
 
 def within_reach(points: NDArray) -> NDArray[np.bool_]:
-    """Whether each of the points [T, 2] has finite coordinates less than `FARTHEST` from 0.
+    """Returns True for each of the points [T, 2] with finite coordinates less than `FARTHEST` from 0.
 
     >>> within_reach(np.array([[1.0, np.nan], [3.0, -4.0]])).tolist()
     [False, True]
     """
-    near = np.abs(points.astype(np.float64)) < FARTHEST
-    return near[:, 0] & near[:, 1]
+    coordinate_fits = np.abs(points.astype(np.float64)) < FARTHEST
+    return coordinate_fits[:, 0] & coordinate_fits[:, 1]
 
 
 def resample(stroke: Stroke, step: float, *, pace: NDArray[np.float64] | None = None) -> Stroke:
-    """Places points along a stroke at equal distances of path.
+    """Places points along a stroke at equal distances along its path.
 
-    The number of points is 1 + round(path / step), at least two unless the stroke is a dot. First and last point stay
-    where they are.
+    The number of points is 1 + round(path / step), at least two unless the stroke is a dot. First and last point do
+    not move.
 
     Args:
         stroke: [K, 2], any unit.
         step: Distance between points, in the stroke's unit.
-        pace: Positive speeds, any shape [P]: read along the stroke, distances between points are proportional to them.
+        pace: Positive speeds along the stroke, [P]: distances between points are proportional to them.
 
     Returns:
         [points, 2].
@@ -83,7 +83,7 @@ def split_strokes(differences: NDArray[np.floating], pen_up: NDArray[np.integer]
 
 
 def height(strokes: Sequence[Stroke]) -> float:
-    """The larger of 1e-6 and the extent in y; for flat ink (a dash) a third of its extent in x.
+    """Returns the extent in y; for flat ink (a dash), a third of its extent in x; at least 1e-6.
 
     >>> height([np.array([[0.0, 0.0], [9.0, 6.0]])]), height([np.array([[0.0, 0.0], [9.0, 0.0]])])
     (6.0, 3.0)

@@ -1,4 +1,4 @@
-"""Samples made ready for the network: those that CTC can learn, as frames and class numbers."""
+"""Prepares samples for the network: selects those that CTC can learn, and makes frames and class numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lengthwise_recipes.handwriting.model import least_frames, stack_frames
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """Samples as the network takes them: frames float32 [F, 3 * stack], labels int64 [symbols], lengths in points."""
+    """Samples for the network: frames float32 [F, 3 * stack], labels int64 [symbols], lengths in points."""
 
     frames: list[Tensor]
     labels: list[Tensor]
@@ -29,7 +29,7 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedCorpus:
-    """Samples as the network takes them; symbol s of the alphabet is class s + 1."""
+    """The parts of a corpus for the network; symbol s of the alphabet is class s + 1."""
 
     train: Prepared
     validation: Prepared
@@ -38,12 +38,12 @@ class PreparedCorpus:
 
 
 def select_learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tuple[Corpus, list[str]]:
-    """Leaves out the samples with fewer frames than CTC needs to write their text, and says which, one line each.
+    """Leaves out samples with fewer frames than CTC needs for their text; also returns a line on each of them.
 
-    The corpus returned has the advice which stack would keep how many of them.
+    The returned corpus advises how many of them smaller stacks would keep.
 
     Raises:
-        ValueError: Where none is left, or, if `strict`, where one is left out.
+        ValueError: A part has no samples left, or `strict` and a sample is too short.
     """
     skipped: list[str] = []
     stacks: list[int] = []
@@ -70,9 +70,9 @@ def select_learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tup
 
 
 def _largest_stack(points: int, needed: int) -> int:
-    """The largest stack in which so many points are the frames needed; 0 where none is.
+    """Returns the largest stack that makes at least `needed` frames of `points`; 0 if none does.
 
-    9 points are 3 frames of 4, and 5 of 2: for 4 frames a stack of 2 is the largest.
+    9 points are 3 frames with a stack of 4, and 5 frames with a stack of 2. For 4 frames, 2 is the largest stack.
 
     >>> _largest_stack(9, 3), _largest_stack(9, 4), _largest_stack(9, 10)
     (4, 2, 0)
@@ -81,14 +81,17 @@ def _largest_stack(points: int, needed: int) -> int:
 
 
 def _advice(stacks: Sequence[int], stack: int) -> Iterator[str]:
-    """Which smaller stacks would keep how many of the samples that were left out; `stacks` keep each at most."""
-    kept = {smaller: sum(largest >= smaller for largest in stacks) for smaller in range(1, stack)}
-    better = [smaller for smaller in kept if kept[smaller] > kept.get(smaller + 1, 0)]
+    """Advises smaller stacks, with the number of skipped samples that each would keep.
+
+    `stacks` has the largest stack that keeps each skipped sample.
+    """
+    gains = {smaller: sum(largest >= smaller for largest in stacks) for smaller in range(1, stack)}
+    better = [smaller for smaller in gains if gains[smaller] > gains.get(smaller + 1, 0)]
     if better:
-        told = ", ".join(f"{kept[smaller]:,} with --stack {smaller}" for smaller in reversed(better[-3:]))
+        choices = ", ".join(f"{gains[smaller]:,} with --stack {smaller}" for smaller in reversed(better[-3:]))
         yield (
             f"Samples with fewer frames than their text needs: {len(stacks):,}. "
-            f"`lengthwise study handwriting` would keep of them {told}."
+            f"`lengthwise study handwriting` would keep of them {choices}."
         )
     if lost := stacks.count(0):
         yield f"Samples that no stack keeps, with fewer points than their text needs frames: {lost:,}."

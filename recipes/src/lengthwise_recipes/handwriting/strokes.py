@@ -1,11 +1,9 @@
-"""Handwriting that the project draws itself: letter shapes of one stroke's width, written by writers who differ.
+"""Generates handwriting: single-stroke letters, written by writers who differ.
 
-The letters are A. V. Hershey's (1967), from the package Hershey-Fonts. A writer's hand differs in slant, width,
-speed, size, baseline and tremor; lines have a log-normal number of characters, from one letter to several words, as
-real notes have.
+The letters are A. V. Hershey's (1967), from the package Hershey-Fonts. Writers differ in slant, width, speed, size,
+baseline and tremor. As in real notes, lines have a log-normal number of characters, from one letter to several words.
 
-By hand, since the models that write (Graves 2013) must first be trained on data that we may not hand on. The shapes
-of the letters come from a package; only the hand that writes them is ours.
+By hand, since models that write (Graves 2013) must be trained on data that we may not redistribute.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from lengthwise.checks import check_number, check_whole, sentence, value_error
 from lengthwise_recipes.handwriting.pen import Sample, Stroke, as_sample, resample
 
 FONTS = ("futural", "scripts")  # print and script; the other single-stroke Latin fonts repeat their small letters
-CAP_HEIGHT = 21.0  # of Hershey's grid: the capitals' height, our unit of length
+CAP_HEIGHT = 21.0  # the capitals' height on Hershey's grid, our unit of length
 BASE_LINE = 9.0
 WORD_LINES = """
     a i we he it is on to of in at by up so no go me my us an as do if or the and you for not but all out who
@@ -37,16 +35,15 @@ WORDS = tuple(WORD_LINES.split())
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Writer:
-    """A hand: shares and angles apply to letters of cap height 1.
+    """A writer's hand; shares and angles apply to letters of cap height 1.
 
     Attributes:
         font: One of `FONTS`.
         slant: x moved per unit of y; positive leans to the right.
         width: Stretch of x.
-        size: Cap height of the letters before the sample is measured in steps; jitters from letter to letter by
-            `size_jitter`.
+        size: Cap height of the letters before the sample is measured in steps; it varies by `size_jitter`.
         size_jitter: Standard deviation of the logarithm of a letter's size.
-        points_per_unit: Points per cap height of path: the slower the writer, the more.
+        points_per_unit: Points per cap height of path; a slower writer has more.
         speed_jitter: Standard deviation of the logarithm of the speed along a stroke.
         drift: Standard deviation of a letter's height over the line, in cap heights.
         tremor: Standard deviation of the smooth noise of the points, in cap heights.
@@ -80,7 +77,7 @@ class Writer:
 
 
 def draw_writer(generator: np.random.Generator) -> Writer:
-    """Draws a hand: readable, and different from the next."""
+    """Draws a readable random hand."""
     return Writer(
         font=FONTS[generator.integers(len(FONTS))],
         slant=generator.normal(0.1, 0.2),
@@ -97,7 +94,7 @@ def draw_writer(generator: np.random.Generator) -> Writer:
 
 
 def draw_text(generator: np.random.Generator, characters: int) -> str:
-    """Draws words from `WORDS` and cuts their line to `characters`, or to one fewer where it would end in a space.
+    """Draws words from `WORDS` and cuts their line to `characters`, or to one fewer if it would end in a space.
 
     >>> draw_text(np.random.default_rng(0), 5)
     'kitch'
@@ -118,10 +115,10 @@ def write(text: str, writer: Writer, generator: np.random.Generator) -> Sample:
         generator: Source of all jitter; the same state gives the same line.
 
     Returns:
-        float32 [T, 3] = dx, dy, pen_up; dx and dy in the mean distance between the hand's points, y grows upwards.
+        float32 [T, 3] = dx, dy, pen_up; dx and dy in mean distances between the hand's points, y upwards.
 
     Raises:
-        ValueError: Where a character is not in the alphabet, or there is nothing to write.
+        ValueError: A character is not in the alphabet, or there is nothing to write.
     """
     strokes = [_shake(stroke, writer, generator) for stroke in _letters(text, writer, generator)]
     if not strokes:
@@ -132,12 +129,12 @@ def write(text: str, writer: Writer, generator: np.random.Generator) -> Sample:
 def write_lines(
     count: int, *, seed: int = 0, median_characters: float = 8.0, spread: float = 0.5, max_characters: int = 60
 ) -> tuple[list[Sample], list[str]]:
-    """Writes `count` lines, each by a writer of its own; line i is the same for every `count`.
+    """Writes `count` lines, each by another writer; line i is the same for every `count`.
 
     The number of characters is round(exp(normal(log(median_characters), spread))) within 1..max_characters.
 
     Returns:
-        Samples, each float32 [T, 3], and their texts.
+        Samples, float32 [T, 3], and their texts.
     """
     check_whole("count", count, minimum=1, remedy="Give the number of lines to write.")
     check_whole("seed", seed, minimum=0, remedy="Give a number from 0.")
@@ -155,7 +152,7 @@ def write_lines(
 
 @cache
 def _alphabet(font: str) -> dict[str, tuple[tuple[Stroke, ...], float]]:
-    """Shapes with the baseline at y = 0, y upwards, cap height 1, and their widths."""
+    """Returns the shape and width of each letter, with baseline y = 0, y upwards and cap height 1."""
     try:
         from HersheyFonts import HersheyFonts
     except ModuleNotFoundError as error:
@@ -196,7 +193,7 @@ def _shake(stroke: Stroke, writer: Writer, generator: np.random.Generator) -> St
 
 
 def _smooth_noise(generator: np.random.Generator, count: int) -> NDArray[np.float64]:
-    """Noise [count] of variance 1 whose neighbours agree: white noise under a window of 9 points."""
+    """Draws smooth noise [count] of variance 1: white noise under a window of 9 points."""
     window = np.hanning(11)[1:-1]
     white = generator.standard_normal(count + len(window) - 1)
     return np.convolve(white, window / np.linalg.norm(window), mode="valid").astype(np.float64)

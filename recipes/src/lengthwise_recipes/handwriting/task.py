@@ -1,4 +1,4 @@
-"""The task of a study: words as the pen drew them, read by a bidirectional LSTM with CTC."""
+"""The task of a study: a bidirectional LSTM with CTC reads pen strokes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ VALIDATION_BATCH = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Network:
-    """How large the network is.
+    """The size of the network.
 
     Attributes:
         hidden: LSTM cells of each direction.
-        layers: Bidirectional layers.
+        layers: Number of bidirectional layers.
         stack: Points joined to one frame of the network.
         dropout: Share of each layer's outputs that is dropped in training.
         packed: Skip the padding with PackedSequence instead of computing it.
@@ -54,7 +54,7 @@ class HandwritingTask:
 
     Attributes:
         corpus: Samples that CTC can learn with frames of `network.stack` points, see `of`.
-        network: How large the network is.
+        network: Size of the network.
     """
 
     corpus: Corpus
@@ -62,26 +62,26 @@ class HandwritingTask:
 
     @classmethod
     def of(cls, corpus: Corpus, network: Network | None = None, *, strict: bool = False) -> HandwritingTask:
-        """A task of the samples that are long enough for their text; the others join what the corpus skipped.
+        """Makes a task of the samples that are long enough for their text, and adds the others to `corpus.skipped`.
 
         Raises:
-            ValueError: Where none is, or, if `strict`, where one is not.
+            ValueError: No sample is long enough, or `strict` and a sample is not.
         """
-        chosen = Network() if network is None else network
-        kept, skipped = select_learnable(corpus, stack=chosen.stack, strict=strict)
-        return cls(corpus=dataclasses.replace(kept, skipped=(*kept.skipped, *skipped)), network=chosen)
+        network = network or Network()
+        corpus, skipped = select_learnable(corpus, stack=network.stack, strict=strict)
+        return cls(corpus=dataclasses.replace(corpus, skipped=(*corpus.skipped, *skipped)), network=network)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"corpus": self.corpus, "network": self.network}  # each process makes its own tensors
 
     @cached_property
     def prepared(self) -> PreparedCorpus:
-        """The samples as the network takes them."""
+        """The samples in the form of the network's input."""
         return prepare_corpus(self.corpus, self.network.stack)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Points of each training sample: [n]."""
+        """Points of each training sample, [n]."""
         return self.corpus.train.lengths
 
     @property
@@ -99,7 +99,7 @@ class HandwritingTask:
         )
 
     def loss(self, model: nn.Module, batch: NDArray[np.int64], width: int) -> Tensor:
-        """The mean CTC loss per symbol of samples [B], padded to `width` points."""
+        """Returns the mean CTC loss per symbol of samples [B], padded to `width` points."""
         if batch.ndim != 1:
             remedy = "Leave the chunks out: CTC needs the whole text."
             raise value_error("batchings", "of whole sequences", f"chunks of shape {batch.shape}", remedy)
@@ -107,20 +107,20 @@ class HandwritingTask:
         return ctc_losses(*_forward(model, self.prepared.train, batch, frames)).mean()
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Mean CTC loss per symbol and character error rate, over fixed random batches, as in Ge et al. 2021.
+        """Returns mean CTC loss per symbol and character error rate over fixed random batches, as in Ge et al. 2021.
 
         Returns:
-            "validation_loss" and "character_error_rate"; and "test_loss" and "test_character_error_rate" where the
-            corpus has a part to test on.
+            "validation_loss" and "character_error_rate"; and "test_loss" and "test_character_error_rate" if the corpus
+            has a test part.
         """
         loss, error_rate = self._judge(model, self.prepared.validation)
-        found = {"validation_loss": loss, "character_error_rate": error_rate}
+        measures = {"validation_loss": loss, "character_error_rate": error_rate}
         if self.prepared.test is not None:
-            found["test_loss"], found["test_character_error_rate"] = self._judge(model, self.prepared.test)
-        return found
+            measures["test_loss"], measures["test_character_error_rate"] = self._judge(model, self.prepared.test)
+        return measures
 
     def _judge(self, model: nn.Module, samples: Prepared) -> tuple[float, float]:
-        """Mean CTC loss per symbol of samples, and their character error rate."""
+        """Returns the mean CTC loss per symbol of samples and their character error rate."""
         alphabet = self.corpus.alphabet
         batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
         losses, truths, guesses = [], [], []
@@ -145,7 +145,7 @@ class HandwritingTask:
 def _forward(
     model: nn.Module, samples: Prepared, batch: NDArray[np.int64], width: int = 0
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Log-probabilities of samples padded to at least `width` frames, and the counts and labels that go with them."""
+    """Returns log-probabilities of samples padded to at least `width` frames, with their counts and labels."""
     frames, counts = pad_frames([samples.frames[number] for number in batch], width=width)
     device = next(model.parameters()).device
     return model(frames.to(device), counts.to(device)), counts, [samples.labels[number] for number in batch]

@@ -1,8 +1,8 @@
-"""Reading UNIPEN 1.0: the labelled segments of a file as samples.
+"""Reads UNIPEN 1.0: the labelled segments of a file as samples.
 
-Of the levels of segments (a page, a word, a character) the outermost that is labelled is read, one sample for each of
-its segments. A segment says where its ink is by the numbers of components: the pen down is one, the pen up is the
-next. Components without points are not counted. In
+Segments have levels (a page, a word, a character). The outermost labelled level is read, one sample per segment. A
+segment names its ink by numbers of components: the pen down is one component, the pen up the next. Components without
+points are not counted. In
 
     .PEN_DOWN      component 0
     1 2
@@ -15,15 +15,15 @@ next. Components without points are not counted. In
     7 8
     .SEGMENT WORD 1-3 ? "a"
 
-the word has the ink of 1 and 3; the pen was up in 2. Numbers count through all that a file includes, and from 0 again
-after `.START_SET`.
+the word has the ink of 1 and 3; the pen was up in 2. Numbers run on through included files, and start from 0 after
+`.START_SET`.
 
 References:
     Guyon, Schomaker, Plamondon, Liberman and Janet 1994, UNIPEN project of on-line data exchange and recognizer
     benchmarks, ICPR. Guyon 1994, UNIPEN 1.0 format definition (unipen.def): `.SEGMENT` ("Components are numbered in
     order of apparition in the present data set, starting from zero", "empty pen streams are NOT counted"),
-    `.START_SET`, and the delineation A:M-B:N,C of section C. Deviations: ink while the pen is up is passed over;
-    coordinates are taken as they stand, whatever their origin.
+    `.START_SET`, and the delineation A:M-B:N,C of section C. Deviations: ink while the pen is up is skipped; the
+    origin of coordinates is ignored.
 """
 
 from __future__ import annotations
@@ -46,31 +46,31 @@ NO_INK = np.zeros((0, 2))
 def read_unipen(
     path: str | Path, *, count: int | None = None, strict: bool = False
 ) -> tuple[list[Sample], list[str], list[str]]:
-    """Reads a UNIPEN file, or those of a folder and below it, sorted by path.
+    """Reads a UNIPEN file, or those in and below a folder by path; see `ink_files.read_ink` for results and errors.
 
     Args:
-        path: A file, or a folder with files that end in one of `SUFFIXES`. Folders named include hold what others
-            include, and are not read by themselves.
-        count, strict: As `ink_files.read_ink` takes them, which says what is returned and raised.
+        path: A file, or a folder with files that end in one of `SUFFIXES`. Files in folders named include are only
+            read where another file includes them.
+        count, strict: See `ink_files.read_ink`.
     """
     return read_ink(unipen_files(path), parse_unipen, source=path, kind="UNIPEN", count=count, strict=strict)
 
 
 def unipen_files(path: str | Path) -> list[Path]:
-    """The UNIPEN files of a folder and below it by name, or the file itself."""
+    """Returns the UNIPEN files in and below a folder by name, or the file itself."""
     place = Path(path)
     if not place.is_dir():
         return [place]
-    found = (file for file in place.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-    return sorted(file for file in found if "include" not in file.relative_to(place).parts[:-1])
+    candidates = (file for file in place.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+    return sorted(file for file in candidates if "include" not in file.relative_to(place).parts[:-1])
 
 
 def parse_unipen(path: str | Path) -> Segments:
     """Reads the strokes, each float64 [K, 2], and the label of each segment of the outermost labelled level.
 
     Raises:
-        ValueError: Where a file is not there, has no labelled segment, names components that are not there or points
-            that are not of plain numbers; the sentence names it.
+        ValueError: A file is missing, has no labelled segment, names missing components, or has points that are not
+            numbers.
     """
     ink = read_unipen_file(Path(path))
     present = {segment.level for segment in ink.segments if segment.label}
@@ -87,48 +87,48 @@ def parse_unipen(path: str | Path) -> Segments:
 
 
 def _ink(ink: Ink, number: int, strokes: list[Stroke]) -> list[Stroke]:
-    """The strokes of a segment; `strokes` are the components of its set."""
+    """Returns the strokes of a segment; `strokes` are the components of its set."""
     segment = ink.segments[number]
     pieces = _find_components(ink, number, strokes) if segment.where == "?" else _cut_pieces(segment, strokes)
-    taken = [piece for piece in pieces if len(piece)]
-    if not taken:
+    pieces = [piece for piece in pieces if len(piece)]
+    if not pieces:
         raise bad(segment.place, "of segments with at least one point", segment.where)
-    return taken
+    return pieces
 
 
 def _cut_pieces(segment: Segment, strokes: list[Stroke]) -> list[Stroke]:
-    """The pieces that a delineation names.
+    """Returns the pieces that a delineation names.
 
     0-2 are components 0 to 2; 1:5-2:8 is from point 5 of component 1 to point 8 of component 2; 0,2 is 0 and 2.
     """
-    taken: list[Stroke] = []
+    named: list[Stroke] = []
     for part in segment.where.split(","):
         span = SPAN.fullmatch(part)
         if span is None or not int(span[1]) <= int(span[3] or span[1]) < len(strokes):
-            there = f"0 to {len(strokes) - 1}" if strokes else "of which it has none"
-            raise bad(segment.place, f"of segments within its components, {there}", segment.where)
+            limits = f"0 to {len(strokes) - 1}" if strokes else "of which it has none"
+            raise bad(segment.place, f"of segments within its components, {limits}", segment.where)
         pieces = strokes[int(span[1]) : int(span[3] or span[1]) + 1]
         start, until = int(span[2] or 0), span[4] if span[3] else span[2]
         stop = int(until) + 1 if until else len(pieces[-1])
         if 0 < len(pieces[0]) <= start or 0 < len(pieces[-1]) < stop:
             raise bad(segment.place, "of segments within the points of its components", segment.where)
-        pieces[-1] = pieces[-1][:stop]  # first the end: the last component may be the first as well
+        pieces[-1] = pieces[-1][:stop]  # the end first, since the last component may also be the first
         pieces[0] = pieces[0][start:]
-        taken += pieces
-    return taken
+        named += pieces
+    return named
 
 
 def _find_components(ink: Ink, number: int, strokes: list[Stroke]) -> list[Stroke]:
-    """The components of a segment that leaves its delineation out because there is only one.
+    """Returns the components of a segment without a delineation.
 
-    They are those from the segment up to the next of its level or one above; all of the set, where there is no other.
+    They go from the segment up to the next one of its level or above. The only such segment of a set has all of it.
     """
     segment = ink.segments[number]
     ranks = {level: rank for rank, level in enumerate(ink.levels)}
 
-    def ends(other: Segment) -> bool:
-        outer = ranks.get(other.level, len(ranks)) < ranks.get(segment.level, len(ranks))
-        return other.set == segment.set and (outer or other.level == segment.level)
+    def ends(neighbour: Segment) -> bool:
+        outer = ranks.get(neighbour.level, len(ranks)) < ranks.get(segment.level, len(ranks))
+        return neighbour.set == segment.set and (outer or neighbour.level == segment.level)
 
     following = next(filter(ends, islice(ink.segments, number + 1, None)), None)
     if following is not None:
@@ -138,7 +138,7 @@ def _find_components(ink: Ink, number: int, strokes: list[Stroke]) -> list[Strok
 
 
 def _points(component: Component) -> Stroke:
-    """The points [K, 2] of a component; none where the pen is up."""
+    """Returns the points [K, 2] of a component, empty if the pen is up."""
     if not component.down:
         return NO_INK
     names = component.coordinates or ("X", "Y")
@@ -154,7 +154,7 @@ def _points(component: Component) -> Stroke:
 
 
 def _rows(component: Component) -> list[list[str]]:
-    """The numbers of each point: of each line, or as many as `.COORD` declares where lines hold other than one point.
+    """Returns the numbers of each point: one point per line, or the numbers that `.COORD` declares if lines differ.
 
     Below .COORD X Y, a line "1 2 3 4" is two points.
     """

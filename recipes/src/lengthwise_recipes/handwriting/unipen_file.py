@@ -1,14 +1,14 @@
-"""What a UNIPEN 1.0 file says: its components, in sets, and its segments, those of the files that it includes as well.
+"""Parses a UNIPEN 1.0 file and its included files into components, in sets, and segments.
 
-A line that begins with a dot starts a keyword; what follows, up to the next, are its arguments, on as many lines as it
-likes. So numbers below `.PEN_DOWN` are points, and those below `.COMMENT` are not. `.DT`, the time of a pen that rests,
-ends no component: points may follow its one number.
+A line that begins with a dot starts a keyword. Its arguments are all lines up to the next keyword. So numbers below
+`.PEN_DOWN` are points, and those below `.COMMENT` are not. `.DT`, the time of a resting pen, does not end a component:
+points may follow its number.
 
-By hand, since we know of no package for Python that reads the format.
+By hand, since we know no Python package that reads the format.
 
 References:
     Guyon 1994, UNIPEN 1.0 format definition (unipen.def): sections A and B. Deviations: keywords and levels may be in
-    small letters; included files may include others; a file is sought from the folder of the one that includes it.
+    small letters; included files may include others; their paths start from the folder of the including file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SEGMENT = re.compile(r'^(\S+)(?:\s+([^\s"]+))?(?:\s+[^\s"]+)?\s*"((?:[^"\\]|\\.)
 
 
 class Statement(NamedTuple):
-    """A keyword in capitals, its arguments line by line, and where it stands."""
+    """A keyword in capitals, the lines of its arguments, and its place in the file."""
 
     keyword: str
     lines: list[str]
@@ -36,7 +36,7 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """What the pen drew between two keywords: the numbers of each line, and what `.COORD` called them, if anything."""
+    """The points between two keywords: the numbers of each line, and their names if `.COORD` gave any."""
 
     down: bool
     coordinates: tuple[str, ...]
@@ -45,9 +45,9 @@ class Component:
 
 
 class Segment(NamedTuple):
-    """A segment: the level in capitals, its delineation or "?", and its label, "" where it has none.
+    """A segment: the level in capitals, its delineation or "?", and its label or "".
 
-    `set` is the number of its set, and `after` how many components of the set were read before it.
+    `set` is the number of its set, and `after` the number of the set's components before it.
     """
 
     level: str
@@ -60,10 +60,10 @@ class Segment(NamedTuple):
 
 @dataclass(slots=True)
 class Ink:
-    """What a file and those that it includes hold.
+    """The content of a file and its included files.
 
-    `sets` are lists of components, none of them empty: `.START_SET` counts them from 0 again. `levels` are the
-    hierarchy, the outermost first. `pen` is the component that points belong to while a file is read.
+    `sets` are lists of non-empty components; `.START_SET` begins a set. `levels` are the hierarchy, the outermost
+    first. `pen` is the component that receives points while a file is read.
     """
 
     coordinates: tuple[str, ...] = ()
@@ -74,10 +74,10 @@ class Ink:
 
 
 def read_unipen_file(path: Path) -> Ink:
-    """Reads a file and those that it includes.
+    """Reads a file and its included files.
 
     Raises:
-        ValueError: Where one of them is not there, or `.COORD` lacks X or Y; the sentence names it.
+        ValueError: One of them is missing, or `.COORD` lacks X or Y.
     """
     ink = Ink()
     _read_into(ink, path, (path,))
@@ -85,12 +85,12 @@ def read_unipen_file(path: Path) -> Ink:
 
 
 def bad(place: str | Path, rule: str, value: str) -> ValueError:
-    """The complaint about a file."""
-    return ValueError(sentence("data", rule, value, "Mend the file or leave it out.", at=str(place)))
+    """Makes the error about a file."""
+    return ValueError(sentence("data", rule, value, "Fix the file or leave it out.", at=str(place)))
 
 
-def _read_into(ink: Ink, path: Path, within: tuple[Path, ...]) -> None:
-    """Reads a file; `within` are those that include it, and itself."""
+def _read_into(ink: Ink, path: Path, chain: tuple[Path, ...]) -> None:
+    """Reads a file; `chain` has the files that include it, and itself."""
     for statement in _statements(path):
         keyword, lines, place = statement
         if keyword == "DT":
@@ -101,13 +101,13 @@ def _read_into(ink: Ink, path: Path, within: tuple[Path, ...]) -> None:
             ink.pen = Component(keyword == "PEN_DOWN", ink.coordinates, [], place)
             _draw(ink, lines)
         elif keyword == "INCLUDE":
-            _include(ink, " ".join(lines).strip(), within)
+            _include(ink, " ".join(lines).strip(), chain)
         else:
             _note(ink, statement)
 
 
 def _draw(ink: Ink, lines: list[str]) -> None:
-    """Adds points to the component of the pen, which is counted from its first point on."""
+    """Adds points to the pen's component, which joins its set with its first point."""
     rows = [line.split() for line in lines if line.strip()]
     if ink.pen is None or not rows:
         return
@@ -117,7 +117,7 @@ def _draw(ink: Ink, lines: list[str]) -> None:
 
 
 def _note(ink: Ink, statement: Statement) -> None:
-    """Keeps what a keyword says of levels, coordinates, sets and segments; others say nothing of the ink."""
+    """Records levels, coordinates, sets and segments; ignores all other keywords."""
     keyword, lines, place = statement
     value = "\n".join(lines).strip()
     if keyword == "HIERARCHY":
@@ -133,11 +133,11 @@ def _note(ink: Ink, statement: Statement) -> None:
 
 
 def _segment(ink: Ink, value: str, place: str) -> Segment:
-    """Reads the arguments of `.SEGMENT`: level, delineation, quality and label, of which only the level must stand."""
-    found = SEGMENT.match(value)
-    if found is None and '"' in value:
+    """Reads the arguments of `.SEGMENT`: level, delineation, quality and label. Only the level is required."""
+    match = SEGMENT.match(value)
+    if match is None and '"' in value:
         raise bad(place, 'with .SEGMENT of a level, a delineation, a quality and a "label"', value)
-    level, where, label = found.groups() if found else (*f"{value} ? ?".split()[:2], "")
+    level, where, label = match.groups() if match else (*f"{value} ? ?".split()[:2], "")
     text = " ".join(re.sub(r"\\(.)", _unescape, label, flags=re.DOTALL).split())
     return Segment(level.upper(), where or "?", text, len(ink.sets) - 1, len(ink.sets[-1]), place)
 
@@ -146,18 +146,18 @@ def _unescape(escape: re.Match[str]) -> str:
     return " " if escape[1] in "nt" else escape[1]
 
 
-def _include(ink: Ink, name: str, within: tuple[Path, ...]) -> None:
-    """Reads an included file, sought from the folder of the file that includes it upwards, there or in include."""
-    path = within[-1]
-    sought = (folder / place / name for folder in path.parents for place in ("include", ""))
-    found = next((file for file in sought if file.is_file()), None)
-    if found is None or found in within:
+def _include(ink: Ink, name: str, chain: tuple[Path, ...]) -> None:
+    """Reads an included file, which lies in the including file's folder, one above it, or an include folder there."""
+    path = chain[-1]
+    candidates = (folder / place / name for folder in path.parents for place in ("include", ""))
+    included = next((file for file in candidates if file.is_file()), None)
+    if included is None or included in chain:
         raise bad(path, "with .INCLUDE of other files that are there", name)
-    _read_into(ink, found, (*within, found))
+    _read_into(ink, included, (*chain, included))
 
 
 def _statements(path: Path) -> Iterator[Statement]:
-    """The keywords of a file in their order; what stands before the first is passed over."""
+    """Yields the keywords of a file in their order; skips lines before the first."""
     statement = None
     for number, line in enumerate(_text(path).split("\n"), start=1):  # splitlines would break at 0x85 too, an ellipsis
         if keyword := KEYWORD.match(line):
@@ -175,7 +175,7 @@ def _text(path: Path) -> str:
         files.check_regular(path)
         try:
             return path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:  # most of the data are older than UTF-8; every byte is a character of Latin-1
+        except UnicodeDecodeError:  # most UNIPEN data are older than UTF-8; Latin-1 reads every byte
             return path.read_text(encoding="latin-1")
     except OSError as error:
         raise bad(path, "a UNIPEN file", error.strerror or str(error)) from error
