@@ -103,7 +103,7 @@ def test_parts_are_sorted_stably_and_every_other_is_turned(sizes, widths, turned
     sizes, sequences = np.array(sizes), np.random.default_rng(seed).permutation(len(sizes))
     starts = np.array([0, *(start for start in np.cumsum(widths) if start < len(sizes))])
     expected = parts_by_hand(sequences, sizes, starts, turned)
-    for others in (sizes, sizes.astype(float), sizes + 0.5, sizes - 7.0, sizes * 2.0**30):
+    for others in (sizes, sizes.astype(float), sizes + 0.5, sizes * 2.0**30):
         assert sort_parts(sequences, others, starts, turned=turned).tolist() == expected
 
 

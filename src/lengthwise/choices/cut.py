@@ -62,8 +62,12 @@ class OversizeError(ValueError):
         span: tuple[int, int] | None = None,
         mean_cost: float | None = None,
     ) -> None:
-        self.budget, self.cost, self.position = budget, cost, position
-        self.sequence, self.span, self.mean_cost = sequence, span, mean_cost
+        self.budget: float = budget
+        self.cost: float = cost
+        self.position: int = position
+        self.sequence: int | None = sequence
+        self.span: tuple[int, int] | None = span
+        self.mean_cost: float | None = mean_cost
         at = f"sequence {sequence}" if sequence is not None else f"position {position}"
         if span is not None:
             at += f", frames {span[0]} to {span[1]}"

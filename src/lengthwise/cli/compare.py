@@ -71,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     best = next((label for label, plan in plans.items() if _are_equal(plan, usual)), "")
     document = [{"strategy": label, **row} for label, row in rows.items()]
     show.write_json({"lengths": show.summary(lengths), "rows": document}, arguments.json)
-    draw = lw.report.padding if packed else lw.report.trade_off
-    show.write_chart(arguments.plot, lambda: draw(rows, best=best))
+    chart = "padding" if packed else "trade_off"  # Altair is loaded only where it draws
+    show.write_chart(arguments.plot, lambda: getattr(lw.report, chart)(rows, best=best))
     heading = f"{describe_cut(cut)}{describe_world(world)}"
     page = {"title": f"{name}: {heading}", "loading": write_code(arguments), "best": best}
     show.write_html(arguments.html, lengths, plans, rows, **page)

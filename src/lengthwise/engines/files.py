@@ -59,7 +59,7 @@ class Files:
         if any(store != stores[0] for store in stores):
             raise source_error("on one file system", str(source), "Write the lengths of each by itself.")
         self._store, self._kind = stores[0], kinds[0]
-        self.names = self._first_names()
+        self.names: list[str] = self._first_names()
 
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
         """Yields the lengths of the rows, file by file."""

@@ -28,7 +28,8 @@ class Pyarrow:
         if not hasattr(source, "get_fragments"):
             remedy = "Make one by `pyarrow.dataset.dataset`, which takes tables too."
             raise value_error("source", "a pyarrow.dataset.Dataset", type(source).__name__, remedy)
-        self._source, self.names = source, list[str](source.schema.names)
+        self._source = source
+        self.names: list[str] = list(source.schema.names)
 
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
         # Threads would read on while rows are measured, as far as a whole file.
@@ -50,7 +51,8 @@ class HuggingFace:
         if source.format["type"] == "custom":  # its rows would be measured as they are stored
             remedy = "Its rows change only when they are read: give `map` the transform, and measure the result."
             raise value_error("source", "a data set without with_transform", "one with a transform", remedy)
-        self._source, self.names = source, list[str](source.column_names)
+        self._source = source
+        self.names: list[str] = list(source.column_names)
 
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
         # Columns that are not read are not decoded: of audio or images nothing is.
@@ -65,7 +67,8 @@ class Dask:
         if type(source).__name__ != "DataFrame":
             remedy = "Turn a bag into one by `to_dataframe`, and a series by `to_frame`."
             raise value_error("source", "a dask.dataframe.DataFrame", type(source).__name__, remedy)
-        self._source, self.names = source, list(map(str, source.columns))
+        self._source = source
+        self.names: list[str] = list(map(str, source.columns))
 
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
         from dask.base import compute
@@ -94,7 +97,8 @@ class Ray:
     def __init__(self, source: Any) -> None:
         if not hasattr(source, "map_batches"):
             raise value_error("source", "a ray.data.Dataset", type(source).__name__, "Read one by `ray.data`.")
-        self._source, self.names = source, list[str](source.columns() or [])
+        self._source = source
+        self.names: list[str] = list(source.columns() or [])
 
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
         source = self._source if rule.length else self._source.select_columns(rule.columns(self.names))

@@ -8,6 +8,8 @@ Every rank knows them before the step, without communication: the plan holds the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -120,8 +122,13 @@ def check_some_weight(weights: NDArray[np.generic]) -> None:
         raise checks.value_error("weights", "above 0 for some sequence", 0.0, remedy)
 
 
-def check_weights(weights: ArrayLike | None, count: int, remedy: str) -> NDArray[np.float64]:
-    """Checks the weights of `count` sequences, finite and at least 0: [count]; 1 each by default."""
+def check_weights(
+    weights: ArrayLike | None, count: int, remedy: str, *, name: Callable[[int], str] = "sequence {}".format
+) -> NDArray[np.float64]:
+    """Checks the weights of `count` sequences, finite and at least 0: [count]; 1 each by default.
+
+    If these are some of many sequences, `name` names the one at a place for an error.
+    """
     if weights is None:
         return np.ones(count)
     checked = np.asarray(weights, np.float64)
@@ -131,7 +138,7 @@ def check_weights(weights: ArrayLike | None, count: int, remedy: str) -> NDArray
     if not good.all():
         at = int(np.argmin(good))
         remedy = "Give 0 to leave a sequence out of the loss."
-        raise checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=f"sequence {at}")
+        raise checks.value_error("weights", "finite and at least 0", float(checked[at]), remedy, at=name(at))
     _check_sum(checked)
     return checked
 
