@@ -255,7 +255,7 @@ def test_a_run_without_a_whole_checkpoint_starts_anew(tmp_path):
         flip(checkpoint(tmp_path, "whole", epoch))
     np.savez(tmp_path / "other.npz", other=np.zeros(1))
     (tmp_path / "other.npz").replace(checkpoint(tmp_path, "whole", 3))  # whole, and none of ours
-    with pytest.warns(UserWarning, match="goes on from the checkpoint before it, or starts anew") as told:
+    with pytest.warns(UserWarning, match="continues from the previous checkpoint, or starts again") as told:
         again = run_study(Line(), {"whole": WHOLE}, SETTINGS, checkpoints=tmp_path)
     assert len(told) == 2
     assert learned(again.rows) == learned(first.rows)
@@ -288,7 +288,7 @@ def test_a_damaged_note_of_the_study_costs_no_checkpoint_and_lets_in_no_other(tm
     first = run_study(Line(), {"whole": WHOLE}, SETTINGS, checkpoints=tmp_path)
     damage(tmp_path / "study.json")
     with pytest.warns(
-        UserWarning, match="`study` must be whole, but is 'damaged' at .*study.json. It is written anew."
+        UserWarning, match="`study` must be whole, but is 'damaged' at .*study.json. It is written again."
     ):
         assert run_study(Line(), {"whole": WHOLE}, SETTINGS, checkpoints=tmp_path).rows == first.rows
     damage(tmp_path / "study.json")

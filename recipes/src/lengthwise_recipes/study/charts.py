@@ -1,4 +1,4 @@
-"""Curves of what was learned, for pages: a panel for each strategy, the first strategy's curves pale behind."""
+"""Learning curves for pages: a panel for each strategy, with the curves of the first strategy in grey."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ def loss_curves(runs: Mapping[str, Sequence[Run]], *, x_label: str, y_label: str
     """Draws the runs of each strategy on one scale.
 
     Args:
-        runs: By label: each run's places and values, in order. Values that are not finite are left out.
-        x_label: What the places are: "seconds of training", for example.
-        y_label: What the values are: "validation loss", for example.
+        runs: By label, the places and values of each run, in order. Values that are not finite are left out.
+        x_label: The label of the places, such as "seconds of training".
+        y_label: The label of the values, such as "validation loss".
     """
     first = next(iter(runs))
     scale = {"x": alt.Scale(domain=_domain(runs, 0), nice=False), "y": alt.Scale(domain=_domain(runs, 1), nice=False)}
     x = alt.X(f"{x_label}:Q", scale=scale["x"], title=None, axis=alt.Axis(tickCount=3, grid=False))
     y = alt.Y(f"{y_label}:Q", scale=scale["y"], title=None, axis=alt.Axis(tickCount=3))
     panels = []
-    for label, some in runs.items():
-        layers = [_lines(some, label, "data", x_label, y_label)]
+    for label, strategy_runs in runs.items():
+        layers = [_lines(strategy_runs, label, "data", x_label, y_label)]
         if label != first:
             layers.insert(0, _lines(runs[first], first, "waiting", x_label, y_label))
         heading = alt.TitleParams(label, fontSize=13, fontWeight="normal", offset=4)
         panels.append(
             alt.layer(*layers).encode(x, y, detail="run:N").properties(title=heading, width=_WIDTH, height=_HEIGHT)
         )
-    ends = "; ".join(f"{label} {_end(some)}" for label, some in runs.items())
+    ends = "; ".join(f"{label} {_end(strategy_runs)}" for label, strategy_runs in runs.items())
     text = f"{y_label} against {x_label}. At the end: {ends}."
     notes = [f"{y_label} against {x_label}.{f' Grey: {first}.' if len(runs) > 1 else ''}"]
     return furnish(alt.concat(*panels, columns=2, spacing=14), "What was learned", text, notes=notes, view=False)
@@ -52,10 +52,17 @@ def _lines(runs: Sequence[Run], label: str, kind: str, x_label: str, y_label: st
 
 
 def _domain(runs: Mapping[str, Sequence[Run]], axis: int) -> list[float]:
-    most = max(
-        (point[axis] for some in runs.values() for run in some for point in run if isfinite(point[1])), default=1.0
+    greatest = max(
+        (
+            point[axis]
+            for strategy_runs in runs.values()
+            for run in strategy_runs
+            for point in run
+            if isfinite(point[1])
+        ),
+        default=1.0,
     )
-    return [0.0, 1.05 * most]
+    return [0.0, 1.05 * greatest]
 
 
 def _end(runs: Sequence[Run]) -> str:

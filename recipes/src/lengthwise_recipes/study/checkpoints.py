@@ -1,7 +1,7 @@
-"""Checkpoints: what each run of a study needs to go on after any of its epochs, in a folder of the study.
+"""Checkpoints: the state of each run of a study after its epochs, in a folder of the study.
 
-A damaged one is passed over, so that a run goes on from the one before it. One of another run or study is refused:
-every checkpoint says whose it is.
+A damaged checkpoint is skipped: the run continues from the previous one. Every checkpoint names its run and study; one
+of another run or study raises an error.
 """
 
 from __future__ import annotations
@@ -22,49 +22,49 @@ from lengthwise import files
 from lengthwise.checks import value_error
 from lengthwise_recipes.kept import is_whole, pass_over
 
-STUDY = "study.json"  # what the checkpoints are of
-KEPT = 2  # of each run: ranks that are ended together may be one epoch apart
-OWNER = "of"  # whose a checkpoint is
+STUDY = "study.json"  # describes the study of the checkpoints
+KEPT = 2  # checkpoints of each run: interrupted ranks may be one epoch apart
+OWNER = "of"  # key of the run and study of a checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """The checkpoints in a folder. A run is named by a text; each of its ranks keeps its own.
+    """The checkpoints in a folder. A run has a name; each of its ranks has its own checkpoints.
 
-    A checkpoint is written whole or not at all, so that a run may be ended at any time.
+    A checkpoint is written whole or not at all, so a run may be interrupted at any time.
     """
 
     folder: Path
 
     def claim(self, study: Mapping[str, object]) -> None:
-        """Makes the folder and notes what is trained, or checks that it was made for the same.
+        """Makes the folder and writes `study` to it, or checks that it belongs to the same study.
 
         Args:
-            study: What must stay the same for a run to go on, as plain JSON.
+            study: Everything that must stay the same to continue, as plain JSON.
 
         Raises:
-            ValueError: The folder is another study's.
+            ValueError: The folder belongs to another study.
         """
         path = self.folder / STUDY
         text = json.dumps(study, indent=1, sort_keys=True) + "\n"
-        found = _read_note(path)
-        if found not in (None, text):
+        note = _read_note(path)
+        if note not in (None, text):
             remedy = "Name another folder, or remove this one."
             raise value_error("checkpoints", "of the same data, strategies and settings", str(self.folder), remedy)
-        if found is None:
-            if path.exists():  # each checkpoint still says which study's it is
-                pass_over("study", path, "It is written anew.")
+        if note is None:
+            if path.exists():  # each checkpoint still names its study
+                pass_over("study", path, "It is written again.")
             self.folder.mkdir(parents=True, exist_ok=True)
             files.write(path, text)
 
     def epochs(self, run: str, rank: int) -> list[int]:
-        """The epochs after which a rank's state is there, rising, whole or not."""
+        """Returns the epochs with a checkpoint of a rank, rising, also damaged ones."""
         stem = _stem(run, rank)
         ends = (path.stem.removeprefix(f"{stem}_epoch") for path in self.folder.glob(f"{stem}_epoch*.pt"))
         return sorted(int(end) for end in ends if end.isdecimal())
 
     def save(self, run: str, rank: int, epoch: int, state: Mapping[str, Any]) -> None:
-        """Keeps a rank's state after an epoch, and the one before it."""
+        """Writes the state of a rank after an epoch, and deletes all but the last `KEPT`."""
         content = io.BytesIO()
         torch.save({**state, OWNER: self._owner(run, rank, epoch)}, content)
         files.write(self._path(run, rank, epoch), content.getbuffer())
@@ -72,22 +72,22 @@ class Checkpoints:
             self._path(run, rank, old).unlink()
 
     def load(self, run: str, rank: int) -> dict[int, dict[str, Any]]:
-        """What was saved after each epoch, on the CPU: whoever takes a state moves it, but for counts of optimisers.
+        """Reads the states of a rank by epoch. Their tensors are on the CPU.
 
-        Warns of each that is damaged, and leaves it out.
+        Warns of damaged checkpoints and leaves them out.
 
         Raises:
-            ValueError: One was saved of another run or study.
+            ValueError: A checkpoint is of another run or study.
         """
         states = {}
         for epoch in self.epochs(run, rank):
             path = self._path(run, rank, epoch)
             state = _state(path)
             if state is None:
-                pass_over("checkpoint", path, "The run goes on from the checkpoint before it, or starts anew.")
+                pass_over("checkpoint", path, "The run continues from the previous checkpoint, or starts again.")
                 continue
             if state.pop(OWNER, None) != self._owner(run, rank, epoch):
-                remedy = "Remove it: the run goes on from the checkpoint before it, or starts anew."
+                remedy = "Remove it: the run continues from the previous checkpoint, or starts again."
                 raise value_error("checkpoint", f"of {run!r} after epoch {epoch}", "of another", remedy, at=str(path))
             states[epoch] = state
         return states
@@ -101,17 +101,18 @@ class Checkpoints:
 
 
 def _stem(run: str, rank: int) -> str:
-    """The name of a run's files.
+    """Returns the start of the file names of a run.
 
     >>> _stem("Q = 6, 2 processes, parameter, seed 0", 1)
     'Q-6-2-processes-parameter-seed-0_80a4e314_rank1'
     """
-    digest = hashlib.blake2b(run.encode(), digest_size=4).hexdigest()  # names may differ in what hyphens stand for
+    # The digest tells names apart that differ only in characters that become hyphens.
+    digest = hashlib.blake2b(run.encode(), digest_size=4).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9.]+', '-', run).strip('-')}_{digest}_rank{rank}"
 
 
 def _read_note(path: Path) -> str | None:
-    """What a study noted of itself; None where it did not, or no longer can be read."""
+    """Reads the description of a study; empty if there is none, None if it is damaged."""
     try:
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         json.loads(text)
@@ -121,11 +122,11 @@ def _read_note(path: Path) -> str | None:
 
 
 def _state(path: Path) -> dict[str, Any] | None:
-    """What a checkpoint holds; None where it is damaged."""
+    """Reads a checkpoint; None if it is damaged."""
     if not is_whole(path):
         return None
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, ValueError, pickle.UnpicklingError):  # a whole archive, but none of PyTorch's
+    except (RuntimeError, ValueError, pickle.UnpicklingError):  # a whole archive, but not from PyTorch
         return None
     return state if isinstance(state, dict) else None

@@ -1,4 +1,4 @@
-"""The figure of a study: validation loss against time, and of few strategies against epochs too."""
+"""The figure of a study: validation loss against time; with few strategies also against epochs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 
 def write_figure(document: Mapping[str, Any], path: Path) -> None:
-    """Draws the figure of a study, of its document or of that as read back from JSON."""
+    """Draws the figure of a study from its document, also one read from JSON."""
     from lengthwise_recipes.pictures import TOGETHER, learning_curves, learning_panels, save
 
     title = title_of(document["data"], document["machine"])
-    few = len({row["strategy"] for row in document["rows"]}) <= TOGETHER
-    draw = learning_curves if few else learning_panels
+    strategies = {row["strategy"] for row in document["rows"]}
+    draw = learning_curves if len(strategies) <= TOGETHER else learning_panels
     save(draw(document["rows"], title=title), path)
 
 
 def title_of(data: Mapping[str, object], machine: Mapping[str, object]) -> str:
-    """What was trained on, and on which machine."""
+    """Returns a title with the data and the machine."""
     threads = "1 thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
     where = machine["device_name"] or f"{machine['cpu']}, {threads}"
     return f"{data['train_samples']:,} {data['name']} ({where})"

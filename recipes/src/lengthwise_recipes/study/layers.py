@@ -1,8 +1,8 @@
-"""Bidirectional layers that compute their padding, and whose outputs do not depend on it.
+"""Bidirectional layers that compute their padding, but whose outputs do not depend on it.
 
-The networks of the papers run over the padded rectangle, and that cost is what a study measures. To keep the padding
-out of the results, a layer is two LSTMs of one direction: the backward one reads each sequence reversed within its own
-length, so that padding follows the data in both directions and never enters a state that is used.
+The networks of the papers compute the padding, and a study measures that cost. But padding must not change the results.
+So a layer is two LSTMs of one direction, and the backward one reads each sequence reversed within its length. Padding
+then follows the data in both directions.
 
 frames  [B, F, inputs]   sequences padded to the longest, or further
 counts  [B]              frames of each sequence
@@ -18,7 +18,7 @@ from lengthwise.checks import check_whole
 
 
 class BidirectionalLayer(nn.Module):
-    """One LSTM forwards and one backwards: [B, F, inputs] and counts [B] to [B, F, 2 * hidden]."""
+    """A forward and a backward LSTM: [B, F, inputs] and counts [B] to [B, F, 2 * hidden]."""
 
     def __init__(self, inputs: int, hidden: int, *, packed: bool) -> None:
         super().__init__()
@@ -40,13 +40,13 @@ class BidirectionalLayer(nn.Module):
 
 
 def bidirectional_layers(inputs: int, hidden: int, layers: int, *, packed: bool = False) -> nn.ModuleList:
-    """Layers to be called one after the other, with the same counts.
+    """Returns layers to call one after the other, with the same counts.
 
     Args:
-        inputs: Numbers in a frame of the first.
+        inputs: Numbers in a frame of the first layer.
         hidden: Cells of each direction.
-        layers: How many.
-        packed: Skip the padding with PackedSequence: for comparison only.
+        layers: Number of layers.
+        packed: Skip the padding with PackedSequence, for comparison only.
     """
     check_whole("hidden", hidden, minimum=1, remedy="Give the cells of each direction.")
     check_whole("layers", layers, minimum=1, remedy="Give the number of layers.")
@@ -55,7 +55,7 @@ def bidirectional_layers(inputs: int, hidden: int, layers: int, *, packed: bool 
 
 
 def reversal(counts: Tensor, width: int) -> Tensor:
-    """Places [B, width] that read each sequence backwards within its count and leave its padding where it is.
+    """Returns places [B, width] that reverse each sequence within its count and leave its padding in place.
 
     >>> reversal(torch.tensor([3, 1]), 4).tolist()
     [[2, 1, 0, 3], [0, 1, 2, 3]]

@@ -1,4 +1,4 @@
-"""The machine and the hour of a study, for the record."""
+"""The machine and the date of a study, for the record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lengthwise_recipes.study.settings import Settings
 
 
 def describe_machine(settings: Settings) -> dict[str, object]:
-    """System, processor, versions, and what of them is used; `device_name` is empty on a CPU."""
+    """Returns system, processor, versions and device; `device_name` is empty on a CPU."""
     return {
         "platform": platform.platform(),
         "python": platform.python_version(),
@@ -25,5 +25,5 @@ def describe_machine(settings: Settings) -> dict[str, object]:
 
 
 def now() -> str:
-    """The time in UTC, to the second."""
+    """Returns the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""Memory: the bytes that a training step takes at most, measured on the costliest batch of each setup."""
+"""Memory: the peak bytes of a training step, measured on the costliest batch of each setup."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from lengthwise_recipes.study.task import Task
 
 
 def peaks(task: Task, setups: Sequence[Setup], settings: Settings) -> Iterator[Peak]:
-    """Measures each setup by one step of one process on the costliest batch that seed 0 trains on in all epochs.
+    """Measures each setup by one step of one process, on the costliest batch of all epochs of seed 0.
 
-    Counted are weights, gradients, the optimiser's state, the batch and all that lies between, at their most together;
-    buffers in which processes exchange gradients are not. On a GPU that is what PyTorch's allocator has given out, on a
-    CPU what its profiler saw allocated and not yet freed. Takes two steps, the first to let lazy parts come to be.
+    The peak counts weights, gradients, the state of the optimiser, the batch and all intermediate tensors, but not the
+    buffers for the exchange of gradients. On a GPU the allocator of PyTorch counts, on a CPU its profiler. A first step
+    creates the parts that PyTorch makes lazily; the second is measured.
     """
     torch.manual_seed(0)
     model = task.model()
-    measured = _gpu_peak if settings.device == "cuda" else _cpu_peak
+    measure = _gpu_peak if settings.device == "cuda" else _cpu_peak
     for setup in setups:
         batch, width = costliest_batch(setup, task.lengths, seed=0, epochs=range(1, settings.epochs + 1))
         step = partial(trial_step, task, model, settings, batch, width)
         step()
-        yield Peak(strategy=setup.label, bytes=measured(step))
+        yield Peak(strategy=setup.label, bytes=measure(step))
 
 
 def _gpu_peak(work: Callable[[], None]) -> int:
     torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
+    initial_bytes = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     work()
-    return torch.cuda.max_memory_allocated() - before
+    return torch.cuda.max_memory_allocated() - initial_bytes
 
 
 def _cpu_peak(work: Callable[[], None]) -> int:

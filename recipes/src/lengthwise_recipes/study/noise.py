@@ -1,4 +1,4 @@
-"""What the gradient of a task says of length, at the weights that a model has after an epoch."""
+"""Measures the length share of a task at the weights of a model after an epoch."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lengthwise_recipes.study.task import Task, weights
 
 
 def measure_noise(task: Task, model: nn.Module, plan: lw.Plan) -> dict[str, float]:
-    """The length share of a model and what it makes of a plan, as metrics of a row.
+    """Returns the length share of a model and the noise of a plan, as metrics of a row.
 
-    The model is left in the mode of training.
+    Leaves the model in training mode.
     """
     share = measure_share(task, model)
     steps = share.measure(plan)
@@ -31,14 +31,14 @@ def measure_noise(task: Task, model: nn.Module, plan: lw.Plan) -> dict[str, floa
 
 
 def measure_share(task: Task, model: nn.Module, *, sample: int = 512) -> LengthShare:
-    """The length share of a task, from the gradients of `sample` sequences."""
+    """Returns the length share of a task, from the gradients of `sample` sequences."""
     model.train()
     widths = task.lengths.reshape(len(task.lengths), -1)[:, 0]
 
     def loss(model: nn.Module, batch: NDArray[np.int64]) -> Tensor:
         return task.loss(model, batch, int(widths[batch[0]]))
 
-    collate: Any = np.array  # the task makes tensors of sequence numbers itself
+    collate: Any = np.array  # the task makes tensors from sequence numbers
     numbers = range(len(widths))
     counted = weights(task, None)
     return length_share(model, loss, numbers, task.lengths, collate_fn=collate, sample=sample, weights=counted)

@@ -1,6 +1,6 @@
-"""Several processes on this machine: the same work on each, as a rank of torch.distributed, and results from rank 0.
+"""Runs the same work on several processes of this machine, as ranks of torch.distributed; rank 0 returns results.
 
-They talk by gloo on processors, and by nccl on GPUs, one for each rank.
+The ranks use gloo on processors, and nccl on GPUs, one for each rank.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from lengthwise_recipes.study.watch import Watch, run_watched
 
 Item = TypeVar("Item")
 
-LONGEST_WAIT = timedelta(days=1)  # of one rank for another; where a rank ends early, all are ended at once
-GRACE = 5.0  # seconds in which a process that has said its last word ends
+LONGEST_WAIT = timedelta(days=1)  # of one rank for another; if a rank ends early, all end at once
+GRACE = 5.0  # seconds for a process to end after its last message
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Which rank this process is, and its groups of the first ranks, by how many they are."""
+    """The rank of this process, and its groups of the first ranks, by their sizes."""
 
     rank: int = 0
     groups: Mapping[int, distributed.ProcessGroup] = field(default_factory=dict)
 
     def wait_for(self, ranks: int) -> None:
-        """Waits until the first so many ranks, of which this is one, have come here."""
+        """Waits until the first `ranks` ranks, with this one, are here."""
         if ranks > 1:
             distributed.barrier(self.groups[ranks])
 
     def gather(self, value: Item, ranks: int) -> list[Item]:
-        """The `value` of each of the first so many ranks, of which this is one."""
+        """Returns the `value` of each of the first `ranks` ranks, with this one."""
         if ranks == 1:
             return [value]
         values: list[Any] = [None] * ranks
@@ -55,7 +55,7 @@ ALONE = Place()  # rank 0 of one process
 
 
 class Start(NamedTuple):
-    """What a process is told of its place: the file where ranks meet, and the sizes of the groups."""
+    """The arguments of a process: its rank, the sizes of the groups, and the file where ranks meet."""
 
     rank: int
     sizes: tuple[int, ...]
@@ -64,7 +64,7 @@ class Start(NamedTuple):
 
 
 class Voice(NamedTuple):
-    """The one pipe on which all ranks speak, so that of two failures the first is heard first."""
+    """The pipe that all ranks share to send messages, so the first failure arrives first."""
 
     sender: Connection
     lock: Lock
@@ -75,7 +75,7 @@ class Voice(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """The last word of a rank that met an error."""
+    """The last message of a rank with an error."""
 
     rank: int
     error: str
@@ -83,32 +83,33 @@ class Failure(NamedTuple):
 
 
 class End(NamedTuple):
-    """The last word of rank 0."""
+    """The last message of rank 0."""
 
 
 def on_ranks(work: Callable[[Place], Iterator[Item]], sizes: Sequence[int], *, device: str = "cpu") -> Generator[Item]:
-    """Runs `work` in one process for each rank, and yields what it yields on rank 0, each as it comes.
+    """Runs `work` in a process for each rank, and yields the items of rank 0 as they come.
+
+    If this process is killed, all of them end.
 
     Args:
-        work: Importable by name, with arguments that can be pickled.
-        sizes: How many ranks each group has; the largest of them is how many processes there are.
+        work: A function that is importable by name, with arguments that can be pickled.
+        sizes: The ranks of each group; the largest size is the number of processes.
         device: cpu or cuda.
 
     Raises:
-        ChildProcessError: A process ended before the work did, by an error or a signal; the others are ended too.
-            Where this process is killed, all of them end.
+        ChildProcessError: A process ended early by an error or a signal; the others are ended too.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    watched, held = context.Pipe(duplex=False)  # `held` stays here: it is closed when this process ends
+    reading_end, writing_end = context.Pipe(duplex=False)  # closed when this process ends
     voice = Voice(sender, context.Lock())
     processes: list[SpawnProcess] = []
-    with tempfile.TemporaryDirectory() as folder, receiver, watched, held:
+    with tempfile.TemporaryDirectory() as folder, receiver, reading_end, writing_end:
         try:
             for rank in range(max(sizes)):
                 start = Start(rank, tuple(sizes), device, str(Path(folder, "store")))
-                given = (Watch(watched), _run, work, start, voice)
-                process = context.Process(target=run_watched, args=given, daemon=True)
+                arguments = (Watch(reading_end), _run, work, start, voice)
+                process = context.Process(target=run_watched, args=arguments, daemon=True)
                 process.start()
                 processes.append(process)
             sender.close()
@@ -120,7 +121,7 @@ def on_ranks(work: Callable[[Place], Iterator[Item]], sizes: Sequence[int], *, d
 
 
 def _run(work: Callable[[Place], Iterator[Any]], start: Start, voice: Voice) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this process ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starting process ends this one
     try:
         for item in work(_place(start)):
             if start.rank == 0:
@@ -134,7 +135,7 @@ def _run(work: Callable[[Place], Iterator[Any]], start: Start, voice: Voice) -> 
 
 
 def _place(start: Start) -> Place:
-    """Joins torch.distributed."""
+    """Joins torch.distributed and returns the place of this process."""
     device = torch.device("cuda", start.rank) if start.device == "cuda" else None
     if device is not None:
         torch.cuda.set_device(device)
@@ -146,13 +147,13 @@ def _place(start: Start) -> Place:
         timeout=LONGEST_WAIT,
         device_id=device,
     )
-    made = {size: distributed.new_group(list(range(size)), timeout=LONGEST_WAIT) for size in start.sizes}
-    own = {size: group for size, group in made.items() if isinstance(group, distributed.ProcessGroup)}
-    return Place(rank=start.rank, groups=own)
+    all_groups = {size: distributed.new_group(list(range(size)), timeout=LONGEST_WAIT) for size in start.sizes}
+    groups = {size: group for size, group in all_groups.items() if isinstance(group, distributed.ProcessGroup)}
+    return Place(rank=start.rank, groups=groups)
 
 
 def _receive(receiver: Connection, processes: Sequence[SpawnProcess]) -> Iterator[Any]:
-    """What rank 0 yields, up to its end."""
+    """Yields the items of rank 0, up to its end."""
     for message in _messages(receiver, processes):
         if isinstance(message, End):
             return
@@ -162,7 +163,7 @@ def _receive(receiver: Connection, processes: Sequence[SpawnProcess]) -> Iterato
 
 
 def _messages(receiver: Connection, processes: Sequence[SpawnProcess]) -> Iterator[object]:
-    """What any rank says, as long as none is ended by a signal and one is at work."""
+    """Yields the messages of all ranks while one is at work; raises if a signal ended one."""
     working = {process.sentinel: process for process in processes}
     while working:
         ready = wait([receiver, *working])
@@ -170,7 +171,7 @@ def _messages(receiver: Connection, processes: Sequence[SpawnProcess]) -> Iterat
         if message is not None:
             yield message
             continue
-        # Only now: whatever a process said, it said before it ended.
+        # Only now: all messages of a process arrive before its end.
         for sentinel in working.keys() & set(ready):
             working.pop(sentinel).join()
         _check_none_killed(processes)
@@ -178,7 +179,7 @@ def _messages(receiver: Connection, processes: Sequence[SpawnProcess]) -> Iterat
 
 
 def _message(receiver: Connection) -> object:
-    """The next message; None where there is none, and no process is left to send one."""
+    """Returns the next message; None if all processes have ended."""
     try:
         return receiver.recv()
     except EOFError:
@@ -186,7 +187,7 @@ def _message(receiver: Connection) -> object:
 
 
 def _failure_error(failure: Failure, processes: Sequence[SpawnProcess]) -> ChildProcessError:
-    """The error of a rank, unless it is that another rank was killed before."""
+    """Returns the error of a rank; raises instead if a signal ended another rank."""
     ended = wait([process.sentinel for process in processes], timeout=GRACE)
     for process in processes:
         if process.sentinel in ended:
@@ -203,7 +204,7 @@ def _check_none_killed(processes: Sequence[SpawnProcess]) -> None:
         if code < 0:
             remedy = "Give fewer processes: the machine may lack memory for so many."
             raise _end_error(rank, processes, signal.Signals(-code).name, remedy)
-        if code > 0:  # it never came to its work
+        if code > 0:  # it ended before its work
             remedy = "See what it wrote to standard error, and start it from a script that can be imported."
             raise _end_error(rank, processes, f"status {code}", remedy)
 

@@ -1,4 +1,4 @@
-"""The report of a study: what was learned, for the page of HTML that `lengthwise study --html` writes."""
+"""The report of a study, for the HTML page of `lengthwise study --html`."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from lengthwise_recipes.study.charts import loss_curves
 from lengthwise_recipes.study.results import Study
 from lengthwise_recipes.study.setups import Setup
 
-FIRST = 1  # the first epoch that is trained
-_ENOUGH = 5  # seeds, whose spread says something
+FIRST = 1  # the first epoch of training
+_ENOUGH = 5  # seeds for a meaningful spread
 
 
 def doubt_losses(seeds: int) -> str:
-    """A sentence for losses of so few seeds that chance may have put the strategies in their order; else nothing."""
+    """Returns a warning if chance may have ordered the strategies, for losses of few seeds; else nothing."""
     if seeds >= _ENOUGH:
         return ""
-    runs, other = ("One run", "another seed") if seeds == 1 else (f"{seeds} runs", "other seeds")
-    return f"{runs} of each strategy: {other} may change these losses by more than strategies differ."
+    runs, other_seeds = ("One run", "another seed") if seeds == 1 else (f"{seeds} runs", "other seeds")
+    return f"{runs} of each strategy: {other_seeds} may change these losses by more than strategies differ."
 
 
 def first_plans(planned: Sequence[Setup], lengths: NDArray[np.int64]) -> dict[str, lw.Plan]:
-    """The plan of the first epoch of each setup, from the first seed."""
+    """Returns the plan of the first epoch of each setup, from the first seed."""
     return {
-        each.label: lw.make_plan(lengths, each.batching, seed=0, epoch=FIRST, world_size=each.processes)
-        for each in planned
+        setup.label: lw.make_plan(lengths, setup.batching, seed=0, epoch=FIRST, world_size=setup.processes)
+        for setup in planned
     }
 
 
 def outcomes(study: Study, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-    """What the report says of the training: the answer, the seconds of an epoch, the curves and the table.
+    """Returns the report of the training: the answer, the seconds of an epoch, the curves and the table.
 
     Args:
-        study: What was found.
-        heads: Of the table that the command prints.
-        rows: Of the same.
+        study: The study.
+        heads: Heads of the table that the command prints.
+        rows: Rows of the same table.
     """
     curves = loss_curves(_curves(study), x_label="seconds of training", y_label="validation loss")
     doubt = doubt_losses(len({row.seed for row in study.rows}))
     note = (
         f"{study.data['train_samples']:,} samples to learn from: {study.data['name']}. "
-        "The table has means over all epochs and seeds; what follows is of the first epoch. Validation loss is in "
+        "The table has means over all epochs and seeds; the sections below show the first epoch. Validation loss is in "
         f"nats per symbol, after the last epoch. CER: the character error rate. {doubt}"
     ).rstrip()
     cells = [tuple(map(_in_a_line, row)) for row in rows]
@@ -54,7 +54,7 @@ def outcomes(study: Study, heads: Sequence[str], rows: Sequence[tuple[str, ...]]
     return {
         "title": str(study.data["name"]),
         "answer": _answer(study),
-        "seconds": {each.strategy: each.seconds_per_epoch for each in study.summaries},
+        "seconds": {summary.strategy: summary.seconds_per_epoch for summary in study.summaries},
         "charts": [curves],
         "tables": [table],
     }
@@ -62,23 +62,23 @@ def outcomes(study: Study, heads: Sequence[str], rows: Sequence[tuple[str, ...]]
 
 def _answer(study: Study) -> str:
     first, last = study.summaries[0], study.summaries[-1]
-    told = f"An epoch of {first.strategy} took {first.seconds_per_epoch:.3g} s"
+    first_sentence = f"An epoch of {first.strategy} took {first.seconds_per_epoch:.3g} s"
     loss = f"{first.validation_loss.mean:.3f}"
     if first is last:
-        return f"{told}; its validation loss at the end was {loss}."
+        return f"{first_sentence}; its validation loss at the end was {loss}."
     return (
-        f"{told}, one of {last.strategy} {last.seconds_per_epoch:.3g} s; "
+        f"{first_sentence}, one of {last.strategy} {last.seconds_per_epoch:.3g} s; "
         f"their validation losses at the end were {loss} and {last.validation_loss.mean:.3f}."
     )
 
 
 def _curves(study: Study) -> dict[str, list[list[tuple[float, float]]]]:
-    """Of each strategy and seed, the seconds trained and the validation loss after each epoch."""
-    found: dict[str, dict[int, list[tuple[float, float]]]] = {}
+    """Returns for each strategy and seed the training seconds and the validation loss after each epoch."""
+    runs_by_strategy: dict[str, dict[int, list[tuple[float, float]]]] = {}
     for row in study.rows:
-        runs = found.setdefault(row.strategy, {})
+        runs = runs_by_strategy.setdefault(row.strategy, {})
         runs.setdefault(row.seed, []).append((row.elapsed_seconds, row.validation_loss))
-    return {strategy: list(runs.values()) for strategy, runs in found.items()}
+    return {strategy: list(runs.values()) for strategy, runs in runs_by_strategy.items()}
 
 
 def _in_a_line(text: str) -> str:

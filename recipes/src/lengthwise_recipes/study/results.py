@@ -1,4 +1,4 @@
-"""What a study found: a row for each strategy, seed and epoch, a summary for each strategy, and all of it as JSON."""
+"""The results of a study: a row for each strategy, seed and epoch, a summary for each strategy, and their JSON."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ class EpochRow:
 
     Attributes:
         strategy: Label of the setup.
-        processes: How many trained it together.
-        averaging: What they averaged, "parameter" or "gradient"; "none" where there was one.
-        seed: Of the first weights and of the plans.
-        epoch: From 1.
+        processes: Number of processes that trained together.
+        averaging: What they averaged, "parameter" or "gradient"; "none" for one process.
+        seed: Seed of the first weights and of the plans.
+        epoch: The epoch, from 1.
         steps: Optimiser steps of the epoch.
-        seconds: Of its training, batches padded and moved included, planning and validation not; of several
-            processes the slowest's.
-        planning_seconds: Of making its plan.
-        elapsed_seconds: Of this and all earlier epochs' training.
-        sequences: In its batches, whole or in chunks.
-        useful_frames: In its batches, padding not counted; of two lengths the first.
-        padding_share: Padding in the padded batches, 0..1; whether it is computed is the network's.
+        seconds: Seconds of training with padding and moving of batches, without planning and validation; those of the
+            slowest process.
+        planning_seconds: Seconds of planning.
+        elapsed_seconds: Training seconds of this and all earlier epochs.
+        sequences: Sequences in its batches, whole or in chunks.
+        useful_frames: Frames in its batches without padding; of two lengths the first.
+        padding_share: Padding in the padded batches, 0..1; some networks do not compute it.
         mixing: exp(-I) of the plan, see `lengthwise.measure`.
-        straggler_waste: Share of the processes' time that the plan leaves to waiting for each other, see
-            `setups.waiting_share`.
-        training_loss: Mean over what the task counts, while the weights moved.
-        metrics: What the task's `validate` gave after the epoch: "validation_loss", and others by name.
+        straggler_waste: Share of the time of all processes spent waiting by the plan, see `setups.waiting_share`.
+        training_loss: Mean loss during the epoch, over sequences or frames as the task counts.
+        metrics: The result of `validate` after the epoch: "validation_loss", and others by name.
     """
 
     strategy: str
@@ -67,29 +66,29 @@ class EpochRow:
         return self.useful_frames / self.seconds
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: the metrics and the rates beside the rest."""
+        """Returns a dict for JSON, with the metrics and rates on the top level."""
         values = dataclasses.asdict(self)
         rates = {name: getattr(self, name) for name in ("sequences_per_second", "useful_frames_per_second")}
         return values | values.pop("metrics") | rates
 
 
 def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[EpochRow]:
-    """Rows as JSON has them, where metrics stand beside the rest and numbers that are not finite are null."""
+    """Reads rows from JSON, in which metrics are on the top level and numbers that are not finite are null."""
     fields = [field.name for field in dataclasses.fields(EpochRow) if field.name != "metrics"]
     rates = ("sequences_per_second", "useful_frames_per_second")
-    found = []
+    epoch_rows = []
     for row in rows:
-        known: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: math.nan if value is None else value for name, value in row.items() if name not in rates
         }
-        own: dict[str, Any] = {name: known.pop(name) for name in fields}
-        found.append(EpochRow(**own, metrics=known))
-    return found
+        field_values: dict[str, Any] = {name: values.pop(name) for name in fields}
+        epoch_rows.append(EpochRow(**field_values, metrics=values))
+    return epoch_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRow:
-    """What the task's `test` gave after the last epoch of one strategy from one seed."""
+    """The result of the `test` of a task after the last epoch of one strategy and seed."""
 
     strategy: str
     processes: int
@@ -98,14 +97,14 @@ class RunRow:
     metrics: Mapping[str, float]
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: the metrics beside the rest."""
+        """Returns a dict for JSON, with the metrics on the top level."""
         values = dataclasses.asdict(self)
         return values | values.pop("metrics")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peak:
-    """The bytes that a training step on the costliest batch of a strategy takes at most, see `memory.peaks`."""
+    """The peak bytes of a training step on the costliest batch of a strategy, see `memory.peaks`."""
 
     strategy: str
     bytes: int
@@ -116,7 +115,7 @@ Finding = EpochRow | RunRow | Peak
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """The mean of a few runs, and the least and the greatest of them."""
+    """The mean of a few runs, and the least and the greatest."""
 
     mean: float
     least: float
@@ -125,10 +124,10 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Summary:
-    """One strategy over all its epochs and seeds; `metrics` are those of the last epoch, `tests` what was tested then.
+    """One strategy over all its epochs and seeds; `metrics` and `tests` are from after the last epoch.
 
-    Rates are all sequences, or frames, over all seconds; `share_of_first_seconds` is seconds per epoch over the first
-    strategy's; `peak_bytes` is None where memory was not measured.
+    Rates are all sequences, or frames, over all seconds. `share_of_first_seconds` is seconds per epoch, relative to the
+    first strategy. `peak_bytes` is None if memory was not measured.
     """
 
     strategy: str
@@ -153,7 +152,7 @@ class Summary:
         return self.metrics["validation_loss"]
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: the metrics beside the rest, and `tests` in a place of their own."""
+        """Returns a dict for JSON, with the metrics on the top level, and `tests` under its own key."""
         values = dataclasses.asdict(self)
         return values | values.pop("metrics")
 
@@ -165,14 +164,14 @@ class Study:
     Attributes:
         rows: One for each strategy, seed and epoch.
         summaries: One for each strategy.
-        settings: Of the training and of the network.
-        strategies: The batching of each, as JSON.
-        data: What the task says of itself.
-        machine: Where it ran.
-        date: When it ended, UTC.
-        command: How it was called.
-        tests: One for each strategy and seed, where the task tests.
-        peak_bytes: Of each strategy, where memory was measured.
+        settings: Settings of the training and of the network.
+        strategies: The batching of each strategy, as JSON.
+        data: The description of the task.
+        machine: The machine.
+        date: The end of the study, in UTC.
+        command: The command line.
+        tests: One for each strategy and seed, if the task has a test.
+        peak_bytes: By strategy, if memory was measured.
     """
 
     rows: tuple[EpochRow, ...]
@@ -187,7 +186,7 @@ class Study:
     peak_bytes: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: a number that is not finite (a run that diverged) becomes null."""
+        """Returns a dict for JSON: numbers that are not finite (a run diverged) become null."""
         return {
             "schema": SCHEMA,
             "date": self.date,
@@ -205,7 +204,7 @@ class Study:
 def summarise(
     rows: Sequence[EpochRow], tests: Sequence[RunRow] = (), peak_bytes: Mapping[str, int] | None = None
 ) -> tuple[Summary, ...]:
-    """Summarises each strategy, in the order in which they first appear."""
+    """Summarises each strategy, in the order of their first rows."""
     labels = list(dict.fromkeys(row.strategy for row in rows))
     first = fmean(row.seconds for row in rows if row.strategy == labels[0])
     peaks = peak_bytes or {}
@@ -221,7 +220,7 @@ def summarise(
 
 
 def plain(value: Any) -> Any:
-    """Numbers of six digits, and null for those that are not finite, in whatever dicts hold."""
+    """Rounds numbers to six digits, and makes those that are not finite null, also in dicts."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, float):

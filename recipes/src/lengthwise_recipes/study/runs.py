@@ -1,4 +1,4 @@
-"""Runs: one setup from one seed, on one rank; made alike for all, and kept and gone on with epoch by epoch."""
+"""Runs: one setup from one seed, on one rank; saved after each epoch, and continued from there."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ OPTIMIZERS = {"adam": torch.optim.Adam, "adadelta": torch.optim.Adadelta}
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """One setup from one seed, on one of its ranks; on rank 0, `rows` grow by one an epoch.
+    """One setup from one seed, on one of its ranks; on rank 0 each epoch adds one of `rows`.
 
-    `wrapped` is the model as it is trained: in DDP where gradients are averaged. `done` counts the epochs; `tested` is
-    what the task's test gave after the last of them, None before.
+    `wrapped` is the model in DDP if gradients are averaged, else the model. `done` counts the epochs. `tested` is the
+    result of the test after the last epoch, None before.
     """
 
     setup: Setup
@@ -49,7 +49,7 @@ class Run:
         return run_name(self.setup, self.seed)
 
     def keep(self, checkpoints: Checkpoints | None) -> None:
-        """Keeps what the run needs to go on from here, if it is to be kept."""
+        """Saves the state of the run, if there are checkpoints."""
         if checkpoints is None:
             return
         state = {
@@ -61,32 +61,32 @@ class Run:
         checkpoints.save(self.name, self.place.rank, self.done, state)
 
     def go_on(self, checkpoints: Checkpoints | None) -> None:
-        """Takes the latest state that all ranks of the run have kept whole, if there is one."""
+        """Loads the latest state that all ranks of the run have, if there is one."""
         if checkpoints is None:
             return
         rank, ranks = self.place.rank, self.setup.processes
         states = checkpoints.load(self.name, rank)
-        kept = self.place.gather(sorted(states), ranks)
-        self.done = max(set(kept[0]).intersection(*kept[1:]), default=0)
+        epochs_of_ranks = self.place.gather(sorted(states), ranks)
+        self.done = max(set(epochs_of_ranks[0]).intersection(*epochs_of_ranks[1:]), default=0)
         if self.done:
             state = states[self.done]
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.rows = [EpochRow(**row) for row in state["rows"]]
             self.tested = state["tested"]
-            if self.averaging is not None:  # after an epoch V(t-1) is the model's own
+            if self.averaging is not None:  # after an epoch V(t-1) is the model itself
                 self.averaging.load_state_dict(dict(self.model.named_parameters()))
 
 
 def run_name(setup: Setup, seed: int) -> str:
-    """What checkpoints call a run."""
+    """Returns the name of a run in checkpoints."""
     return f"{setup.label}, seed {seed}"
 
 
 def first_runs(
     task: Task, setups: Sequence[Setup], settings: Settings, *, seed: int, place: Place = ALONE
 ) -> dict[str, Run]:
-    """Makes a run for every setup in which this rank takes part, by label, all from the same weights."""
+    """Makes a run for every setup with this rank, by label, all from the same weights."""
     torch.manual_seed(seed)
     first = task.model()
     return {
@@ -97,16 +97,16 @@ def first_runs(
 
 
 def copy_model(model: nn.Module, settings: Settings) -> nn.Module:
-    """A copy on the device of the settings; `to` lays the weights of an LSTM end to end again, which cuDNN wants."""
+    """Copies a model to the device of the settings; `to` also makes the weights of an LSTM contiguous for cuDNN."""
     return copy.deepcopy(model).to(settings.device)
 
 
 def trial_step(task: Task, model: nn.Module, settings: Settings, batch: NDArray[np.int64], width: int) -> None:
-    """A whole training step of a copy; returns when it is done."""
-    own = copy_model(model, settings)
-    optimizer = new_optimizer(own, settings)
-    task.loss(own, batch, width).backward()
-    nn.utils.clip_grad_norm_(own.parameters(), settings.clipped_norm)
+    """Takes a whole training step with a copy of the model, and waits for its end."""
+    copied = copy_model(model, settings)
+    optimizer = new_optimizer(copied, settings)
+    task.loss(copied, batch, width).backward()
+    nn.utils.clip_grad_norm_(copied.parameters(), settings.clipped_norm)
     optimizer.step()
     if settings.device == "cuda":
         torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""What every run of a study shares, checked."""
+"""The checked settings that all runs of a study share."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ AVERAGINGS = ("parameter", "gradient")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What every run of a study shares.
+    """Settings of all runs of a study.
 
     Attributes:
         epochs: Epochs of each run.
         seeds: Runs of each strategy: seeds 0, 1, ...
         optimizer: adam, or adadelta as in Khomenko et al. 2016.
-        learning_rate: Of the optimiser, on however many processes; by default 0.01 for adam and 1.0 for adadelta.
-        weight_decay: Of the optimiser: this share of each weight is added to its gradient.
-        clipped_norm: The gradient of a step is scaled down to this norm where it is larger.
+        learning_rate: Rate of the optimiser, for any number of processes; by default 0.01 for adam, 1.0 for adadelta.
+        weight_decay: Share of each weight that is added to its gradient.
+        clipped_norm: The largest norm of the gradient of a step; a larger gradient is scaled down.
         threads: Threads of a CPU operation, in each process.
         device: cpu or cuda, one GPU for each process.
-        processes: On how many processes each strategy is trained, one run for each number.
-        averaging: How several processes share what they learn, one run for each way: "parameter" after each epoch, as
-            in Khomenko et al. 2016, "gradient" in each step. One process has nothing to share.
-        alpha, beta: Of parameter averaging, see `lengthwise.torch.ParameterAveraging`.
-        memory: Measure the bytes that a step of each setup takes at most, see `memory.peaks`.
-        length_share: After which epochs to measure how much of the gradient's noise goes with length, see
-            `lengthwise_recipes.length_share`; a row of such an epoch has more metrics.
+        processes: Numbers of processes, one run of each strategy for each number.
+        averaging: What several processes average, one run for each: "parameter" after each epoch, as in Khomenko et
+            al. 2016, or "gradient" in each step.
+        alpha, beta: Parameters of `lengthwise.torch.ParameterAveraging`.
+        memory: Measure the peak bytes of a step of each setup, see `memory.peaks`.
+        length_share: Epochs after which to measure the length share, see `lengthwise_recipes.length_share`. Their
+            rows have more metrics.
     """
 
     epochs: int = 8
@@ -89,12 +89,12 @@ class Settings:
                 "averaging", "of several processes", self.averaging, "Give processes too: 1,2, for example."
             )
         if not (several and "parameter" in self.averaging) and (self.alpha, self.beta) != (1.0, 1e-6):
-            given = (self.alpha, self.beta)
+            values = (self.alpha, self.beta)
             remedy = "Average parameters, of several processes."
-            raise value_error("alpha, beta", "left out without parameter averaging", given, remedy)
+            raise value_error("alpha, beta", "left out without parameter averaging", values, remedy)
 
     def check_gpus(self, processes: int) -> None:
-        """Refuses more processes than there are GPUs, where these are to be used."""
+        """Raises ValueError for more processes than GPUs, if these are used."""
         if self.device == "cuda" and processes > torch.cuda.device_count():
             rule = f"at most {torch.cuda.device_count()}, one for each GPU"
             raise value_error("processes", rule, processes, "Give fewer, or device cpu.")

@@ -1,4 +1,4 @@
-"""Setups: which batching is trained on how many processes, how these share what they learn, and at what rate."""
+"""Setups: a batching, the number of processes, their averaging, and the scaling of the learning rate."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ RULES = ("linear", "root")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setup:
-    """A batching, and how it is trained.
+    """A batching and the settings of its training.
 
     Attributes:
-        batching: Where parameters are averaged, its `deal` should be `lengthwise.Portions`.
-        label: What it is called; in a mapping of setups its key, and may be left out.
-        processes: How many train it together.
-        averaging: What they average, "parameter" or "gradient"; "none" where there is one.
-        learning_rate_scaling: How the rate follows the size of a step: "none", "linear" or "root".
-        base_batch: The size of a step for which the learning rate was chosen, in what the task counts.
+        batching: The batching; with parameter averaging its `deal` should be `lengthwise.Portions`.
+        label: The name; in a mapping of setups it is the key, and may be left out.
+        processes: Number of processes that train together.
+        averaging: What they average, "parameter" or "gradient"; "none" for one process.
+        learning_rate_scaling: Scaling of the rate with the size of a step: "none", "linear" or "root".
+        base_batch: The size of a step for which the learning rate was chosen, in the unit of the task.
     """
 
     batching: lw.Batching
@@ -49,13 +49,14 @@ class Setup:
             return
         check_number("base_batch", self.base_batch, above=True, remedy="Give the size of a step, such as 16.")
         if self.averaging == "parameter":
-            remedy = "Average gradients: then there are steps of all processes."
+            remedy = "Average gradients: then all processes share each step."
             raise value_error("learning_rate_scaling", "none for parameters", self.learning_rate_scaling, remedy)
 
     def rates(self, plan: lw.Plan, weights: NDArray[np.float64], rate: float) -> list[float]:
-        """Scales `rate` for each step by its size, `weights` [n] being what each sequence counts for.
+        """Scales `rate` for each step by its size, the sum of the `weights` [n] of its sequences.
 
-        By "linear" (Goyal et al. 2017) the rate follows the size, by "root" (Krizhevsky 2014) its square root.
+        The rate is proportional to the size for "linear" (Goyal et al. 2017), and to its square root for "root"
+        (Krizhevsky 2014).
         """
         if self.base_batch is None:
             return [rate] * plan.steps
@@ -65,7 +66,7 @@ class Setup:
         return (rate * (ratios if self.learning_rate_scaling == "linear" else np.sqrt(ratios))).tolist()
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: the choices of the batching, and how the learning rate is scaled where it is."""
+        """Returns a dict for JSON: the choices of the batching, and the scaling of the learning rate if any."""
         choices = json.loads(self.batching.to_json())
         if self.base_batch is None:
             return choices
@@ -73,30 +74,30 @@ class Setup:
 
 
 def setups(batchings: Mapping[str, lw.Batching | Setup], settings: Settings) -> list[Setup]:
-    """Every batching on every number of processes, and there under every way of averaging; setups as they are.
+    """Returns a setup for every batching, number of processes and averaging. Setups in `batchings` stay as they are.
 
-    Gradients are averaged over the batches of a step as the batching deals them; parameters over ranks that train on
-    portions of their own, dealt anew each epoch.
+    Gradients are averaged over the batches of a step. For parameter averaging each rank trains on its own portion of
+    each epoch.
 
     Raises:
-        ValueError: Where there is no batching, a setup is called otherwise than its key, or it has more processes than
-            there are GPUs, if these are to be used.
+        ValueError: There is no batching, the label of a setup differs from its key, or it needs more GPUs than there
+            are.
 
-    >>> made = setups({"random": lw.Batching(order=lw.Shuffled(), budget=100)}, Settings(processes=(1, 2)))
-    >>> [setup.label for setup in made]
+    >>> listed = setups({"random": lw.Batching(order=lw.Shuffled(), budget=100)}, Settings(processes=(1, 2)))
+    >>> [setup.label for setup in listed]
     ['random', 'random, 2 processes, parameter', 'random, 2 processes, gradient']
     """
     if not batchings:
         raise value_error("batchings", "at least one strategy", {}, "Give random, for example.")
-    made = [setup for label, chosen in batchings.items() for setup in _setups_of(label, chosen, settings)]
-    settings.check_gpus(max(setup.processes for setup in made))
-    return made
+    all_setups = [setup for label, choice in batchings.items() for setup in _setups_of(label, choice, settings)]
+    settings.check_gpus(max(setup.processes for setup in all_setups))
+    return all_setups
 
 
 def costliest_batch(
     setup: Setup, lengths: NDArray[np.int64], *, seed: int, epochs: Iterable[int] = (0,)
 ) -> tuple[NDArray[np.int64], int]:
-    """The costliest batch of some epochs, and what it is padded to; by default of 0, on which nothing is trained."""
+    """Returns the costliest batch of some epochs and its padded length; by default of epoch 0, which is not trained."""
     plans = [
         lw.make_plan(lengths, setup.batching, seed=seed, epoch=epoch, world_size=setup.processes) for epoch in epochs
     ]
@@ -106,10 +107,10 @@ def costliest_batch(
 
 
 def waiting_share(setup: Setup, plan: lw.Plan) -> float:
-    """The share of rank time that the plan leaves to waiting, 0..1, where time goes as the cost of the batches.
+    """Returns the share of rank time spent waiting, 0..1, if time is proportional to the cost of the batches.
 
-    Ranks that average gradients wait in every step for the costliest, ranks that average parameters at the end of the
-    epoch alone.
+    Ranks that average gradients wait for the costliest in every step. Ranks that average parameters wait only at the
+    end of the epoch.
     """
     ranks = plan.costs[plan.grid].sum(axis=1)  # [steps, ranks]
     if setup.averaging == "parameter":
@@ -117,12 +118,12 @@ def waiting_share(setup: Setup, plan: lw.Plan) -> float:
     return float(1.0 - ranks.mean(axis=1).sum() / ranks.max(axis=1).sum())
 
 
-def _setups_of(label: str, chosen: lw.Batching | Setup, settings: Settings) -> list[Setup]:
-    if isinstance(chosen, Setup):
-        if chosen.label not in ("", label):
-            raise value_error("label", f"the setup's key, {label!r}", chosen.label, "Leave it out.")
-        return [dataclasses.replace(chosen, label=label)]
-    return [setup for processes in settings.processes for setup in _on(processes, label, chosen, settings)]
+def _setups_of(label: str, choice: lw.Batching | Setup, settings: Settings) -> list[Setup]:
+    if isinstance(choice, Setup):
+        if choice.label not in ("", label):
+            raise value_error("label", f"the setup's key, {label!r}", choice.label, "Leave it out.")
+        return [dataclasses.replace(choice, label=label)]
+    return [setup for processes in settings.processes for setup in _on(processes, label, choice, settings)]
 
 
 def _on(processes: int, label: str, batching: lw.Batching, settings: Settings) -> list[Setup]:

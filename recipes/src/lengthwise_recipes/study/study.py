@@ -1,4 +1,4 @@
-"""The study: one task, many batchings; the same first weights and the same epochs for each.
+"""Trains one task under many batchings, with the same first weights and equally many epochs.
 
 task = HandwritingTask.of(read_corpus(None, count=1200))
 orders = {"random": lw.Shuffled(), "ours": lw.MaxEntropy(padding=0.05)}
@@ -39,65 +39,67 @@ def run_study(
     command: str = "",
     checkpoints: Path | None = None,
 ) -> Study:
-    """Trains the task's network under every batching and returns what it cost and what came of it.
+    """Trains the network of a task under every batching; returns times, losses and metrics.
 
-    Where more than one process is asked for, processes are started for all ranks, and runs of one process are rank
-    0's: a script that calls this must then do so under `if __name__ == "__main__":`.
+    With more than one process it starts a process for each rank, and rank 0 does the runs of one process. A script must
+    then call it under `if __name__ == "__main__":`.
 
     Args:
         task: The data and the network.
-        batchings: Label to batching; the first is the one that others' time is compared with. A batching is trained on
-            each of `settings.processes`, a `Setup` as it says itself.
-        settings: What all runs share.
+        batchings: Label to batching; times are compared with the first. A batching is trained on each of
+            `settings.processes`, a `Setup` on its own number of processes.
+        settings: Settings of all runs.
         progress: Show a bar on standard error.
-        command: How the study was called, for the record.
-        checkpoints: A folder where every run keeps its state after each epoch. A study that was interrupted goes on
-            from there; more epochs or seeds may be asked for, all else must be the same.
+        command: The command line, for the record.
+        checkpoints: A folder for the state of every run after each epoch. An interrupted study continues from there.
+            It may have more epochs or seeds; everything else must be the same.
 
     Returns:
-        The study. On one CPU with one number of threads the same arguments give the same losses again, bit by bit; to
-        that end torch's global seed and number of threads are set.
+        The study. On one CPU with the same number of threads, the same arguments give the same losses, bit by bit. For
+        that it sets the global seed and the number of threads of torch.
 
     Raises:
-        ValueError: Where there is no batching, one that does not suit the lengths, or one of chunks for a task that
-            needs whole sequences; and where `checkpoints` are those of another study, or of more epochs.
-        ChildProcessError: Where one of several processes ends before its work does.
+        ValueError: There is no batching, one does not suit the lengths, or one cuts chunks and the task needs whole
+            sequences. Or `checkpoints` has another study, or more epochs.
+        ChildProcessError: One of several processes ended early.
     """
-    planned = setups(batchings, settings)
-    for setup in planned:  # what cannot be planned is refused here, not in another process
+    all_setups = setups(batchings, settings)
+    for setup in all_setups:  # errors of planning appear here, not in another process
         lw.make_plan(task.lengths, setup.batching, world_size=setup.processes)
         if settings.length_share and setup.batching.chunks is not None:
             remedy = "Leave one of the two out: the gradients are those of whole sequences."
             raise value_error("length_share", "left out with chunks", settings.length_share, remedy)
-    held = None if checkpoints is None else _claim(checkpoints, planned, settings, task)
-    found: list[Finding] = []
-    epochs = settings.seeds * settings.epochs * len(planned)
-    # Without a terminal, in the log of a job say, there is no bar.
+    checkpoint_folder = None if checkpoints is None else _claim(checkpoints, all_setups, settings, task)
+    results: list[Finding] = []
+    epochs = settings.seeds * settings.epochs * len(all_setups)
+    # No bar without a terminal, for example in the log of a job.
     with (
         tqdm(total=epochs, unit="epoch", disable=None if progress else True) as bar,
-        closing(_findings(task, planned, settings, held)) as findings,
+        closing(_findings(task, all_setups, settings, checkpoint_folder)) as findings,
     ):
         for finding in findings:
-            found.append(finding)
+            results.append(finding)
             if isinstance(finding, EpochRow):
                 bar.set_postfix_str(f"{finding.strategy} epoch {finding.epoch}: loss {finding.validation_loss:.3f}")
                 bar.update()
-    return _study(task, planned, settings, found, command)
+    return _study(task, all_setups, settings, results, command)
 
 
-def _study(task: Task, planned: Sequence[Setup], settings: Settings, found: Sequence[Finding], command: str) -> Study:
-    places = {setup.label: place for place, setup in enumerate(planned)}
-    planned_first = sorted(found, key=lambda finding: places[finding.strategy])  # rounds have orders of their own
-    rows = sorted((each for each in planned_first if isinstance(each, EpochRow)), key=lambda row: (row.seed, row.epoch))
-    tests = sorted((each for each in planned_first if isinstance(each, RunRow)), key=lambda row: row.seed)
-    peaks = {finding.strategy: finding.bytes for finding in found if isinstance(finding, Peak)}
+def _study(
+    task: Task, all_setups: Sequence[Setup], settings: Settings, findings: Sequence[Finding], command: str
+) -> Study:
+    places = {setup.label: place for place, setup in enumerate(all_setups)}
+    in_order = sorted(findings, key=lambda finding: places[finding.strategy])  # each round has another order
+    rows = sorted((row for row in in_order if isinstance(row, EpochRow)), key=lambda row: (row.seed, row.epoch))
+    tests = sorted((row for row in in_order if isinstance(row, RunRow)), key=lambda row: row.seed)
+    peaks = {finding.strategy: finding.bytes for finding in findings if isinstance(finding, Peak)}
     data = dict(task.describe())
     network: Any = data.get("network", {})
     return Study(
         rows=tuple(rows),
         summaries=summarise(rows, tests, peaks),
         settings=dict(network) | dataclasses.asdict(settings) | {"learning_rate": settings.rate},
-        strategies={setup.label: setup.as_dict() for setup in planned},
+        strategies={setup.label: setup.as_dict() for setup in all_setups},
         data=data,
         machine=describe_machine(settings),
         date=now(),
@@ -107,24 +109,24 @@ def _study(task: Task, planned: Sequence[Setup], settings: Settings, found: Sequ
     )
 
 
-def _claim(folder: Path, planned: Sequence[Setup], settings: Settings, task: Task) -> Checkpoints:
-    """The checkpoints in a folder, which is this study's: epochs, seeds and memory aside, a run is what these say."""
-    free = ("epochs", "seeds", "memory", "length_share")
-    fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in free}
+def _claim(folder: Path, all_setups: Sequence[Setup], settings: Settings, task: Task) -> Checkpoints:
+    """Returns the checkpoints in a folder, after a check that they are of this study."""
+    changeable = ("epochs", "seeds", "memory", "length_share")
+    fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in changeable}
     checkpoints = Checkpoints(folder)
-    strategies = {setup.label: setup.as_dict() for setup in planned}
+    strategies = {setup.label: setup.as_dict() for setup in all_setups}
     checkpoints.claim({"data": dict(task.describe()), "settings": fixed, "strategies": strategies})
-    names = [run_name(setup, seed) for setup in planned for seed in range(settings.seeds)]
-    done = max(max(checkpoints.epochs(name, 0), default=0) for name in names)
-    if settings.epochs < done:
-        remedy = "Give as many, or name another folder."
-        raise value_error("epochs", f"at least {done}, which the checkpoints hold", settings.epochs, remedy)
+    names = [run_name(setup, seed) for setup in all_setups for seed in range(settings.seeds)]
+    trained_epochs = max(max(checkpoints.epochs(name, 0), default=0) for name in names)
+    if settings.epochs < trained_epochs:
+        remedy = "Give at least this number, or name another folder."
+        raise value_error("epochs", f"at least {trained_epochs}, which the checkpoints hold", settings.epochs, remedy)
     return checkpoints
 
 
 def _findings(
-    task: Task, planned: Sequence[Setup], settings: Settings, checkpoints: Checkpoints | None
+    task: Task, all_setups: Sequence[Setup], settings: Settings, checkpoints: Checkpoints | None
 ) -> Generator[Finding]:
-    work = partial(train, task, planned, settings, checkpoints)
-    sizes = sorted({setup.processes for setup in planned})
+    work = partial(train, task, all_setups, settings, checkpoints)
+    sizes = sorted({setup.processes for setup in all_setups})
     return work() if sizes == [1] else on_ranks(work, sizes, device=settings.device)

@@ -1,4 +1,4 @@
-"""Task: what a study trains, and by what it is judged. All that the loop knows of the data and of the network."""
+"""Task: the interface of a study to the data, the network and the losses."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ COUNTS = ("sequences", "frames")
 class Task(Protocol):
     """A data set and a network that learns it.
 
-    Sent to each process by pickle: a task holds arrays and plain values, and makes its tensors where it is used.
+    Each process receives it by pickle: a task holds arrays and plain values, and makes its tensors on use.
 
     Attributes:
-        lengths: [n] or [n, 2], what plans are made of: of the training sequences, in frames.
-        counts: What the loss of a step is a mean over: "sequences" (or chunks, where they are cut), or "frames".
+        lengths: [n] or [n, 2], lengths of the training sequences in frames, for the plans.
+        counts: The loss of a step is a mean over "sequences" (or chunks) or over "frames".
     """
 
     @property
@@ -31,44 +31,44 @@ class Task(Protocol):
     def counts(self) -> str: ...
 
     def model(self) -> nn.Module:
-        """A fresh network on the CPU, its weights drawn by torch's global generator alone."""
+        """Returns a new network on the CPU, with weights from the global generator of torch."""
         ...
 
     def loss(self, model: nn.Module, batch: NDArray[np.int64], width: int) -> Tensor:
-        """The mean loss of a batch, ready for backward: a scalar on the model's device.
+        """Returns the mean loss of a batch for backward: a scalar on the device of the model.
 
         Args:
-            model: As `model` made it, or wrapped in DDP: call it, and none of its methods.
-            batch: Sequence numbers [B], or spans [B, 3] (sequence, start, stop) where the batching cuts chunks.
-            width: What the plan pads the batch to, in the unit of `lengths`.
+            model: The network of `model`, or DDP around it: call it, but none of its methods.
+            batch: Sequence numbers [B]; or spans [B, 3] (sequence, start, stop) if the batching cuts chunks.
+            width: The padded length of the batch, in the unit of `lengths`.
 
         Raises:
-            ValueError: Where the loss needs whole sequences, and the batch is of spans.
+            ValueError: The loss needs whole sequences, and the batch has spans.
         """
         ...
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
-        """What the model does on sequences that it was not trained on: "validation_loss", and others by name.
+        """Returns metrics on held-out sequences: "validation_loss", and others by name.
 
-        Called after every epoch, on one process, in evaluation mode and without gradients. The same batches each time.
-        A task that keeps a part that nothing is chosen by may give its loss too.
+        The study calls it after every epoch, on one process, in evaluation mode and without gradients. It uses the same
+        batches each time. It may also return the loss of a test part.
         """
         ...
 
     def test(self, model: nn.Module) -> Mapping[str, float]:
-        """What is measured once, as `validate` is, after the last epoch of a run; nothing where there is nothing."""
+        """Returns metrics after the last epoch of a run, measured like those of `validate`; may be empty."""
         ...
 
     def describe(self) -> Mapping[str, object]:
-        """For the record, plain JSON: name, how many sequences, split, skipped, network, and a fingerprint of the data.
+        """Returns plain JSON: name, numbers of sequences, split, skipped, network, and a fingerprint of the data.
 
-        Checkpoints of a task that describes itself otherwise are refused.
+        Checkpoints of a task with another description raise an error.
         """
         ...
 
 
 def whole_spans(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Every sequence whole, as a chunk is written (sequence, start, stop): [n, 3]. Of two lengths the first counts.
+    """Returns every sequence as one span (sequence, start, stop): [n, 3]. Of two lengths the first counts.
 
     >>> whole_spans(np.array([[7, 2], [9, 3]])).tolist()
     [[0, 0, 7], [1, 0, 9]]
@@ -78,8 +78,8 @@ def whole_spans(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def weights(task: Task, spans: NDArray[np.int64] | None) -> NDArray[np.float64]:
-    """What each sequence, or each span [chunks, 3] of a plan, counts for in the loss of a step: [n], or [chunks]."""
-    taken = whole_spans(task.lengths) if spans is None else spans
+    """Returns the weight of each sequence [n], or of each span [chunks, 3] of a plan, in the loss of a step."""
+    used_spans = whole_spans(task.lengths) if spans is None else spans
     if check_choice("counts", task.counts, COUNTS) == "sequences":
-        return np.ones(len(taken))
-    return (taken[:, 2] - taken[:, 1]).astype(np.float64)
+        return np.ones(len(used_spans))
+    return (used_spans[:, 2] - used_spans[:, 1]).astype(np.float64)

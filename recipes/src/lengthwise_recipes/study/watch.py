@@ -1,8 +1,8 @@
-"""A process that ends with the one that started it, even where that is killed while this one starts.
+"""Ends a process together with the process that started it.
 
-The starter holds the one writing end of a pipe, and the system closes it whatever way the starter ends. So a thread
-that reads from the pipe is told, on every platform. Of what a new process is given, the pipe comes first: the rest,
-PyTorch among it, takes seconds to import.
+The starting process has the only writing end of a pipe; the system closes it at any end of that process. A thread here
+reads from the pipe and so notices, on every platform. The pipe is the first argument of a new process: the others take
+seconds to unpickle, because they import PyTorch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Watch:
-    """The reading end of a pipe, watched from the moment that a new process unpickles it."""
+    """The reading end of a pipe; a new process watches it as soon as it unpickles it."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -25,7 +25,7 @@ class Watch:
 
 
 def run_watched(_: Watch | None, work: Callable[..., None], *arguments: Any) -> None:
-    """Runs `work` in a new process; to be given to it with a `Watch` before all else."""
+    """Runs `work` in a new process; the `Watch` must be its first argument."""
     work(*arguments)
 
 
