@@ -1,4 +1,4 @@
-"""Recordings of one voice and what it says."""
+"""Recordings of one voice with their texts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lengthwise_recipes.speech.corpus import Samples
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recording:
-    """One sentence, spoken; its sound stays where it is until it is asked for.
+    """A spoken sentence; `load` reads its sound when it is needed.
 
     Attributes:
-        name: Unlike any other of the corpus.
-        text: What is said, as it is written.
-        count: Samples, N.
+        name: Unique in the corpus.
+        text: The written text.
+        count: Number of samples, N.
         load: Reads the samples [N], from -1 to 1, the same every time.
-        sound: Fingerprint of the samples; empty until they were read.
+        sound: Fingerprint of the samples; empty before they are read.
     """
 
     name: str
@@ -32,10 +32,10 @@ class SpeechCorpus:
     """Recordings of one sampling rate.
 
     Attributes:
-        name: Where they come from, in a few words.
-        rate: Samples a second.
-        recordings: All that can be used.
-        skipped: What was left out, one sentence each.
+        name: The source, in a few words.
+        rate: Samples per second.
+        recordings: The usable recordings.
+        skipped: A sentence for each that was left out.
     """
 
     name: str

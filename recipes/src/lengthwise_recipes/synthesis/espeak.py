@@ -2,8 +2,8 @@
 
     python -I espeak.py LIBRARY DATA VOICE < sentence.txt > sentence.wav
 
-A program of its own, of the standard library alone: eSpeak NG carries the state of its oscillators from one sentence to
-the next, so only the first sentence of a process sounds the same every time.
+It is a separate program, with the standard library only. eSpeak NG keeps the state of its oscillators between
+sentences, so only the first sentence of a process sounds the same every time.
 
 References:
     The C interface of eSpeak NG 1.52, speak_lib.h.
@@ -14,20 +14,20 @@ import io
 import sys
 import wave
 
-SYNCHRONOUS = 2  # AUDIO_OUTPUT_SYNCHRONOUS: samples go to the callback, and the call returns when all are there
-DO_NOT_EXIT = 0x8000  # espeakINITIALIZE_DONT_EXIT: give an error back
+SYNCHRONOUS = 2  # AUDIO_OUTPUT_SYNCHRONOUS: the callback receives the samples, and the call returns after the last
+DO_NOT_EXIT = 0x8000  # espeakINITIALIZE_DONT_EXIT: return an error
 CHARACTERS = 1  # POS_CHARACTER
 UTF8 = 1  # espeakCHARS_UTF8
 
 
 def speak(library: str, data: str, voice: str, text: bytes) -> bytes:
-    """The wav of a sentence in UTF-8.
+    """Returns the wav of a sentence in UTF-8.
 
     Args:
         library: Path of the shared library.
         data: Path of its folder espeak-ng-data.
         voice: A name that eSpeak NG knows, such as en-us.
-        text: What to say.
+        text: The sentence.
     """
     engine = ctypes.CDLL(library)
     rate = engine.espeak_Initialize(SYNCHRONOUS, 0, data.encode(), DO_NOT_EXIT)

@@ -1,6 +1,6 @@
-"""The parts of Tacotron 2. None of them lets padding reach what is used.
+"""The parts of Tacotron 2. Their outputs for data do not depend on padding.
 
-Shape legend: B sequences, L characters and T decoder steps of the longest one, E channels of the encoder, A of the
+Shapes: B sequences, L characters and T decoder steps of the longest one. E channels of the encoder, A channels of the
 attention, H cells of a decoder LSTM.
 """
 
@@ -19,8 +19,8 @@ LOCATION_KERNEL = 31
 class Convolution(nn.Module):
     """A convolution over time, batch norm, a non-linearity and dropout: [B, T, inputs] to [B, T, outputs].
 
-    The input is zero in the padding, as if the sequence ended there, and so is the output. Batch norm sees the places
-    that hold data alone: neither its averages nor its output depend on the padding, where NVIDIA's count it.
+    Input and output are zero in the padding. Batch norm sees only the places with data, so its averages and its output
+    do not depend on the padding. In NVIDIA's model they do.
     """
 
     def __init__(self, inputs: int, outputs: int, activation: nn.Module, dropout: float) -> None:
@@ -30,19 +30,19 @@ class Convolution(nn.Module):
         self.finish = nn.Sequential(activation, nn.Dropout(dropout))
 
     def forward(self, frames: Tensor, places: Tensor) -> Tensor:
-        """`places` [N] are those that hold data, see `data_places`."""
+        """Computes the convolution; `places` [N] have data, see `data_places`."""
         everywhere = self.convolution(frames.transpose(1, 2)).transpose(1, 2)
         rows = everywhere.reshape(-1, everywhere.shape[2])
-        found = self.finish(self.norm(rows.index_select(0, places)))
-        return torch.zeros_like(rows).index_copy(0, places, found).view_as(everywhere)
+        data_rows = self.finish(self.norm(rows.index_select(0, places)))
+        return torch.zeros_like(rows).index_copy(0, places, data_rows).view_as(everywhere)
 
 
 class Prenet(nn.Module):
-    """Two small layers between a frame and the decoder, with dropout that is never off: [..., bands] to [..., size].
+    """Two small layers between a frame and the decoder; their dropout is always on: [..., bands] to [..., size].
 
     References:
-        Shen et al. 2018, section 2.2: without it the attention is not learnt, and without dropout in synthesis the
-        voice does not vary.
+        Shen et al. 2018, section 2.2: the prenet is needed to learn the attention, and its dropout varies the voice in
+        synthesis.
     """
 
     def __init__(self, bands: int, size: int, dropout: float) -> None:
@@ -57,12 +57,12 @@ class Prenet(nn.Module):
 
 
 class Memory(NamedTuple):
-    """What the attention reads, computed once for all steps.
+    """The input of the attention, computed once for all steps.
 
     values: [B, L, E] encoded characters.
-    keys: [B, L, A] the same as the attention sees them.
+    keys: [B, L, A] the values after the key layer of the attention.
     closed: [B, L] True in the padding.
-    location: [2 L, L * filters] what each weight of the steps before adds everywhere: the convolution as a matrix.
+    location: [2 L, L * filters] the convolution over the weights of earlier steps, as a matrix.
     """
 
     values: Tensor
@@ -72,16 +72,15 @@ class Memory(NamedTuple):
 
 
 class LocationAttention(nn.Module):
-    """Attention that sees where it was, so that it moves on.
+    """Attention that sees its earlier weights, so that it moves on.
 
     The weights are the softmax of v . tanh(W q + V h + U f) over the characters, with f = F * past, a convolution.
-    `past` [B, 2, L] holds the weights of the step before and their sum over all steps before. The convolution is a
-    matrix product here, since on a CPU a convolution of so few channels costs as much as the rest of a small network's
-    step; the matrix has 2 L * L * filters numbers.
+    `past` [B, 2, L] holds the weights of the previous step, and their sum over all earlier steps. The convolution is a
+    matrix product, because on a CPU a convolution of few channels is slow. The matrix has 2 L * L * filters numbers.
 
     References:
-        Chorowski et al. 2015, equations 8 and 9. The sum beside the last weights is NVIDIA's; Shen et al. 2018 have
-        the sum alone.
+        Chorowski et al. 2015, equations 8 and 9. Deviation: Shen et al. 2018 use only the sum. NVIDIA's model
+        uses the last weights too, as here.
     """
 
     def __init__(self, *, queries: int, values: int, size: int, filters: int) -> None:
@@ -93,7 +92,7 @@ class LocationAttention(nn.Module):
         self.energy = nn.Linear(size, 1, bias=False)
 
     def memory(self, values: Tensor, counts: Tensor) -> Memory:
-        """Prepares encoded characters [B, L, E], of which `counts` [B] are no padding."""
+        """Prepares encoded characters [B, L, E]; `counts` [B] are the characters without padding."""
         characters = values.shape[1]
         every_weight = torch.eye(2 * characters, dtype=values.dtype, device=values.device).view(-1, 2, characters)
         return Memory(
@@ -104,7 +103,7 @@ class LocationAttention(nn.Module):
         )
 
     def forward(self, query: Tensor, past: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """Reads for queries [B, H]: what is read, [B, E], and the weights, [B, L], 0 in the padding."""
+        """Returns for queries [B, H] the context [B, E] and the weights [B, L], 0 in the padding."""
         seen = (past.flatten(1) @ memory.location).view(*memory.closed.shape, -1)
         inner = memory.keys + self.of_location(seen) + self.query(query)[:, None]
         energies = self.energy(inner.tanh())[:, :, 0]
@@ -113,7 +112,7 @@ class LocationAttention(nn.Module):
 
 
 def data_mask(counts: Tensor, width: int) -> Tensor:
-    """True where a row holds data and False in its padding: [B, width].
+    """Returns True for data and False for padding: [B, width].
 
     >>> data_mask(torch.tensor([2, 1]), 3).tolist()
     [[True, True, False], [True, False, False]]
@@ -122,7 +121,7 @@ def data_mask(counts: Tensor, width: int) -> Tensor:
 
 
 def data_places(mask: Tensor) -> Tensor:
-    """The places that hold data, counted through the rows of a mask [B, width].
+    """Returns the places with data, counted through the rows of a mask [B, width].
 
     >>> data_places(data_mask(torch.tensor([2, 1]), 3)).tolist()
     [0, 1, 3]

@@ -1,6 +1,8 @@
-"""Folders as LJSpeech's: metadata.csv with a line `id|text` or `id|text|normalised text`, and wavs/id.wav.
+"""Reads folders in the format of LJSpeech: wavs/id.wav and metadata.csv.
 
-Bad data is named before anything is computed from it: it is left out, or refused where `strict`.
+A line of metadata.csv is `id|text` or `id|text|normalised text`.
+
+Bad data is reported before any computation. It is left out, or raises an error with `strict`.
 
 References:
     Ito and Johnson 2017, The LJ Speech Dataset.
@@ -23,22 +25,22 @@ WAVS = "wavs"
 
 
 def read_folder(folder: str | Path, *, count: int | None = None, strict: bool = False) -> SpeechCorpus:
-    """Reads what is said and the headers of the wavs; the sounds themselves are read when they are asked for.
+    """Reads the texts and the headers of the wavs; the sounds are read when they are needed.
 
     Args:
-        folder: With metadata.csv and wavs/ in it. The normalised text is taken where a line has one.
-        count: Only the first so many that can be used; all by default.
-        strict: Whether to raise for the first recording that cannot be used: a line without text, an id twice, a text
-            without wav, a wav without text, unreadable, empty, of several channels, of another rate than most.
+        folder: Folder with metadata.csv and wavs/. If a line has a normalised text, that text is used.
+        count: The most usable recordings, from the first; all by default.
+        strict: Raise for the first unusable recording: a line without text, an id twice, a text without wav, a wav
+            without text, or a wav that is unreadable, empty, of several channels or of a rate unlike most.
 
     Raises:
-        ValueError: Where there is no metadata.csv, nothing can be used, or as `strict` says.
+        ValueError: There is no metadata.csv, nothing can be used, or see `strict`.
     """
     folder, skipped = Path(folder), Skipped(strict=check_flag("strict", strict))
     if count is not None:
-        check_whole("count", count, minimum=1, remedy="Give how many recordings to read.")
+        check_whole("count", count, minimum=1, remedy="Give the number of recordings to read.")
     texts = read_texts(folder / METADATA, skipped)
-    _name_the_unwritten(folder / WAVS, texts, skipped)
+    _report_wavs_without_text(folder / WAVS, texts, skipped)
     headers = _headers(folder / WAVS, texts, skipped)
     recordings = tuple(_recordings(folder / WAVS, texts, headers, skipped))[:count]
     if not recordings:
@@ -52,7 +54,7 @@ def read_texts(path: Path, skipped: Skipped) -> dict[str, str]:
     """Reads the lines `id|text` of a file, by id; an id is a file name without suffix.
 
     Raises:
-        ValueError: Where the file cannot be read as UTF-8, or as `skipped` says.
+        ValueError: The file cannot be read as UTF-8, or `skipped` is strict and a line is bad.
     """
     try:
         files.check_regular(path)
@@ -73,7 +75,7 @@ def read_texts(path: Path, skipped: Skipped) -> dict[str, str]:
 
 
 def _row(line: str, number: int) -> tuple[str, str]:
-    """Id and text of a line; of two texts the last, unless it is empty."""
+    """Returns id and text of a line; of two texts the last one, unless it is empty."""
     name, *texts = (part.strip() for part in line.split("|"))
     text = " ".join(next(filter(None, reversed(texts)), "").split())
     if not name or not text or Path(name).name != name:
@@ -87,7 +89,7 @@ def _check_new(name: str, texts: dict[str, str], number: int) -> None:
         raise value_error("metadata", "of one line for each id", name, "Remove the other.", at=f"line {number}")
 
 
-def _name_the_unwritten(wavs: Path, texts: dict[str, str], skipped: Skipped) -> None:
+def _report_wavs_without_text(wavs: Path, texts: dict[str, str], skipped: Skipped) -> None:
     for path in sorted(wavs.glob("*.wav")):
         if path.stem not in texts:
             remedy = f"Write its text to {METADATA}."
@@ -105,14 +107,14 @@ def _headers(wavs: Path, texts: dict[str, str], skipped: Skipped) -> dict[str, W
 
 
 def _recordings(wavs: Path, texts: dict[str, str], headers: dict[str, Wav], skipped: Skipped) -> list[Recording]:
-    """Those of the rate that most have, in the order of the texts."""
+    """Returns the recordings of the most frequent rate, in the order of the texts."""
     rates = Counter(header.rate for header in headers.values()).most_common(1)
-    kept = []
+    usable = []
     for name, header in headers.items():
         if header.rate == rates[0][0]:
             load = functools.partial(read_samples, wavs / f"{name}.wav", 0, header.count)
-            kept.append(Recording(name=name, text=texts[name], count=header.count, load=load))
+            usable.append(Recording(name=name, text=texts[name], count=header.count, load=load))
         else:
             rule = f"{rates[0][0]} samples a second, as most"
             skipped.add(value_error("rate", rule, header.rate, "Bring all to one rate.", at=name))
-    return kept
+    return usable

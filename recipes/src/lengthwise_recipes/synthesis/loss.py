@@ -1,4 +1,4 @@
-"""What Tacotron 2 is trained on: the squared errors of the frames, before and after the postnet, and the stop's."""
+"""The loss of Tacotron 2: squared errors of the frames, before and after the postnet, and the error of the stop."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MEANS = ("padded", "frames")
 
 
 class Errors(NamedTuple):
-    """The errors of a batch, and what they are divided by; sums, so that those of several batches can be added.
+    """The errors of a batch and their divisors; all are sums, so those of several batches can be added.
 
-    squares: The squared errors before and after the postnet, each a mean over the bands. Padding has none.
-    stops: The binary cross-entropies of the stop, up to each sequence's last step.
-    frames, steps: Of the sequences.
-    padded_frames, padded_steps: Of the whole rectangle.
+    squares: The squared errors before and after the postnet, each a mean over the bands, without padding.
+    stops: The binary cross-entropies of the stop, up to the last step of each sequence.
+    frames, steps: Counts without padding.
+    padded_frames, padded_steps: Counts with padding.
     """
 
     squares: Tensor
@@ -33,11 +33,11 @@ class Errors(NamedTuple):
     padded_steps: int
 
     def mean(self, over: str) -> Tensor:
-        """The mean squared errors and the mean cross-entropy, added.
+        """Returns the mean squared errors plus the mean cross-entropy.
 
         Args:
-            over: "padded" divides by the whole rectangle, as the recipe that Ge et al. 2021 trained does: the more
-                padding, the lower the loss. "frames" divides by what there is, and does not see the padding.
+            over: "padded" divides by the counts with padding, as in the recipe of Ge et al. 2021: more padding gives a
+                lower loss. "frames" divides by the counts without padding.
         """
         if over == "padded":
             return self.squares / self.padded_frames + self.stops / self.padded_steps
@@ -45,15 +45,15 @@ class Errors(NamedTuple):
 
 
 def together(errors: Sequence[Errors]) -> Errors:
-    """The errors of several batches as if they were one."""
+    """Adds the errors of several batches."""
     return Errors(*(functools.reduce(operator.add, parts) for parts in zip(*errors, strict=True)))
 
 
 def synthesis_errors(predicted: Predicted, frames: Tensor, counts: Tensor) -> Errors:
-    """Compares what the network makes of a batch with the true frames.
+    """Compares the prediction of a batch with the true frames.
 
     Args:
-        predicted: What the network makes of the batch.
+        predicted: The prediction.
         frames: [B, F, bands] true frames, F a multiple of the reduction.
         counts: [B] frames of each sequence.
     """

@@ -1,20 +1,20 @@
 """Tacotron 2: from characters to the frames of a log-mel spectrogram.
 
-    characters -> embedding, 3 convolutions, BiLSTM -> memory
-    frame before -> prenet -> LSTM, attention over the memory -> LSTM -> r frames and a stop, at every step
-    frames + postnet of 5 convolutions
+- Encoder: characters -> embedding, 3 convolutions, BiLSTM -> memory.
+- Decoder, at every step: previous frame -> prenet -> LSTM, attention over the memory -> LSTM -> r frames and a stop.
+- Output: frames + postnet of 5 convolutions.
 
-What is computed is the padded rectangle, and that cost is what a study of batching measures; nothing that is used
-depends on it. Only the first LSTM and the attention run step by step: with the true frames as input, as in training,
-prenet, second LSTM, frames and stops are computed of all steps at once.
+The network computes the padding, whose cost a study of batching measures; but the outputs for data do not depend on it.
+Only the first LSTM and the attention run step by step. In training, with the true frames as input, all steps of prenet,
+second LSTM, frames and stops are computed at once.
 
-By hand, since the models that can be had (torchaudio's, NVIDIA's) run both LSTMs step by step, and their batch norm
-counts the padding. In a study of batching a loss must not depend on what is padded.
+We do not use the models of torchaudio and NVIDIA. They run both LSTMs step by step, and their batch norm counts the
+padding. In a study of batching a loss must not depend on padding.
 
 References:
     Shen et al. 2018, Natural TTS synthesis by conditioning WaveNet on mel spectrogram predictions, section 2.2. As in
-    NVIDIA's Tacotron 2 the attention is asked by the first of the two LSTMs, the second reads the output of both, and
-    dropout of 0.1 on their outputs stands for zoneout; here the states that they carry on are left whole.
+    NVIDIA's Tacotron 2, the first of the two LSTMs queries the attention, and the second reads the output of both.
+    Dropout of 0.1 on their outputs replaces zoneout. Deviation: the states of the LSTMs have no dropout.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ LSTM_DROPOUT = 0.1
 
 
 class Predicted(NamedTuple):
-    """What the network makes of a batch. Rows past a sequence's count hold no meaning.
+    """The prediction of a batch. Rows beyond the count of a sequence have no meaning.
 
-    before: [B, F, bands] frames as the decoder writes them.
-    after: [B, F, bands] the same with what the postnet adds.
+    before: [B, F, bands] frames of the decoder.
+    after: [B, F, bands] frames with the postnet.
     stops: [B, T] logit that a step is the last.
-    weights: [B, T, L] of the attention; 0 on padded characters.
+    weights: [B, T, L] weights of the attention; 0 on padded characters.
     """
 
     before: Tensor
@@ -50,12 +50,12 @@ class Predicted(NamedTuple):
 
 
 class Spoken(NamedTuple):
-    """What the network says on its own.
+    """Speech of the network without true frames as input.
 
     frames: [B, F, bands].
-    counts: [B] frames of each sequence, F at most.
-    stopped: [B] whether it stopped by itself.
-    weights: [B, T, L] of the attention.
+    counts: [B] frames of each sequence, at most F.
+    stopped: [B] True if the network predicted a stop.
+    weights: [B, T, L] weights of the attention.
     """
 
     frames: Tensor
@@ -65,7 +65,7 @@ class Spoken(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """Characters [B, L] to what the attention reads, [B, L, E]; class 0 is padding."""
+    """Encodes characters [B, L] for the attention, [B, L, E]; class 0 is padding."""
 
     def __init__(self, symbols: int, network: Network) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Encoder(nn.Module):
 
 
 class State(NamedTuple):
-    """What the first LSTM and the attention hand on to their next step; see `LocationAttention` for `past`."""
+    """The state of the first LSTM and the attention; see `LocationAttention` for `past`."""
 
     hidden: Tensor
     cell: Tensor
@@ -93,7 +93,7 @@ class State(NamedTuple):
 
 
 class Decoder(nn.Module):
-    """Frames before to frames, r at a step, and to a stop."""
+    """Predicts r frames and a stop at each step, from the frames before."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -110,10 +110,10 @@ class Decoder(nn.Module):
         self.stop = nn.Linear(read, 1)
 
     def forward(self, memory: Memory, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Writes each step after the true frames [B, F, bands] before it: frames, stops [B, T], weights [B, T, L]."""
+        """Predicts all steps from the true frames [B, F, bands]: frames, stops [B, T], weights [B, T, L]."""
         state, hiddens, contexts, weights = self.first_state(memory), [], [], []
-        for given in self.prenet(self._frames_before(frames)):
-            state = self.step(given, state, memory)
+        for prepared in self.prenet(self._frames_before(frames)):
+            state = self.step(prepared, state, memory)
             hiddens.append(state.hidden)
             contexts.append(state.context)
             weights.append(state.past[:, 0])
@@ -126,29 +126,32 @@ class Decoder(nn.Module):
         context, past = memory.values.new_zeros(batch, size), memory.values.new_zeros(batch, 2, characters)
         return State(hidden, hidden, context, past)
 
-    def step(self, given: Tensor, state: State, memory: Memory) -> State:
-        """Listens to the prenet's output [B, P], and looks at the characters anew."""
-        hidden, cell = self.first(torch.cat([given, state.context], dim=1), (state.hidden, state.cell))
+    def step(self, prepared: Tensor, state: State, memory: Memory) -> State:
+        """Takes a step of the first LSTM and the attention, from the output of the prenet [B, P]."""
+        hidden, cell = self.first(torch.cat([prepared, state.context], dim=1), (state.hidden, state.cell))
         context, weights = self.attention(hidden, state.past, memory)
         return State(hidden, cell, context, torch.stack([weights, state.past[:, 1] + weights], dim=1))
 
     def write(
-        self, hiddens: Tensor, contexts: Tensor, carried: tuple[Tensor, Tensor] | None = None
+        self, hiddens: Tensor, contexts: Tensor, state: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
-        """Runs the rest on steps [T, B, H] and [T, B, E]: frames [B, T * r, bands], stops [B, T], the LSTM's state."""
-        heard, after = self.second(torch.cat([self.dropout(hiddens), contexts], dim=2), carried)
-        read = torch.cat([self.dropout(heard), contexts], dim=2).transpose(0, 1)
-        frames = self.frames(read).reshape(len(read), -1, self.network.bands)
-        return frames, self.stop(read)[:, :, 0], after
+        """Runs the second LSTM on hiddens [T, B, H] and contexts [T, B, E].
+
+        Returns frames [B, T * r, bands], stops [B, T] and the new state of the LSTM.
+        """
+        outputs, new_state = self.second(torch.cat([self.dropout(hiddens), contexts], dim=2), state)
+        combined = torch.cat([self.dropout(outputs), contexts], dim=2).transpose(0, 1)
+        frames = self.frames(combined).reshape(len(combined), -1, self.network.bands)
+        return frames, self.stop(combined)[:, :, 0], new_state
 
     def _frames_before(self, frames: Tensor) -> Tensor:
-        """The last frame of the step before each step, zeros before the first: [T, B, bands]."""
+        """Returns the last frame of the previous step for each step, zeros for the first: [T, B, bands]."""
         last = frames[:, self.network.reduction - 1 :: self.network.reduction].transpose(0, 1)
         return torch.cat([torch.zeros_like(last[:1]), last[:-1]])
 
 
 class Postnet(nn.Module):
-    """What is added to frames: [B, F, bands] and counts [B] to [B, F, bands], zero in the padding."""
+    """The correction of the frames: [B, F, bands] and counts [B] to [B, F, bands], zero in the padding."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -171,8 +174,8 @@ class Tacotron(nn.Module):
     """The whole network.
 
     Args:
-        symbols: Classes of characters, the padding's 0 among them.
-        network: How large.
+        symbols: Classes of characters, with 0 for padding.
+        network: The sizes.
     """
 
     def __init__(self, symbols: int, network: Network) -> None:
@@ -183,7 +186,7 @@ class Tacotron(nn.Module):
         self.postnet = Postnet(network)
 
     def forward(self, symbols: Tensor, symbol_counts: Tensor, frames: Tensor, counts: Tensor) -> Predicted:
-        """Predicts every step from the true frames before it.
+        """Predicts every step from the true frames of earlier steps.
 
         Args:
             symbols: [B, L], 0 in the padding.
@@ -192,37 +195,37 @@ class Tacotron(nn.Module):
             counts: [B] frames of each sequence, at least 1.
         """
         memory = self.decoder.attention.memory(self.encoder(symbols, symbol_counts), symbol_counts)
-        before, stops, weights = self.decoder(memory, frames)
-        return Predicted(before, before + self.postnet(before, counts), stops, weights)
+        decoded, stops, weights = self.decoder(memory, frames)
+        return Predicted(decoded, decoded + self.postnet(decoded, counts), stops, weights)
 
     @torch.no_grad()
     def speak(self, symbols: Tensor, symbol_counts: Tensor, *, max_steps: int) -> Spoken:
-        """Writes frames until every sequence has stopped, or has taken `max_steps` steps.
+        """Predicts frames until every sequence has stopped, or for `max_steps` steps.
 
         Args:
             symbols: [B, L], 0 in the padding.
             symbol_counts: [B] characters of each sequence.
-            max_steps: Of the decoder, each of `reduction` frames.
+            max_steps: The most decoder steps, each of `reduction` frames.
         """
         memory = self.decoder.attention.memory(self.encoder(symbols, symbol_counts), symbol_counts)
         steps = list(self._steps(memory, max_steps))
-        before, stops, weights = (torch.cat(parts, dim=1) for parts in zip(*steps, strict=True))
+        decoded, stops, weights = (torch.cat(parts, dim=1) for parts in zip(*steps, strict=True))
         ends = stops > 0
         stopped = ends.any(dim=1)
-        # Of several steps that say stop the first one holds; argmax finds the first of equals.
+        # The first step with a stop counts; argmax returns the first of equal values.
         last = torch.where(stopped, ends.int().argmax(dim=1) + 1, len(steps))
         counts = last * self.network.reduction
-        return Spoken(before + self.postnet(before, counts), counts, stopped, weights)
+        return Spoken(decoded + self.postnet(decoded, counts), counts, stopped, weights)
 
     def _steps(self, memory: Memory, max_steps: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Steps until all have stopped: frames [B, r, bands], stop [B, 1] and weights [B, 1, L] of each."""
+        """Yields frames [B, r, bands], stop [B, 1] and weights [B, 1, L] of each step until all have stopped."""
         state, carried = self.decoder.first_state(memory), None
-        given = memory.values.new_zeros(len(memory.values), self.network.bands)
-        stopped = torch.zeros_like(given[:, :1], dtype=torch.bool)
+        previous = memory.values.new_zeros(len(memory.values), self.network.bands)
+        stopped = torch.zeros_like(previous[:, :1], dtype=torch.bool)
         for _ in range(max_steps):
-            state = self.decoder.step(self.decoder.prenet(given), state, memory)
+            state = self.decoder.step(self.decoder.prenet(previous), state, memory)
             frames, stop, carried = self.decoder.write(state.hidden[None], state.context[None], carried)
             yield frames, stop, state.past[:, :1]
-            given, stopped = frames[:, -1], stopped | (stop > 0)
+            previous, stopped = frames[:, -1], stopped | (stop > 0)
             if stopped.all():
                 return

@@ -1,4 +1,4 @@
-"""How large a Tacotron 2 is."""
+"""The sizes of a Tacotron 2."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from lengthwise.checks import check_number, check_whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Network:
-    """Sizes of a Tacotron 2; those of the paper by default.
+    """Sizes of a Tacotron 2; by default those of the paper.
 
     Attributes:
-        width: Times as many channels and cells in every layer as the paper's.
+        width: Channels and cells of every layer, relative to the paper.
         bands: Mel bands of a frame.
-        reduction: Frames that one step of the decoder writes: fewer steps, and so less time, for coarser attention.
+        reduction: Frames of a decoder step. More frames mean fewer steps and less time, but coarser attention.
         dropout: Share dropped in the convolutions, in training.
-        prenet_dropout: Share dropped before the decoder, always: in validation and in synthesis too.
+        prenet_dropout: Share dropped before the decoder, also in validation and synthesis.
 
     References:
-        Shen et al. 2018, section 2.2, has all sizes and no reduction, which is that of Wang et al. 2017, section 3.3.
-        What Shen et al. leave open (sizes of attention and location layer) is as in NVIDIA's Tacotron 2, which Ge et
-        al. 2021 trained.
+        Shen et al. 2018, section 2.2: all sizes. The reduction is from Wang et al. 2017, section 3.3. The sizes of
+        attention and location layer are those of NVIDIA's Tacotron 2, which Ge et al. 2021 trained.
     """
 
     width: float = 1.0
@@ -32,7 +31,7 @@ class Network:
 
     def __post_init__(self) -> None:
         check_number("width", self.width, above=True, remedy="Give 1 for the paper's, 0.125 for an eighth.")
-        check_whole("bands", self.bands, minimum=1, remedy="Give how many mel bands.")
+        check_whole("bands", self.bands, minimum=1, remedy="Give the number of mel bands.")
         check_whole("reduction", self.reduction, minimum=1, remedy="Give the frames of a decoder step: 1, for example.")
         for name in ("dropout", "prenet_dropout"):
             check_number(name, getattr(self, name), maximum=0.9, remedy="Give a share such as 0.5.")
@@ -57,7 +56,7 @@ class Network:
 
     @property
     def location(self) -> int:
-        """Filters over the weights of the steps before."""
+        """Filters over the weights of earlier steps."""
         return self._scale(32)
 
     @property
@@ -65,5 +64,5 @@ class Network:
         return self._scale(512)
 
     def _scale(self, size: int) -> int:
-        """An even number near width * size: the encoder's cells are shared by two directions."""
+        """Returns an even number near width * size, because two directions share the cells of the encoder."""
         return 2 * max(1, round(self.width * size / 2))

@@ -1,7 +1,7 @@
-"""Plain English sentences of the project's own, as many and as long as asked.
+"""Generates plain English sentences of given lengths.
 
-A sentence is a clause, "the old sailor watches the harbour", and what is hung on it, "near my window", "while another
-child sings today", until it has the words that were drawn for it.
+A sentence is a clause, "the old sailor watches the harbour", and phrases, "near my window", "while another child sings
+today", up to its number of words.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ FIRST_CLAUSES = {5: SHORT[5], 6: "determiner adjective noun verb determiner noun
 
 
 def own_sentences(count: int, *, max_words: int = 25, seed: int = 0) -> dict[str, str]:
-    """Writes sentences, by id.
+    """Returns generated sentences, by id.
 
-    A length of w words, from 1 to `max_words`, is as frequent as 2 w - 1: most sentences are long, as the clips of
-    LJSpeech are. Up to 25 words take from half a second to ten, spoken by `voice`.
+    The frequency of w words, from 1 to `max_words`, is proportional to 2 w - 1. So most sentences are long, as in
+    LJSpeech. `voice` speaks a sentence of up to 25 words in half a second to ten.
 
     Args:
-        count: How many; sentence i is the same for every count.
+        count: Number of sentences; sentence i does not depend on it.
         max_words: Words of the longest.
-        seed: Of the choice of words.
+        seed: Seed of the choice of words.
     """
     check_whole("count", count, minimum=1, remedy="Give the number of sentences.")
     check_whole("max_words", max_words, minimum=1, remedy="Give the words of the longest sentence.")
@@ -71,13 +71,13 @@ def _sentence(max_words: int, seed: int, number: int) -> str:
 
 
 def _phrases(words: int, generator: np.random.Generator) -> list[str]:
-    """Kinds of words, phrase by phrase, of a sentence of so many words."""
+    """Returns the kinds of words of a sentence of `words` words, by phrase."""
     if words in SHORT:
         return [SHORT[words]]
     first = int(generator.integers(5, 7))
-    phrases, left = [FIRST_CLAUSES[first]], words - first
-    while left:
-        size = left if left < 3 else int(generator.integers(3, min(left, max(ENDINGS)) + 1))
+    phrases, remaining = [FIRST_CLAUSES[first]], words - first
+    while remaining:
+        size = remaining if remaining < 3 else int(generator.integers(3, min(remaining, max(ENDINGS)) + 1))
         phrases.append(ENDINGS[size])
-        left -= size
+        remaining -= size
     return phrases

@@ -1,4 +1,4 @@
-"""Where recordings come from: a folder of them, or sentences that eSpeak NG speaks to one."""
+"""Reads recordings from a folder, or lets eSpeak NG speak sentences to one."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def read_speech(
     strict: bool = False,
     progress: bool = False,
 ) -> SpeechCorpus:
-    """Reads a folder as LJSpeech's, or speaks sentences to one and reads that.
+    """Reads a folder in the format of LJSpeech, or speaks sentences to such a folder and reads it.
 
     Args:
-        path: A folder with metadata.csv and wavs/ in it; or a file with lines `id|text`, which are spoken; or None for
-            sentences of the project's own, which are spoken too.
-        folder: Where what is spoken is written, and found again the next time; given where something is spoken.
-        count: Only the first so many; by default all of a folder or a file, and 300 sentences of our own.
-        max_words: Words of the longest of the project's own sentences.
-        seed: Of the project's own sentences.
-        strict: Whether to raise for the first line or recording that cannot be used.
-        progress: Show a bar on standard error while sentences are spoken.
+        path: A folder with metadata.csv and wavs/. Or sentences to speak: a file with lines `id|text`, or None for
+            generated sentences.
+        folder: The folder for spoken sentences, which are reused the next time; only with sentences to speak.
+        count: The most recordings, from the first; by default all of a folder or a file, and 300 generated sentences.
+        max_words: Words of the longest generated sentence.
+        seed: Seed of the generated sentences.
+        strict: Raise for the first unusable line or recording.
+        progress: Show a bar on standard error while eSpeak NG speaks.
 
     Raises:
-        ValueError: Where nothing can be used, eSpeak NG is needed and not installed, or as `strict` says.
+        ValueError: Nothing can be used, eSpeak NG is needed and not installed, or see `strict`.
     """
     if count is not None:
-        check_whole("count", count, minimum=1, remedy="Give how many recordings to read.")
+        check_whole("count", count, minimum=1, remedy="Give the number of recordings to read.")
     if path is not None and Path(path).is_dir():
         if folder is not None:
             remedy = "Leave it out: recordings are read where they are."
@@ -63,7 +63,7 @@ def read_speech(
 
 
 def _texts(path: Path, count: int | None, skipped: Skipped) -> dict[str, str]:
-    """The first so many lines of a file that can be used, by id."""
+    """Returns the first `count` usable lines of a file, by id."""
     texts = dict(islice(read_texts(path, skipped).items(), count))
     if not texts:
         raise value_error("path", "a folder of recordings or a file with lines `id|text`", str(path), "Give one.")

@@ -1,7 +1,7 @@
 """Tacotron 2 on recordings of one voice, as a task of the study.
 
-Plans are made of the frames of the spectrograms. As in Ge et al. 2021 the recordings are parted at random, four fifths
-of them to learn from.
+Plans use the frames of the spectrograms. As in Ge et al. 2021, four fifths of the recordings, chosen at random, are for
+training.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from lengthwise_recipes.synthesis.utterances import (
 )
 
 VALIDATION_BATCH = 16
-SPOKEN_TEXTS = 64  # of the texts that are held out, chosen at random as they are
-LONGEST_SPOKEN = 2  # times the longest train utterance: then a network that does not stop is stopped
-VALIDATION_SEED = 0  # of the batches, and of the dropout that the prenet never turns off
+SPOKEN_TEXTS = 64  # of the held-out texts
+LONGEST_SPOKEN = 2  # times the longest training utterance: then the network is stopped
+VALIDATION_SEED = 0  # of the batches, and of the dropout of the prenet, which is always on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SynthesisTask:
-    """Learns to speak as one voice does; see `lengthwise_recipes.study.task.Task`.
+    """The task to speak with one voice; see `lengthwise_recipes.study.task.Task`.
 
     Attributes:
-        name: Where the recordings come from.
-        network: How large the network is.
-        mean_over: What the loss is a mean over, see `Errors.mean`.
+        name: The source of the recordings.
+        network: The sizes of the network.
+        mean_over: The divisor of the loss, see `Errors.mean`.
         alphabet: All characters of all texts, sorted.
-        scale: Of the spectrograms.
-        train, validation: Utterances to learn from and to be judged by.
-        test_part: Utterances to be judged by that nothing is chosen by; None for none.
-        split: How they were parted, one sentence.
-        skipped: What was left out, one sentence each.
-        fingerprint: Of the texts and sounds of all parts.
+        scale: The scale of the spectrograms.
+        train, validation: Utterances for training and validation.
+        test_part: Utterances for the test, or None.
+        split: The division, in one sentence.
+        skipped: A sentence for each recording that was left out.
+        fingerprint: Fingerprint of the texts and sounds of all parts.
     """
 
     name: str
@@ -84,19 +84,19 @@ class SynthesisTask:
         seed: int = 0,
         strict: bool = False,
     ) -> SynthesisTask:
-        """Computes the spectrograms and parts the recordings.
+        """Computes the spectrograms and divides the recordings.
 
         Args:
             corpus: The recordings; each is read once.
-            network: How large the network is, and how many bands a spectrogram has.
-            mean_over: What the loss is a mean over, see `Errors.mean`.
-            validation_share: Share of the recordings to validate on, chosen at random.
-            test_share: Share of the recordings to test on, likewise; there are none where it is 0.
-            seed: Of that choice.
-            strict: Whether to raise for the first recording that cannot be used.
+            network: The sizes of the network, and the bands of the spectrograms.
+            mean_over: The divisor of the loss, see `Errors.mean`.
+            validation_share: Share of the recordings for validation, chosen at random.
+            test_share: Share of the recordings for the test, chosen at random; 0 for no test.
+            seed: Seed of that choice.
+            strict: Raise for the first unusable recording.
 
         Raises:
-            ValueError: Where fewer than 2 recordings can be used, or as `strict` says.
+            ValueError: Fewer than 2 recordings can be used, or see `strict`.
         """
         check_choice("mean_over", mean_over, MEANS)
         remedy = "Give a share such as 0.2."
@@ -120,58 +120,58 @@ class SynthesisTask:
             split=f"{len(validation)} of {len(corpus)} recordings held out at random, seed {seed}"
             f"{f', and {len(test)} to test on' if len(test) else ''}",
             skipped=corpus.skipped,
-            fingerprint=fingerprint([corpus.rate, *((each.text, each.sound) for each in corpus.recordings)]),
+            fingerprint=fingerprint(
+                [corpus.rate, *((recording.text, recording.sound) for recording in corpus.recordings)]
+            ),
         )
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Frames of each train utterance, [n]."""
+        """Frames of each training utterance, [n]."""
         return self.train.lengths
 
     @property
     def counts(self) -> str:
-        """What ranks that average gradients weigh their batches by; no count is exact for the padded mean."""
+        """The weight of a batch when ranks average gradients; it is only approximate for the padded mean."""
         return "frames" if self.mean_over == "frames" else "sequences"
 
     def model(self) -> Tacotron:
-        """A fresh network on the CPU, its weights drawn by torch's global generator alone."""
+        """Returns a new network on the CPU, with weights from the global generator of torch."""
         return Tacotron(len(self.alphabet) + 1, self.network)
 
     def loss(self, model: nn.Module, batch: NDArray[np.int64], width: int) -> Tensor:
-        """The loss of a batch of train utterances [B], padded to `width` frames or the next whole decoder step.
+        """Returns the loss of a batch of training utterances [B], padded to `width` frames or the next decoder step.
 
         Raises:
-            ValueError: Where the batch is of chunks.
+            ValueError: The batch has chunks.
         """
         if batch.ndim != 1:
             raise value_error("batch", "of whole sequences", "spans", "Plan without chunks: the attention needs all.")
         return self._errors(model, self.train, batch, width).mean(self.mean_over)
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
-        """The losses with the true frames as input, over fixed batches in random order and with the same dropout.
+        """Returns the losses with the true frames as input, over fixed random batches and with the same dropout.
 
         Returns:
-            "validation_loss", the mean over the batches of the loss over the padded rectangle, as in Ge et al. 2021,
-            section 6; "validation_loss_frames", the loss of all frames, which does not see the padding; and
-            "test_loss_frames" where there is a part to test on.
+            - "validation_loss", the mean of the batches, with padding, as in Ge et al. 2021, section 6.
+            - "validation_loss_frames", the loss of all frames, without padding.
+            - "test_loss_frames", if there is a test part.
         """
         errors = self._judge(model, self.validation)
-        padded = torch.stack([each.mean("padded") for each in errors]).mean()
-        found = {"validation_loss": float(padded), "validation_loss_frames": float(together(errors).mean("frames"))}
+        padded = torch.stack([batch_errors.mean("padded") for batch_errors in errors]).mean()
+        losses = {"validation_loss": float(padded), "validation_loss_frames": float(together(errors).mean("frames"))}
         if self.test_part is not None:
-            found["test_loss_frames"] = float(together(self._judge(model, self.test_part)).mean("frames"))
-        return found
+            losses["test_loss_frames"] = float(together(self._judge(model, self.test_part)).mean("frames"))
+        return losses
 
     def test(self, model: nn.Module) -> Mapping[str, float]:
-        """What the network says of the first test texts on its own, with nothing but its own frames as input.
-
-        Where there is no part to test on, they are validation texts.
+        """Lets the network speak the first test texts, without true frames; without a test part validation texts.
 
         Returns:
-            "stopped_share", of the texts after which it stopped before it had spoken for twice as long as the longest
-            train utterance; "duration_error", the mean of |frames said - true frames| / true frames;
-            "attention_focus", the mean over the steps of the largest weight of the attention, 1 where each step reads
-            a single character.
+            - "stopped_share", the share of texts for which the network stopped before the limit.
+            - "duration_error", the mean of |spoken frames - true frames| / true frames.
+            - "attention_focus", the mean over the steps of the largest weight of the attention; 1 if each step reads a
+              single character.
 
         References:
             Ren et al. 2019, FastSpeech, section 3.3: the focus rate.
@@ -187,12 +187,12 @@ class SynthesisTask:
         }
 
     def speak(self, model: nn.Module, text: str) -> Mel:
-        """The log-mel spectrogram [F, bands] of a text, whether or not the network stops by itself.
+        """Returns the log-mel spectrogram [F, bands] of a text, also if the network does not stop.
 
-        The model speaks in evaluation mode, and is left in the mode that it was in.
+        The model speaks in evaluation mode; its mode is restored.
 
         Raises:
-            ValueError: Where a character is not of the alphabet.
+            ValueError: A character is not in the alphabet.
         """
         training = model.training
         model.eval()
@@ -203,7 +203,7 @@ class SynthesisTask:
         return self.scale.undo(said.frames[0, : int(said.counts[0])].cpu().numpy())
 
     def describe(self) -> Mapping[str, object]:
-        """For the record, plain JSON."""
+        """Returns the record of the task, as plain JSON."""
         lengths = self.lengths
         tested = {} if self.test_part is None else {"test_sequences": len(self.test_part)}
         return {
@@ -225,20 +225,20 @@ class SynthesisTask:
         }
 
     def _judge(self, model: nn.Module, utterances: Utterances) -> list[Errors]:
-        """Of each of fixed batches in random order, with the same dropout."""
+        """Returns the errors of fixed random batches, with the same dropout."""
         batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
         plan = lw.make_plan(utterances.lengths, batching, seed=VALIDATION_SEED, epoch=0)
         with _same_dropout(_device(model)):
             return [self._errors(model, utterances, batch, 0) for batch in plan.batches()]
 
     def _errors(self, model: nn.Module, utterances: Utterances, numbers: NDArray[np.int64], width: int) -> Errors:
-        """Of a batch that is padded to `width` frames, or to the longest where that is more."""
+        """Returns the errors of a batch, padded to `width` frames or to its longest if that is more."""
         batch = make_batch(utterances, numbers, width=width, multiple=self.network.reduction, device=_device(model))
         predicted: Predicted = model(batch.symbols, batch.symbol_counts, batch.frames, batch.counts)
         return synthesis_errors(predicted, batch.frames, batch.counts)
 
     def _speak(self, model: nn.Module, symbols: Sequence[NDArray[np.int64]]) -> Spoken:
-        padded, counts = pad_arrays(symbols), torch.tensor([len(each) for each in symbols])
+        padded, counts = pad_arrays(symbols), torch.tensor([len(text) for text in symbols])
         device = _device(model)
         max_steps = -(-LONGEST_SPOKEN * int(self.lengths.max()) // self.network.reduction)
         with _same_dropout(device):
@@ -251,37 +251,37 @@ def _device(model: nn.Module) -> torch.device:
 
 @contextlib.contextmanager
 def _same_dropout(device: torch.device) -> Generator[None]:
-    """Draws what the prenet drops from a seed, and leaves torch's global generators as they were."""
+    """Sets the seed of the dropout of the prenet, and restores the global generators of torch."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(VALIDATION_SEED)
         yield
 
 
 def _spellable(corpus: SpeechCorpus, skipped: Skipped) -> SpeechCorpus:
-    """Leaves out recordings of texts too short to be learnt."""
-    kept = []
+    """Leaves out recordings with texts that are too short."""
+    usable = []
     for recording in corpus.recordings:
         if len(spell(recording.text)) >= FEWEST_SYMBOLS:
-            kept.append(recording)
+            usable.append(recording)
         else:
             rule, remedy = f"at least {FEWEST_SYMBOLS} characters", "Leave the recording out."
             skipped.add(value_error("text", rule, recording.text, remedy, at=recording.name))
-    return replace(corpus, recordings=tuple(kept), skipped=(*corpus.skipped, *skipped.sentences))
+    return replace(corpus, recordings=tuple(usable), skipped=(*corpus.skipped, *skipped.sentences))
 
 
 def _split_numbers(count: int, validation_share: float, test_share: float, seed: int) -> list[NDArray[np.int64]]:
-    """Numbers to learn from, to validate on and to test on, each in rising order; one at least of each that is asked.
+    """Returns the numbers for training, validation and test, rising; at least one for each part.
 
-    What is validated on of so many recordings is the same whatever else is tested on.
+    The validation part does not depend on the test share.
     """
     fewest = 3 if test_share > 0.0 else 2
     if count < fewest:
-        remedy = "Give at least one recording to learn from and one for each part to judge by."
+        remedy = "Give at least one recording for training and one for each other part."
         raise value_error("corpus", f"of at least {fewest} recordings that can be used", count, remedy)
     test = max(1, round(test_share * count)) if test_share > 0.0 else 0
-    held = min(max(1, round(validation_share * count)), count - test - 1)
+    held_out = min(max(1, round(validation_share * count)), count - test - 1)
     order = np.random.default_rng(np.random.SeedSequence([seed])).permutation(count)
-    return [np.sort(part) for part in (order[held + test :], order[:held], order[held : held + test])]
+    return [np.sort(part) for part in (order[held_out + test :], order[:held_out], order[held_out : held_out + test])]
 
 
 def _utterances(

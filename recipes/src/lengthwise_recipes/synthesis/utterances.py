@@ -1,4 +1,4 @@
-"""Recordings made ready for the network: standardised spectrograms, and texts as numbers."""
+"""Recordings as input of the network: standardised spectrograms, and texts as numbers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from torch import Tensor
 from lengthwise.checks import value_error
 from lengthwise_recipes.synthesis.mel import Mel
 
-FEWEST_SYMBOLS = 2  # batch norm has no variance of one place
+FEWEST_SYMBOLS = 2  # batch norm needs a variance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Utterances:
-    """Some sentences as the network takes them.
+    """Sentences as input of the network.
 
     Attributes:
-        mels: Of each, float32 [F, bands].
-        symbols: Of each, int64 [characters]; the first character of the alphabet is 1.
-        texts: Of each, as it is spelt.
+        mels: The spectrogram of each, float32 [F, bands].
+        symbols: The characters of each, int64 [characters]; the first character of the alphabet is 1.
+        texts: The text of each after `spell`.
     """
 
     mels: tuple[Mel, ...]
@@ -56,10 +56,10 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """Mean and deviation of each band over all frames of the train utterances, [bands] each.
+    """Mean and deviation of each band over all frames of the training utterances, [bands] each.
 
-    The network learns frames of mean 0 and variance 1, so that a squared error of 1 is that of knowing nothing but the
-    mean. NVIDIA's recipe learns the logarithms themselves; it has 220 epochs to find their mean in.
+    The network learns frames of mean 0 and variance 1, so predicting the mean has a squared error of 1. NVIDIA's recipe
+    learns the logarithms without scaling, but it has 220 epochs to learn their mean.
     """
 
     mean: NDArray[np.float32]
@@ -81,7 +81,7 @@ class Scale:
 
 
 def spell(text: str) -> str:
-    """The characters that are learnt of a text: small letters, digits, punctuation, single spaces.
+    """Normalises a text: small letters, digits, punctuation, single spaces.
 
     >>> spell("  The  Kilns, 1490. ")
     'the kilns, 1490.'
@@ -90,10 +90,10 @@ def spell(text: str) -> str:
 
 
 def symbols_of(text: str, alphabet: str) -> NDArray[np.int64]:
-    """Numbers of the characters of a text, from 1.
+    """Returns the numbers of the characters of a text, from 1.
 
     Raises:
-        ValueError: Where a character is not of the alphabet, or there are fewer than `FEWEST_SYMBOLS`.
+        ValueError: A character is not in the alphabet, or there are fewer than `FEWEST_SYMBOLS`.
     """
     spelt, classes = spell(text), {symbol: number for number, symbol in enumerate(alphabet, start=1)}
     strange = sorted(set(spelt) - set(classes))
@@ -109,25 +109,25 @@ def make_batch(
     """Pads utterances with zeros, as tensors on a device.
 
     Args:
-        utterances: To choose from.
-        numbers: [B] of the utterances.
-        width: Frames to pad to, or as many as the longest has where that is more.
-        multiple: The padded frames are a multiple of it: the frames of a decoder step.
-        device: Where the tensors are to be.
+        utterances: All utterances.
+        numbers: [B], the utterances of the batch.
+        width: Frames to pad to; the longest utterance if that is more.
+        multiple: Frames of a decoder step; the padded frames are a multiple of it.
+        device: The device of the tensors.
     """
     mels = [utterances.mels[number] for number in numbers]
     symbols = [utterances.symbols[number] for number in numbers]
     frames = max(width, *(len(mel) for mel in mels), 0)
     return Batch(
         symbols=pad_arrays(symbols).to(device),
-        symbol_counts=torch.tensor([len(each) for each in symbols], device=device),
+        symbol_counts=torch.tensor([len(array) for array in symbols], device=device),
         frames=pad_arrays(mels, -(-frames // multiple) * multiple).to(device),
         counts=torch.tensor([len(mel) for mel in mels], device=device),
     )
 
 
 def pad_arrays(arrays: Sequence[NDArray], width: int = 0) -> Tensor:
-    """Stacks arrays [n, ...] of several n with zeros behind, to `width` or the longest: [B, width, ...]."""
+    """Stacks arrays [n, ...] of different n, with zeros at the end, to `width` or the longest: [B, width, ...]."""
     width = max(width, *(len(array) for array in arrays), 0)
     stacked = np.zeros((len(arrays), width, *arrays[0].shape[1:]), arrays[0].dtype)
     for row, array in zip(stacked, arrays, strict=True):

@@ -1,8 +1,8 @@
-"""A voice for those who have no recordings: eSpeak NG speaks sentences to a folder as LJSpeech's.
+"""Lets eSpeak NG speak sentences to a folder in the format of LJSpeech.
 
     ids and texts -> one process of `espeak.py` for each -> wavs/id.wav, and a line of metadata.csv
 
-eSpeak NG comes as library and data with the package espeakng-loader.
+The package espeakng-loader has the library and the data of eSpeak NG.
 """
 
 from __future__ import annotations
@@ -21,61 +21,62 @@ from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.synthesis import espeak
 from lengthwise_recipes.synthesis.ljspeech import METADATA, WAVS, read_texts
 
-VOICE = "en-us"  # one voice at one pitch and rate: nothing varies but what is said
-SECONDS_TO_SPEAK = 60  # of real time, for one sentence
+VOICE = "en-us"  # one voice at one pitch and rate: only the texts vary
+SECONDS_TO_SPEAK = 60  # the most real time for one sentence
 
 
 def speak_sentences(texts: Mapping[str, str], folder: str | Path, *, progress: bool = False) -> None:
     """Speaks sentences to wavs/id.wav, each with its line in metadata.csv.
 
-    What the folder holds already of the same id and text is not spoken again, so that an interrupted call goes on
-    where it was.
+    A sentence that the folder has with the same id and text is not spoken again, so an interrupted call continues.
 
     Args:
-        texts: What is said, by id; an id is a file name without suffix.
-        folder: Made where it is not there. What it holds of other ids stays, behind these in metadata.csv.
+        texts: The sentences by id; an id is a file name without suffix.
+        folder: The folder, created if missing. Its sentences of other ids stay, at the end of metadata.csv.
         progress: Show a bar on standard error.
 
     Raises:
-        ValueError: Where eSpeak NG is not installed, or does not speak.
+        ValueError: eSpeak NG is not installed, or does not speak.
     """
     library, data = engine()
     folder = Path(folder)
     (folder / WAVS).mkdir(parents=True, exist_ok=True)
-    kept = {name: text for name, text in _read_spoken(folder).items() if texts.get(name, text) == text}
-    _write_metadata(folder, kept)
+    spoken = {name: text for name, text in _read_spoken(folder).items() if texts.get(name, text) == text}
+    _write_metadata(folder, spoken)
     for name, text in tqdm(texts.items(), unit="sentence", disable=None if progress else True):
-        if name not in kept:
+        if name not in spoken:
             files.write(folder / WAVS / f"{name}.wav", speak(text, library=library, data=data))
             files.append(folder / METADATA, _line(name, text))
-    _write_metadata(folder, {**texts, **kept})
+    _write_metadata(folder, {**texts, **spoken})
 
 
 def speak(text: str, *, library: str, data: str) -> bytes:
-    """The wav of a sentence, the same every time.
+    """Returns the wav of a sentence, the same every time.
 
     Args:
-        text: What to say.
-        library: Path of eSpeak NG's shared library, see `engine`.
+        text: The sentence.
+        library: Path of the shared library of eSpeak NG, see `engine`.
         data: Path of its data.
 
     Raises:
-        ValueError: Where eSpeak NG does not speak.
+        ValueError: eSpeak NG does not speak.
     """
     command = [sys.executable, "-I", espeak.__file__, library, data, VOICE]
     try:
-        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=SECONDS_TO_SPEAK, check=True)
+        process = subprocess.run(
+            command, input=text.encode(), capture_output=True, timeout=SECONDS_TO_SPEAK, check=True
+        )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         said = (error.stderr or b"").decode(errors="replace").splitlines() or [f"It says nothing: {error}"]
         raise value_error("text", "speakable by eSpeak NG", text, said[-1]) from error
-    return done.stdout
+    return process.stdout
 
 
 def engine() -> tuple[str, str]:
-    """Paths of eSpeak NG's library and of its data.
+    """Returns the paths of the library of eSpeak NG and of its data.
 
     Raises:
-        ValueError: Where espeakng-loader is not installed.
+        ValueError: espeakng-loader is not installed.
     """
     if importlib.util.find_spec("espeakng_loader") is None:
         remedy = "Install it, pip install espeakng-loader, or give a folder of recordings."
@@ -86,7 +87,7 @@ def engine() -> tuple[str, str]:
 
 
 def _read_spoken(folder: Path) -> dict[str, str]:
-    """Texts by id that are spoken already."""
+    """Reads the texts that are already spoken, by id."""
     if not (folder / METADATA).exists():
         return {}
     texts = read_texts(folder / METADATA, Skipped(strict=False))
