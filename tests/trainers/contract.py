@@ -3,7 +3,7 @@
     batches  the sequence numbers of each batch that a model was given, in order: [[3, 9], [0], ...]
     Record   what one rank did: its batches of each epoch, its optimiser steps, its last weights
 
-The epochs of this run have 5, 6 and 5 optimiser steps: a trainer that believes the first `len` loses a step.
+The three epochs of this run have 6 optimiser steps each.
 """
 
 import os
