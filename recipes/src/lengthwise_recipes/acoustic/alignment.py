@@ -5,7 +5,7 @@ stay       [S]                    probability of staying in a state for one more
 positions  [F] per utterance      the best path's position in the utterance's chain at every frame
 emissions  [F, B, Q]              the scores of a batch, by frame, utterance and position in its chain
 
-By hand. librosa.sequence.viterbi takes utterances of one model and a full matrix of transitions: F x Q x Q steps.
+By hand, since librosa.sequence.viterbi takes utterances of one model and a full matrix of transitions: F x Q x Q steps.
 Here every utterance has its own chain, a position has at most three ways in, and a batch advances frame by frame.
 """
 

@@ -4,8 +4,8 @@ The paper's batches hold 5,000 frames, "such that the overall number of updates 
 padding is not counted: otherwise chunks, with little padding, would make fewer updates than whole utterances.
 
 Table 2 does not say its batch size. Its random row repeats the last row of table 1, and its memory grows with padding.
-Both fit batches of 5,000 frames without padding, so we use them. MXNet's batches have a fixed size, here the mean
-size of the others.
+Both mean that it does not count padding either, so its batches have 5,000 frames here too. MXNet's batches have a fixed
+size, here the mean size of the others.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ STRATEGIES = {
     "ATS-BR": "alternated:58",
 }
 
-# A number within these counts as reproduced. They are set by hand, to about the distance of single seeds from their
-# mean for RAND, where it is largest. So a reproduced number may lie outside the range of the seeds.
+# Our mean reproduces a number if it differs by no more than this. The tolerances are about the distance of single seeds
+# from their mean for RAND, where it is largest. So a reproduced number may lie outside the range of the seeds.
 TOLERANCES = {"batches": 0.02, "zpr": 0.5, "abl": 2.0}
 
 

@@ -147,7 +147,7 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def _include(ink: Ink, name: str, chain: tuple[Path, ...]) -> None:
-    """Reads an included file, which lies in the including file's folder, one above it, or an include folder there."""
+    """Reads an included file, the nearest in the including file's folder, a folder above, or their include folders."""
     path = chain[-1]
     candidates = (folder / place / name for folder in path.parents for place in ("include", ""))
     included = next((file for file in candidates if file.is_file()), None)
