@@ -1,17 +1,17 @@
 """Plans under PyTorch: samplers and collate functions for `torch.utils.data.DataLoader`, and parameter averaging.
 
-sampler, windows, evaluation      what a loader is given: a plan, and a position in it
-loader                            PyTorch's own, which counts what it has handed on
-planner                           what epochs are planned from
-position, ranks                   where in an epoch a run stands, and whether ranks and checkpoints agree
-guard, padded                     what is refused, and what is warned of
-stream, window, shards            lengths that are not known ahead: a loader by itself
-collate, rows, fields             batches of samples
-model_checks                      runs a network: are packed sequences apart, is the loss a mean over labels
-budget, step_meter                what fits into memory, what a step costs
-summary                           what an epoch computes
-averaging                         models of all ranks made one
-lightning, huggingface, trainers  trainers, imported by name; what their modules share, and how fast they are
+sampler, windows, evaluation      batch samplers: a plan, and a position in it
+loader                            PyTorch's DataLoader, which also counts the batches it yields
+planner                           the inputs of the plans of all epochs
+position, ranks                   the position of a run; checks that ranks and checkpoints have the same plan
+guard, padded                     errors and warnings of a loop that does not follow the plan
+stream, window, shards            loaders of streams, whose lengths are not known ahead
+collate, rows, fields             collate functions
+model_checks                      checks of a model: attention between packed sequences, and the mean of the loss
+budget, step_meter                the largest budget that fits into memory, the cost of a step
+summary                           a description of an epoch in sentences
+averaging                         parameter averaging over the ranks
+lightning, huggingface, trainers  callbacks and a Trainer, imported by name; their common checks and speed
 """
 
 try:
@@ -61,5 +61,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    # Without the modules that hold them, of which tab completion would show more.
+    # Hides the submodules from tab completion.
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

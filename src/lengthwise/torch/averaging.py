@@ -20,23 +20,22 @@ class ParameterAveraging:
 
     V_a(t) is the mean of a parameter over the ranks now. V(t-1) is the result of the last `average`, or the initial
     value. Ranks communicate in `average` alone, so between two calls none waits for another. Deal by `lw.Portions`: it
-    draws the portions anew every epoch, so that every rank sees all of the data in time.
+    draws new portions in every epoch, so that every rank sees all of the data in time.
 
     The model starts with rank 0's weights and buffers on every rank. The state of the optimisers stays local: the paper
-    sends the parameters alone. What goes wrong in use: a learning rate, or a model, that is changed on one rank alone;
-    and a model that DDP wraps over the same ranks, which averages gradients already.
+    sends the parameters alone. What goes wrong in use: a learning rate or a model that is changed on one rank alone. Do
+    not wrap the model in DDP over the same ranks: DDP averages the gradients already.
 
     Args:
-        model: On its device, and whole on every rank: not sharded. Parameters that need no gradient are averaged, and
-            decay, too.
-        alpha: How far to go from V(t-1) to the mean: 1 is the mean itself.
+        model: The model, on its device and not sharded. Parameters that need no gradient are averaged, and decay, too.
+        alpha: The share of the way from V(t-1) to the mean: 1 is the mean itself.
         beta: The share of V(t-1) that is subtracted, a weight decay.
-        group: Ranks of torch.distributed, by gloo or nccl; by default all. If torch.distributed is not running there is
-            one rank, and the mean is its own model.
+        group: Ranks of torch.distributed, by gloo or nccl; by default all. If torch.distributed is not running, there
+            is one rank, and its model is the mean.
 
     Raises:
-        ValueError: `alpha` or `beta` out of range, another model, alpha or beta on another rank, or a process that
-            torchrun started as one of several and in which torch.distributed is not running.
+        ValueError: `alpha` or `beta` is out of range, or the ranks differ in model, alpha or beta. Or torchrun started
+            several processes, and torch.distributed is not running.
 
     With `torch.distributed.init_process_group("gloo")` before it, this loop is one rank of a run that torchrun starts:
 
@@ -87,10 +86,10 @@ class ParameterAveraging:
 
     @torch.no_grad()
     def average(self) -> None:
-        """Replaces the parameters by V(t), and the buffers as said below. Every rank must call it equally often.
+        """Replaces the parameters by V(t), and averages the buffers. Every rank must call it equally often.
 
-        Takes one all-reduce for all parameters of a type and device, and one for such buffers. Types below 32 bits are
-        averaged in 32, and stored in their own.
+        Takes one all-reduce for all parameters of a type and device, and one for such buffers. Types of fewer than 32
+        bits are averaged in float32, then converted back.
 
         Raises:
             ValueError: torch.distributed was started or ended since the averaging was made.
@@ -98,7 +97,7 @@ class ParameterAveraging:
         if _world_size(self.group) != self.world_size:
             remedy = "Make the averaging after torch.distributed.init_process_group."
             raise checks.value_error("world_size", f"{self.world_size} still", _world_size(self.group), remedy)
-        # Copied into one row for each type and device: one all-reduce, in place of one for each layer.
+        # One flat tensor for each type and device takes one all-reduce in place of one for each layer.
         for parameters in _alike(dict(self.model.named_parameters())):
             self._update(list(parameters.values()), [self._previous[name] for name in parameters])
         buffers = dict(self.model.named_buffers())
@@ -108,44 +107,45 @@ class ParameterAveraging:
         self._take_from_first_rank({name: buffer for name, buffer in buffers.items() if name not in floating})
 
     def state_dict(self) -> dict[str, Tensor]:
-        """V(t-1) of each parameter, the same on every rank.
+        """Returns V(t-1) of each parameter, the same on every rank.
 
-        Right after `average` it is the model's own; a checkpoint within an epoch needs it beside each rank's model.
+        Right after `average`, V(t-1) equals the parameters. A checkpoint within an epoch needs both V(t-1) and each
+        rank's model.
         """
         return {name: previous.clone() for name, previous in self._previous.items()}
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Takes V(t-1) as `state_dict` gave it.
+        """Loads the V(t-1) that `state_dict` returned.
 
-        To go on within an epoch, make the averaging first, which overwrites the models, and then load each rank's own.
+        To resume within an epoch, first make the averaging, which overwrites the models. Then load each rank's model.
 
         Raises:
             ValueError: The names or shapes are not those of the model.
         """
         shapes = {name: tuple(previous.shape) for name, previous in self._previous.items()}
-        given = {name: tuple(previous.shape) for name, previous in state.items()}
-        wrong = sorted(name for name in shapes.keys() | given.keys() if shapes.get(name) != given.get(name))
+        loaded = {name: tuple(previous.shape) for name, previous in state.items()}
+        names = sorted(name for name in shapes.keys() | loaded.keys() if shapes.get(name) != loaded.get(name))
         # Nothing was written yet: a state that does not fit leaves the averaging as it was.
-        if wrong:
-            rule = f"of shape {shapes.get(wrong[0], 'none')}"
+        if names:
+            rule = f"of shape {shapes.get(names[0], 'none')}"
             remedy = "Load the state that was saved with this model."
-            raise checks.value_error("state", rule, given.get(wrong[0]), remedy, at=wrong[0])
+            raise checks.value_error("state", rule, loaded.get(names[0]), remedy, at=names[0])
         for name, previous in self._previous.items():
             previous.copy_(state[name])
 
     def _update(self, parameters: Sequence[Tensor], previous: Sequence[Tensor]) -> None:
         """Writes V(t) over the parameters of one type and device, and over their V(t-1)."""
-        # The equation with V(t-1) taken together: alpha V_a(t) + (1 - alpha - beta) V(t-1).
+        # The equation with both terms of V(t-1) added up: alpha V_a(t) + (1 - alpha - beta) V(t-1).
         updated = self._mean(parameters).mul_(self.alpha)
-        kept = 1.0 - self.alpha - self.beta
-        if kept:  # alpha = 1 without decay leaves the mean as it is, bit for bit, whatever V(t-1) was
-            updated.add_(_flat(previous).to(updated.dtype), alpha=kept)
+        weight_of_previous = 1.0 - self.alpha - self.beta
+        if weight_of_previous:  # alpha = 1 without decay leaves the mean as it is, bit for bit, whatever V(t-1) was
+            updated.add_(_flat(previous).to(updated.dtype), alpha=weight_of_previous)
         _spread(updated, parameters)
         _spread(updated, previous)
 
     def _mean(self, tensors: Collection[Tensor]) -> Tensor:
-        """The mean over the ranks of tensors of one type and device, in one row."""
+        """Returns the mean over the ranks of tensors of one type and device, as one flat tensor."""
         flat = _flat(tensors)
         # A sum of eight bfloat16 numbers in bfloat16 would lose most of its digits.
         flat = flat.to(torch.promote_types(flat.dtype, torch.float32))
@@ -206,12 +206,12 @@ def _alike(tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
 
 
 def _flat(tensors: Collection[Tensor]) -> Tensor:
-    """Copies tensors of one type and device into one row."""
+    """Copies tensors of one type and device into one flat tensor."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 def _spread(flat: Tensor, tensors: Collection[Tensor]) -> None:
-    """Copies one row back into the tensors that it was made of."""
+    """Copies a flat tensor back into the tensors that it was made of."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     for tensor, part in zip(tensors, parts, strict=True):
         tensor.copy_(part.view_as(tensor))

@@ -30,22 +30,22 @@ from lengthwise.planning.items import take_items
 from lengthwise.torch.step_meter import DeviceMeter, check_trained, choose_device, mark
 
 _LEVELS = 4  # padded lengths to try, from short to the longest
-_EXACT = 32  # up to so many sequences the bisection goes on to the last one; beyond it is exact to one in 32
-_FEW = 16  # sequences of a batch that is made before, to see that it grows with the number
-_SKIPPED = 32  # steps that may train nothing at first
-_UNLIKE = 2  # times the sequences of the longest, from which a budget is said not to suit the memory
+_EXACT = 32  # up to 32 sequences, the bisection is exact; beyond, it is exact to one in 32
+_FEW = 16  # sequences of a trial batch, to check that `make_batch` follows the count
+_SKIPPED = 32  # the most first steps that may train nothing
+_UNLIKE = 2  # if twice the sequences of the longest fit, the cost does not describe the memory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FoundBudget:
-    """The budget that fits, and the batching that has it. `print` shows the largest batches that fitted.
+    """The largest budget that fits into memory. `print` shows the largest batches that fitted.
 
     Attributes:
-        budget: What a batch may cost, in the unit of the batching's cost: padded frames, unless it has another.
+        budget: The most that a batch may cost, in the unit of the batching's cost: by default padded frames.
         batching: The batching with this budget, for samplers and plans.
-        counts: [k], the sequences of the largest batches that fitted, before the margin is left free.
-        padded_lengths: [k, dims], what these are padded to, from short to the longest.
-        ran_out: Whether larger batches ran out of memory. If not, `max_sequences` ended the search.
+        counts: [k], the sequences of the largest batches that fitted, before the margin is taken off.
+        padded_lengths: [k, dims], the padded lengths of these batches, rising.
+        ran_out: True if larger batches ran out of memory. If False, `max_sequences` ended the search.
     """
 
     budget: float
@@ -80,37 +80,37 @@ def find_budget(
     A budget is tried by the largest batches that it allows at four padded lengths, from short to the longest. It is
     doubled until memory runs out, and then bisected, in steps of one sequence of the longest. In the end its batches
     are run once more, and the margin is taken off. The first step is a real one, so that the optimiser's state is
-    counted. Another process may take memory for a moment: so a batch that ran out of memory is run again.
+    counted. Another process may take memory for a moment. So a batch that ran out of memory is tried twice.
 
-    The step really trains, and one that runs out of memory may end in the middle: load the weights afterwards. What
-    goes wrong in use: on a CPU, memory has no end before the system begins to swap or kills the process. Set a limit
-    (`resource.setrlimit`), or give `max_sequences`. Under data parallelism, run it on one process whose step
-    keeps what it keeps there.
+    The step really trains, and may stop in the middle when memory runs out: load the weights again afterwards. What
+    goes wrong in use: on a CPU, the system swaps or kills the process before PyTorch reports that memory is full. Set a
+    limit (`resource.setrlimit`), or give `max_sequences`. Under data parallelism, run it in one process, with a step
+    that takes as much memory as in training.
 
     Args:
-        step: Called with what `make_batch` returns: forward, backward, and the update of the weights.
-        make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; of
-            several lengths `make_batch(count, length, another)`.
-        lengths: [n] or [n, dims], those of your data.
-        model: What the step trains. Its gradients are dropped after memory ran out. If the first 32 steps change none
-            of its parameters, this is an error: gradients and the optimizer's state would not be counted.
-        batching: To find the budget of, in the unit of its cost; cut by a `Budget`, the number in which does not
-            matter. By default `Batching(budget=...)`. Where it has chunks, these are what is tried.
-        margin: The share of the budget to leave free, because memory gets fragmented in a long run.
-        max_sequences: The most sequences to try. If a tried batch has that many, the cut gets this bound too.
-        device: What the step runs on; by default that of the model, else CUDA where there is one, else the CPU.
+        step: Your training step: forward, backward, and the update of the weights. It is called with a batch.
+        make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; for
+            lengths of several dimensions, `make_batch(count, length, another)`.
+        lengths: [n] or [n, dims], the lengths of your data.
+        model: The model that the step trains. Its gradients are dropped when memory ran out. If the first 32 steps
+            change none of its parameters, this is an error: gradients and the optimizer's state would not be counted.
+        batching: The batching whose budget is found. It is cut by a `Budget`, whose number does not matter; by default
+            `Batching(budget=...)`. If it has chunks, batches of chunks are tried.
+        margin: The share of the budget to leave unused, because memory gets fragmented in a long run.
+        max_sequences: The most sequences to try. If a tried batch has that many, the cut also gets this limit.
+        device: The device of the step; by default the device of the model, else CUDA if PyTorch finds it, else the CPU.
 
     Raises:
         TypeError: The step or `make_batch` cannot be called with such arguments.
-        ValueError: One of these:
+        ValueError: The search cannot find a budget:
 
-            - the step or `make_batch` raises something else;
-            - one sequence of the longest does not fit;
-            - the step trains nothing of `model`, or holds on to more memory with every batch;
-            - batches are the same whatever count or length is asked for;
-            - the batching is not cut by a budget, or its cost does not grow with the number of sequences;
-            - memory goes with the number of sequences, and so few fit that no budget holds for short and long ones. If
-              more fit, that warns.
+            - The step or `make_batch` raises an error that is not about memory.
+            - One sequence of the longest does not fit.
+            - The step trains nothing of `model`, or takes more memory with every batch.
+            - `make_batch` ignores the count or the length.
+            - The batching is not cut by a budget, or its cost does not grow with the number of sequences.
+            - Memory depends on the number of sequences, and the budget of one long sequence allows too many short ones.
+              If some budget fits, this is only a warning.
 
     >>> def step(batch):  # as a GPU that holds 10,000 frames
     ...     if batch.numel() > 10_000:
@@ -151,14 +151,14 @@ def find_budget(
 
 @dataclass
 class _Search:
-    """The search for the most sequences of the longest whose budget fits into memory.
+    """A search for the most sequences of the longest whose budget fits into memory.
 
     A budget of 3 sequences of 400 frames allows 12 of 100: both batches must fit.
 
     Attributes:
-        cut: With the most sequences to try.
+        cut: The cut, with the most sequences to try.
         padded: [k, dims], the padded lengths to try, rising.
-        losses: Losses of the step that are no numbers.
+        losses: Losses of the step that are NaN or infinite.
     """
 
     step: Step
@@ -176,12 +176,12 @@ class _Search:
         return self.cut.max_sequences or 1
 
     def counts_of(self, count: int) -> NDArray[np.int64]:
-        """Returns how many sequences of each length the budget of `count` of the longest allows: [k]."""
+        """Returns how many sequences of each padded length fit into the budget of `count` of the longest: [k]."""
         cut = replace(self.cut, budget=self._budget_of(count))
         return cut.batch_sizes(self.padded, cost=self.cost, longest=self.padded[-1]).astype(np.int64)
 
     def leave_free(self, count: int, share: float) -> float:
-        """Returns the budget of `count` of the longest without the share to leave free, but at least that of one."""
+        """Returns the budget of `count` of the longest less the free share, but at least the budget of one."""
         budget, least = self._budget_of(count), self._budget_of(1)
         if count == self.most or not share:  # memory did not end, or all of it may be taken
             return budget
@@ -192,9 +192,9 @@ class _Search:
         return least
 
     def take_first(self, marks: list[tuple[int, float]]) -> None:
-        """Steps of one short sequence: the first makes the optimiser's state, which the next holds from its start.
+        """Runs steps of one short sequence: the first creates the optimiser's state, the second starts with it.
 
-        Two of them, and more where the first ones train nothing: a `GradScaler` skips some until its scale fits.
+        Runs two steps, or more if the first ones train nothing: a `GradScaler` skips steps until its scale fits.
         """
         if not 0.0 < self._budget_of(1) < self._budget_of(2):
             rule, remedy = "one that grows with the number of sequences", "Price the padded frames, as Padded() does."
@@ -235,27 +235,27 @@ class _Search:
         return cost_of_one(self.cost, count, self.padded[-1])
 
     def _holds(self, count: int) -> bool:
-        """Tells if the largest batches fit that the budget of `count` sequences of the longest allows."""
+        """Tells if the largest batches under the budget of `count` sequences of the longest fit into memory."""
         return all(map(self._fits, self.counts_of(count).tolist(), self.padded))
 
     def _find_mismatch(self, count: int) -> str:
-        """Says that a budget for short sequences leaves most memory free at long ones; an empty text if it does not."""
+        """Returns a warning if the budget that suits short sequences wastes memory at long ones, else an empty text."""
         # 100 sequences fit, at length 10 and at 400: the budget of 2 of the long ones allows 80 of the short ones.
-        more = max(1, _UNLIKE * count)
-        if more > self.most or not self._fits(more, self.padded[-1]):
+        double = max(1, _UNLIKE * count)
+        if double > self.most or not self._fits(double, self.padded[-1]):
             return ""
-        few = int(self.counts_of(max(1, count))[0])
-        while few > 1 and not self._fits(few, self.padded[0]):
-            few //= 2
-        value = f"of {few} sequences at {_place(self.padded[0])} and of {more} or more at {_place(self.padded[-1])}"
+        many = int(self.counts_of(max(1, count))[0])
+        while many > 1 and not self._fits(many, self.padded[0]):
+            many //= 2
+        value = f"of {many} sequences at {_place(self.padded[0])} and of {double} or more at {_place(self.padded[-1])}"
         remedy = (
-            f"Memory goes more with the number of sequences than the cost does: give max_sequences={few}, or a cost"
+            f"Memory goes more with the number of sequences than the cost does: give max_sequences={many}, or a cost"
             " with a part for each, such as Quadratic(per_sequence=100, linear=1)."
         )
         return checks.sentence("budget", "about the same at every length", value, remedy)
 
     def _explain(self, mismatch: str) -> ValueError:
-        """Returns the error of a budget that does not fit."""
+        """Returns the error for a budget that does not fit."""
         if self._fits(1, self.padded[0]):  # else every step takes more memory
             return ValueError(mismatch) if mismatch else _no_room(self.padded[-1])
         rule, remedy = "a function that lets go of every batch", "Keep numbers, such as loss.item(), and no tensors."
@@ -263,7 +263,7 @@ class _Search:
         return checks.value_error("step", rule, "out of memory", remedy, at=at)
 
     def _fits(self, count: int, padded: NDArray[np.int64]) -> bool:
-        """Tells if a batch fits at the first try or, where that ran out of memory by chance, at the second."""
+        """Tells if a batch fits in one of two tries: the first may run out of memory by chance."""
         return self._runs(count, padded) or self._runs(count, padded)
 
     def _runs(self, count: int, padded: NDArray[np.int64]) -> bool:
@@ -274,7 +274,7 @@ class _Search:
                 raise
         else:
             return True
-        # Here the error is gone, and with it the frames that hold the tensors of the step.
+        # Out of the `except` block, the error no longer keeps the tensors of the step alive.
         if self.model is not None:
             self.model.zero_grad()
         gc.collect()

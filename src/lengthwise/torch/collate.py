@@ -1,12 +1,10 @@
 """Collate functions: the samples of a batch padded, packed, or laid end to end.
 
-Each takes samples of any structure (`fields` says of what) and gives a batch of the same structure, where
+Each takes B samples of any structure (see `fields`) and returns a batch of the same structure:
 
     a sequence [T, ...]   becomes PaddedSequences, PackedSequence or Concatenated
-    a number              a tensor [B]
-    an object             a list of B objects
-
-B samples; T frames of the shape `...` in each.
+    a number              becomes a tensor [B]
+    an object             becomes a list of B objects
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ class PaddedSequences(NamedTuple):
     """Sequences of different lengths as one rectangle.
 
     Attributes:
-        values: [B, T, ...], T no less than the longest length.
+        values: [B, T, ...]; T is at least the longest length.
         lengths: int64 [B].
     """
 
@@ -64,7 +62,7 @@ class Concatenated(NamedTuple):
 
     Attributes:
         values: [sum of T, ...]; sequence b is values[offsets[b]:offsets[b + 1]].
-        offsets: int32 [B + 1], rising from 0 to the sum of T: what varlen attention calls cu_seqlens.
+        offsets: int32 [B + 1], rising from 0 to the sum of T: the cu_seqlens of varlen attention.
         max_length: The longest T.
     """
 
@@ -85,36 +83,35 @@ class Concatenated(NamedTuple):
 class PadCollate:
     """Pads every sequence field to the longest of the batch or a multiple, or the batch to one of a few fixed shapes.
 
-    With `shapes`, the batch takes the shape that holds it with the least sum of padded lengths. Missing rows are filled
-    with what padding holds, length 0 and mask False, and with 0 in the fields of numbers; a list of objects keeps its
-    length.
+    With `shapes`, the batch takes the shape that holds it with the least sum of padded lengths. Missing rows are all
+    padding, with length 0 and mask False; fields of numbers hold 0 there. A list of objects keeps its length.
 
-    In a dict, `labels` or `label` of whole numbers hold -100 in padding and in missing rows: `cross_entropy` of PyTorch
-    and the models of Hugging Face leave -100 out. What goes wrong in use: a loss that counts padding all the same.
+    In a dict, `labels` or `label` of whole numbers hold -100 in padding and in missing rows. `cross_entropy` of PyTorch
+    and the models of Hugging Face ignore -100. What goes wrong in use: a loss that counts padding all the same.
     Unsigned labels become int64. Labels without a name, as in a tuple, hold 0, which is a class: for (frames, labels)
     give `value={"1": -100}`. Labels of floats or of bool hold 0 too: weigh that loss by the mask or the lengths.
 
     Time comes first: a waveform [1, T], as torchaudio loads it, counts as one frame; `squeeze(0)` makes it [T]. Any
-    tensor with an axis is a sequence, also one whose length never varies: a vector for each sample is padded with the
-    others unless it has a padded length of its own.
+    tensor with an axis is a sequence, even if its length never varies. So a vector is padded like the other fields,
+    unless `shapes` has a padded length for it.
 
     Args:
-        shapes: [k, 2] of (rows, padded length), as `lw.batch_shapes` gives them, for all sequence fields. Or [k, 1 +
-            fields], with a padded length for each field in the order of the sample, as it gives them for sequences of
-            several lengths: source and target, or the frames and the labels of a CTC model.
-        value: What padding holds. One number is for all sequence fields but labels, which hold -100 if they are whole
-            numbers, and `attention_mask`, which holds 0. By name, as `{"input_ids": 50_256, "labels": -1}`, it is for
-            these fields; others hold 0, -100 and 0 as without. In a tuple, the names are "0", "1" and so on.
+        shapes: [k, 2] of (rows, padded length) for all sequence fields, as from `lw.batch_shapes`. Or [k, 1 + fields],
+            with a padded length for each field, in the order of the sample. `lw.batch_shapes` returns these for
+            sequences of several lengths, such as source and target.
+        value: The value of padding. One number is for all sequence fields but labels, which hold -100 if they are whole
+            numbers, and `attention_mask`, which holds 0. Or a dict of values by name, as `{"input_ids": 50_256,
+            "labels": -1}`; other fields keep their default. In a tuple, the names are "0", "1" and so on.
         multiple_of: Every sequence field is padded to a multiple of this length. Give the same number to the cut, as
-            `Budget(20_000, multiple_of=8)`, so that the plan counts what is computed. Shapes say it already.
-        count_multiple_of: Missing rows are filled up to a multiple of this, unless the batch holds fewer samples than
-            it. Give the same number to the cut, as `Budget(20_000, count_multiple_of=8)`, so that the budget counts
-            the filled rows. Shapes say it already.
+            `Budget(20_000, multiple_of=8)`, so that the plan counts this padding. Leave it out if you give `shapes`.
+        count_multiple_of: The number of rows is filled up to a multiple of this, unless the batch has fewer samples.
+            Give the same number to the cut, as `Budget(20_000, count_multiple_of=8)`, so that the budget counts the
+            filled rows. Leave it out if you give `shapes`.
 
     Raises:
-        TypeError: `shapes` or `value` of another kind.
-        ValueError: `shapes` of another form. When called: samples that are not alike, a batch that fits no shape, a
-            value for a field that there is not, or one that the dtype of a field does not hold, such as 0.5 of int64.
+        TypeError: `shapes` or `value` has a wrong type.
+        ValueError: `shapes` are not rows of one width. When called: the samples differ in structure, or the batch fits
+            no shape. Or `value` names a missing field, or does not fit the dtype of a field, as 0.5 in int64.
 
     >>> collate = PadCollate(shapes=[(2, 4), (1, 8)])
     >>> frames, label = collate([(torch.ones(3), 7)])
@@ -159,12 +156,12 @@ class PadCollate:
         return map_leaves(batched.__getitem__, structure)
 
     def _fill(self, field: Tensor | list[Any], name: str, rows: int) -> Tensor | list[Any]:
-        """Fills a field of numbers for the rows that the batch lacks; an object that nobody gave cannot be made up."""
+        """Fills a field of numbers up to the rows of the batch; lists of objects keep their length."""
         if isinstance(field, list) or len(field) == rows:
             return field
         value = self.value if isinstance(self.value, Mapping) else 0.0
-        held, dtype = pad_with(value, name, field.dtype)
-        return torch.cat([field.to(dtype), field.new_full((rows - len(field),), held, dtype=dtype)])
+        padding, dtype = pad_with(value, name, field.dtype)
+        return torch.cat([field.to(dtype), field.new_full((rows - len(field),), padding, dtype=dtype)])
 
     def _shape(self, count: int, sequences: list[Sequences]) -> tuple[int, ...]:
         """Returns the rows of the batch, and the padded length of each sequence field."""
@@ -194,7 +191,8 @@ class PackCollate:
     The samples need not be sorted: `pad_packed_sequence` restores their order.
 
     Raises:
-        ValueError: When called: samples that are not alike, or a sequence of no frames, which PyTorch cannot pack.
+        ValueError: When called: the samples differ in structure, or a sequence has no frames, which PyTorch cannot
+            pack.
 
     >>> packed = PackCollate()([torch.ones(1, 4), torch.ones(3, 4)])
     >>> output, _ = torch.nn.LSTM(4, 8)(packed)
@@ -211,7 +209,7 @@ class ConcatCollate:
     """Lays the sequences of every sequence field end to end, for varlen attention and NestedTensor: `Concatenated`.
 
     Raises:
-        ValueError: When called: samples that are not alike, or more frames than int32 offsets count.
+        ValueError: When called: the samples differ in structure, or have more frames than int32 offsets can count.
 
     >>> batch = ConcatCollate()([torch.ones(2), torch.zeros(3)])
     >>> batch.values.tolist(), batch.offsets.tolist(), batch.max_length
@@ -260,15 +258,15 @@ def _concatenate(field: Sequences) -> Concatenated:
 
 
 def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
-    """Returns the shapes as whole numbers, by the sum of the padded lengths, these themselves, and then the rows."""
+    """Returns the shapes as whole numbers, sorted by the sum of the padded lengths, the lengths, and the rows."""
     remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
     try:
         rows = [list(shape) for shape in shapes]
     except TypeError as error:  # numbers, or arrays of one number without an axis
         raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy) from error
-    whole = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in row) for row in rows]
-    for shape in whole:
-        if len(shape) < 2 or len(shape) != len(whole[0]):
+    checked = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in row) for row in rows]
+    for shape in checked:
+        if len(shape) < 2 or len(shape) != len(checked[0]):
             raise checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)
-    # Of the shapes (8, 200), (16, 100) and (8, 100): (8, 100), (16, 100), (8, 200).
-    return tuple(sorted(whole, key=lambda shape: (sum(shape[1:]), shape[1:], shape[0])))
+    # (8, 200), (16, 100), (8, 100) become (8, 100), (16, 100), (8, 200).
+    return tuple(sorted(checked, key=lambda shape: (sum(shape[1:]), shape[1:], shape[0])))

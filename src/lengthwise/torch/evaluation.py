@@ -24,25 +24,25 @@ from lengthwise.torch.ranks import OwnRank
 class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 
-    Every pass is the same. Where the batches do not fill the last step, the cheapest are taken twice. `weights` and
+    Every pass yields the same batches. If they do not fill the last step, the cheapest are yielded twice; `weights` and
     `restore_order` count them once. What goes wrong in use: a trainer that shares the batches out again. Keep the
-    loader out of Accelerate's `prepare`, which is refused.
+    loader out of Accelerate's `prepare`, which raises.
 
-    Where torch.distributed is running and no rank is given, making a sampler is a collective: all ranks compare their
-    plans, as those of `BatchSampler` do.
+    If torch.distributed is running and no rank is given, making a sampler is a collective: all ranks compare their
+    plans, as for `BatchSampler`.
 
     Args:
         lengths: [n] or [n, dims], in the order of the dataset.
         cut: Which sequences share a batch.
-        cost: What a batch costs; padded frames where none is given.
+        cost: The cost of a batch; by default its padded frames.
         rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
         world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
-        group: The ranks that share out the batches, in place of the two, such as those of data parallelism.
+        group: The process group of the ranks that share out the batches, in place of rank and world_size.
 
     Raises:
-        ValueError: As `evaluation_plan` does; and with the first batch, in the worker of a loader, or where
-            torch.distributed is not running in a process that was started as one of several.
-        PlanMismatchError: Another rank plans otherwise, or not at all.
+        ValueError: As `evaluation_plan`. With the first batch: the sampler is read in a loader's worker, or torchrun
+            started several processes, and torch.distributed is not running.
+        PlanMismatchError: Another rank has another plan, or none.
 
     >>> import lengthwise as lw
     >>> sampler = EvaluationSampler([5, 9, 2, 4], lw.FixedSize(2))
@@ -85,7 +85,7 @@ class EvaluationSampler(Sampler[list[int]]):
 
     @property
     def plan(self) -> Plan:
-        """The plan of every pass; made anew if torch.distributed was started, with other ranks, since the last call."""
+        """The plan of every pass; made again if torch.distributed has started since with other ranks."""
         # Samplers are often made before init_process_group, when every process is rank 0 of 1.
         if self._plan.world_size != self.world_size:
             self._plan = self._make_plan()
@@ -93,11 +93,11 @@ class EvaluationSampler(Sampler[list[int]]):
 
     @property
     def drop_last(self) -> bool:
-        """Refuses whoever makes other batches of these, such as `accelerator.prepare`; False on one rank."""
+        """Raises for code that would share the batches out again, as `accelerator.prepare` does; False on one rank."""
         return refuse_second_sharing(self.world_size)
 
     def __len__(self) -> int:
-        """Batches of this rank, and of every other."""
+        """The number of batches of a rank, the same on every rank."""
         return len(self.plan)
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -108,10 +108,10 @@ class EvaluationSampler(Sampler[list[int]]):
             yield batch.tolist()
 
     def weights(self, weights: ArrayLike | None = None) -> NDArray[np.float64]:
-        """The weight of each of this rank's batches in the mean over everything: [batches].
+        """Returns the weight of each of this rank's batches in the mean over all sequences: [batches].
 
-        Add up weight x mean of the batch over the batches, then over the ranks (`torch.distributed.all_reduce`). Leave
-        out batches of weight 0: where all their weights are 0, their mean is NaN.
+        Add up weight x mean of the batch over the batches, then over the ranks (`torch.distributed.all_reduce`). Skip
+        batches of weight 0: their mean may be NaN.
 
         Args:
             weights: [n]: 1 each (the default) for a mean over sequences, their tokens for a mean over tokens.
@@ -119,7 +119,7 @@ class EvaluationSampler(Sampler[list[int]]):
         return evaluation_weights(self.plan, weights)[:, :, self.rank].reshape(-1)
 
     def restore_order(self, outputs: Sequence[Any]) -> list[Any]:
-        """The outputs of all ranks in the order of the dataset, on every rank: a collective of torch.distributed.
+        """Returns the outputs of all ranks in the order of the dataset; a collective of torch.distributed.
 
         Args:
             outputs: One for each sequence of this rank's batches, batch after batch: values, or tensors on the CPU.
@@ -128,8 +128,8 @@ class EvaluationSampler(Sampler[list[int]]):
             n outputs; None for a sequence that the plan drops.
 
         Raises:
-            ValueError: `rank` and `world_size` were given, so there is no process group to gather by. Give
-                `group` in their place, or the outputs of all ranks to `lw.restore_order`.
+            ValueError: `rank` and `world_size` were given, so there is no process group to gather the outputs. Give
+                `group` in their place, or give the outputs of all ranks to `lw.restore_order`.
         """
         if self._own_rank.is_alone and self.world_size > 1:
             remedy = "Give group= in its place, or all outputs to lw.restore_order(sampler.plan, outputs)."
@@ -140,7 +140,7 @@ class EvaluationSampler(Sampler[list[int]]):
         return evaluation_plan(self.lengths, self.cut, cost=self.cost, world_size=self.world_size)
 
     def _facts(self) -> dict[str, Any]:
-        """What all ranks must share."""
+        """Returns the facts that all ranks must share."""
         plan = self.plan
         choices = json.loads(plan.batching)
         # The other choices are the same in every evaluation plan.

@@ -1,10 +1,10 @@
-"""The fields of samples: taken apart, batched one by one, and put together again.
+"""The fields of samples: they are taken apart, batched one by one, and put together again.
 
-A sample is what a data set's `__getitem__` gives: a field, or a tuple, NamedTuple, list or dict of them, in any depth.
+A sample is a field, or a tuple, NamedTuple, list or dict of fields, nested at any depth.
 
-    a sequence   a tensor or NumPy array [T, ...], or a list of numbers: tokens, often
-    a number     of Python or NumPy, or a tensor or array []
-    an object    anything else: text, None
+    sequence   a tensor or NumPy array [T, ...], or a list of numbers such as tokens
+    number     a Python or NumPy number, or a tensor or array []
+    object     anything else: text, None
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _TIME_FIRST = (
 
 @dataclass(slots=True)
 class Sequences:
-    """One sequence field of B samples: alike in all but length.
+    """One sequence field of B samples, which differ in length alone.
 
     Attributes:
-        name: Where it stands in a sample, such as "audio" or "1.labels"; empty if it is the whole sample.
-        entries: B arrays [T, ...]; tensors if NumPy has no view of one, as of a GPU's.
-        lengths: T of each entry.
-        dtype: Of every entry.
+        name: Its name in a sample, such as "audio" or "1.labels"; empty if the sample is one field.
+        entries: B arrays [T, ...], or tensors if NumPy cannot view one of them, as on a GPU.
+        lengths: The T of the entries.
+        dtype: The dtype of all entries.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Sequences:
     dtype: torch.dtype
 
     def lay(self, shape: Sequence[int], places: Iterable[Any], padding: tuple[float, torch.dtype]) -> Tensor:
-        """Copies each entry to its place, an index, in a new tensor [*shape, ...] of `padding`: a value and dtype."""
+        """Copies each entry to its index of `places` in a new tensor [*shape, ...], filled with `padding`."""
         first, (value, dtype) = self.entries[0], padding
         whole_shape = (*shape, *first.shape[1:])
         if isinstance(first, Tensor):
@@ -67,11 +67,11 @@ Field: TypeAlias = Sequences | Tensor | list[Any]
 
 
 def take_apart(samples: Sequence[Any]) -> tuple[Any, list[str], list[Field]]:
-    """Returns the structure of a sample, with the number of each field in its place; and their names and fields.
+    """Returns the structure of a sample, with numbers in place of the fields, and the names and fields.
 
     Raises:
-        TypeError: `samples` is one sample, or anything else that is no list.
-        ValueError: No samples; or samples whose fields differ, in name, kind, dtype or shape of a frame.
+        TypeError: `samples` is not a list of samples.
+        ValueError: There are no samples, or their fields differ in name, kind, dtype or shape of a frame.
 
     >>> samples = [{"text": "ab", "pair": (1, [5, 5])}, {"text": "c", "pair": (2, [5])}]
     >>> structure, names, fields = take_apart(samples)
@@ -86,7 +86,7 @@ def take_apart(samples: Sequence[Any]) -> tuple[Any, list[str], list[Field]]:
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Returns a structure like `tree`, with what `function` makes of each part that is no structure.
+    """Applies `function` to every leaf of `tree`, and returns the same structure.
 
     >>> map_leaves(["ab", "c"].__getitem__, {"text": 1, "pair": (0, 1)})
     {'text': 'c', 'pair': ('ab', 'c')}
@@ -118,22 +118,22 @@ def place(name: str, *, sample: int | None = None) -> str:
 def pad_with(
     value: _samples.Value, name: str, dtype: torch.dtype, *, labels: str | None = None
 ) -> tuple[float, torch.dtype]:
-    """Returns what the padding of a field holds, and the dtype that holds it: int64 for labels of unsigned numbers.
+    """Returns the padding value of a field, and the dtype of its batch: int64 for labels of unsigned numbers.
 
     Raises:
-        ValueError: The dtype does not hold the value.
+        ValueError: The dtype cannot hold the value.
     """
-    whole = is_whole(dtype)
-    held = _samples.padding_value(value, name, whole=whole, labels=labels)
-    is_label = held == _samples.IGNORED or _samples.is_name_of(name, labels)
-    if is_label and whole and not dtype.is_signed:  # tokens are often uint16
+    is_integer = is_whole(dtype)
+    padding = _samples.padding_value(value, name, whole=is_integer, labels=labels)
+    is_label = padding == _samples.IGNORED or _samples.is_name_of(name, labels)
+    if is_label and is_integer and not dtype.is_signed:  # tokens are often uint16
         dtype = torch.int64
     limits = (0, 1)
     if dtype != torch.bool:
-        info = torch.iinfo(dtype) if whole else torch.finfo(dtype)
+        info = torch.iinfo(dtype) if is_integer else torch.finfo(dtype)
         limits = (info.min, info.max)
-    _samples.check_held(held, dtype, limits, whole=whole or dtype == torch.bool, at=place(name))
-    return held, dtype
+    _samples.check_held(padding, dtype, limits, whole=is_integer or dtype == torch.bool, at=place(name))
+    return padding, dtype
 
 
 def is_whole(dtype: torch.dtype) -> bool:
@@ -156,8 +156,8 @@ def _take(samples: Sequence[Any], name: str, names: list[str], fields: list[Fiel
     keys = parts[0].keys()
     if any(part.keys() != keys for part in parts):
         _same("set of fields", [sorted(part, key=str) for part in parts], name)
-    before = f"{name}." if name else ""
-    structure = {key: _take([part[key] for part in parts], f"{before}{key}", names, fields) for key in keys}
+    prefix = f"{name}." if name else ""
+    structure = {key: _take([part[key] for part in parts], f"{prefix}{key}", names, fields) for key in keys}
     return _with_parts(samples[0], structure)
 
 
@@ -169,7 +169,7 @@ def _parts(structure: Any) -> Mapping[Any, Any]:
 
 
 def _with_parts(structure: Any, parts: dict[Any, Any]) -> Any:
-    """Returns a structure of the same kind with other `parts`, as `_parts` gives them."""
+    """Returns a structure of the same kind with `parts` in place of its own."""
     if isinstance(structure, Mapping):
         return parts
     if isinstance(structure, list):
@@ -181,7 +181,7 @@ def _kind_of_all(samples: Sequence[Any], types: set[type], name: str) -> str:
     kinds = {_kind_of_type(kind) for kind in types}
     if kinds == {"an array"} and min([array.ndim for array in samples]):
         return "a sequence"
-    # A tensor in one sample and None in another are refused here by name. Of some types the first sample tells all.
+    # Refuses a tensor in one sample and None in another. For some types, the first sample is enough to know the kind.
     alike = len(types) == 1 and not kinds & {"an array", "a list"}
     return _same("kind", list(map(_kind, samples[:1] if alike else samples)), name)
 
@@ -190,7 +190,7 @@ def _kind(entry: Any) -> str:
     kind = _kind_of_type(type(entry))
     if kind == "an array":
         return "a sequence" if entry.ndim else "a number"
-    # Lists of numbers alone; an empty one counts as one of them, an empty transcript say.
+    # A list of numbers is a sequence, and so is an empty list, such as an empty transcript.
     if kind == "a list":
         return "a sequence" if all(issubclass(part, _NUMBERS) for part in set(map(type, entry))) else "a structure"
     return kind
@@ -203,21 +203,21 @@ def _kind_of_type(kind: type) -> str:
 
 
 def _convert_lists(entries: Sequence[list[Any]], name: str) -> Sequences | None:
-    """Converts lists of one type of Python's numbers all at once; None for other entries."""
+    """Converts lists of one type of Python numbers all at once; returns None for other entries."""
     kinds = set(map(type, chain.from_iterable(entries)))
     dtype = _OF_PYTHON.get(*kinds) if len(kinds) == 1 else None
-    # A list that is empty counts as whole numbers, which differ from floats.
+    # An empty list counts as whole numbers, which differ from floats.
     if dtype is None or (dtype is not np.int64 and not all(entries)):
         return None
     lengths = list(map(len, entries))
     flat = np.fromiter(chain.from_iterable(entries), dtype, sum(lengths))
-    kept = torch.get_default_dtype() if dtype is np.float64 else _as_torch(flat.dtype, name, 0)
+    batch_dtype = torch.get_default_dtype() if dtype is np.float64 else _as_torch(flat.dtype, name, 0)
     arrays = [flat[start:stop] for start, stop in pairwise(accumulate(lengths, initial=0))]
-    return Sequences(name, arrays, lengths, kept)
+    return Sequences(name, arrays, lengths, batch_dtype)
 
 
 def _convert_list(entry: Any) -> Any:
-    # A list that is empty holds token numbers too, but says no dtype: an empty transcript, for example.
+    # An empty list, such as an empty transcript, holds tokens too, but has no dtype.
     return torch.tensor(entry, dtype=None if entry else torch.int64) if isinstance(entry, list) else entry
 
 
@@ -236,7 +236,7 @@ def _field(kind: str, entries: Sequence[Any], types: set[type], name: str) -> Fi
     if len({shape[1:] for shape in shapes}) > 1:
         _same("shape of a frame", [tuple(shape[1:]) for shape in shapes], name, remedy=_TIME_FIRST)
     if types != {np.ndarray}:
-        with suppress(TypeError, RuntimeError):  # of tensors on a GPU, of bfloat16, or with gradients
+        with suppress(TypeError, RuntimeError):  # NumPy cannot view tensors on a GPU, of bfloat16, or with gradients
             arrays = [array if isinstance(array, np.ndarray) else array.numpy() for array in arrays]
     return Sequences(name, arrays, [shape[0] for shape in shapes], dtype)
 
@@ -264,10 +264,10 @@ def _as_torch(dtype: Any, name: str, sample: int) -> torch.dtype:
         raise checks.value_error("samples", "of a dtype that PyTorch has", str(dtype), remedy, at=at) from error
 
 
-def _same(what: str, values: list[Any], name: str, *, remedy: str = _ALIKE) -> Any:
-    """Returns the value that all samples have, refusing the first that has another."""
+def _same(attribute: str, values: list[Any], name: str, *, remedy: str = _ALIKE) -> Any:
+    """Returns the value that all samples share; refuses the first sample with another value."""
     if values.count(values[0]) < len(values):
         sample, value = next((sample, value) for sample, value in enumerate(values) if value != values[0])
-        rule = f"of one {what} in every sample, {values[0]} as in sample 0"
+        rule = f"of one {attribute} in every sample, {values[0]} as in sample 0"
         raise checks.value_error("samples", rule, value, remedy, at=place(name, sample=sample))
     return values[0]

@@ -1,7 +1,7 @@
-"""Refuses whoever would take other batches than planned, and warns of loops that do not fit the epoch that is set.
+"""Errors and warnings for code that takes other batches than the plan's.
 
-A sampler cannot see what stands between it and the training loop. It sees a worker, which PyTorch tells, and
-Accelerate's sharding of batch samplers, which asks for `drop_last`. It cannot see a generator that leaves batches out,
+A sampler cannot see the code between it and the training loop. It detects two cases: a worker, by PyTorch's
+`get_worker_info`, and Accelerate's sharding, which reads `drop_last`. It cannot detect a generator that skips batches,
 nor Accelerate's `dispatch_batches`.
 """
 
@@ -21,7 +21,7 @@ class Notices:
         self._given: set[str] = set()
 
     def is_first(self, name: str) -> bool:
-        """Notes that something is said; returns whether it was not said before."""
+        """Tells if this is the first notice of that name, and records it."""
         is_first = name not in self._given
         self._given.add(name)
         return is_first
@@ -41,37 +41,37 @@ class Notices:
         self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
 
     def warn_early_end_of_stream(self, epoch: int) -> None:
-        """Warns that an epoch of a stream, which cannot tell its length, is left before its end."""
+        """Warns that an epoch of a stream, whose length is unknown, is left before its end."""
         remedy = "Let the loop end by itself; if your epochs are shorter than the stream, keep one iterator for all."
         rule = "read to its end before the next epoch, or sequences are lost"
         self._warn("stream", rule, "left early", remedy, at=f"epoch {epoch}")
 
     def warn_left_position(self, loaded: int, epoch: int) -> None:
-        """Warns that another epoch is set than that of a position that was loaded, and of which something is left."""
+        """Warns that another epoch is set although the loaded position has batches left."""
         remedy = f"Begin there, or its position is lost: `for epoch in range({loaded}, epochs)`."
         self._warn("first epoch", f"{loaded}, that of the loaded state", epoch, remedy)
 
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str = "") -> None:
-        # Once for each kind, not for each epoch: a run of 100 epochs has the same cause 100 times.
+        # Once for each kind, not for each epoch: 100 epochs would repeat the warning 100 times.
         if self.is_first(name):
             checks.warn(checks.sentence(name, rule, value, remedy, at=at))
 
 
 def check_no_worker(name: str = "sampler", remedy: str = "") -> None:
-    """Refuses a data set that draws from a sampler or a stream in a loader's worker: each would take all batches."""
+    """Refuses a sampler or a stream that is read in a loader's worker: each worker would take all batches."""
     if (worker := get_worker_info()) is not None:
-        given = f"drawn from by the dataset, in worker {worker.id} of {worker.num_workers}"
-        other = (
+        reader = f"drawn from by the dataset, in worker {worker.id} of {worker.num_workers}"
+        default_remedy = (
             "Give the loader a dataset with __getitem__, and the sampler as batch_sampler=; or let the dataset read"
             " lw.make_plan(...).batches(rank), which keeps no position."
         )
-        raise checks.value_error(name, "drawn from in the process that trains", given, remedy or other)
+        raise checks.value_error(name, "drawn from in the process that trains", reader, remedy or default_remedy)
 
 
 def refuse_second_sharing(world_size: int) -> bool:
-    """Refuses whoever asks a sampler of several ranks for `drop_last`; on one rank returns False.
+    """Raises if a sampler of several ranks is asked for `drop_last`; returns False on one rank.
 
-    PyTorch does not ask. Accelerate does, to share the batches out to the ranks, which would lose most of them.
+    PyTorch does not read it. Accelerate reads it to share the batches out once more, which would lose most of them.
     """
     if world_size > 1:
         rule = f"shared out once, by the sampler's own rank and world_size of {world_size}"
@@ -84,10 +84,10 @@ def refuse_second_sharing(world_size: int) -> bool:
 
 
 def check_dataset(dataset: Any, sequences: int) -> None:
-    """Refuses a data set of another size than there are lengths: they would be the lengths of other sequences."""
+    """Refuses a data set whose size is not the number of lengths: they describe another data set."""
     try:
         size = len(dataset)
-    except (TypeError, NotImplementedError):  # one that does not tell its size
+    except (TypeError, NotImplementedError):  # a data set of unknown size
         return
     if size != sequences:
         rule = f"as many as the {size} sequences of the loader's dataset"
@@ -96,7 +96,7 @@ def check_dataset(dataset: Any, sequences: int) -> None:
 
 
 def unused(epoch: int) -> ValueError:
-    """Makes the error for an epoch that nobody asked the sampler for."""
+    """Returns the error for an epoch whose batches were never taken from the sampler."""
     remedy = (
         "Give it to the loader, lw.torch.DataLoader(dataset, sampler), that loader to the trainer, and no "
         "training_data to deepspeed.initialize; to skip epochs, set only the one to begin with."
@@ -106,7 +106,7 @@ def unused(epoch: int) -> ValueError:
 
 
 def changed(begun: int, epoch: int) -> ValueError:
-    """Makes the error for a pass over the epoch `begun` that goes on after `epoch`, or another position, was set."""
+    """Returns the error for a pass over the epoch `begun` during which another epoch or position was set."""
     remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
     if epoch != begun:
         return checks.value_error("epoch", f"{begun} until its pass has ended", epoch, remedy)

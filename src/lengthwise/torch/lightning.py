@@ -23,29 +23,30 @@ KEY = "lengthwise"  # of the sampler's position, in a checkpoint
 class PlannedEpochs(Callback):
     """Trains on the batches of a sampler, each once in every epoch, and keeps its position in Lightning's checkpoints.
 
-    A plain Trainer does three things that go wrong:
+    A plain Trainer makes three mistakes:
 
-    - It reads the length of an epoch before it sets the epoch, and so leaves a longer epoch than the last early.
+    - It reads the length of an epoch before it sets the epoch. So it leaves an epoch early if the last was shorter.
     - It keeps no position: a run that is resumed within an epoch begins the epoch again.
     - If a checkpoint was saved with the last batch of an epoch, it skips batches of the next one.
 
     The Trainer needs `use_distributed_sampler=False`, `reload_dataloaders_every_n_epochs=1` and as many
-    `accumulate_grad_batches` as the sampler has `micro_batches`; another value is refused by name. A checkpoint that
-    was saved within a step goes on at the beginning of the step. What goes wrong in use: a loss without its scale.
+    `accumulate_grad_batches` as the sampler has `micro_batches`. Another value is an error that names the setting. A
+    checkpoint that was saved within a step resumes at the beginning of the step. What goes wrong in use: a loss without
+    its scale.
 
-    Loggers are given `padding`, and `frames_per_second`: the frames of data of all ranks, in the epoch so far.
-    Validations do not count.
+    Loggers get `padding`, and `frames_per_second`: the frames of data of all ranks, in the epoch so far, without the
+    time of validations.
 
     Args:
-        sampler: The sampler of the loader that `fit` is given, or that `train_dataloader` makes; made without rank and
-            world size. It begins with epoch 0, or where the checkpoint was saved.
-        weights: [n], what each sequence counts for, as in `lw.loss_scales`; by default 1 each.
+        sampler: The sampler of the training loader, made without rank and world_size. It begins with epoch 0, or where
+            the checkpoint was saved.
+        weights: [n], the weight of each sequence in the loss, as in `lw.loss_scales`; by default 1.
 
     Raises:
-        TypeError: `sampler` is no `BatchSampler`.
-        ValueError: With `fit`: a setting of the Trainer that contradicts the sampler, with the value that it needs;
-            another sampler in the loader; or a checkpoint that was saved without this callback.
-        PlanMismatchError: The checkpoint is of other lengths, another batching or seed.
+        TypeError: `sampler` is not a `BatchSampler`.
+        ValueError: In `fit`: a setting of the Trainer contradicts the sampler, the loader has another sampler, or the
+            checkpoint was saved without this callback.
+        PlanMismatchError: The checkpoint has other lengths, another batching or another seed.
     """
 
     def __init__(self, sampler: BatchSampler, *, weights: ArrayLike | None = None) -> None:
@@ -53,15 +54,15 @@ class PlannedEpochs(Callback):
         self.sampler = sampler
         self.weights = weights
         self._averaged = True
-        self._asked = False  # for a scale
-        self._epoch = sampler.epoch  # that Lightning's loop is in
+        self._asked = False  # whether `scale` was called
+        self._epoch = sampler.epoch  # the epoch of Lightning's loop
         self._speed = Speed()
         self._scales = PassScales(sampler)
 
     def scale(self, batch_idx: int) -> float:
-        """The factor for the mean loss of batch `batch_idx`, as Lightning numbers it; for `training_step`.
+        """Returns the factor for the mean loss of batch `batch_idx`, to call in `training_step`.
 
-        The gradient of a step is then that of its weighted mean loss, on any number of ranks and micro-batches.
+        With it, the gradient of a step is that of its weighted mean loss, on any number of ranks and micro-batches.
         """
         self._asked = True
         scales = self._scales.now(self.weights, micro_batches_averaged=self._averaged)
@@ -72,7 +73,7 @@ class PlannedEpochs(Callback):
             return
         self._averaged = pl_module.automatic_optimization  # which divides the loss by its micro-batches
         self._check_settings(trainer)
-        # A new run begins its epoch anew, wherever a run before has left the sampler.
+        # A new run begins at batch 0, even if an earlier run left the sampler in the middle of an epoch.
         self.sampler.set_epoch(trainer.current_epoch, restart=not trainer.global_step)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
@@ -81,7 +82,7 @@ class PlannedEpochs(Callback):
             remedy = "Give it to the DataLoader too, as its batch_sampler."
             raise checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
         if trainer.is_global_zero:
-            self.sampler.notices.is_first("what an epoch pads")  # the loader would say a part of it
+            self.sampler.notices.is_first("what an epoch pads")  # else the loader would print a part of it
             rank_zero_info(f"Lengthwise plans the batches.\n{self.sampler.summary()}")
 
     def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
@@ -103,7 +104,7 @@ class PlannedEpochs(Callback):
         batch: Any,  # noqa: ARG002
         batch_idx: int,
     ) -> None:
-        """Logs the padding, and the frames of data a second, of the epoch so far."""
+        """Logs the padding and the frames of data a second of the epoch so far."""
         self._speed.note((batch_idx + 1) % self.sampler.micro_batches == 0)
         if trainer.loggers:
             pl_module.log_dict(self._speed.epoch().as_log())
@@ -112,7 +113,7 @@ class PlannedEpochs(Callback):
         self._speed.skip()
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
-        """Sets the next epoch before Lightning reads its length; an epoch that was left early keeps its position."""
+        """Sets the next epoch before Lightning reads its length; an epoch that was left early stays set."""
         if speed := self._speed.describe_first(self.sampler.epoch, trainer.strategy.root_device):
             rank_zero_info(speed)
         progress: Any = trainer.fit_loop.epoch_loop.batch_progress
@@ -125,10 +126,10 @@ class PlannedEpochs(Callback):
         pl_module: LightningModule,  # noqa: ARG002
         checkpoint: dict[str, Any],
     ) -> None:
-        """Adds the position, in whole steps: a checkpoint does not hold the gradients of a part of a step."""
+        """Saves the position at the last whole step: a checkpoint has no gradients of a partial step."""
         sampler = self.sampler
         batches = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]
-        # Once the next epoch is set, this count is still that of the last one.
+        # Once the next epoch is set, Lightning's count is still that of the last epoch.
         trained = batches["processed"] if sampler.epoch == self._epoch else sampler.start
         steps = max(trained - sampler.start, 0) // sampler.micro_batches
         checkpoint[KEY] = sampler.state_after(sampler.start + steps * sampler.micro_batches)
@@ -146,7 +147,7 @@ class PlannedEpochs(Callback):
             remedy = "Resume from one that was saved with PlannedEpochs, or begin a new run with its model."
             raise checks.value_error("ckpt_path", "a checkpoint with the sampler's position", None, remedy)
         self.sampler.resume(checkpoint[KEY])
-        # Lightning believes so, because the loader has no state of its own: the sampler has it.
+        # Lightning warns because the loader has no state. The sampler has the position.
         warnings.filterwarnings("ignore", message="You're resuming from a checkpoint that ended before the epoch")
         if self.sampler.start % self.sampler.micro_batches:  # Lightning counts from the beginning of the epoch
             rule = f"whole steps of {self.sampler.micro_batches} micro_batches"
@@ -164,20 +165,20 @@ class PlannedEpochs(Callback):
 
 
 def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:
-    """Sets the counts of Lightning's loop to where the sampler stands.
+    """Sets the counts of Lightning's loop to the position of the sampler.
 
     Returns:
-        The epoch to go on with.
+        The epoch to resume.
     """
-    loop["state_dict"].pop("combined_loader", None)  # a stateful loader's: it may stand within a step
+    loop["state_dict"].pop("combined_loader", None)  # the state of a loader may be within a step
     batches, epochs = loop["epoch_loop.batch_progress"], loop["epoch_progress"]
     if epochs["current"]["processed"] == epochs["current"]["started"]:
         return epochs["current"]["processed"]  # saved between two epochs
-    # 7 batches done, in steps of 3: the position is 6, and 1 batch is taken again.
-    again = batches["current"]["processed"] - sampler.start
+    # 7 batches trained, in steps of 3: the position is 6, and 1 batch is repeated.
+    repeated_count = batches["current"]["processed"] - sampler.start
     in_hook = batches["current"]["completed"] < batches["current"]["processed"]
     for count in ("total", "current"):
-        batches[count] = {name: number - again for name, number in batches[count].items()}
+        batches[count] = {name: number - repeated_count for name, number in batches[count].items()}
         if in_hook and sampler.start == len(sampler):
             # Lightning would compare how many batches this epoch had with how many the next one has
             batches[count]["completed"] = batches[count]["processed"]

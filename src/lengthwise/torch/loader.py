@@ -1,12 +1,12 @@
-"""The loader: PyTorch's own, which counts the batches that a training loop has had.
+"""PyTorch's DataLoader, which also counts the batches that it yields to a training loop.
 
-Each `iter(loader)` is a loop with a count of its own. The position is that of the loop that was handed a batch last:
+Each `iter(loader)` is a loop with its own count. The loop that got the latest batch has the position:
 
-    a look        left after its first batch: it takes nothing
-    closed        at its end, or left by a `break`: it keeps the position until another loop has its second batch
-    open          may go on; beside another open one, nobody can tell which is trained on, and `state_dict` refuses
+    a look        was left after its first batch: its batch does not count
+    closed        is at its end, or was left by a `break`: it has the position until another loop has two batches
+    open          may go on: with two open loops, the position is unknown, and `state_dict` raises
 
-Say a loop has had 5 batches, and the fourth could not be read. Then `taken` is 5 or, once it has the next one, 6.
+A batch that cannot be read counts with the next batch that can.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ from lengthwise.torch.summary import describe_padding
 
 
 class DataLoader(data.DataLoader[Any]):
-    """PyTorch's `DataLoader` over the batches of a sampler, which counts those that it yields.
+    """PyTorch's `DataLoader` over the batches of a sampler. It counts the batches that it yields.
 
-    `state_dict` is exact at every batch, also with workers, and loads on any number of ranks. What goes wrong in use: a
-    wrapper that holds batches ahead of the training loop, such as a prefetching thread. No loader sees what it holds:
+    `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. What goes wrong in use: a
+    wrapper that reads batches ahead of the training loop, such as a prefetching thread. The loader cannot see these:
     give `state_dict(delivered=...)` your own count.
 
-    - An iterator that is dropped after its first batch was a look, and takes nothing.
-    - A batch that cannot be read counts once the loop goes on to the next one. Until then, a resumed run tries it.
-    - An epoch that is left early, taken twice, or begun at another place than the loaded one warns once.
-    - The first batches are compared with the plan. If their sizes do not go with it, a warning says so: the data set
-      has another order than the lengths, or something pads before the collate function.
+    - If an iterator is dropped after its first batch, that batch does not count.
+    - A batch that cannot be read counts once the loop reads the next one. Until then, a resumed run tries it again.
+    - You get one warning if an epoch is left early or taken twice, or if the loaded position is not used.
+    - You get a warning if the sizes of the first batches do not match the plan. Then the data set has another order
+      than the lengths, or the samples are padded before the collate function.
 
     `accelerator.prepare` leaves this loader as it is, and its `save_state` and `load_state` keep the position. Move the
     batches to the device yourself.
 
     Args:
-        dataset: With `__getitem__` and, if it has a length, as many sequences as the sampler has lengths.
+        dataset: A data set with `__getitem__`. If it has a length, it must be the number of the sampler's lengths.
         batch_sampler: A `BatchSampler` or `WindowSampler`.
-        collate_fn: From the samples of a batch to the batch. By default `PadCollate`, or `RowCollate` if the plan has
-            packed rows, with the multiples and the capacity of the plan.
-        generator: Seeds the workers. By default each epoch is seeded by the sampler's seed, the epoch, the rank and
-            the position; PyTorch's own generator is left alone, so that a resumed run draws what the first would have.
-        quiet: Whether to leave out the line that says, with the first batch, what an epoch pads.
-        **options: As PyTorch's `DataLoader` takes them, such as `num_workers`.
+        collate_fn: A function of a list of samples that returns a batch. By default `PadCollate`, or `RowCollate` if
+            the plan has packed rows, with the multiples and the capacity of the plan.
+        generator: Seeds the workers. By default each epoch is seeded by the sampler's seed, the epoch, the rank and the
+            position, so that a resumed run draws the same numbers. PyTorch's global generator is not used.
+        quiet: If True, does not print the padding of an epoch with the first batch.
+        **options: Options of PyTorch's `DataLoader`, such as `num_workers`.
 
     Raises:
-        TypeError: `batch_sampler` is another sampler.
-        ValueError: The data set has another size than the sampler; and with a batch, another epoch or position was set
-            while the loop was under way.
+        TypeError: `batch_sampler` is not a `BatchSampler`.
+        ValueError: The data set has another size than the sampler. In a loop: another epoch or position was set since
+            it began.
 
     >>> import lengthwise as lw
     >>> data = [torch.ones(n) for n in (5, 9, 2, 4)]
@@ -107,15 +107,15 @@ class DataLoader(data.DataLoader[Any]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that is set; after a state, the one to go on with."""
+        """The epoch that is set or loaded."""
         return self.batch_sampler.epoch
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
-        """Chooses the epoch that the next loop takes; a position that was loaded for it is kept, and used once.
+        """Sets the epoch of the next loop. A position that was loaded in this epoch is kept, and used once.
 
         Args:
             epoch: Counted from 0, and the same on every rank.
-            restart: Forget the position: the next loop takes the whole epoch.
+            restart: If True, forgets the position: the next loop takes the whole epoch.
         """
         used_up = epoch == self.epoch and self._has_used_up()
         self.batch_sampler.set_epoch(epoch, restart=restart or used_up)
@@ -124,10 +124,10 @@ class DataLoader(data.DataLoader[Any]):
 
     @property
     def delivered(self) -> int:
-        """Batches of the epoch that this rank has had, those before a loaded state included.
+        """The batches of the epoch that this rank has had, including those before a loaded state.
 
         Raises:
-            ValueError: Nobody can tell: another loop over this loader is open.
+            ValueError: Two loops over this loader are open, so the count is unknown.
         """
         counts = [count for count in self._current_counts() if not count.was_look]
         if any(count.is_open for count in counts[:-1]):
@@ -139,16 +139,16 @@ class DataLoader(data.DataLoader[Any]):
         return counts[-1].delivered if counts else self._remainder.start
 
     def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
-        """Returns where this run stands: the same on every rank, under a kilobyte; see `BatchSampler.state_after`.
+        """Returns the position, the same on every rank, under a kilobyte; see `BatchSampler.state_after`.
 
         Args:
-            delivered: Batches of the epoch that were trained on, if something between this loader and the training
-                loop holds more; by default those that this loader has yielded.
+            delivered: The batches of the epoch that were trained on; by default those that this loader has yielded.
+                Give it if a wrapper reads batches ahead.
         """
         return self.batch_sampler.state_after(self.delivered if delivered is None else delivered)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state` was saved, on any number of ranks; see `BatchSampler.resume`."""
+        """Resumes where `state` was saved, on any number of ranks; see `BatchSampler.resume`."""
         self.batch_sampler.resume(state)
         self._remainder, self._counts = self.batch_sampler.remainder, []
 
@@ -163,29 +163,29 @@ class DataLoader(data.DataLoader[Any]):
         return _Loop(self, super().__iter__(), self._loops)
 
     def _current_counts(self) -> list[_Count]:
-        """The counts of the loops over what the sampler goes over now, the last of them by its last batch."""
+        """Returns the counts of the loops over the current plan and position; the last has the latest batch."""
         remainder = self.batch_sampler.remainder
         if remainder is not self._remainder:
             latest, self._counts, self._remainder = self._counts[-1:], [], remainder
             for count in latest:
                 epoch = count.remainder.plan.epoch
-                # An earlier epoch, or one that is gone on with, is another run.
+                # A loop over a later epoch, or a loaded position, belongs to another run: no warning.
                 if count.taken > 1 and not count.has_all and epoch < remainder.plan.epoch and not remainder.start:
                     self.batch_sampler.notices.warn_early_end(count.delivered, len(count.remainder), epoch)
         return self._counts
 
     def _has_used_up(self) -> bool:
-        """Tells if a loop has taken all that a loaded state left of its epoch."""
+        """Tells if a loop has taken all batches that a loaded state left of its epoch."""
         return any(count.has_all for count in self._current_counts()) and self._remainder.start > 0
 
     def _note_end(self, count: _Count) -> None:
-        """Counts a loop that asked for more than there is, and the batches at its end that failed."""
+        """Marks a loop as ended, and counts the failed batches at its end."""
         count.ended, count.taken, count.failed = True, count.taken + count.failed, 0
         if count.remainder is self.batch_sampler.remainder and count not in self._current_counts():
             self._counts.append(count)
 
     def _note_batch(self, count: _Count, batch: Any) -> None:
-        """Counts a batch that is handed on, and those before it that failed."""
+        """Counts a batch, and the failed batches just before it."""
         sampler = self.batch_sampler
         if count.remainder is not sampler.remainder:
             raise changed(count.remainder.plan.epoch, self.epoch)
@@ -196,29 +196,29 @@ class DataLoader(data.DataLoader[Any]):
             sampler.padded.look(batch, count.remainder.plan, sampler.rank, count.remainder.taken + count.taken - 1)
 
     def _hand_position(self, count: _Count) -> None:
-        """Makes a loop the one that had a batch last: with its second one, closed loops give way."""
+        """Gives the position to a loop; from its second batch on, closed loops are forgotten."""
         sampler = self.batch_sampler
-        others = [other for other in self._current_counts() if other is not count and not other.was_look]
+        counts = [loop for loop in self._current_counts() if loop is not count and not loop.was_look]
         if count.taken > 1:
-            if any(other.number < count.number and not other.is_open for other in others):
+            if any(loop.number < count.number and not loop.is_open for loop in counts):
                 sampler.notices.warn_second_pass(self.epoch)
-            others = [other for other in others if other.is_open]
-        self._counts = [*others, count]
+            counts = [loop for loop in counts if loop.is_open]
+        self._counts = [*counts, count]
         if not (self.quiet or sampler.rank) and sampler.notices.is_first("what an epoch pads"):
             print(describe_padding(count.remainder.plan, sampler.lengths), file=sys.stderr)
 
 
 @dataclass(eq=False)
 class _Count:
-    """How far a loop is; it outlives the loop.
+    """A count of a loop's batches; it outlives the loop.
 
     Attributes:
-        remainder: What the loop goes over.
-        number: Counts the loops of the loader; a later loop has a larger one.
+        remainder: The plan and position that the loop reads.
+        number: The number of the loop, rising with each `iter`.
         loop: The iterator.
-        taken: Batches that were handed on, and those before them that failed.
-        failed: Batches that failed since.
-        ended: Whether the loop asked for more than there is.
+        taken: The batches yielded, and the failed ones before them.
+        failed: The batches that failed since the last one yielded.
+        ended: True if the loop has met its end.
     """
 
     remainder: Remainder
@@ -230,17 +230,17 @@ class _Count:
 
     @property
     def delivered(self) -> int:
-        """Batches of the epoch that were delivered, with those before this loop."""
+        """The batches of the epoch that were delivered, including those before this loop."""
         return self.remainder.start + self.taken
 
     @property
     def has_all(self) -> bool:
-        """Whether nothing is left. One batch alone may be a look, until the loop asks for more."""
+        """Tells if no batch is left. A single batch may be a look until the loop asks for more."""
         return self.ended or self.taken >= max(self.remainder.batches_left, 2)
 
     @property
     def is_open(self) -> bool:
-        """Whether more batches may be handed on."""
+        """Tells if the loop may yield more batches."""
         return not self.has_all and self.loop() is not None
 
     @property
@@ -253,7 +253,8 @@ class _Loop(Iterator[Any]):
 
     def __init__(self, loader: DataLoader, batches: Iterator[Any], number: int) -> None:
         self._loader, self._batches, self._number = loader, batches, number
-        # Workers have drawn the first batches. Without them, the epoch may be set until the first batch is asked for.
+        # Workers have already drawn the first batches. Without workers, the epoch may be set until the first batch is
+        # read.
         self._count = self._begin() if loader.num_workers else None
 
     def _begin(self) -> _Count:
@@ -279,7 +280,7 @@ class _Loop(Iterator[Any]):
 
 
 def _collate_as_planned(cut: Cut) -> PadCollate | RowCollate:
-    """Returns the collate function that pads, or packs, as the plan counts."""
+    """Returns the collate function whose padding or rows are those of the plan."""
     if isinstance(cut, Rows):
         return RowCollate(cut.capacity, max_in_row=cut.max_in_row)
     return PadCollate(multiple_of=length_multiple(cut), count_multiple_of=count_multiple(cut))

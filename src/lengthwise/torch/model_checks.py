@@ -1,11 +1,8 @@
-"""Runs a network to learn what no attribute of it says.
+"""Checks of a model that run it, because it has no attribute to read.
 
-    attention_leaks    whether it keeps the sequences of a packed row apart
-    check_mean_loss    whether its loss is the mean over its labels
-
-Many models of Hugging Face find the sequences of a row by `position_ids`. Others do not look for them (BERT, T5 and OPT
-in transformers 5.23), and RoBERTa counts positions from 2. So two sequences are computed in a row, and each alone. The
-loss is tried on labels of which some are set to -100, which `cross_entropy` of PyTorch leaves out.
+Many models of Hugging Face find the sequences of a packed row by `position_ids`. Others ignore them (BERT, T5 and OPT
+in transformers 5.23), and RoBERTa counts positions from 2. So `attention_leaks` computes two sequences in a row, and
+then each alone. `check_mean_loss` compares losses with some labels set to -100, which `cross_entropy` ignores.
 """
 
 from __future__ import annotations
@@ -21,37 +18,37 @@ from torch import Tensor
 from lengthwise import checks
 from lengthwise._samples import IGNORED
 
-# Relative to the greatest output. Sequences that are apart differ by rounding alone. BERT with random weights, which
-# attends to nothing in particular, differs by 0.002.
-_EXACT, _ROUNDED = 1e-4, 0.02  # of outputs in float32, and of those that are computed in bfloat16 or float16
-# In bfloat16, rounding may send a single token to another expert, which changes its place by 0.15 (Mixtral of 16
-# layers). A leak changes most of the first places behind the border.
+# Tolerances, relative to the greatest output. Separate sequences differ by rounding alone. BERT with random weights
+# leaks only 0.002.
+_EXACT, _ROUNDED = 1e-4, 0.02  # for float32, and for bfloat16 or float16
+# In bfloat16, rounding may send one token to another expert, which changes its output by 0.15 (Mixtral of 16 layers). A
+# leak changes most of the first 16 places of the second sequence.
 _FIRST = 16
-_LONGEST = 64  # places of each sequence that are computed, so that the outputs are small
-# Of a batch with other fields, of images for example, we cannot cut the sequences.
+_LONGEST = 64  # the most places of a sequence to compute, so that the outputs are small
+# A batch with other fields, such as images, cannot be cut into its sequences.
 _FIELDS = {
     *("input_ids", "labels", "position_ids", "attention_mask", "token_type_ids", "use_cache"),
     *("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k"),
 }
 
-_TOLERANCE = 0.05  # relative: losses in bfloat16 are exact to 0.01, and what is no mean over labels misses by a factor
+_TOLERANCE = 0.05  # relative: losses in bfloat16 are exact to 0.01; another mean differs by a factor
 
 Loss = Callable[[dict[str, Any]], float]
 
 
 def attention_leaks(model: torch.nn.Module, batch: Any) -> bool | None:
-    """Tells if a model computes something else for two sequences in a packed row than for each alone.
+    """Tells if a model computes other outputs for two sequences in a packed row than for each alone.
 
-    Attention that looks from one to the other does, and so do states that run on, and positions that count from another
-    number. The model runs three times, in evaluation mode, without gradients and on at most 64 places of each sequence.
-    What goes wrong in use: windows of attention that are longer than that are not seen.
+    The reason may be attention between them, a state that runs on, or positions that count from another number. The
+    model runs three times, in evaluation mode, without gradients and on at most 64 places of each sequence. What goes
+    wrong in use: leaks over a longer distance are not detected.
 
     Args:
-        model: A network of Hugging Face. Its first output is [rows, places, ...].
-        batch: As `PackedRows.for_transformers` gives it, on the device of the model.
+        model: A model of Hugging Face. Its first output is [rows, places, ...].
+        batch: A batch from `PackedRows.for_transformers`, on the device of the model.
 
     Returns:
-        None if the batch cannot tell: no row has two sequences of several tokens, or it has fields that are not tokens.
+        None if this batch cannot show it: no row has two sequences of several tokens, or some field is not of tokens.
 
     >>> def make(outputs):
     ...     model = torch.nn.Module()
@@ -69,11 +66,11 @@ def attention_leaks(model: torch.nn.Module, batch: Any) -> bool | None:
         return None
     packed, alone = pair
     with evaluating(model):
-        one = model(**packed)[0]
-        other = torch.cat([model(**fields)[0] for fields in alone], dim=1)
-    exact = one.dtype in (torch.float32, torch.float64) and not torch.is_autocast_enabled(one.device.type)
-    places = (one - other)[0].abs().flatten(1).amax(1)
-    border, greatest = alone[0]["input_ids"].shape[1], other.abs().max()
+        output = model(**packed)[0]
+        expected = torch.cat([model(**fields)[0] for fields in alone], dim=1)
+    exact = output.dtype in (torch.float32, torch.float64) and not torch.is_autocast_enabled(output.device.type)
+    places = (output - expected)[0].abs().flatten(1).amax(1)
+    border, greatest = alone[0]["input_ids"].shape[1], expected.abs().max()
     if exact:
         return bool(places.max() > _EXACT * greatest)
     return bool(places[border : border + _FIRST].median() > _ROUNDED * greatest)
@@ -81,7 +78,7 @@ def attention_leaks(model: torch.nn.Module, batch: Any) -> bool | None:
 
 @contextmanager
 def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Turns off gradients, dropout and running averages, then sets each module and generator back."""
+    """Turns off gradients, dropout and running averages, then restores each module and generator."""
     modes = [(module, module.training) for module in model.modules()]
     devices = {tensor.device for tensor in model.parameters() if tensor.is_cuda}
     model.eval()
@@ -94,11 +91,11 @@ def evaluating(model: torch.nn.Module) -> Iterator[None]:
 
 
 def _take_pair(batch: Any) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-    """Returns the fields of the first two sequences of the fullest row, and those of each alone."""
+    """Returns the first two sequences of one row, packed, and each of them alone; None if no row has two."""
     if not isinstance(batch, Mapping) or not {"input_ids", "position_ids"} <= batch.keys() <= _FIELDS:
         return None
     tokens, positions = batch["input_ids"], batch["position_ids"]
-    # Positions [0, 1, 2, 0, 1, 0] have borders [3, 5]. The row with most borders has the fewest that begin padding.
+    # Positions [0, 1, 2, 0, 1, 0] have borders [3, 5]. Padding has a border too: the row with most borders is best.
     begins = positions.diff() != 1
     row = int(begins.sum(1).argmax())
     border, end = (*(begins[row].nonzero().flatten() + 1).tolist(), tokens.shape[1], tokens.shape[1])[:2]
@@ -118,7 +115,7 @@ def _take_pair(batch: Any) -> tuple[dict[str, Any], list[dict[str, Any]]] | None
 
 
 def _cut(batch: Mapping[str, Any], row: int, places: Tensor) -> dict[str, Any]:
-    """Returns these places of a row, of fields [R, C] and masks [R, 1, C, C]; without labels."""
+    """Returns some places of one row, from fields [R, C] and masks [R, 1, C, C], without the labels."""
     shape = batch["input_ids"].shape
     cut = {name: field for name, field in batch.items() if name != "labels"}
     for name, field in cut.items():
@@ -129,11 +126,11 @@ def _cut(batch: Mapping[str, Any], row: int, places: Tensor) -> dict[str, Any]:
 
 
 def count_labels(batch: Any, *, shifted: bool = False) -> int | None:
-    """Counts the labels of a batch that are not -100; None if it has no tensor of `labels`.
+    """Counts the labels of a batch that are not -100; returns None if `labels` is not a tensor.
 
     Args:
-        batch: What a collate function gave.
-        shifted: Whether the model compares its outputs with the next labels: the first label of a row does not count.
+        batch: A batch from a collate function.
+        shifted: True if the model compares its outputs with the next labels: the first label of a row does not count.
 
     >>> batch = {"labels": torch.tensor([[5, 2, 7], [3, 1, -100]])}
     >>> count_labels(batch), count_labels(batch, shifted=True), count_labels({})
@@ -153,15 +150,15 @@ def check_mean_loss(loss: Loss, batch: Any, *, shifted: bool, name: str) -> None
     """Checks that a loss is the mean over the labels of its batch, or over the next labels.
 
     Args:
-        loss: The loss of a batch, without dropout. Terms that take no labels, such as the auxiliary loss of a mixture
-            of experts, change nothing.
-        batch: What a collate function gave.
-        shifted: Whether it is said to be the mean over the next labels.
-        name: Of the model, for the error.
+        loss: A function that returns the loss of a batch, without dropout. Terms without labels, such as the auxiliary
+            loss of a mixture of experts, do no harm.
+        batch: A batch from a collate function.
+        shifted: True if the loss should be the mean over the next labels.
+        name: The name of the model, for the error.
 
     Raises:
-        ValueError: The loss is a mean over something else; or the batch cannot tell. It needs rows with several labels,
-            of which every second row has some, and -100 among them.
+        ValueError: The loss is another mean, or the batch cannot show it. It needs rows with several labels, and -100
+            among them.
 
     >>> def mean(batch):
     ...     return float(batch["labels"][batch["labels"] != -100].float().mean())
@@ -169,13 +166,13 @@ def check_mean_loss(loss: Loss, batch: Any, *, shifted: bool, name: str) -> None
     >>> check_mean_loss(mean, batch, shifted=False, name="Mean")
     >>> check_mean_loss(lambda batch: mean({"labels": batch["labels"][:, 1:]}), batch, shifted=True, name="Next")
     """
-    # Without -100 it is not tried: a loss that does not know -100 may fail.
+    # Without -100 among the labels, the loss may not accept -100.
     if not _can_tell(batch):
         remedy = "Give what data_collator makes of two samples of different lengths, labels [rows, places]."
         raise checks.value_error("batch", "of rows with several labels each, and -100 among them", "another", remedy)
-    if batch["labels"][..., 0].ne(IGNORED).any() and (found := _is_shifted(loss, batch)) != shifted:
-        rule = f"{found}, as {name} compares its outputs with {'the next labels' if found else 'labels in place'}"
-        raise checks.value_error("next_token", rule, shifted, f"Give PlannedTrainer next_token={found}.")
+    if batch["labels"][..., 0].ne(IGNORED).any() and (is_next := _is_shifted(loss, batch)) != shifted:
+        rule = f"{is_next}, as {name} compares its outputs with {'the next labels' if is_next else 'labels in place'}"
+        raise checks.value_error("next_token", rule, shifted, f"Give PlannedTrainer next_token={is_next}.")
     if not _is_mean(loss, batch, shifted):
         remedy = "Give 1 for each sequence if it is the mean over sequences, or reduction='sum' if it is the sum."
         raise checks.value_error(
@@ -187,14 +184,14 @@ def _can_tell(batch: Any) -> bool:
     labels = batch.get("labels") if isinstance(batch, Mapping) else None
     if not torch.is_tensor(labels) or labels.dim() < 2 or not labels.eq(IGNORED).any() or "shift_labels" in batch:
         return False
-    # A half without labels has a loss of 0/0, which tells nothing.
+    # A half without labels has a loss of 0/0, which says nothing.
     return all(count_labels(half, shifted=True) for half in _halves(batch))
 
 
 def _halves(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the batch twice, with the labels of every second row, and of the other rows."""
+    """Returns two copies of the batch: one has labels in the odd rows only, one in the even rows only."""
     halves = []
-    for first in (0, 1):  # rows 0, 2, 4 lose their labels in the one half, and rows 1, 3, 5 in the other
+    for first in (0, 1):  # rows 0, 2, 4 lose their labels first, then rows 1, 3, 5
         labels = batch["labels"].clone()
         labels[first::2] = IGNORED
         halves.append({**batch, "labels": labels})
@@ -202,9 +199,9 @@ def _halves(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_shifted(loss: Loss, batch: Mapping[str, Any]) -> bool:
-    """Tells if the first label of each row changes nothing, when it is the only one."""
-    # Without any label the mean is 0/0: two NaN count as equal.
-    # A model that predicts the next label never reads the first of a row, so that its loss stays the same.
+    """Tells if a row's first label, as its only label, has no effect on the loss."""
+    # A model that predicts the next label ignores the first label of a row. Without any label the mean is 0/0: two NaN
+    # count as equal.
     none = torch.full_like(batch["labels"], IGNORED)
     first = none.clone()
     first[..., 0] = batch["labels"][..., 0]
@@ -213,13 +210,13 @@ def _is_shifted(loss: Loss, batch: Mapping[str, Any]) -> bool:
 
 
 def _is_mean(loss: Loss, batch: Mapping[str, Any], shifted: bool) -> bool:
-    """Tells if the means over the labels of each half of the rows make up the loss of the whole.
+    """Tells if the losses of both halves of the rows, weighted by their labels, add up to the loss of the batch.
 
     With 6 labels in one half and 2 in the other, a mean over labels is 6/8 of the first half's loss and 2/8 of the
     second's. A mean over rows is not: each half also counts the rows that have no labels left.
     """
     halves = _halves(batch)
     counts = [count_labels(half, shifted=shifted) or 0 for half in halves]
-    whole = loss({**batch})
+    total = loss({**batch})
     sums = [count * loss(half) for half, count in zip(halves, counts, strict=True)]
-    return abs(sum(sums) / sum(counts) - whole) <= _TOLERANCE * abs(whole)
+    return abs(sum(sums) / sum(counts) - total) <= _TOLERANCE * abs(total)

@@ -1,12 +1,11 @@
-"""Compares the first batches of a loader with the lengths that the sampler was given.
+"""A check of the first batches of a loader against the lengths of the sampler.
 
-A data set that was shuffled or filtered after its lengths were measured trains as if nothing were wrong, on batches
-that pad like random ones and know no budget. So does one whose tokenizer has padded all texts to one length. And what
-was planned as packed rows is many times as large where the collate function pads it.
+Some mistakes raise no error. A data set may be shuffled after its lengths were measured. A tokenizer may pad all texts
+to one length. A collate function may pad samples that the plan packs into rows.
 
-    longest, total  [dims]         of a batch, by the lengths that the sampler was given
-    planned         [dims]         to which the plan pads it: the longest, or a multiple or an edge above it
-    sizes           {place: size}  of every tensor in a batch, axis by axis: {("input_ids", 1): 212, ...}
+    longest, total  [dims]         the longest and the total length in a batch, by the sampler's lengths
+    planned         [dims]         the padded length in the plan: the longest, or a multiple or an edge above it
+    sizes           {place: size}  the size of every axis of every tensor in a batch: {("input_ids", 1): 212, ...}
 """
 
 from __future__ import annotations
@@ -26,33 +25,33 @@ from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 from lengthwise.torch.collate import PaddedSequences
 from lengthwise.torch.rows import PackedRows
 
-_BATCHES = 24  # to look at: few, so that a user hears of it before an epoch is lost
-_MOST = 240  # if the first batches are too much alike to tell
+_BATCHES = 24  # batches to check: few, so that the warning comes early in the first epoch
+_MOST = 240  # batches to check if the first ones are too similar
 _LEAST = 0.4  # agreement: augmentation, truncation, or lengths in words leave more than this; chance leaves less
-_VARIED = 1.25  # from quartile to quartile: batches that are planned more alike can tell nothing
-_PARTS = 16  # of a list in a batch: of 1,000 sequences the first few tell enough
-_LEAST_TOLD = 0.1  # of the pairs of batches must differ to show that batches are as planned,
-_TOLD = 0.25  # and so many to say that they are not
+_VARIED = 1.25  # the ratio of quartiles of the lengths: below it, the batches are too similar to check
+_PARTS = 16  # items of a list in a batch to check
+_LEAST_TOLD = 0.1  # the share of pairs of batches that must differ to show that they follow the plan,
+_TOLD = 0.25  # and the share to show that they do not
 
 Place = tuple[Any, ...]
 
 
 class _Batch(NamedTuple):
-    """What was planned of a batch, and what came."""
+    """The planned lengths of a batch, and its sizes."""
 
     longest: NDArray[np.int64]
     total: NDArray[np.int64]
     planned: NDArray[np.int64]
     sizes: dict[Place, int]
-    rows: frozenset[Place]  # those of `sizes` that are the number of sequences
-    padded: frozenset[Place]  # those that padding decides
+    rows: frozenset[Place]  # the places whose size is the number of sequences
+    padded: frozenset[Place]  # the places whose size is a padded length
 
 
 class PaddedAsPlanned:
-    """Looks at the first batches of a run, and warns once if they are not as long as planned.
+    """A check of the first batches of a run, which warns once if they are not as long as planned.
 
     Attributes:
-        has_seen_enough: Whether it looks at no more batches.
+        has_seen_enough: True once it checks no more batches.
     """
 
     def __init__(self, cut: Cut, lengths: NDArray[Any]) -> None:
@@ -61,20 +60,20 @@ class PaddedAsPlanned:
         self.has_seen_enough: bool = False
 
     def look(self, batch: Any, plan: EpochPlan, rank: int, place: int) -> None:
-        """Notes the sizes of a batch, which the plan has at a `place` of the batches of a rank."""
+        """Records the sizes of a batch: batch number `place` of a rank."""
         lengths, planned = _planned_lengths(plan, self._lengths, rank, place)
         sizes = dict(_sizes_in(batch))
         rows = frozenset(where for where, size in sizes.items() if size == len(lengths))
-        # [B, T, 80] or, time first, [T, B, 80]: of a tensor with a row for each sequence, the other axes.
+        # In [B, T, 80] or [T, B, 80]: T, if the other axis is B.
         padded = frozenset(
-            (*part, axis) for *part, axis in sizes if any((*part, other) in rows for other in {0, 1} - {axis})
+            (*part, axis) for *part, axis in sizes if any((*part, row_axis) in rows for row_axis in {0, 1} - {axis})
         )
         self._seen.append(_Batch(lengths.max(axis=0), lengths.sum(axis=0), planned, sizes, rows, padded))
         if isinstance(self._cut, Rows) and isinstance(batch, PackedRows):
-            enough = _tell_of_other_rows(batch, self._cut) or len(self._seen) >= _BATCHES
+            is_enough = _tell_of_other_rows(batch, self._cut) or len(self._seen) >= _BATCHES
         else:
-            enough = len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._cut) or len(self._seen) >= _MOST)
-        if enough:
+            is_enough = len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._cut) or len(self._seen) >= _MOST)
+        if is_enough:
             self.has_seen_enough = True
             self._seen.clear()
 
@@ -82,7 +81,7 @@ class PaddedAsPlanned:
 def _planned_lengths(
     plan: EpochPlan, lengths: NDArray[Any], rank: int, place: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the lengths [k, dims] in a batch, and the length [dims] to which the plan pads it."""
+    """Returns the lengths [k, dims] of a batch, and its padded length [dims] in the plan."""
     if isinstance(plan, WindowEpoch):
         number, place = plan.find(place)
         window = plan.window(number)
@@ -95,41 +94,41 @@ def _planned_lengths(
 
 
 def _tell(seen: Sequence[_Batch], cut: Cut) -> bool:
-    """Warns if the batches are not as planned; returns False if they do not tell yet."""
+    """Warns if the batches are not as planned; returns False if more batches are needed."""
     if isinstance(cut, Rows):
         return _tell_of_rows(seen, cut.capacity)
-    longest, total = (np.array([getattr(each, name) for each in seen]) for name in ("longest", "total"))
+    longest, total = (np.array([getattr(batch, name) for batch in seen]) for name in ("longest", "total"))
     low, high = np.quantile(longest, (0.25, 0.75), axis=0)
     if (high < _VARIED * low).all():
         return False
     sizes = _sizes_of_all(seen)
-    padded = {place: size for place, size in sizes.items() if all(place in each.padded for each in seen)}
-    others = [size for place, size in sizes.items() if place not in padded]
-    # A batch may hold frames beside labels, or all frames end to end. One that goes with the plan is enough.
-    if _go_together(longest, sizes.values()) or _go_together(total, others) or _tell_of_order(longest, padded):
+    padded = {place: size for place, size in sizes.items() if all(place in batch.padded for batch in seen)}
+    unpadded_sizes = [size for place, size in sizes.items() if place not in padded]
+    # A batch may hold frames and labels, or all frames end to end. One size that rises with the plan is enough.
+    if _go_together(longest, sizes.values()) or _go_together(total, unpadded_sizes) or _tell_of_order(longest, padded):
         return True
-    # Tokens [B, T] alone: of features [B, T, 80], one axis never varies.
-    deep = {place[:-1] for each in seen for place in each.sizes if place[-1] == 2}
+    # Only tokens [B, T]: features [B, T, 80] have an axis that never varies.
+    deep = {place[:-1] for batch in seen for place in batch.sizes if place[-1] == 2}
     flat = [size for (*part, axis), size in padded.items() if axis < 2 and tuple(part) not in deep]
-    return _tell_of_one_size(np.array([each.planned[0] for each in seen]), flat)
+    return _tell_of_one_size(np.array([batch.planned[0] for batch in seen]), flat)
 
 
 def _sizes_of_all(seen: Sequence[_Batch]) -> dict[Place, NDArray[np.int64]]:
-    """Returns the sizes that every batch has: {place: [looked at]}; without those that are the number of sequences."""
-    places = set.intersection(*(set(each.sizes) for each in seen))
-    # Short sequences make large batches, so the number of sequences goes with the plan whatever the batch holds.
-    places -= frozenset.intersection(*(each.rows for each in seen))
-    return {place: np.array([each.sizes[place] for each in seen]) for place in places}
+    """Returns the sizes at places that all batches have, {place: [batches]}, without the numbers of sequences."""
+    places = set.intersection(*(set(batch.sizes) for batch in seen))
+    # Batches of short sequences have more of them: the number of sequences always varies with the planned length.
+    places -= frozenset.intersection(*(batch.rows for batch in seen))
+    return {place: np.array([batch.sizes[place] for batch in seen]) for place in places}
 
 
 def _go_together(planned: NDArray[np.int64], sizes: Iterable[NDArray[np.int64]]) -> bool:
-    """Tells if one of the sizes rises with one column of what was planned, [looked at, dims]."""
-    found = [_agreement(dim, size) for size in sizes for dim in planned.T]
-    return any(agreement >= _LEAST and told >= _LEAST_TOLD for agreement, told in found)
+    """Tells if one of the sizes rises with one dimension of the planned lengths, [batches, dims]."""
+    agreements = [_agreement(dim, size) for size in sizes for dim in planned.T]
+    return any(agreement >= _LEAST and share >= _LEAST_TOLD for agreement, share in agreements)
 
 
 def _tell_of_other_rows(batch: PackedRows, cut: Rows) -> bool:
-    """Warns of rows of another capacity, or of more sequences, than were planned and measured; else returns False."""
+    """Warns of rows with another capacity or more sequences than planned; else returns False."""
     capacity, most = batch.segments.shape[1], int(batch.segments.max())
     if capacity == cut.capacity and most <= (cut.max_in_row or most):
         return False
@@ -142,43 +141,43 @@ def _tell_of_other_rows(batch: PackedRows, cut: Rows) -> bool:
 
 def _tell_of_rows(seen: Sequence[_Batch], capacity: int) -> bool:
     """Warns of batches that are padded to their longest sequence, where packed rows were planned."""
-    places = set.intersection(*(set(each.sizes) for each in seen))
-    sizes = {place: np.array([each.sizes[place] for each in seen]) for place in places}
-    total = np.array([each.total[0] for each in seen])
-    # Rows of the capacity, or all sequences end to end, beside whatever else.
+    places = set.intersection(*(set(batch.sizes) for batch in seen))
+    sizes = {place: np.array([batch.sizes[place] for batch in seen]) for place in places}
+    total = np.array([batch.total[0] for batch in seen])
+    # One tensor of rows of the capacity, or of all sequences end to end, is enough.
     if any((size == capacity).all() or (size == total).all() for size in sizes.values()):
         return True
-    longest = np.array([each.longest[0] for each in seen])
-    padded = [sizes[place] for place in places & frozenset.intersection(*(each.padded for each in seen))]
-    found = [size for size in padded if size.min() < size.max() and (size >= longest).all()]
-    if found:
-        most = max(found, key=lambda size: size.sum())
+    longest = np.array([batch.longest[0] for batch in seen])
+    padded = [sizes[place] for place in places & frozenset.intersection(*(batch.padded for batch in seen))]
+    too_long = [size for size in padded if size.min() < size.max() and (size >= longest).all()]
+    if too_long:
+        most = max(too_long, key=lambda size: size.sum())
         remedy = f"Collate with lw.torch.RowCollate({capacity}), or cut by a Budget: batches are far too large."
-        given = f"padded to their longest sequence, {most.min()} to {most.max()}"
-        checks.warn(checks.sentence("batches", f"rows of {capacity}, as planned", given, remedy))
-    return bool(found)
+        value = f"padded to their longest sequence, {most.min()} to {most.max()}"
+        checks.warn(checks.sentence("batches", f"rows of {capacity}, as planned", value, remedy))
+    return bool(too_long)
 
 
 def _tell_of_order(longest: NDArray[np.int64], padded: dict[Place, NDArray[np.int64]]) -> bool:
     """Warns of batches that are padded to other lengths than planned; returns False if too few differ to tell."""
-    told = {place: max(_agreement(dim, size)[1] for dim in longest.T) for place, size in padded.items()}
-    # The tensor that varies most often shows best what is padded.
-    place = max(told, key=lambda place: (told[place], str(place)), default=())
-    if told.get(place, 0.0) < _TOLD:
+    shares = {place: max(_agreement(dim, size)[1] for dim in longest.T) for place, size in padded.items()}
+    # The tensor that varies most often shows the padding best.
+    place = max(shares, key=lambda place: (shares[place], str(place)), default=())
+    if shares.get(place, 0.0) < _TOLD:
         return False
     shortest, longest_at = int(longest[:, 0].argmin()), int(longest[:, 0].argmax())
     low, high = longest[shortest, 0], longest[longest_at, 0]
     short, long = padded[place][shortest], padded[place][longest_at]
-    given = f"{low} and {high} for batches that are padded to {short} and {long}"
+    value = f"{low} and {high} for batches that are padded to {short} and {long}"
     remedy = "Measure them once the dataset is shuffled, filtered and tokenized, in its order."
-    checks.warn(checks.sentence("lengths", "those of the dataset, in its order", given, remedy))
+    checks.warn(checks.sentence("lengths", "those of the dataset, in its order", value, remedy))
     return True
 
 
 def _tell_of_one_size(planned: NDArray[np.int64], padded: list[NDArray[np.int64]]) -> bool:
-    """Warns of batches that are all padded to one length, more than most need; returns False if none are."""
-    # Sequences that are cut to one length are shorter than most were: nothing is padded. A plan of few lengths, such as
-    # multiples of 64, may itself pad all batches to one.
+    """Warns if all batches are padded to one length that most do not need; else returns False."""
+    # Sequences that are truncated to one length are shorter than most planned ones: nothing is padded. A plan with
+    # multiples of 64 may itself pad all batches to one length.
     most = np.quantile(planned, 0.75)
     alike = [int(size[0]) for size in padded if (size == size[0]).all() and planned.min() < size[0] >= most]
     if not alike:
@@ -190,17 +189,17 @@ def _tell_of_one_size(planned: NDArray[np.int64], padded: list[NDArray[np.int64]
 
 
 def _agreement(planned: NDArray[np.int64], size: NDArray[np.int64]) -> tuple[float, float]:
-    """Returns how far two sizes of each batch rise together, -1 to 1, and the share of pairs of batches that tell so.
+    """Returns the rank correlation of two sizes, -1 to 1, and the share of pairs of batches that it counts.
 
-    Goodman and Kruskal's gamma: of the pairs that differ in both, those in the same order less the others. So a unit
-    changes nothing, and what truncation made alike does not count.
+    Goodman and Kruskal's gamma: among the pairs that differ in both sizes, the share in the same order less the share
+    in the opposite order. So the unit does not matter, and lengths that truncation made equal do not count.
 
     >>> _agreement(np.array([1, 2, 3, 9]), np.array([10, 20, 20, 20]))
     (1.0, 0.5)
     """
     signs = np.sign(planned[:, None] - planned) * np.sign(size[:, None] - size)
-    told = int(np.count_nonzero(signs))
-    return float(signs.sum() / max(told, 1)), told / (len(planned) * (len(planned) - 1))
+    count = int(np.count_nonzero(signs))
+    return float(signs.sum() / max(count, 1)), count / (len(planned) * (len(planned) - 1))
 
 
 def _sizes_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, int]]:
@@ -208,10 +207,10 @@ def _sizes_in(part: Any, place: Place = ()) -> Iterator[tuple[Place, int]]:
     if isinstance(part, np.ndarray) or (isinstance(part, torch.Tensor) and not part.is_nested):
         yield from (((*place, axis), int(size)) for axis, size in enumerate(part.shape))
     elif isinstance(part, dict | UserDict):  # the batches of a tokenizer are a UserDict
-        for name, each in part.items():
-            yield from _sizes_in(each, (*place, name))
-    elif isinstance(part, PaddedSequences):  # as its mask [B, T], which tells which axis is padded
+        for name, item in part.items():
+            yield from _sizes_in(item, (*place, name))
+    elif isinstance(part, PaddedSequences):  # the shape [B, T] of its mask
         yield from (((*place, axis), size) for axis, size in enumerate(part.values.shape[:2]))
     elif isinstance(part, list | tuple):
-        for number, each in enumerate(part[:_PARTS]):
-            yield from _sizes_in(each, (*place, number))
+        for number, item in enumerate(part[:_PARTS]):
+            yield from _sizes_in(item, (*place, number))

@@ -1,4 +1,4 @@
-"""What a sampler plans its epochs from: lengths, a batching, a seed, and how often epochs take each sequence."""
+"""The inputs of a sampler's plans: lengths, a batching, a seed, times and groups."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Planner:
     Attributes:
         lengths: [n] or [n, dims], checked.
         batching: How batches are made.
-        seed: Names the run.
-        times: [n], checked: how often epochs take each sequence; None for once.
-        groups: [n], numbered: no batch mixes two of them; None for one group.
+        seed: The seed of the run.
+        times: [n], checked: the times that epochs take each sequence; None for once.
+        groups: [n], the group number of each sequence: no batch mixes groups; None for one group.
     """
 
     lengths: NDArray[Any]
@@ -45,7 +45,7 @@ class Planner:
     def read(
         cls, lengths: ArrayLike, batching: Batching, *, seed: int, times: ArrayLike | None, groups: ArrayLike | None
     ) -> Planner:
-        """Checks what a sampler was given; the seed is checked with the first plan."""
+        """Checks the arguments of a sampler; the seed is checked with the first plan."""
         check_batching(batching)
         array = as_lengths(lengths)
         numbered = None if groups is None else read_groups(groups, len(array))
@@ -57,7 +57,7 @@ class Planner:
         return cls(array, batching, seed, checked_times, numbered)
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:
-        """Plans what earlier runs left of an epoch, for all ranks of `world`."""
+        """Plans the rest of an epoch after earlier runs, for all ranks of `world`."""
         options: dict[str, Any] = {"seed": self.seed, "epoch": epoch, **world._asdict()}
         if self._drawn is not None:
             _check_taken(self._drawn, epoch)
@@ -67,44 +67,44 @@ class Planner:
 
     @cached_property
     def _drawn(self) -> Draw | None:
-        """Of all epochs. To draw takes as long as to plan: 24 bytes a sequence are kept in place of it."""
+        """The copies of all epochs: 24 bytes a sequence, because drawing them takes as long as a plan."""
         return None if self.times is None else draw_times(self.times, self.lengths, self.seed)
 
     def facts(self, plan: EpochPlan) -> dict[str, Any]:
-        """What checkpoints and ranks must share, of any plan that was made."""
+        """Returns the facts that checkpoints and ranks must share, read from any plan."""
         times = None if self.times is None else name_times(self.times)
         groups = None if self.groups is None else fingerprint(self.groups + 1)
         named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times, "groups": groups}
-        # As it was given: for other ranks, other choices may follow from it.
-        given = plan.batching if isinstance(plan, WindowEpoch) else self.batching.to_json()
-        return named | {"batching": json.loads(given)}
+        # The batching as the user gave it: other numbers of ranks may resolve it to other choices.
+        choices = plan.batching if isinstance(plan, WindowEpoch) else self.batching.to_json()
+        return named | {"batching": json.loads(choices)}
 
 
 _MORE = "Give larger ones, so that epochs are longer and fewer: twice as large for half as many epochs."
 
 
 def _check_sum(times: NDArray[np.float64]) -> None:
-    """Refuses times of which many an epoch takes no sequence at all."""
-    # Ten times 0.1 are a little less than 1, as they are rounded.
+    """Refuses times so small that some epochs take no sequence."""
+    # Ten times 0.1 add up to a little less than 1, by rounding.
     if len(times) and (total := float(times.sum())) < 1.0 - 1e-9:
         raise checks.value_error("times", "at least 1 in sum, for each epoch to take some sequence", total, _MORE)
 
 
-def _check_taken(drawn: Draw, epoch: int) -> None:
-    """Refuses an epoch that takes nothing: trainers divide by its batches."""
-    if len(drawn.whole) and not drawn.take(epoch).any():
-        total = round(float(drawn.whole.sum()) + float(drawn.fraction.astype(np.float64).sum()) / 2.0**64, 6)
+def _check_taken(draw: Draw, epoch: int) -> None:
+    """Refuses an epoch without sequences: trainers divide by its number of batches."""
+    if len(draw.whole) and not draw.take(epoch).any():
+        total = round(float(draw.whole.sum()) + float(draw.fraction.astype(np.float64).sum()) / 2.0**64, 6)
         rule = "enough in sum for each epoch to take some sequence"
         raise checks.value_error("times", rule, total, _MORE, at=f"epoch {epoch}")
 
 
 def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.float64]) -> None:
-    """Raises now what the epoch that first takes some sequence would raise days later, such as one over the budget."""
-    if ((times == 0) | (times >= 1)).all():  # every epoch takes all of them, also the first
+    """Raises now the errors of later epochs, such as a sequence over the budget that epoch 0 does not take."""
+    if ((times == 0) | (times >= 1)).all():  # the first epoch takes all sequences
         return
     order = batching.order
-    if order is None or finds_noise(order):  # what is fitted refuses no sequence
+    if order is None or finds_noise(order):  # a fitted order refuses no sequence
         order = Shuffled()
-    with warnings.catch_warnings():  # the epochs warn by themselves
+    with warnings.catch_warnings():  # each epoch warns when it is planned
         warnings.simplefilter("ignore")
         make_plan(lengths, replace(batching, padding=None, order=order), times=np.ceil(times))

@@ -1,12 +1,12 @@
-"""Where in an epoch a run stands: the arguments of `make_plan`, and the fingerprint of what it made of them.
+"""The position of a run in an epoch: the arguments of `make_plan`, and the fingerprint of the plan. For example:
 
     {"seed": 0, "lengths": "9f...", "batching": {"cut": {"choice": "cut.Budget", ...}, ...},
      "sequences": 9000, "epoch": 3, "world_size": 6, "micro_batches": 1, "plan": "3a...",
      "runs": [[8, 1, 120], [6, 1, 40]]}
 
-is of epoch 3. Each of 8 ranks had 120 batches; then each of 6 ranks had 40 of what was left. The state was saved on
-those 6 ranks, and `plan` is the fingerprint of what the 8 ranks left. A batching too long for a kilobyte is a digest.
-Where a sampler has `times`, the state has their name too.
+In epoch 3, each of 8 ranks had 120 batches; then each of 6 ranks had 40 of the rest. The state was saved on the 6
+ranks, and `plan` is the fingerprint of the rest after the 8 ranks. A batching too long for a kilobyte becomes a digest.
+If the sampler has `times` or `groups`, the state has their fingerprints too.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from lengthwise.planning.resume import EarlierRun, read_runs
 from lengthwise.planning.window_epoch import EpochPlan
 
 KEYS = ("seed", "lengths", "batching", "sequences", "epoch", "world_size", "micro_batches", "plan", "runs")
-_MAX_CHARACTERS = 999  # of a state, as JSON
+_MAX_CHARACTERS = 999  # the longest state, as JSON
 DAMAGED = "Load the state as it was saved."
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What a state says.
+    """The contents of a state.
 
     Attributes:
         epoch: Counted from 0.
-        runs: The runs of the epoch so far, with the one that saved the state if it took anything.
+        runs: The runs of the epoch that took batches, including the run that saved the state.
         world: The world that the state was saved in.
         plan: The fingerprint of the plan for that world.
     """
@@ -60,39 +60,40 @@ class Position:
 
 
 def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[EarlierRun, ...], int]:
-    """The runs before this one, and how many batches this one has taken: those of the last run, if it had this world.
+    """Returns the runs in other worlds, and the number of batches that the run in this world has taken.
 
     >>> earlier, own = EarlierRun(World(8, 1), 120), EarlierRun(World(6, 1), 40)
     >>> split_runs((earlier, own), World(6, 1)) == ((earlier,), 40), split_runs((earlier,), World(6, 1))[1]
     (True, 0)
     """
-    # Two runs in one world are one run: the second took the next batches of the same plan.
+    # Two runs in a row in one world are one run: the second took the next batches of the same plan.
     if runs and runs[-1].world == world:
         return runs[:-1], runs[-1].taken
     return runs, 0
 
 
 def write_state(facts: Mapping[str, Any], world: World, runs: tuple[EarlierRun, ...]) -> dict[str, Any]:
-    """What `read_state` reads, as fresh dicts and lists; runs that took nothing are left out."""
-    known = {name: fact for name, fact in facts.items() if fact is not None}  # without times, states are as ever
-    state = {**known, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
+    """Returns a state for `read_state`, as new dicts and lists, without the runs that took nothing."""
+    # No entry for times or groups that were not given.
+    present = {name: fact for name, fact in facts.items() if fact is not None}
+    state = {**present, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
     if len(json.dumps(state)) > _MAX_CHARACTERS:
         state["batching"] = _digest(facts["batching"])
-    # Through JSON: what the caller does to the state changes nothing of the sampler's own.
+    # A copy through JSON: if the caller changes the state, the sampler does not change.
     return json.loads(json.dumps(state))
 
 
 def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences: int) -> Position:
-    """What a state says.
+    """Returns the position in a state, after checking it.
 
     Args:
-        state: What `write_state` gave.
-        facts: Seed, lengths, times and batching of the sampler that is to go on.
-        sequences: How many lengths it has.
+        state: A state from `write_state`.
+        facts: Seed, lengths, times, groups and batching of the sampler that resumes.
+        sequences: The number of its lengths.
 
     Raises:
-        ValueError: The state is not one that `write_state` gave.
-        PlanMismatchError: It is one of another seed, of other lengths or times, or of another batching.
+        ValueError: The state is not from `write_state`.
+        PlanMismatchError: The state has another seed, batching, or other lengths, times or groups.
     """
     if not isinstance(state, Mapping) or any(name not in state for name in KEYS):
         raise checks.value_error("state", "what DataLoader.state_dict gives", state, DAMAGED)
@@ -102,17 +103,18 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
     if isinstance(state["batching"], str):  # a batching too long for a kilobyte was saved as its digest
         facts = {**facts, "batching": _digest(facts["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
-    # The plan alone would show that something differs. This says which: the seed, the lengths, a part of the batching.
+    # The plan's fingerprint would only show that something differs. This error names it: the seed, the lengths, or a
+    # part of the batching.
     check_alike({name: state.get(name) for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
     world = check_world(state["world_size"], state["micro_batches"], remedy=DAMAGED)
     return Position(epoch, read_runs(state["runs"], name="runs", remedy=DAMAGED), world, state["plan"])
 
 
 def check_plain(state: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Refuses values that JSON cannot hold: arrays, which `==` does not compare, and values that contain themselves."""
+    """Refuses values that JSON cannot hold, such as arrays, which `==` does not compare."""
     for name in names:
         try:
-            # State files come through torch.save too, which keeps arrays and tensors.
+            # States also come from torch.save, which keeps arrays and tensors.
             json.dumps(state.get(name))
         except (TypeError, ValueError, RecursionError) as error:
             rule = "of plain numbers and words"
@@ -120,7 +122,7 @@ def check_plain(state: Mapping[str, Any], names: Iterable[str]) -> None:
 
 
 def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:
-    """Refuses a data set that has grown or shrunk since."""
+    """Refuses a data set that has grown or shrunk since the state was saved."""
     count = checks.check_whole("sequences", state["sequences"], minimum=0, remedy=DAMAGED)
     if count != sequences:
         remedy = (
@@ -133,21 +135,21 @@ def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:
 
 
 def _digest(choices: Mapping[str, Any]) -> str:
-    """16 hex digits that name a batching."""
+    """Returns 16 hex digits that name a batching."""
     return hashlib.blake2b(json.dumps(choices).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class Remainder:
-    """A plan, and how many of its batches were taken.
+    """A plan, and the number of its batches that were taken.
 
-    Say 8 ranks had 120 batches each of an epoch, and then 6 ranks had 40. Here `plan` is of what the 8 ranks left, for
-    6 ranks, and `taken` is 40.
+    Say 8 ranks had 120 batches each of an epoch, and then 6 ranks had 40. Then `plan` is for 6 ranks, of the rest after
+    the 8 ranks, and `taken` is 40.
 
     Attributes:
-        plan: Of what the earlier runs left; of the whole epoch where there were none.
-        earlier: The runs before, on other numbers of ranks or micro-batches.
-        taken: Batches of the plan that each rank had before the next pass.
+        plan: The plan of the rest after the earlier runs, or of the whole epoch.
+        earlier: The earlier runs, on other numbers of ranks or micro-batches.
+        taken: The batches of the plan that each rank had before the next pass.
     """
 
     plan: EpochPlan
@@ -156,68 +158,68 @@ class Remainder:
 
     @classmethod
     def after(cls, runs: tuple[EarlierRun, ...], plan: EpochPlan) -> Remainder:
-        """Where a run stands on the plan of what `runs` left."""
-        earlier, taken = split_runs(runs, World(plan.world_size, plan.micro_batches))
-        # A state that was damaged may say more batches than the plan has. Windows are counted when len is asked for.
-        if taken:
-            checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy=DAMAGED)
-        return cls(plan, earlier, taken)
+        """Returns the position after `runs`, on the plan of the rest after the earlier ones."""
+        earlier_runs, taken_count = split_runs(runs, World(plan.world_size, plan.micro_batches))
+        # A damaged state may have more batches than the plan. `len` of windows takes time, so it is only read here.
+        if taken_count:
+            checks.check_whole("runs", taken_count, minimum=0, maximum=len(plan), remedy=DAMAGED)
+        return cls(plan, earlier_runs, taken_count)
 
     @property
     def before(self) -> int:
-        """Batches that each rank of the earlier runs had."""
+        """The batches of the epoch that each rank had in the earlier runs."""
         return sum(run.taken for run in self.earlier)
 
     @property
     def start(self) -> int:
-        """Batches of the epoch that each rank had before the next pass."""
+        """The batches of the epoch that each rank had before the next pass."""
         return self.before + self.taken
 
     def __len__(self) -> int:
-        """Batches of each rank in the whole epoch."""
+        """The batches of a rank in the whole epoch."""
         return self.before + len(self.plan)
 
     @property
     def batches_left(self) -> int:
-        """Batches that the next pass yields."""
+        """The batches that the next pass yields."""
         return len(self.plan) - self.taken
 
-    def runs(self, taken: int) -> tuple[EarlierRun, ...]:
-        """The runs of the epoch, the last with `taken` batches of the plan; a run that took nothing is left out."""
-        own = EarlierRun(World(self.plan.world_size, self.plan.micro_batches), taken)
-        return (*self.earlier, own) if taken else self.earlier
+    def runs(self, taken_count: int) -> tuple[EarlierRun, ...]:
+        """Returns the runs of the epoch; the last took `taken_count` batches of the plan, and is left out for 0."""
+        latest_run = EarlierRun(World(self.plan.world_size, self.plan.micro_batches), taken_count)
+        return (*self.earlier, latest_run) if taken_count else self.earlier
 
     @cached_property
     def fingerprint(self) -> str:
-        """Computed once, because a loader may ask for a state with every batch."""
+        """The fingerprint of the plan, computed once because a loader may save a state with every batch."""
         return self.plan.fingerprint()
 
 
 def check_alike(
-    known: Mapping[str, object], facts: Mapping[str, object], *, whose: str, remedy: str, at: str = ""
+    expected: Mapping[str, object], facts: Mapping[str, object], *, whose: str, remedy: str, at: str = ""
 ) -> None:
-    """Refuses `facts` that differ from the known ones.
+    """Refuses `facts` that differ from the expected ones.
 
     Raises:
-        PlanMismatchError: The sentence names the first fact that differs (or the part of it), and both values.
+        PlanMismatchError: Some fact differs. The sentence names the part that differs, and both values.
 
-    >>> known = {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 200.0}}
-    >>> check_alike(known, {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 201.0}}, whose="mine", remedy="Ask.")
+    >>> facts = {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 200.0}}
+    >>> check_alike(facts, {"seed": 0, "cut": {"choice": "cut.Budget", "budget": 201.0}}, whose="mine", remedy="Ask.")
     Traceback (most recent call last):
     lengthwise.planning.plan.PlanMismatchError: `cut.budget` must be mine, 200.0, but is 201.0. Ask.
     """
-    for name, value in known.items():
-        if facts[name] != value:
-            part, expected, given = _difference(name, value, facts[name])
-            rule = f"{whose}, {checks.show_value(expected)}"
-            raise PlanMismatchError(checks.sentence(part, rule, given, remedy, at=at))
+    for name, fact in expected.items():
+        if facts[name] != fact:
+            part, expected_part, value = _difference(name, fact, facts[name])
+            rule = f"{whose}, {checks.show_value(expected_part)}"
+            raise PlanMismatchError(checks.sentence(part, rule, value, remedy, at=at))
 
 
-def _difference(name: str, known: object, given: object) -> tuple[str, object, object]:
+def _difference(name: str, expected: object, value: object) -> tuple[str, object, object]:
     """Returns the first part in which two facts differ: its name, and its value in both."""
-    if isinstance(known, Mapping) and isinstance(given, Mapping):
-        # Down to the part: "cut.budget", 200.0 and 201.0, and not two batchings of five lines each.
-        for key in known:
-            if key in given and known[key] != given[key]:
-                return _difference(f"{name}.{key}", known[key], given[key])
-    return name, known, given
+    if isinstance(expected, Mapping) and isinstance(value, Mapping):
+        # Names the part: "cut.budget", 200.0 and 201.0, and not two batchings of five lines each.
+        for key in expected:
+            if key in value and expected[key] != value[key]:
+                return _difference(f"{name}.{key}", expected[key], value[key])
+    return name, expected, value

@@ -1,4 +1,4 @@
-"""The rank of this process, and whether all ranks plan alike."""
+"""The rank of this process, and the check that all ranks have the same plan."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Facts = Callable[[], Mapping[str, object]]
 
 
 class OwnRank:
-    """The rank of a sampler or a stream: the one that was given, else the one of torch.distributed now.
+    """The rank of a sampler or a stream: from its arguments, else the current rank of torch.distributed.
 
     Args:
-        rank: Given together with `world_size`, or neither.
-        world_size: How many ranks there are.
+        rank: The rank of this process; give both this and `world_size`, or neither.
+        world_size: The number of ranks.
         group: The ranks that share out the batches, in place of `rank` and `world_size`.
-        remedy: What an error advises where the ranks' plans differ.
+        remedy: The advice of the error if the ranks' plans differ.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class OwnRank:
         self._compared = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leaves the group out of pickles and deep copies: it belongs to this process. They communicate with nobody."""
+        """Leaves the group out of pickles and deep copies, because it belongs to this process."""
         return self.__dict__ | {"_group": None}
 
     @property
     def is_alone(self) -> bool:
-        """Whether it communicates with nobody: its rank was given without a group, and may be the only process."""
+        """Tells if it never communicates: its rank was given without a group."""
         return self._given is not None and self._group is None
 
     @property
@@ -63,7 +63,7 @@ class OwnRank:
         return self._now()[1]
 
     def gather(self, value: Value) -> list[Value]:
-        """Returns the `value` of every rank, on every rank: a collective, over the group alone if one was given."""
+        """Returns the values of all ranks; a collective of the group, or of all ranks."""
         if self.is_alone or not _is_running():
             return [value]
         values: list[Any] = [None] * self.world_size
@@ -71,23 +71,23 @@ class OwnRank:
         return values
 
     def share(self, make: Callable[[], Value]) -> list[Value]:
-        """Returns what `make` gives on every rank; a collective. If it fails on one, all raise, so that none waits.
+        """Returns the results of `make` on all ranks; a collective. If it fails on one rank, all ranks raise.
 
         Raises:
-            PlanMismatchError: It failed on another rank.
+            PlanMismatchError: `make` failed on another rank.
         """
         with self._telling_failure():
             value = make()
         values: list[Any] = self.gather(value)
-        for rank, each in enumerate(values):
-            if isinstance(each, _Failure):
+        for rank, entry in enumerate(values):
+            if isinstance(entry, _Failure):
                 rule = "made on every rank"
-                raise PlanMismatchError(checks.sentence("plan", rule, "refused", each.reason, at=f"rank {rank}"))
+                raise PlanMismatchError(checks.sentence("plan", rule, "refused", entry.reason, at=f"rank {rank}"))
         return values
 
     @contextmanager
     def alike(self, facts: Facts) -> Iterator[None]:
-        """Wraps what makes a plan; then the ranks compare `facts`, a collective where torch.distributed runs.
+        """Wraps the making of a plan, after which the ranks compare `facts`; a collective of torch.distributed.
 
         Raises:
             PlanMismatchError: The facts differ, or another rank could not make its plan.
@@ -98,7 +98,7 @@ class OwnRank:
 
     @contextmanager
     def _telling_failure(self) -> Iterator[None]:
-        """Tells the other ranks of an error: they are at `gather` by now, or will be, and would wait for ever."""
+        """Reports an error to the other ranks, which would else wait in `gather` for ever."""
         try:
             yield
         except Exception as error:
@@ -106,22 +106,22 @@ class OwnRank:
             raise
 
     def _compare(self, facts: Facts) -> None:
-        # Before init_process_group there is nobody to compare with: `check_started` makes up for it.
+        # Before init_process_group there is no other rank: `check_started` compares later.
         self._compared = _is_running()
         if not self._compared or self.is_alone:
             return
         rank_facts = self.share(lambda: dict(facts()))  # windows are planned when they are asked for, as here
-        for rank, each in enumerate(rank_facts):
-            check_alike(rank_facts[0], each, whose="what rank 0 has", remedy=self._remedy, at=f"rank {rank}")
+        for rank, facts_of_rank in enumerate(rank_facts):
+            check_alike(rank_facts[0], facts_of_rank, whose="what rank 0 has", remedy=self._remedy, at=f"rank {rank}")
 
     def check_started(self, facts: Facts) -> None:
-        """Compares, with the first batch, what could not be compared before; refuses ranks without a process group."""
+        """Compares the facts with the first batch if not done before; refuses ranks without a process group."""
         if self.is_alone:
             return
         if _is_running():
             if not self._compared:
                 self._compare(facts)
-        # torchrun and its kin set WORLD_SIZE; without a process group each process would be rank 0 of 1.
+        # torchrun and similar tools set WORLD_SIZE; without a process group each process would be rank 0 of 1.
         elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
             rule = "started, or rank and world_size given, before the first batch"
             remedy = "Call torch.distributed.init_process_group, or every process takes all sequences."
@@ -135,13 +135,13 @@ class OwnRank:
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why a rank has nothing to share."""
+    """The error of a rank, which it shares in place of a value."""
 
     reason: str
 
 
 def describe_error(error: Exception) -> str:
-    """Returns an error in the words that other ranks raise, with its notes."""
+    """Returns an error as text for the other ranks, with its notes."""
     return "; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
@@ -153,9 +153,9 @@ def _is_running() -> bool:
 def _check_given(rank: int | None, world_size: int | None) -> None:
     """Refuses a rank without a world size, and a rank beyond it."""
     if (rank is None) != (world_size is None):
-        given = f"rank={rank}, world_size={world_size}"
+        value = f"rank={rank}, world_size={world_size}"
         remedy = "Give both, or neither for torch.distributed's own."
-        raise checks.value_error("rank", "given together with world_size", given, remedy)
+        raise checks.value_error("rank", "given together with world_size", value, remedy)
     if world_size is not None:
         check_world(world_size)
         remedy = "Ranks count from 0 to world_size - 1."
@@ -163,12 +163,12 @@ def _check_given(rank: int | None, world_size: int | None) -> None:
 
 
 def _place_within(group: distributed.ProcessGroup, rank: int | None) -> tuple[int, int]:
-    """Returns the rank of this process within a group, and how many ranks the group has."""
+    """Returns the rank of this process within a group, and the group's number of ranks."""
     if rank is not None:
         remedy = "Leave rank and world_size out: the group knows them."
         raise checks.value_error("group", "given in place of rank and world_size", f"beside rank={rank}", remedy)
     remedy = "Give that of data parallelism, such as mesh['dp'].get_group()."
     rule = "a process group of torch.distributed that this process is in"
-    if not isinstance(group, distributed.ProcessGroup):  # of ranks that are no members, new_group gives a number
+    if not isinstance(group, distributed.ProcessGroup):  # new_group returns a number on ranks that are not members
         raise checks.type_error("group", rule, group, remedy)
     return distributed.get_rank(group), distributed.get_world_size(group)

@@ -1,11 +1,11 @@
-"""Rows of whole sequences as tensors: what a network needs to take each sequence as if it stood alone.
+"""Packed rows as tensors, with the positions, segments and offsets that keep the sequences of a row apart.
 
-R rows of a capacity of C frames; sequences of T frames of the shape `...`
+R rows have a capacity of C frames. For sequences of 3 and 2 frames in a row of 8:
 
-    row          5 5 5 7 7 _ _ _      sequences of 3 and 2 in 8 places
-    positions    0 1 2 0 1 0 1 2      within each sequence; what is left of the row counts for itself
-    segments     1 1 1 2 2 0 0 0      which sequence of the row; 0 on padding
-    offsets      0, 3, 5, 8, ...      where each begins, rows end to end; padding is one of its own
+    row          5 5 5 7 7 _ _ _
+    positions    0 1 2 0 1 0 1 2      the place in the sequence; padding counts like a sequence
+    segments     1 1 1 2 2 0 0 0      the number of the sequence in the row; 0 on padding
+    offsets      0, 3, 5, 8, ...      the first frame of each sequence, rows end to end; padding is a segment too
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class PackedRows(NamedTuple):
     """A batch of packed rows.
 
     Attributes:
-        fields: In the structure of a sample. A sequence [T, ...] became a tensor [R, C, ...], a number a tensor [B], an
-            object a list of B, in the order of the batch.
+        fields: The fields, in the structure of a sample. A sequence [T, ...] became a tensor [R, C, ...], a number a
+            tensor [B], an object a list of B.
         positions: int64 [R, C], from 0 within each sequence.
         segments: int64 [R, C], 1, 2, 3, ... within each row; 0 on padding.
-        offsets: int32 [segments + 1], rising from 0 to R x C: what varlen attention calls cu_seqlens, of rows laid end
-            to end. What is left of a row is a segment too.
-        max_length: The longest segment: what varlen attention calls max_seqlen.
+        offsets: int32 [segments + 1], rising from 0 to R x C: the cu_seqlens of varlen attention, for rows end to end.
+            The padding of a row is a segment too.
+        max_length: The longest segment: the max_seqlen of varlen attention.
     """
 
     fields: Any
@@ -57,9 +57,10 @@ class PackedRows(NamedTuple):
         return move(self, device, non_blocking=non_blocking)
 
     def attention_mask(self, *, causal: bool = True) -> Tensor:
-        """Returns where attention may look: bool [R, 1, C, C], block-diagonal, for `scaled_dot_product_attention`.
+        """Returns the mask for `scaled_dot_product_attention`: bool [R, 1, C, C], block-diagonal.
 
-        It takes R x C x C bytes. Varlen and flex attention need no mask: give them `offsets`, or compare `segments`.
+        The mask takes R x C x C bytes. Varlen and flex attention need no mask: give them `offsets`, or compare
+        `segments`.
         """
         return block_mask(self.segments, causal=causal)
 
@@ -73,26 +74,29 @@ class PackedRows(NamedTuple):
     ) -> dict[str, Any]:
         """Returns fields, `position_ids` and no cache for a model of Hugging Face: `model(**batch.for_transformers())`.
 
-        The attention of many decoders finds the sequences of a row by these positions: Llama, Mistral, GPT-2. What goes
-        wrong in use: models that do not look for them, so that sequences of a row attend to each other (transformers
-        5.23). So `use_cache` is False, because a model with a cache does not look. An `attention_mask` of the samples
-        is left out, because beside one no model looks. BERT, T5, OPT, Falcon and MPT never look: give them `causal`.
-        Nor do Bloom and GPT-OSS, and layers with a state (Mamba, Bamba, RWKV) carry it into the next sequence: pad.
-        Flash attention looks in batches of one row alone: it needs `flat=True`, as `DataCollatorWithFlattening` has it.
+        Many decoders find the sequences of a row by `position_ids`: Llama, Mistral, GPT-2. What goes wrong in use:
+        models that ignore them, so that the sequences of a row attend to each other (transformers 5.23).
+
+        - With a cache or an `attention_mask`, no model reads the positions. So `use_cache` is False, and an
+          `attention_mask` of the samples is left out.
+        - BERT, T5, OPT, Falcon and MPT never read them: give `causal`.
+        - Bloom and GPT-OSS cannot be packed. Nor can layers with a state (Mamba, Bamba, RWKV). Pad instead.
+        - Flash attention reads them in batches of one row only: give `flat=True`.
 
         Args:
-            flat: Lays all rows end to end, [1, R x C], and adds `cu_seq_lens_q`, `cu_seq_lens_k`, `max_length_q` and
-                `max_length_k`.
-            causal: Adds an `attention_mask` [R, 1, C, C]: 0 where attention may look, the least float elsewhere. False
-                for encoders, which look at later places too. Not for models in which a place looks at its neighbours
-                alone (ModernBERT, a Mistral with a sliding window): the mask takes the place of theirs.
-            dtype: Of that mask: `model.dtype`. PyTorch's attention takes a float32 mask beside float64 numbers, and
-                computes something else (2.13); BERT refuses it beside bfloat16 ones.
+            flat: If True, lays all rows end to end, [1, R x C], and adds `cu_seq_lens_q`, `cu_seq_lens_k`,
+                `max_length_q` and `max_length_k`.
+            causal: If given, adds an `attention_mask` [R, 1, C, C]: 0 where attention may look, the least float
+                elsewhere. Give True for decoders, False for encoders. Not for models with a sliding window (ModernBERT,
+                some Mistral): this mask replaces their own.
+            dtype: The dtype of that mask: give `model.dtype`. With another dtype, PyTorch 2.13 computes wrong outputs
+                for float64, and BERT raises for bfloat16.
             position_start: The position of the first token of a sequence: 2 for RoBERTa, XLM-R, CamemBERT and MPNet.
 
         Raises:
-            TypeError: The samples were no dicts; `dtype` is none of these floats.
-            ValueError: An `attention_mask` of the samples hides tokens of theirs; both `flat` and `causal` are given.
+            TypeError: The samples were not dicts, or `dtype` is not a float of 16 bits or more.
+            ValueError: An `attention_mask` of the samples hides some of their tokens, or both `flat` and `causal` are
+                given.
         """
         if not isinstance(self.fields, Mapping):
             remedy = "Give samples that are dicts: {'input_ids': tokens}."
@@ -134,16 +138,16 @@ class PackedRows(NamedTuple):
 
 
 def block_mask(segments: Tensor, *, causal: bool = True) -> Tensor:
-    """Returns where a place of a row may attend to another: to its own sequence, and, if `causal`, to no later place.
+    """Returns the attention mask of packed rows: each place attends to its own sequence.
 
-    Padding attends to padding, so that no place has nothing to attend to, which would give NaN.
+    Padding attends to padding: a place that attends to nothing would give NaN.
 
     Args:
         segments: [R, C], equal within a sequence, and different for each sequence of a row.
-        causal: Whether later places are hidden.
+        causal: If True, hides later places.
 
     Returns:
-        bool [R, 1, C, C], True where place 2 (the last axis) is seen from place 1.
+        bool [R, 1, C, C], True where the place of axis 2 attends to the place of axis 3.
 
     >>> block_mask(torch.tensor([[1, 1, 2]]))[0, 0].int().tolist()
     [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
@@ -154,35 +158,34 @@ def block_mask(segments: Tensor, *, causal: bool = True) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RowCollate:
-    """Packs the samples of a batch into rows of `capacity` frames, as the plan of `lw.Rows(capacity)` says.
+    """Packs the samples of a batch into rows of `capacity` frames, as planned by `lw.Rows(capacity)`.
 
-    A batch comes row by row, and each row is filled until the next sample does not fit: so the samples alone say where
-    rows end, and the rows are those of the plan. With `max_in_row`, a row also ends once it holds so many.
+    A batch lists its samples row by row. A row ends before the first sample that does not fit, or after `max_in_row`
+    samples. So the rows are those of the plan.
 
-    All sequence fields of a sample have the same length. What goes wrong in use: a network that attends across
-    sequences, or a loss across them. Give attention the `offsets`, `segments` or `attention_mask()`. For the loss, the
-    first of the `labels` of each sequence is -100, if samples are dicts: networks of Hugging Face compare the output of
-    a place with the next label, and that is the one across the border. So do `DataCollatorWithFlattening` of
-    transformers, and TRL. Padding has the label -100 too.
+    All sequence fields of a sample have the same length. What goes wrong in use: attention or a loss across sequences.
+    Give attention the `offsets`, `segments` or `attention_mask()`. For the loss, the first label of each sequence and
+    those of padding become -100 if samples are dicts. Models of Hugging Face compare each output with the next label,
+    so the last output of a sequence would meet the first label of the next one.
 
     Args:
         capacity: Frames of a row.
-        rows: Rows of every batch, for one fixed shape of all but the `offsets`: rows that the batch lacks are padding.
-            By default as many as the batch fills.
-        value: What padding holds, as in `PadCollate`: one number for all sequence fields, or numbers by name. The
-            labels hold -100, unless their name is given another number; the first ones hold it too. Labels of floats or
-            of bool are as other fields, unless their name is given a number. Unsigned ones become int64.
-        labels: The field of a dict that is labels, also in a dict within the sample. If no sample has it, `inputs` is
-            copied. None for no labels.
+        rows: The rows of every batch, for one fixed shape of all but the `offsets`: missing rows are padding. By
+            default the rows that the samples fill.
+        value: The value of padding, as in `PadCollate`: one number for all sequence fields, or a dict of numbers by
+            name. Padding and first places of the labels hold -100, or their number in the dict. Labels of floats or of
+            bool are like other fields, unless the dict names them. Unsigned labels become int64.
+        labels: The name of the labels in a dict, at any depth. If no sample has them, they are copied from `inputs`.
+            None for no labels.
         inputs: The field that labels are copied from.
-        next_token: Whether labels are shifted in the network, so that the first of each sequence is -100. False for
-            labels of each place itself, as in tagging, and for those that the data set has shifted already.
-        max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
+        next_token: True if the model shifts the labels: the first label of each sequence becomes -100. False for labels
+            of each place itself, as in tagging, and for labels that the data set has shifted.
+        max_in_row: The most sequences in a row: give the same as to `lw.Rows`.
 
     Raises:
-        TypeError: `labels` or `inputs` are no names. When called: one sample in place of a list.
-        ValueError: When called: samples that are not alike. Some may have labels, and others none. Or a sample that is
-            longer than a row or has no frames, fields of different lengths, or more rows than `rows`.
+        TypeError: `labels` or `inputs` are not names. When called: `samples` is one sample, not a list.
+        ValueError: When called: the samples differ in structure, as when only some have labels. Or a sample is longer
+            than a row or has no frames, its fields differ in length, or the samples fill more than `rows`.
 
     >>> batch = RowCollate(6)([{"input_ids": [5, 6, 7]}, {"input_ids": [8, 9]}, {"input_ids": [3, 4]}])
     >>> batch.fields["input_ids"].tolist()
@@ -214,8 +217,8 @@ class RowCollate:
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
         structure, names, fields = take_apart(samples)
-        if _samples.copies_labels(samples[0], self.labels, self.inputs):  # all samples have the fields of this one
-            # The inputs were converted once; their labels are the same entries under another name.
+        if _samples.copies_labels(samples[0], self.labels, self.inputs):  # all samples have the same fields
+            # The labels are the entries of the inputs under another name: no second conversion.
             inputs, name = fields[names.index(self.inputs)], str(self.labels)
             structure = {**structure, name: len(fields)}
             names.append(name)
@@ -242,8 +245,9 @@ class RowCollate:
         if not sequences:
             remedy = "Give samples with a sequence field: tokens, for example."
             raise checks.value_error("samples", "of at least one sequence field", 0, remedy)
-        first, *others = (np.array(field.lengths, np.int64) for field in sequences)
-        for field, lengths in zip(sequences[1:], others, strict=True):
+        first = np.array(sequences[0].lengths, np.int64)
+        for field in sequences[1:]:
+            lengths = np.array(field.lengths, np.int64)
             if (wrong := lengths != first).any():
                 sample = int(wrong.argmax())
                 rule, at = f"{first[sample]} long as field {sequences[0].name}", place(field.name, sample=sample)
@@ -262,12 +266,12 @@ class RowCollate:
         return needed if self.rows is None else self.rows
 
     def _lay(self, field: Sequences, places: NDArray[np.int64], rows: int) -> Tensor:
-        """Lays the sequences of one field to their `places` in all rows: [R, C, ...]."""
+        """Copies the sequences of one field to their `places` in all rows: [R, C, ...]."""
         padding = pad_with(self.value, field.name, field.dtype, labels=self.labels)
         ends = places + field.lengths
         flat = field.lay((rows * self.capacity,), map(slice, places.tolist(), ends.tolist()), padding)
         named = isinstance(self.value, Mapping) and field.name in self.value
-        # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
+        # Labels of floats are targets, where no loss ignores -100: they hold it only if `value` names them.
         is_labels = _samples.is_name_of(field.name, self.labels) and (named or is_whole(field.dtype))
         if is_labels and self.next_token:
             flat[torch.from_numpy(places).to(flat.device)] = padding[0]

@@ -28,37 +28,37 @@ from lengthwise.torch.summary import summarize
 class BatchSampler(Sampler[list[Any]]):
     """Yields the batches of one epoch, for `lw.torch.DataLoader(dataset, sampler)`.
 
-    It knows the plan of each epoch, and where passes begin: at the first batch, or where a state says. It does not know
-    how many of its batches a training loop has had, because workers draw them ahead: `lw.torch.DataLoader` counts them.
-    PyTorch's own `DataLoader(dataset, batch_sampler=sampler)` trains as well; count its batches yourself, for
-    `state_after`.
+    It has the plan of each epoch, and the position of the next pass. Because workers draw batches ahead, it does not
+    know how many a training loop has had: `lw.torch.DataLoader` counts them. PyTorch's own `DataLoader(dataset,
+    batch_sampler=sampler)` works too; then count the batches yourself, for `state_after`.
 
-    Planning needs the lengths alone. What goes wrong in use: an epoch that is never set. Call `set_epoch` before each
-    epoch. Without it every epoch takes the same batches, which warns once. If the trainer never uses this sampler, the
-    second `set_epoch` raises.
+    A plan needs only the lengths. What goes wrong in use: an epoch that is never set. Call `set_epoch` before each
+    epoch. Without it every epoch takes the same batches, and you get one warning. If the trainer never uses this
+    sampler, the second `set_epoch` raises.
 
     If torch.distributed is running and no rank is given, making a sampler or loading a state is a collective: all ranks
-    compare their plans. If the plans differ, or a rank can make none, all ranks raise, so that none hangs later. With
-    nccl, call `torch.cuda.set_device` before: they communicate through the current GPU.
+    compare their plans. If the plans differ, or one rank fails, all ranks raise, so that none hangs later. With nccl,
+    call `torch.cuda.set_device` first: ranks communicate through the current GPU.
 
     Args:
         lengths: [n] or [n, dims], in the order of the dataset.
         batching: How batches are made.
-        seed: Names the run.
-        rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
-        world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
-        group: The ranks that share out the batches, in place of the two, such as those of data parallelism.
-        micro_batches: Batches of each rank in one optimiser step.
-        times: [n], or one number for all: how often epochs take each sequence, as in `make_plan`; by default once.
+        seed: The seed of the run.
+        rank: The rank of this process; by default from torch.distributed if it is running, else 0.
+        world_size: The number of ranks that share out the batches; by default from torch.distributed, else 1.
+        group: The process group of the ranks that share out the batches, in place of rank and world_size.
+        micro_batches: The batches of each rank in one optimiser step.
+        times: [n], or one number for all: the times that an epoch takes each sequence, as in `make_plan`; by default
+            once.
         groups: [n], such as the task of each sequence, as in `make_plan`: no batch mixes two of them.
 
     Yields:
-        A fresh list for each batch. It has sequence numbers or, where the batching takes chunks, tuples (sequence,
-        start, stop). The dataset's `__getitem__` is given one entry at a time.
+        A new list for each batch, of sequence numbers, or of tuples (sequence, start, stop) if the batching takes
+        chunks. The dataset's `__getitem__` gets one entry at a time.
 
     Raises:
-        ValueError: As `make_plan` does, at once and not in the first epoch; and with the first batch, in the worker of
-            a loader, where each would take all batches.
+        ValueError: As `make_plan`, when the sampler is made. With the first batch: the sampler is read in a loader's
+            worker.
         PlanMismatchError: Another rank has another plan, or none.
 
     >>> import lengthwise as lw
@@ -68,8 +68,8 @@ class BatchSampler(Sampler[list[Any]]):
     (2, [[0, 1], [2, 3]])
     """
 
-    # No attribute `batch_size`: trainers that find one think that every batch has it, and drop those that do not.
-    # No `state_dict`: a loader or trainer that finds one asks it for a count that only `lw.torch.DataLoader` knows.
+    # No attribute `batch_size`: trainers would take it for the size of every batch, and drop the others. No
+    # `state_dict`: a loader or trainer would call it, but only `lw.torch.DataLoader` knows the count.
 
     def __init__(
         self,
@@ -89,17 +89,16 @@ class BatchSampler(Sampler[list[Any]]):
         self.batching = batching
         self.seed = seed
         self.micro_batches = micro_batches
-        self._asked = True  # whether anything was asked of the sampler since the epoch was set
+        self._asked = True  # whether the sampler was used since the epoch was set
         self._resumed = False  # whether no epoch was set, and no pass begun, since a state was loaded
         self._steps: dict[World, int] = {}
-        self._begun, self._drawn = False, 0  # passes over what is left: whether one has begun, how many came to an end
+        self._begun, self._drawn = False, 0  # whether a pass has begun since; the number of complete ones
         self.notices: Notices = Notices()
         with self._own_rank.alike(self._facts):
             self._planner = self._read(lengths, times, groups)
             self.lengths: NDArray[Any] = self._planner.lengths
-            self.padded: PaddedAsPlanned = PaddedAsPlanned(
-                batching.cut, self.lengths
-            )  # beside it: trainers make loaders anew
+            # Here and not in the loader: trainers make several loaders.
+            self.padded: PaddedAsPlanned = PaddedAsPlanned(batching.cut, self.lengths)
             self.times: NDArray[np.float64] | None = self._planner.times
             self._remainder = self._plan_remainder(0)
             self._named = self._planner.facts(self._remainder.plan)
@@ -121,9 +120,9 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def plan(self) -> Plan:
-        """The plan of the epoch that is set; after a state of other numbers of ranks, of what those runs left."""
+        """The plan of the current epoch. After a state of other numbers of ranks, of the rest of the epoch."""
         self._asked = True
-        return cast(Plan, self.remainder.plan)  # that of a WindowSampler is a WindowEpoch, as its own `plan` says
+        return cast(Plan, self.remainder.plan)  # a WindowSampler has a WindowEpoch, and overrides `plan`
 
     @property
     def epoch(self) -> int:
@@ -131,31 +130,31 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def start(self) -> int:
-        """Batches of the epoch that each rank had before a pass begins: 0 unless a state was loaded."""
+        """The batches of the epoch that each rank had before the next pass: 0 unless a state was loaded."""
         return self.remainder.start
 
     @property
     def remainder(self) -> Remainder:
-        """What a pass goes over: a plan, and where in it to begin. Another object for another epoch or position."""
-        # If torch.distributed ends within a pass, a state is still of the ranks that took the batches.
+        """The plan and the position of a pass. Another epoch or position has another object."""
+        # If torch.distributed ends within a pass, the state still has the number of ranks that took the batches.
         return self._remainder if self._begun else self._follow_ranks()
 
     @property
     def sampler(self) -> BatchSampler:
-        """Itself, because some trainers set the epoch of `loader.batch_sampler.sampler` alone."""
+        """The sampler itself, because some trainers set the epoch of `loader.batch_sampler.sampler` only."""
         return self
 
     @property
     def drop_last(self) -> bool:
-        """Refuses whoever makes other batches of these, such as `accelerator.prepare`; False on one rank."""
+        """Raises for code that would share the batches out again, as `accelerator.prepare` does; False on one rank."""
         return refuse_second_sharing(self.world_size)
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
-        """Plans `epoch`, which the next pass yields; a position that was loaded for it is kept.
+        """Plans `epoch` for the next pass. A position that was loaded in this epoch is kept.
 
         Args:
             epoch: Counted from 0, and the same on every rank: ranks do not compare it.
-            restart: Forget the position: the next pass yields the whole epoch.
+            restart: If True, forgets the position: the next pass yields the whole epoch.
 
         >>> import lengthwise as lw
         >>> sampler = BatchSampler([5, 9, 2], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted()))
@@ -180,10 +179,10 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def steps(self) -> int:
-        """Optimiser steps of every epoch, on these ranks: a learning rate schedule has `epochs * sampler.steps`.
+        """The optimiser steps of every epoch, on these ranks: a schedule has `epochs * sampler.steps`.
 
         Raises:
-            ValueError: The cut alone says which batches there are, as the user's own do: epochs may differ.
+            ValueError: The cut is your own, or another by which epochs differ in steps.
         """
         if not has_equal_epochs(self.batching.cut):
             remedy = "Take Budget, FixedSize or Rows, or end each epoch where the loader does."
@@ -195,10 +194,10 @@ class BatchSampler(Sampler[list[Any]]):
         return self._steps[world]
 
     def summary(self, *, batch_size: int | None = None) -> str:
-        """What the epoch that is set computes, in sentences to print, beside random batches.
+        """Returns sentences that compare the current epoch with random batches.
 
         Args:
-            batch_size: Sequences in a random batch, such as you had before; by default they are cut as the plan is.
+            batch_size: The sequences in a random batch, such as your former batch size; by default the cut of the plan.
 
         >>> import lengthwise as lw
         >>> sampler = BatchSampler([5, 9, 2, 4] * 10, lw.Batching(budget=40, order=lw.Sorted()))
@@ -206,7 +205,7 @@ class BatchSampler(Sampler[list[Any]]):
         'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
         """
         remainder = self.remainder
-        place = {"before": remainder.before, "taken": remainder.taken}
+        place = {"earlier_batches": remainder.before, "taken_batches": remainder.taken}
         return summarize(remainder.plan, self.lengths, self.batching, **place, batch_size=batch_size)
 
     def loss_scales(
@@ -217,7 +216,7 @@ class BatchSampler(Sampler[list[Any]]):
         ranks_averaged: bool = True,
         micro_batches_averaged: bool = False,
     ) -> NDArray[np.float64]:
-        """The factor for the loss of each batch of a pass: `lengthwise.loss_scales`, for this rank.
+        """Returns the factors for the losses of a pass: `lengthwise.loss_scales`, for this rank.
 
         Returns:
             [len(self) - start] float64: one for each batch that a pass yields.
@@ -240,34 +239,34 @@ class BatchSampler(Sampler[list[Any]]):
         return scales[:, :, self.rank].reshape(-1)[self.remainder.taken :]
 
     def state_after(self, delivered: int) -> dict[str, Any]:
-        """Returns where this run stands after so many batches: the same on every rank, under a kilobyte.
+        """Returns the position after `delivered` batches, the same on every rank, under a kilobyte.
 
         Args:
-            delivered: Batches of the epoch that the training loop has had, `start` included. A `lw.torch.DataLoader`
-                counts them, and its `state_dict` gives this state.
+            delivered: The batches of the epoch that the training loop has had, including `start`. `lw.torch.DataLoader`
+                counts them, and its `state_dict` returns this state.
 
         Returns:
-            For `resume`, here or on another number of ranks; plain numbers and words, fit for JSON.
+            A state for `resume` on any number of ranks, which JSON can hold.
         """
         remainder, remedy = self.remainder, "Count from the beginning of the epoch."
-        whole = checks.check_whole(
+        count = checks.check_whole(
             "delivered", delivered, minimum=remainder.start, maximum=len(remainder), remedy=remedy
         )
         plan = remainder.plan
         facts = self._named | {"sequences": len(self.lengths), "epoch": plan.epoch, "plan": remainder.fingerprint}
-        return write_state(facts, World(plan.world_size, plan.micro_batches), remainder.runs(whole - remainder.before))
+        return write_state(facts, World(plan.world_size, plan.micro_batches), remainder.runs(count - remainder.before))
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state` was saved: a pass yields what was not delivered of its epoch, and nothing else.
+        """Resumes where `state` was saved: the next pass yields the rest of its epoch.
 
-        The number of ranks may differ. If a step has as many batches (world size x micro-batches) as before, the same
-        steps follow; otherwise the batches that no rank had are dealt anew. The epoch is then planned twice: first for
-        the ranks of the state, to check that their plan is still the same.
+        The number of ranks may differ. If world size x micro-batches is the same, the same steps follow. Otherwise the
+        remaining batches are dealt again. The epoch is then planned twice: first for the ranks of the state, to check
+        that the plan has not changed.
 
         Raises:
-            ValueError: `state` is not what `state_after` gave.
-            PlanMismatchError: It is of other lengths, another batching or seed; or only its plan differs, as after a
-                change of your own cost; or the ranks loaded different states, or one could not load its own.
+            ValueError: `state` is not from `state_after`.
+            PlanMismatchError: The state has other lengths, another batching, seed or plan, or the ranks loaded
+                different states. A plan alone differs if your own cost function has changed.
         """
         with self._own_rank.alike(self._facts):
             position = read_state(state, self._named, sequences=len(self.lengths))
@@ -279,12 +278,12 @@ class BatchSampler(Sampler[list[Any]]):
             self._asked, self._resumed = True, remainder.start > 0
 
     def __len__(self) -> int:
-        """Batches of this rank in the whole epoch that is set, exact before it begins. A pass yields `start` fewer."""
+        """The batches of this rank in the whole epoch, exact before it begins. A pass yields `start` fewer."""
         self._asked = True
         return len(self.remainder)
 
     def __iter__(self) -> Iterator[list[Any]]:
-        # A generator: it begins with its first batch, and until then the epoch may be set.
+        # A generator begins with its first batch: until then the epoch may be set.
         check_no_worker()
         remainder = self._follow_ranks()
         self._asked, self._begun, self._resumed = True, True, False
@@ -292,37 +291,38 @@ class BatchSampler(Sampler[list[Any]]):
         for batch in remainder.plan.batches(self.rank, remainder.taken):
             if remainder is not self._remainder:
                 raise changed(remainder.plan.epoch, self.epoch)
-            # Chunks are rows (sequence, start, stop): the dataset is given one of them at a time, as a tuple.
+            # Chunks are rows (sequence, start, stop): the dataset gets one at a time, as a tuple.
             yield [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()
-        # Workers of a short epoch may draw all of it for a look. So two ends may be a look and a loop; three are not.
+        # Workers may draw all of a short epoch for a look. So two complete passes may be a look and a loop; three are
+        # not.
         self._drawn += remainder is self._remainder
         if self._drawn > 2:
             self.notices.warn_second_pass(self.epoch)
 
     def _follow_ranks(self) -> Remainder:
-        """What is left, for the ranks there are now: torch.distributed may have started since, or ended."""
+        """Returns the rest of the epoch for the current ranks: torch.distributed may have started or ended since."""
         if self._remainder.plan.world_size != self.world_size:
             self._remainder = self._plan_remainder(self.epoch, self._remainder.runs(self._remainder.taken))
         return self._remainder
 
     def _stand(self, remainder: Remainder) -> None:
-        """Makes `remainder` what passes go over."""
+        """Sets the plan and the position of the next pass."""
         self._remainder, self._begun, self._drawn, self._asked = remainder, False, 0, False
 
     def _plan_remainder(self, epoch: int, runs: tuple[EarlierRun, ...] = (), world: World | None = None) -> Remainder:
-        """What `runs` left, planned for `world`; by default for the ranks and micro-batches of this run."""
+        """Plans the rest of an epoch after `runs` for `world`, by default this run's."""
         world = world or check_world(self.world_size, self.micro_batches)
-        earlier = [run.numbers for run in split_runs(runs, world)[0]]
-        return Remainder.after(runs, self._planner.plan(epoch, world, earlier))
+        earlier_runs = [run.numbers for run in split_runs(runs, world)[0]]
+        return Remainder.after(runs, self._planner.plan(epoch, world, earlier_runs))
 
     def _read(self, lengths: ArrayLike, times: ArrayLike | None, groups: ArrayLike | None) -> Planner:
-        """What epochs are planned from. A sampler over windows has another one, and all else as it stands here."""
+        """Returns the planner of the epochs. This is all that a `WindowSampler` has of its own."""
         return Planner.read(lengths, self.batching, seed=self.seed, times=times, groups=groups)
 
     def _facts(self) -> dict[str, Any]:
-        """What all ranks must share."""
+        """Returns the facts that all ranks must share."""
         remainder = self._remainder
-        # The position is compared too: ranks that loaded different checkpoints would skip and repeat batches.
+        # Includes the position: ranks that loaded different checkpoints would skip and repeat batches.
         runs = [run.numbers for run in remainder.runs(remainder.taken)]
         facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": runs}
         return self._named | facts | {"plan": remainder.fingerprint}

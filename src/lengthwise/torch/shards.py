@@ -1,4 +1,4 @@
-"""The shards of a stream: iterables that give the same samples whenever they are read, from where they stood."""
+"""The shards of a stream: iterables that yield the same samples in every pass, from any position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, default_collate
 
 from lengthwise import checks
 
-# Where a shard stood: {"read": samples, "source": its own state, or None, "ended": whether its end was seen}
+# The position of a shard: {"read": samples, "source": its own state, or None, "ended": whether it is at its end}
 Start = Mapping[str, Any]
 
 BEGIN: Start = {"read": 0, "source": None, "ended": False}
@@ -20,7 +20,7 @@ _RANDOM = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
 
 
 def list_shards(source: Any) -> list[Iterable[Any]]:
-    """Returns the shards that a user gave: a list of iterables, or a Hugging Face stream, which knows its own."""
+    """Returns the shards of a list of iterables, or of a Hugging Face stream."""
     if hasattr(source, "num_shards") and hasattr(source, "shard"):
         count = source.num_shards
         shards = [source.shard(num_shards=count, index=index) for index in range(count)]
@@ -35,8 +35,8 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
 
 
 def _check_shard(shard: Any, remedy: str) -> None:
-    """Refuses what cannot be read again in every pass, and what gives no single samples."""
-    if isinstance(shard, Mapping):  # such as the splits of a data set, of which their names would be read
+    """Refuses a shard that cannot be read in every pass, or that yields no single samples."""
+    if isinstance(shard, Mapping):  # iterating over the splits of a data set yields their names
         rule = "iterables of samples and no dict, which gives its keys"
         advice = "Name a split: data['train']. If the dicts are samples, give [samples] for one shard."
         raise checks.type_error("shards", rule, shard, advice)
@@ -48,14 +48,14 @@ def _check_shard(shard: Any, remedy: str) -> None:
 
 
 def _check_loader(loader: DataLoader[Any]) -> None:
-    """Refuses a loader that gives batches, or another order in every pass, or whose workers hear of no epoch."""
-    # The length of a batch [1, T] is 1, and no budget would be kept. Batches of one may be taken apart again:
-    # collate_fn=lambda batch: batch[0].
+    """Refuses a loader that yields batches, or another order in every pass, or whose workers miss `set_epoch`."""
+    # The length of a batch [1, T] is 1, and the budget would not hold. Batches of one are allowed if a collate function
+    # takes out the sample: collate_fn=lambda batch: batch[0].
     if loader.batch_sampler is not None and (loader.batch_size != 1 or loader.collate_fn is default_collate):
-        given = "a batch_sampler" if loader.batch_size is None else f"batch_size={loader.batch_size}"
+        batches = "a batch_sampler" if loader.batch_size is None else f"batch_size={loader.batch_size}"
         remedy = "Give it batch_size=None: StreamBatches makes the batches."
-        raise checks.value_error("shards", "loaders of single samples", given, remedy)
-    # A resumed run would begin in the middle of another order. By name: torchdata has classes of its own.
+        raise checks.value_error("shards", "loaders of single samples", batches, remedy)
+    # A resumed run would begin in the middle of another order. Compared by name, because torchdata has its own classes.
     if (sampler := type(loader.sampler).__name__) in _RANDOM:
         remedy = "Leave shuffle=True out: each window is shuffled."
         raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
@@ -66,7 +66,7 @@ def _check_loader(loader: DataLoader[Any]) -> None:
 
 
 def set_epoch_of(shards: Sequence[Any], epoch: int) -> None:
-    """Tells the epoch to shards that have a `set_epoch`; of loaders to their data sets."""
+    """Sets the epoch of shards, or of the data sets of loaders, if they have a `set_epoch`."""
     for source in map(_dataset_of, shards):
         if callable(getattr(source, "set_epoch", None)):
             source.set_epoch(epoch)
@@ -81,39 +81,39 @@ def _has_state(source: Any) -> bool:
 
 
 def _copy_stateful(source: Any) -> Any:
-    """Returns a copy of a source with a state, so that the next pass finds the source where it was given."""
+    """Returns a copy of a source that has a state, so that every pass begins at the same position."""
     if not _has_state(source) and not _has_state(_dataset_of(source)):
         return source
     try:
         return copy.deepcopy(source)
-    except Exception as error:  # of any class: a source may have a `__deepcopy__` of its own
+    except Exception as error:  # any class: a source may have its own `__deepcopy__`
         remedy = f"Leave out its state_dict, and it is read again. ({checks.brief(error)})"
         rule = "such that copy.deepcopy can copy those with a state_dict, for every pass"
         raise checks.type_error("shards", rule, source, remedy) from error
 
 
 class Shard:
-    """One shard, read window by window from `start` on, some samples ahead.
+    """A reader of one shard, window by window from `start` on, some samples ahead.
 
-    A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) goes on from its state.
-    Of any other, the samples that were read before are read again, and left out.
+    A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) resumes from its state.
+    Any other source is read again from its beginning, and the samples before `start` are skipped.
 
     Args:
         source: The iterable.
-        start: Where it stood.
-        quota: Samples in a window.
+        start: The position to begin at.
+        quota: The samples of this shard in a window.
     """
 
     def __init__(self, source: Any, start: Start, *, quota: int) -> None:
         self._source, self._start, self._quota = source, start, quota
         self._samples: Iterator[Any] | None = None
-        self._window: list[Any] = []  # what was read of the next window
+        self._window: list[Any] = []  # the samples read so far for the next window
         self._read = int(start["read"])
         self._ended = bool(start["ended"])
         self._error: Exception | None = None
 
     def read_ahead(self, share: float) -> None:
-        """Reads so much of the next window that `share` of it is there; `take` raises what goes wrong."""
+        """Reads until `share` of the next window is in memory. `take` raises any error."""
         missing = round(share * self._quota) - len(self._window)
         if missing <= 0 or self._ended or self._error is not None:
             return
@@ -121,7 +121,7 @@ class Shard:
             if self._samples is None:
                 self._samples = self._begin()
             samples = list(islice(self._samples, missing))
-        except Exception as error:  # raised now, it would leave the other ranks within a step
+        except Exception as error:  # raised here, it would stop this rank in the middle of a step
             self._error = error
             return
         self._window += samples
@@ -129,17 +129,17 @@ class Shard:
         self._ended = len(samples) < missing
 
     def take(self) -> tuple[list[Any], Start]:
-        """Returns the samples of the next window, fewer at the end of the shard, and where it stood before them."""
+        """Returns the samples of the next window, fewer at the end of the shard, and the position before them."""
         self.read_ahead(1.0)
         if self._error is not None:
             raise self._error
-        # That it was at its end was not known when its state was asked for.
+        # When the position was saved, the end was not yet known.
         start = self._start if self._window else {**self._start, "source": None, "ended": True}
         samples, self._window, self._start = self._window, [], self._find_state()
         return samples, start
 
     def _find_state(self) -> Start:
-        # In the state of its end many a source stands at its beginning, and would be read twice.
+        # At their end, many sources have the state of their beginning, and would be read twice.
         state = self._source.state_dict() if _has_state(self._source) and not self._ended else None
         return {"read": self._read, "source": copy.deepcopy(state), "ended": self._ended}
 
@@ -159,7 +159,7 @@ class Shard:
 
 
 def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...]:
-    """Reads where shards stood, as a state has it: for each, or for none before the first batch."""
+    """Returns the positions of the shards in a state, after checking them; none if no batch was read."""
     error = checks.value_error("starts", f"where each of {shards} shards stood", starts, remedy)
     if not isinstance(starts, list | tuple) or len(starts) not in (0, shards):
         raise error

@@ -1,4 +1,4 @@
-"""measure_step for PyTorch: times the device, and reads the peak of its memory."""
+"""measure_step for PyTorch: the time and the peak memory of a device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lengthwise.advice.step_cost import StepCost
 
 
 class DeviceMeter:
-    """Times one device: by events on CUDA, elsewhere by a clock that waits; where PyTorch counts it, memory too."""
+    """A meter of one device's seconds, by events on CUDA and else by a clock, and of its memory."""
 
     def __init__(self, device: torch.device) -> None:
         self._on, self._module = device, getattr(torch, device.type, None)
@@ -39,18 +39,18 @@ class DeviceMeter:
         last = self._record_event()
         self._wait()
         seconds = time.perf_counter() - self._started
-        if self._first is not None and last is not None:  # without the time that the host takes to notice the end
+        if self._first is not None and last is not None:  # excludes the time until the host notices the end
             seconds = self._first.elapsed_time(last) / 1_000
         peak = getattr(self._module, "max_memory_allocated", None)
         return seconds, None if peak is None else float(peak(self._on))
 
     def empty_cache(self) -> None:
-        """Gives back the memory that PyTorch keeps for later."""
+        """Frees the memory that PyTorch caches."""
         if (empty := getattr(self._module, "empty_cache", None)) is not None:
             empty()
 
     def _record_event(self) -> torch.cuda.Event | None:
-        """A moment in the device's own queue of work, which tells how long all before it took."""
+        """Records an event in the device's queue of work; returns None if the device is not CUDA."""
         if self._on.type != "cuda":
             return None
         event = torch.cuda.Event(enable_timing=True)
@@ -58,7 +58,7 @@ class DeviceMeter:
         return event
 
     def _wait(self) -> None:
-        if self._on.type == "mps":  # the one that takes no device
+        if self._on.type == "mps":  # takes no device
             torch.mps.synchronize()
         elif self._on.type != "cpu":
             getattr(torch, self._on.type).synchronize(self._on)
@@ -74,25 +74,25 @@ def measure_step(
     budget: float | None = None,
     repeats: int = 5,
 ) -> StepCost:
-    """`lengthwise.measure_step` for PyTorch: it waits for the device, and on CUDA measures memory too.
+    """Measures steps as `lengthwise.measure_step`, but waits for the device, and on CUDA measures memory too.
 
-    On CUDA the seconds are those between two events in the stream that is current when the step is called; what a
-    step leaves running in other streams is not counted. Elsewhere they are those of a clock.
+    On CUDA the seconds are between two events in the current stream; work in other streams is not counted. Elsewhere
+    the seconds are those of a clock.
 
-    The bytes are those that PyTorch hands out at most, weights and the optimiser's state included. The caching
-    allocator holds some more: leave a tenth free where you take them for a budget.
+    The bytes are the peak that PyTorch allocates, including weights and the optimiser's state. The caching allocator
+    needs some more: leave a tenth free if you compute a budget from them.
 
     Args:
-        step: As in `lengthwise.measure_step`. It may return anything.
+        step: As in `lengthwise.measure_step`, with any return value.
         make_batch: As in `lengthwise.measure_step`.
-        lengths: [n] or [n, dims], those of your data.
-        model: What the step trains. If no step changes its parameters, this is an error.
-        device: What the step runs on; by default that of the model, else CUDA where there is one, else the CPU.
+        lengths: [n] or [n, dims], the lengths of your data.
+        model: The model that the step trains. If no step changes its parameters, this is an error.
+        device: The device of the step; by default the device of the model, else CUDA if PyTorch finds it, else the CPU.
         budget: The most padded frames of a trial.
-        repeats: How often each shape is timed.
+        repeats: The number of times that each shape is timed.
 
     Raises:
-        ValueError: As there; the step trains nothing of `model`.
+        ValueError: As `lengthwise.measure_step`, or the step trains nothing of `model`.
 
     >>> model = nn.Linear(8, 8)
     >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -105,20 +105,20 @@ def measure_step(
     >>> cost.device[:3], cost.bytes
     ('CPU', None)
     """
-    before = mark(model)
+    marks = mark(model)
     chosen = choose_device(model, device)
     meter = DeviceMeter(chosen)
     cost = step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=meter)
-    check_trained(model, before)
+    check_trained(model, marks)
     return cost
 
 
 def choose_device(model: nn.Module | None, device: torch.device | str | None) -> torch.device:
-    """The device that was given, or that of the model, or CUDA where there is one."""
+    """Returns the given device, or that of the model, or CUDA if PyTorch finds it, or the CPU."""
     if device is not None:
         try:
             return torch.empty(0, device=device).device
-        except (RuntimeError, AssertionError, TypeError) as error:  # as PyTorch refuses what it was built without
+        except (RuntimeError, AssertionError, TypeError) as error:  # for a device that PyTorch was built without
             remedy = 'Give "cuda" or "cpu", for example, or leave it out.'
             raise checks.value_error("device", "one that PyTorch finds here", device, remedy) from error
     parameter = None if model is None else next(model.parameters(), None)
@@ -128,29 +128,29 @@ def choose_device(model: nn.Module | None, device: torch.device | str | None) ->
 
 
 def mark(model: nn.Module | None) -> list[tuple[int, float]]:
-    """Of each parameter how often it was written to, and its sum: fused optimisers write without being counted."""
+    """Returns the write count and the sum of each parameter: fused optimisers write without counting."""
     if model is None:
         return []
     if not isinstance(model, nn.Module):
         raise checks.type_error("model", "a torch.nn.Module", model, "Give the model that is trained.")
-    own = [parameter.detach() for parameter in model.parameters()]
-    return [(each._version, each.sum(dtype=torch.float64).item()) for each in own]
+    parameters = [parameter.detach() for parameter in model.parameters()]
+    return [(parameter._version, parameter.sum(dtype=torch.float64).item()) for parameter in parameters]
 
 
-def check_trained(model: nn.Module | None, before: list[tuple[int, float]]) -> None:
-    """Refuses steps that changed no parameter of the model; warns of parameters that are NaN, and of a model in eval().
+def check_trained(model: nn.Module | None, marks: list[tuple[int, float]]) -> None:
+    """Refuses steps that changed no parameter of the model; warns of parameters that are NaN and of a model in eval().
 
     Raises:
         ValueError: No parameter changed.
     """
     if model is None:
         return
-    after = mark(model)
-    if after == before:
+    marks_after = mark(model)
+    if marks_after == marks:
         rule = "a function that changes the parameters of `model`"
         remedy = "Call backward and the optimizer's step in it, on this model."
         raise checks.value_error("step", rule, "one that changes none", remedy)
-    tell_infinite([total for _, total in after if not math.isfinite(total)])
+    tell_infinite([total for _, total in marks_after if not math.isfinite(total)])
     if not model.training:
         rule, remedy = "in training mode after a step", "Call model.train(), before or in the step: dropout costs time."
         checks.warn(checks.sentence("model", rule, "in evaluation mode", remedy))

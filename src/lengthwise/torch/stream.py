@@ -1,4 +1,4 @@
-"""StreamBatches: batches of sequences whose lengths are not known ahead. The buffer is a window; a window is a plan."""
+"""StreamBatches: batches of sequences whose lengths are not known ahead. Each window of the stream is one plan."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from lengthwise.torch.window import (
 )
 
 _LAST_EPOCH = 2**31
-_COMPARED = 8  # sequences of the first shard, by which ranks see that they have the same shards
+_COMPARED = 8  # sequences of the first shard that the ranks compare
 
 
 class _Position(NamedTuple):
-    """A window of an epoch, where each shard stood before it, what was taken of it, and the name of its lengths."""
+    """A position: the window of an epoch, the shards' positions before it, its runs, and the name of its lengths."""
 
     epoch: int
     window: int = 0
@@ -48,54 +48,54 @@ class _Position(NamedTuple):
 
     @property
     def has_rest(self) -> bool:
-        """Tells if something of the epoch was read, and some shard was not at its end."""
+        """Tells if the epoch has begun, and some shard was not at its end."""
         return any(not start["ended"] for start in self.starts)
 
     def place(self) -> dict[str, Any]:
-        """Returns what is the same on every rank without being told, as plain numbers and words."""
+        """Returns the parts that are the same on every rank without communication, as plain numbers and words."""
         runs = [run.numbers for run in self.runs]
         return {"epoch": self.epoch, "window": self.window, "runs": runs, "lengths": self.lengths}
 
 
 class StreamBatches:
-    """Batches of streams: it reads a window of sequences, and plans and yields its batches while it reads the next.
+    """A loader of streams. It plans and yields the batches of one window while it reads the next.
 
-    Every promise of a plan holds in every window: the hard budget, each sequence once, as many steps on each rank, the
-    same batches again from the same seed. A sequence waits for its window and the one before, and no longer. A larger
-    buffer pads less at the same mixing; 10,000 sequences are hardly worse than a plan of all.
+    Every promise of a plan holds in every window: the budget, each sequence once, as many steps on each rank, the same
+    batches from the same seed. A sequence waits for at most two windows. A larger buffer pads less at the same mixing;
+    10,000 sequences are hardly worse than a plan of all.
 
-    Rank r of R reads the shards r, r + R, r + 2R, ... and batches what it has read. Ranks meet once a window, to tell
-    each other the lengths. So shards should hold about as many sequences each: a rank whose shards are at their end
-    before the others' takes batches without effect, scaled by 0, so that all ranks take as many.
+    Rank r of R reads the shards r, r + R, r + 2R, ... and batches their sequences. Ranks exchange the lengths once a
+    window. So shards should be of about equal size: if the shards of a rank end early, it gets batches with a loss
+    scale of 0.
 
-    It is a loader by itself: do not put it into a `DataLoader`. Samples are read in this process, while the model
-    trains on the others. If that takes long, let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)`
-    as a shard. What goes wrong in use: an epoch that is not set is the same again, and one that is left early loses
-    sequences. Both warn once. Of two loops at once, a state tells the position of the one that took the last batch.
+    Do not put it into a `DataLoader`. It reads samples in this process while the model trains. If that takes long, let
+    workers read: give `DataLoader(shard, batch_size=None, num_workers=1)` as a shard. What goes wrong in use: if no new
+    epoch is set, the same epoch is repeated, and if an epoch is left early, its last sequences are lost. Both warn
+    once. With two loops at once, a state has the position of the latest batch.
 
     Args:
-        shards: A list of iterables, the same on every rank, one for each rank at least; each gives the same samples
-            whenever it is read. Or a Hugging Face stream: its shards are taken.
-        batching: How batches are made; of several ranks each batches its own. `RandomSteps` are refused.
-        length: From a sample to its length, or to a pair of lengths.
-        buffer: Sequences in a window, on all ranks together: as many of each shard, and at least one.
-        collate_fn: From the samples of a batch to what is yielded.
-        weight: From a sample to what it counts for in `loss_scale`, such as its tokens; by default 1.
-        group_of: From a sample to its task or source, a whole number or a name: no batch mixes two.
-        seed: Names the run.
-        rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
-        world_size: How many ranks share out the shards; by default that of torch.distributed, else 1.
-        group: The ranks that share out the shards, in place of the two, such as those of data parallelism.
-        micro_batches: Batches of each rank in one optimiser step.
+        shards: A list of iterables, the same list on every rank, with at least one for each rank. Each yields the same
+            samples in every pass. Or a Hugging Face stream, which has shards.
+        batching: How batches are made. `RandomSteps` are refused.
+        length: A function of a sample that returns its length, or a pair of lengths.
+        buffer: The sequences in a window on all ranks together, in equal parts from all shards.
+        collate_fn: A function of a list of samples that returns a batch.
+        weight: A function of a sample that returns its weight in `loss_scale`, such as its tokens; by default 1.
+        group_of: A function of a sample that returns its task or source, a whole number or a name. No batch mixes two.
+        seed: The seed of the run.
+        rank: The rank of this process; by default from torch.distributed if it is running, else 0.
+        world_size: The number of ranks that share out the shards; by default from torch.distributed, else 1.
+        group: The process group of the ranks that share out the shards, in place of rank and world_size.
+        micro_batches: The batches of each rank in one optimiser step.
 
     Attributes:
-        loss_scale: The factor for the mean loss of the batch that was yielded last, as of `lengthwise.loss_scales`.
-        last_of_step: Whether that batch is the last of its step.
-        plan: The plan of the window that it is of.
+        loss_scale: The factor for the mean loss of the latest batch, as in `lengthwise.loss_scales`.
+        last_of_step: True if the latest batch is the last of its step.
+        plan: The plan of the current window.
 
     Raises:
-        ValueError: Fewer shards than ranks, and later what `make_plan` raises of a window, on all ranks.
-        TypeError: Shards that cannot be read again, or no batching.
+        ValueError: There are fewer shards than ranks. Later: as `make_plan` for a window, on all ranks.
+        TypeError: A shard cannot be read again, or `batching` is not a batching.
 
     >>> import lengthwise as lw
     >>> words = ["of", "the", "people", "by", "the", "people"]
@@ -123,8 +123,8 @@ class StreamBatches:
         check_batching(batching)
         if batching.chunks is not None:
             raise checks.value_error("batching", "without chunks", batching.chunks, "Cut them before streaming.")
-        # Each rank batches what it has read: as portions, a random order would pad as random batches do. And a window
-        # may bring more groups than a step has batches.
+        # Each rank batches its own samples: within a rank, random steps would pad as random batches do. And a window
+        # may have more groups than a step has batches.
         if batching.takes_random_steps:
             remedy = "Leave it to the stream, which makes random steps where they pad little."
             raise checks.value_error("deal", "another than RandomSteps", batching.deal, remedy)
@@ -134,7 +134,7 @@ class StreamBatches:
         self._shards = list_shards(shards)
         self.batching = batching
         self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, for example.")
-        self._quota = max(1, self.buffer // len(self._shards))  # samples of each shard in a window
+        self._quota = max(1, self.buffer // len(self._shards))  # samples of a shard in a window
         self.seed: int = int(Key(seed=seed).seed)
         self.micro_batches: int = check_world(1, micro_batches).micro_batches
         self._collate = collate_fn
@@ -145,7 +145,7 @@ class StreamBatches:
             raise checks.value_error("group", rule, None, "Give that of data parallelism: mesh['dp'].get_group().")
         self._position = _Position(epoch=0)
         self._resumes = False  # whether the position was loaded, and no pass has begun since
-        self._begun: int | None = None  # the epoch of the last pass that was more than a look
+        self._begun: int | None = None  # the epoch of the last pass that took a second batch
         self._unfinished = False  # whether that pass has not come to its end
         self._notices, self._warnings = Notices(), FirstWarnings()
         self.loss_scale: float = 1.0
@@ -157,10 +157,10 @@ class StreamBatches:
         return self._position.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch that the next pass reads; shards that have a `set_epoch` are told.
+        """Sets the epoch of the next pass, and of shards that have a `set_epoch`.
 
-        An epoch whose state was just loaded goes on where it was. Set before a pass begins: a pass that is under way
-        raises with its next batch.
+        If a state of this epoch was just loaded, its position is kept. Set the epoch before a pass begins: within a
+        pass, the next batch raises.
         """
         epoch = checks.check_whole("epoch", epoch, minimum=0, maximum=_LAST_EPOCH, remedy="Count epochs from 0.")
         set_epoch_of(self._shards, epoch)
@@ -174,31 +174,31 @@ class StreamBatches:
         self._position, self._resumes = _Position(epoch=epoch), False
 
     def __len__(self) -> int:
-        """Raises: nobody knows how many batches a stream has. A `DataLoader` would ask for that first."""
+        """Raises, because the number of batches is unknown. A `DataLoader` would ask for it first."""
         remedy = "Loop over the stream itself, in no DataLoader: it is a loader."
         raise checks.type_error("len", "asked of lengths that are known ahead", "asked of a stream", remedy)
 
     def __bool__(self) -> bool:
-        return True  # without asking for the len
+        return True  # else Python would call `__len__`
 
     def __iter__(self) -> Iterator[Any]:
         check_no_worker("stream", "Loop over it in the process that trains; workers may read DataLoaders as shards.")
         resumes, self._resumes = self._resumes, False
         position = self._position if resumes else _Position(epoch=self.epoch)
-        again = not resumes and self._begun == position.epoch
+        is_second = not resumes and self._begun == position.epoch
         for number, batch in enumerate(self._read_windows(position)):
-            if number or resumes:  # one batch may be a look, but not one behind those of a state
-                self._note_pass(position.epoch, again=again)
+            if number or resumes:  # one batch may be a look, unless a state was loaded
+                self._note_pass(position.epoch, is_second=is_second)
             yield batch
             if self._resumes or self._position.epoch != position.epoch:
                 raise changed(position.epoch, self._position.epoch)
-        self._note_pass(position.epoch, again=again)
+        self._note_pass(position.epoch, is_second=is_second)
         self._unfinished = False
 
-    def _note_pass(self, epoch: int, *, again: bool) -> None:
-        """Notes that a pass is more than a look; warns if it takes its epoch a second time."""
+    def _note_pass(self, epoch: int, *, is_second: bool) -> None:
+        """Records that a pass is more than a look; warns if its epoch was taken before."""
         self._begun, self._unfinished = epoch, True
-        if again:
+        if is_second:
             self._notices.warn_second_pass(epoch)
 
     def _read_windows(self, position: _Position) -> Iterator[Any]:
@@ -212,7 +212,8 @@ class StreamBatches:
         while True:
             samples, window, starts = self._meet(shards, position)
             if position.lengths not in ("", window.name) and any(start["source"] for start in starts):
-                # The state of a shard may hold less than the shard, as that of a shuffled Hugging Face stream.
+                # A shard's state may be incomplete, as that of a shuffled Hugging Face stream. It is read from its
+                # beginning.
                 shards = self._open_shards([{**start, "source": None} for start in starts])
                 samples, window, starts = self._meet(shards, position)
             if position.lengths not in ("", window.name):
@@ -237,15 +238,15 @@ class StreamBatches:
         return {number: Shard(self._shards[number], starts[number], quota=self._quota) for number in numbers}
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the stream stands, after the batch that was yielded last. It is the same on every rank."""
+        """Returns the position after the latest batch, the same on every rank."""
         return {**self._facts(), **self._position.place(), "starts": [dict(start) for start in self._position.starts]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state, of any number of ranks: the next pass yields what was not yielded.
+        """Resumes from a state of any number of ranks: the next pass yields the rest of the epoch.
 
         Raises:
-            ValueError: The state is not one that `state_dict` gave.
-            PlanMismatchError: It is one of another seed, batching, buffer or number of shards.
+            ValueError: The state is not from `state_dict`.
+            PlanMismatchError: The state has another seed, batching, buffer or number of shards.
         """
         facts = self._facts()
         if not isinstance(state, Mapping) or not {*_Position._fields, *facts} <= state.keys():
@@ -268,16 +269,16 @@ class StreamBatches:
         return {"seed": self.seed, "buffer": self.buffer, "shards": len(self._shards), "batching": batching}
 
     def _meet(self, shards: dict[int, Shard], position: _Position) -> tuple[list[Any], Window, tuple[Start, ...]]:
-        """Reads what is missing of the next window, and tells the other ranks where it began; a collective."""
+        """Reads the rest of the next window, and exchanges its lengths and positions with all ranks; a collective."""
         samples: list[Any] = []
 
         def read() -> tuple[Part, dict[str, Any]]:
             numbers: list[int] = []
             starts: dict[int, Start] = {}
             for number, shard in shards.items():
-                taken, starts[number] = shard.take()
-                samples.extend(taken)
-                numbers += [number] * len(taken)
+                shard_samples, starts[number] = shard.take()
+                samples.extend(shard_samples)
+                numbers += [number] * len(shard_samples)
             part = self._measures.of(samples, numbers, starts)
             place = {"micro_batches": self.micro_batches, **position.place()}
             if self._own_rank.world_size > 1 and not (position.window or position.starts):
@@ -304,31 +305,31 @@ class StreamBatches:
         self, samples: list[Any], window: Window, world: World, shards: dict[int, Shard], position: _Position
     ) -> Iterator[Any]:
         rank = self._own_rank.rank
-        # Shard by shard, each in its own order: this rank's samples among those of all.
+        # A window lists samples shard by shard. These are the numbers of this rank's samples.
         numbers = np.flatnonzero(window.shards % world.world_size == rank).tolist()
         sample_of = dict(zip(numbers, samples, strict=True))
-        runs, taken = split_runs(position.runs, world)
-        whole = len(window.shards) >= self._quota * len(self._shards)
+        runs, taken_count = split_runs(position.runs, world)
+        is_full = len(window.shards) >= self._quota * len(self._shards)
         key = {"seed": self.seed, "epoch": position.epoch, "number": position.window}
         with naming_samples(window.shards.tolist(), position.starts), self._warnings.give(world):
-            deliveries = deliver(window, self.batching, runs, world, **key, whole=whole)
+            deliveries = deliver(window, self.batching, runs, world, **key, is_full=is_full)
         self.plan = deliveries.plan
-        if whole and not runs and not deliveries.plan.steps:
+        if is_full and not runs and not deliveries.plan.steps:
             remedy = "All of its sequences would be left out. Give a larger buffer."
             at = f"window {position.window} of epoch {position.epoch}"
             rule = "large enough for one step in every window"
             raise NoStepError(checks.sentence("buffer", rule, self.buffer, remedy, at=at))
         placeholder = share_placeholder(deliveries, window, sample_of, self._own_rank)
-        check_taken(taken, deliveries.plan)
+        check_taken(taken_count, deliveries.plan)
         batches = deliveries.plan.grid[:, :, rank].reshape(-1).tolist()
         scales = deliveries.scales[:, :, rank].reshape(-1).tolist()
-        for place in range(taken, len(batches)):
+        for place in range(taken_count, len(batches)):
             is_own = deliveries.owners[batches[place]] == rank
             batch = [sample_of[number] for number in deliveries.batch(batches[place])] if is_own else list(placeholder)
-            # The next window is read bit by bit, so that no step waits for all of it.
+            # Reads a part of the next window for each batch, so that no step waits for all of it.
             for shard in shards.values():
                 shard.read_ahead((place + 1) / len(batches))
-            # Before the state counts it: a batch that cannot be collated was not yielded.
+            # Collates before the state counts the batch: a batch that fails here was not yielded.
             collated = self._collate(batch)
             self.loss_scale = scales[place]
             self.last_of_step = (place + 1) % world.micro_batches == 0

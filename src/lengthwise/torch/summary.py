@@ -1,4 +1,4 @@
-"""Sentences on what an epoch computes, beside random batches."""
+"""The summary of an epoch in sentences, compared with random batches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 from lengthwise.report import words
 
-_SAME = 1.005  # times as much: less than this is no difference worth a sentence
-_TIMES = 1.05  # less than this would be told as 1 times as much
+_SAME = 1.005  # a smaller ratio is reported as no difference
+_TIMES = 1.05  # a smaller ratio is reported in percent
 
 
 def summarize(
@@ -25,61 +25,62 @@ def summarize(
     lengths: ArrayLike,
     batching: Batching,
     *,
-    before: int = 0,
-    taken: int = 0,
+    earlier_batches: int = 0,
+    taken_batches: int = 0,
     batch_size: int | None = None,
 ) -> str:
-    """The steps of an epoch, its batches and its padding, and the padding of random batches.
+    """Returns sentences on the steps of an epoch, its batches, its padding, and the padding of random batches.
 
     Args:
-        plan: Of the epoch; of windows the first one is measured.
+        plan: The plan of the epoch; if it has windows, the first one is measured.
         lengths: [n] or [n, dims], of all sequences.
-        batching: Which made the plan.
-        before: Batches that each of other ranks had of the epoch; the plan is of what they left.
-        taken: Batches of the plan that each rank has had.
-        batch_size: Sequences in a random batch; by default random batches are cut as the plan is.
+        batching: The batching of the plan.
+        earlier_batches: The batches of each rank in earlier runs of the epoch; the plan is of the rest.
+        taken_batches: The batches of the plan that each rank has had.
+        batch_size: The sequences in a random batch; by default the cut of the plan makes random batches.
 
     >>> lengths = [5, 9, 2, 4] * 10
     >>> batching = Batching(budget=40, padding=0.05)
-    >>> print(summarize(make_plan(lengths, batching, micro_batches=2), lengths, batching, taken=4))
+    >>> print(summarize(make_plan(lengths, batching, micro_batches=2), lengths, batching, taken_batches=4))
     Epoch 0 has 4 steps of 2 batches on 1 rank.
     A batch holds 2 to 10 sequences, a step 10 on average.
     Padding is 3.4 % of what is computed.
     Random batches under this budget pad 32.4 %, and compute 1.4 times as much.
     Each rank has had 4 of its 8 batches.
     """
-    said = [f"Epoch {plan.epoch} has {words.count(plan.steps, 'step')} {'left, ' if before else ''}{_per_step(plan)}"]
+    steps = f"{words.count(plan.steps, 'step')} {'left, ' if earlier_batches else ''}{_per_step(plan)}"
+    sentences = [f"Epoch {plan.epoch} has {steps}"]
     if not plan.steps:
-        return f"{said[0]}."
-    of, batches = "what is computed", len(plan)
+        return f"{sentences[0]}."
+    total, place, batches = "what is computed", "", len(plan)
     if isinstance(plan, WindowEpoch):
-        (plan, lengths), of = _first_window(plan, lengths), "what the first window computes"
+        (plan, lengths), total, place = _first_window(plan, lengths), "what the first window computes", " there"
     if plan.times is not None:
-        taken_ones = f"{np.count_nonzero(plan.times):,} of {words.count(len(plan.times), 'sequence')}"
+        sequences = f"{np.count_nonzero(plan.times):,} of {words.count(len(plan.times), 'sequence')}"
         copies = words.count(int(plan.times.sum()), "copy", "copies")
-        said.append(f"It takes {taken_ones}, and {copies} of them in all")
+        sentences.append(f"It takes {sequences}, and {copies} of them in all")
     cut = batching.cut if batch_size is None else FixedSize(batch_size)
-    drawn, of_drawn = _plan_random(plan, lengths, batching, cut)
-    own, random = measure(plan, lengths), measure(drawn, of_drawn)
+    random_pair = _plan_random(plan, lengths, batching, cut)
+    measures, random = measure(plan, lengths), measure(*random_pair)
     item = "sequence" if batching.chunks is None else "chunk"
-    mean = own.mean_batch * own.batches / own.steps
-    said.append(f"A batch holds {_range(own, item)}, a step {_number(mean)} on average")
-    said.append(f"Padding is {words.percent(own.padding_share)} of {of}")
-    said.append(_beside(own, random, batching, batch_size, there="" if of == "what is computed" else " there"))
-    theirs, ours = (int(sum_frames(*each)[1].max()) for each in ((drawn, of_drawn), (plan, lengths)))
-    if batch_size is not None and theirs != ours:
-        said.append(f"Their largest batch has {theirs:,} padded frames, the plan's {ours:,}")
+    mean = measures.mean_batch * measures.batches / measures.steps
+    sentences.append(f"A batch holds {_range(measures, item)}, a step {_number(mean)} on average")
+    sentences.append(f"Padding is {words.percent(measures.padding_share)} of {total}")
+    sentences.append(_compare(measures, random, batching, batch_size, place=place))
+    random_largest, largest = (int(sum_frames(*pair)[1].max()) for pair in (random_pair, (plan, lengths)))
+    if batch_size is not None and random_largest != largest:
+        sentences.append(f"Their largest batch has {random_largest:,} padded frames, the plan's {largest:,}")
     if plan.world_size > 1:
-        waiting = words.percent(own.straggler_waste)
-        said.append(f"Ranks wait {waiting} of the time for each other")
-    said += _exceptions(own, item)
-    if taken:
-        said.append(f"Each rank has had {taken:,} of its {words.count(batches, 'batch', 'batches')}")
-    return ".\n".join(said) + "."
+        waiting = words.percent(measures.straggler_waste)
+        sentences.append(f"Ranks wait {waiting} of the time for each other")
+    sentences += _exceptions(measures, item)
+    if taken_batches:
+        sentences.append(f"Each rank has had {taken_batches:,} of its {words.count(batches, 'batch', 'batches')}")
+    return ".\n".join(sentences) + "."
 
 
 def describe_padding(plan: EpochPlan, lengths: ArrayLike) -> str:
-    """Says how many steps an epoch has, and what it pads; of windows, the first.
+    """Returns one sentence on the steps and the padding of an epoch, or of its first window.
 
     >>> describe_padding(make_plan([5, 9, 2, 4], Batching(cut=FixedSize(4))), [5, 9, 2, 4])
     'Lengthwise: epoch 0 has 1 step; 44.4 % of what it computes is padding.'
@@ -94,19 +95,19 @@ def describe_padding(plan: EpochPlan, lengths: ArrayLike) -> str:
 
 
 def _first_window(epoch: WindowEpoch, lengths: ArrayLike) -> tuple[Plan, ArrayLike]:
-    """Returns the plan and the lengths of the first window with a batch: an earlier run may have left one without."""
+    """Returns the plan and the lengths of the first window that has batches left."""
     window = epoch.window(epoch.find(0)[0] if epoch.steps else epoch.first)
     return window.plan, np.asarray(lengths)[window.numbers]
 
 
 def _plan_random(plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut) -> tuple[Plan, ArrayLike]:
-    """A plan of random batches of the same sequences, and its lengths."""
+    """Returns a plan of random batches of the same sequences, and its lengths."""
     random = Batching(cut=cut, order=Shuffled(), cost=batching.cost, chunks=batching.chunks)
-    if batching.chunks is None:  # an order may leave out what is over the budget, and another run may have had some
+    if batching.chunks is None:  # only those of the plan: an order or an earlier run may have left some out
         lengths = np.asarray(lengths)[np.sort(plan.numbers)]
     elif plan.times is not None:
         lengths = np.repeat(lengths, plan.times, axis=0)
-    with warnings.catch_warnings():  # what these warn of, the plan itself has warned of
+    with warnings.catch_warnings():  # the plan has already given the same warnings
         warnings.simplefilter("ignore")
         planned = make_plan(
             lengths, random, seed=plan.seed, world_size=plan.world_size, micro_batches=plan.micro_batches
@@ -114,43 +115,43 @@ def _plan_random(plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut) -
     return planned, lengths
 
 
-def _beside(own: Measures, random: Measures, batching: Batching, batch_size: int | None, *, there: str) -> str:
+def _compare(measures: Measures, random: Measures, batching: Batching, batch_size: int | None, *, place: str) -> str:
     # Of 100 frames of data, 10 % padding makes 111 frames, 60 % 250: 2.25 times as many.
-    times = own.fill / random.fill
+    times = measures.fill / random.fill
     pad = f"pad {words.percent(random.padding_share)}"
     if batch_size is not None:
-        told = f"Random batches of {batch_size:,} take {words.count(random.steps, 'step')}{there}, {pad}"
+        text = f"Random batches of {batch_size:,} take {words.count(random.steps, 'step')}{place}, {pad}"
     elif isinstance(batching.cut, Budget):
-        told = f"Random batches under this budget {pad}"
+        text = f"Random batches under this budget {pad}"
     else:
-        told = f"Random batches of the same cut {pad}"
+        text = f"Random batches of the same cut {pad}"
     if times <= _SAME:
-        return f"{told}, and compute as much" if batch_size is not None else f"{told} too"
-    more = f"{times:,.2g} times as much" if times >= _TIMES else f"{words.percent(times - 1.0)} more"
-    return f"{told}, and compute {more}"
+        return f"{text}, and compute as much" if batch_size is not None else f"{text} too"
+    excess = f"{times:,.2g} times as much" if times >= _TIMES else f"{words.percent(times - 1.0)} more"
+    return f"{text}, and compute {excess}"
 
 
 def _per_step(plan: EpochPlan) -> str:
-    each = "each of " if plan.world_size > 1 else ""
-    return f"of {words.count(plan.micro_batches, 'batch', 'batches')} on {each}{words.count(plan.world_size, 'rank')}"
+    every = "each of " if plan.world_size > 1 else ""
+    return f"of {words.count(plan.micro_batches, 'batch', 'batches')} on {every}{words.count(plan.world_size, 'rank')}"
 
 
-def _range(own: Measures, item: str) -> str:
-    if own.smallest_batch == own.largest_batch:
-        return words.count(own.largest_batch, item)
-    return f"{own.smallest_batch:,} to {words.count(own.largest_batch, item)}"
+def _range(measures: Measures, item: str) -> str:
+    if measures.smallest_batch == measures.largest_batch:
+        return words.count(measures.largest_batch, item)
+    return f"{measures.smallest_batch:,} to {words.count(measures.largest_batch, item)}"
 
 
-def _exceptions(own: Measures, item: str) -> list[str]:
-    """What is not as usual, a sentence each."""
-    said = []
-    if own.dropped:
-        said.append(f"Left out: {words.count(own.dropped, item)}")
-    if own.repeated:
-        said.append(f"Taken a second time, without weight: {words.count(own.repeated, item)}")
-    if own.over_max_cost:
-        said.append(f"Over the budget: {words.count(own.over_max_cost, 'batch', 'batches')}")
-    return said
+def _exceptions(measures: Measures, item: str) -> list[str]:
+    """Returns a sentence for each exception: sequences left out or repeated, batches over the budget."""
+    sentences = []
+    if measures.dropped:
+        sentences.append(f"Left out: {words.count(measures.dropped, item)}")
+    if measures.repeated:
+        sentences.append(f"Taken a second time, without weight: {words.count(measures.repeated, item)}")
+    if measures.over_max_cost:
+        sentences.append(f"Over the budget: {words.count(measures.over_max_cost, 'batch', 'batches')}")
+    return sentences
 
 
 def _number(value: float) -> str:

@@ -1,9 +1,9 @@
-"""A window of a stream: sequences of all shards, planned as one epoch is, in which each rank batches its own.
+"""A window of a stream: sequences of all shards, planned like an epoch. Each rank batches its own sequences.
 
-lengths  [m, dims]  of the window's sequences, shard by shard
-weights  [m]        what each counts for in the loss
-shards   [m]        the shard of each
-groups   [m]        its task or source, numbered; None for one alone
+lengths  [m, dims]  the lengths of the sequences, shard by shard
+weights  [m]        the weight of each sequence in the loss
+shards   [m]        the shard of each sequence
+groups   [m]        the number of its task or source; None for one group
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from lengthwise.torch.position import DAMAGED
 from lengthwise.torch.ranks import OwnRank, describe_error
 from lengthwise.torch.shards import Start
 
-_MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # of an epoch, and of a window: they share the epoch of a key with it
+_MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # of an epoch, and of a window: `_key_epoch` packs their numbers into one
 
 
 class Part(NamedTuple):
-    """The sequences of a window that one rank has read, as it tells the others."""
+    """The sequences of a window that one rank has read, as it sends them to the others."""
 
     shards: list[int]
     starts: dict[int, Start]
@@ -56,19 +56,19 @@ class Window(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The fingerprint of the lengths, and of the groups if there are any."""
+        """The fingerprint of the lengths, and of the groups if the stream has groups."""
         name = fingerprint(self.lengths) if len(self.shards) else ""
         return name if self.groups is None else f"{name} in groups {fingerprint(self.groups + 1)}"
 
 
 @dataclass(frozen=True)
 class Measures:
-    """The functions that a user gives of a sample.
+    """The user's functions of a sample.
 
     Attributes:
-        length: Its length, or a pair of lengths.
-        weight: What it counts for in the loss; None for 1.
-        group_of: Its task or source, of which no batch mixes two; None for one alone.
+        length: Returns its length, or a pair of lengths.
+        weight: Returns its weight in the loss; None for 1.
+        group_of: Returns its task or source; None for one group.
     """
 
     length: Callable[[Any], Any]
@@ -83,7 +83,7 @@ class Measures:
                 raise checks.type_error(name, "a function of a sample, or None", function, "Leave it out.")
 
     def of(self, samples: list[Any], shards: list[int], starts: dict[int, Start]) -> Part:
-        """Measures samples, of which `shards` says the shard of each."""
+        """Measures samples; `shards` has the shard of each sample."""
         _check_len(self.length, samples)
 
         def ask(name: str, function: Callable[[Any], Any]) -> list[Any]:
@@ -103,7 +103,7 @@ def join_parts(parts: Sequence[Part], starts: Sequence[Start]) -> Window:
     shards = [shard for part in parts for shard in part.shards]
     lengths = [length for part in parts for length in part.lengths]
     groups = [group for part in parts for group in part.groups]
-    with naming_samples(shards, starts):  # those of one rank may be numbers, and those of another pairs
+    with naming_samples(shards, starts):  # one rank may have numbers, and another one pairs
         array = as_lengths(lengths) if lengths else np.empty((0, 1), np.int64)
     order = np.argsort(np.array(shards, np.int64), kind="stable")
     weights = np.array([weight for part in parts for weight in part.weights])
@@ -112,7 +112,7 @@ def join_parts(parts: Sequence[Part], starts: Sequence[Start]) -> Window:
 
 
 def name_sample(place: int, shards: Sequence[int], starts: Mapping[int, Start] | Sequence[Start]) -> str:
-    """Says which sample of which shard stands at a place of a window, where samples stand shard by shard.
+    """Names the sample at a place of a window by its shard.
 
     >>> begin = {"read": 0, "source": None, "ended": False}
     >>> name_sample(3, [0, 0, 2, 2], {0: begin, 2: {**begin, "read": 40}})
@@ -124,17 +124,17 @@ def name_sample(place: int, shards: Sequence[int], starts: Mapping[int, Start] |
 
 @contextmanager
 def naming_samples(shards: Sequence[int], starts: Mapping[int, Start] | Sequence[Start]) -> Iterator[None]:
-    """Wraps checks of a window: their errors then name sequences by shard, because nobody knows places in a window."""
+    """Wraps checks of a window, so that their errors name sequences by shard and not by place."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        text = re.sub(r"\bsequence (\d+)", lambda found: name_sample(int(found[1]), shards, starts), str(error))
+        text = re.sub(r"\bsequence (\d+)", lambda match: name_sample(int(match[1]), shards, starts), str(error))
         error.args = (text, *error.args[1:])
         raise
 
 
 def _ask(name: str, function: Callable[[Any], Any], samples: list[Any], at: Callable[[int], str]) -> list[Any]:
-    """Returns what a function of the user's says of each sample; an error says of which sample it was raised."""
+    """Applies a user's function to each sample; an error names the sample."""
     answers: list[Any] = []
     try:
         answers.extend(function(sample) for sample in samples)
@@ -147,13 +147,13 @@ def _ask(name: str, function: Callable[[Any], Any], samples: list[Any], at: Call
 
 
 def _check_len(length: Callable[[Any], Any], samples: list[Any]) -> None:
-    """Refuses `len` of samples whose number of fields it would give."""
+    """Refuses `len` for samples where it counts fields."""
     if length is not len or not samples:
         return
     first, kind, example = samples[0], "", ""
     if isinstance(first, Mapping):
         kind, example = "dict", "len(sample['input_ids'])"
-    # Of (frames, label) it is 2, whatever the frames are; but a sequence may be a tuple of words.
+    # For (frames, label) it is always 2. But a sequence may be a tuple of words.
     elif isinstance(first, tuple) and any(isinstance(part, Tensor | np.ndarray) for part in first):
         kind, example = "tuple", "len(sample[0])"
     if kind:
@@ -162,14 +162,13 @@ def _check_len(length: Callable[[Any], Any], samples: list[Any]) -> None:
 
 
 class Deliveries(NamedTuple):
-    """What one world does with the rest of a window.
+    """The batches of the rest of a window for one world.
 
     Attributes:
-        plan: Of the sequences `members`.
-        members: [k], their numbers in the window.
-        owners: [batches], the rank that holds the sequences of each batch.
-        scales: [steps, micro_batches, ranks], the factor for the mean loss of each batch; 0 where a rank only keeps
-            the others company.
+        plan: The plan of the sequences `members`.
+        members: [k], the numbers of the remaining sequences in the window.
+        owners: [batches], the rank that has the sequences of each batch.
+        scales: [steps, micro_batches, ranks], the factor for the mean loss of each batch; 0 for a placeholder.
     """
 
     plan: Plan
@@ -178,13 +177,13 @@ class Deliveries(NamedTuple):
     scales: NDArray[np.float64]
 
     def batch(self, number: int) -> NDArray[np.int64]:
-        """The sequences of a batch, by their numbers in the window."""
+        """Returns the sequences of a batch, by their numbers in the window."""
         return self.members[self.plan.batch(number)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Owned:
-    """A deal like `Portions`, of portions that are given: what each rank has read."""
+    """A deal like `Portions`, whose portions are the sequences that each rank has read."""
 
     owners: tuple[NDArray[np.int64], ...]
 
@@ -201,7 +200,7 @@ class _Owned:
 
 
 def _key_epoch(epoch: int, window: int, run: int) -> int:
-    """The epoch that a window's plan is keyed by: no two windows of a seed draw the same.
+    """Returns the epoch of the key of a window's plan: each window of a seed has its own.
 
     >>> _key_epoch(0, 0, 0), _key_epoch(0, 1, 0), _key_epoch(1, 0, 2) == 2**32 + 2
     (0, 256, True)
@@ -218,39 +217,39 @@ def deliver(
     seed: int,
     epoch: int,
     number: int,
-    whole: bool = True,
+    is_full: bool = True,
 ) -> Deliveries:
-    """Plans what earlier runs left of a window for `world`.
+    """Plans the rest of a window after earlier runs, for `world`.
 
     Args:
-        runs: Those that took batches of this window before, in other worlds.
-        number: Of the window.
-        whole: Whether the shards filled it. A last window of few sequences may miss its padding without a warning.
+        runs: The earlier runs over this window, in other worlds.
+        number: The number of the window.
+        is_full: True if the shards filled the window. A short last window may miss its padding without a warning.
 
     Returns:
-        What is done; without a step where the choices drop every batch that is left.
+        The deliveries; without a step if the choices drop every remaining batch.
     """
     batching = replace(batching, arrange=arrange_of(batching.arrange, epoch))
     with warnings.catch_warnings():
-        if not whole:
+        if not is_full:
             warnings.filterwarnings("ignore", message="`(padding|mixing)` must be within")
         members = np.arange(len(window.shards))
         for place, run in enumerate(runs):
             key = _key_epoch(epoch, number, place)
-            own = _plan(window, members, batching, run.world, seed=seed, key=key)
-            check_taken(run.taken, own.plan)
-            rows = own.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
-            # A batch counts as taken where its owner had it: elsewhere it only filled a place.
-            taken = np.unique(rows[own.owners[rows] == np.arange(run.world.world_size)])
-            seen = [own.batch(batch) for batch in taken.tolist()]
+            deliveries = _plan(window, members, batching, run.world, seed=seed, key=key)
+            check_taken(run.taken, deliveries.plan)
+            rows = deliveries.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
+            # A batch counts as taken if its owner had it: on another rank it was a placeholder.
+            batch_numbers = np.unique(rows[deliveries.owners[rows] == np.arange(run.world.world_size)])
+            seen = [deliveries.batch(batch) for batch in batch_numbers.tolist()]
             members = np.setdiff1d(members, np.concatenate([np.empty(0, np.int64), *seen]))
         key = _key_epoch(epoch, number, len(runs))
         return _plan(window, members, batching, world, seed=seed, key=key)
 
 
-def check_taken(taken: int, plan: Plan) -> None:
-    """Refuses a run that took more batches than there were: those of the window would be lost without a word."""
-    checks.check_whole("runs", taken, minimum=0, maximum=len(plan), remedy=DAMAGED)
+def check_taken(taken_count: int, plan: Plan) -> None:
+    """Refuses a run that took more batches than the plan has: the rest of the window would be lost."""
+    checks.check_whole("runs", taken_count, minimum=0, maximum=len(plan), remedy=DAMAGED)
 
 
 def _plan(
@@ -263,7 +262,7 @@ def _plan(
         options["groups"] = window.groups[members]
     try:
         plan = make_fitted(window.lengths[members], _with_owners(batching, ranks, world), None, **options)
-    except NoStepError:  # what is left was dropped before, or is too little for a step
+    except NoStepError:  # the rest was dropped before, or is too small for a step
         members, ranks = members[:0], ranks[:0]
         options["groups"] = None
         plan = make_fitted(window.lengths[members], _with_owners(batching, ranks, world), None, **options)
@@ -272,14 +271,14 @@ def _plan(
 
 
 def _with_owners(batching: Batching, ranks: NDArray[np.int64], world: World) -> Batching:
-    """The batching by which each rank batches its own sequences, those of its number in `ranks` [m]."""
+    """Returns the batching for a window in which sequence i belongs to rank `ranks[i]`."""
     if world.world_size == 1:
         return batching
     return replace(batching, deal=_Owned(tuple(np.flatnonzero(ranks == rank) for rank in range(world.world_size))))
 
 
 def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """As `loss_scales`, but that a batch counts where its owner has it first, and not where it first stands."""
+    """Returns loss scales as `loss_scales`, but a batch counts in its first place on its owner's rank."""
     flat = plan.grid.reshape(-1)
     by_owner = np.flatnonzero((owners[plan.grid] == np.arange(plan.world_size)).reshape(-1))
     counted = np.zeros(len(flat))
@@ -293,17 +292,17 @@ def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) 
 def share_placeholder(
     deliveries: Deliveries, window: Window, samples: Mapping[int, Any], own_rank: OwnRank
 ) -> list[Any]:
-    """Returns a sample for ranks that have nothing of a window; a collective if there are any.
+    """Returns a sample for ranks without sequences in a window; a collective if such ranks exist.
 
-    They take it again and again, scaled by 0, so that they stay in step.
+    These ranks repeat it with a loss scale of 0, so that all ranks take the same number of batches.
 
     Args:
-        deliveries: What the ranks do with the window.
-        window: Its sequences.
-        samples: Those that this rank holds, by their numbers in the window.
+        deliveries: The batches of the window.
+        window: The sequences.
+        samples: The samples of this rank, by their numbers in the window.
         own_rank: This rank.
     """
-    # The shortest of the plan: a sample that the plan dropped may be over the budget.
+    # The shortest planned sample, because a dropped one may be over the budget.
     planned = [number for number in deliveries.members[deliveries.plan.sequences].tolist() if number in samples]
     shortest = sorted(planned, key=lambda number: int(window.lengths[number].sum()))[:1]
     offer: list[Any] | str = [samples[number] for number in shortest]

@@ -19,27 +19,26 @@ from lengthwise.torch.planner import Planner
 from lengthwise.torch.sampler import BatchSampler
 
 
-# It yields, counts, refuses and resumes as `BatchSampler` does. Only what it goes over differs: a `WindowEpoch` has all
-# that the sampler asks of a `Plan`.
+# Only the plan differs from `BatchSampler`: a `WindowEpoch` has all the members of a `Plan` that the sampler uses.
 class WindowSampler(BatchSampler):
     """Yields the batches of one epoch of `lengthwise.Windows`, for `lw.torch.DataLoader(dataset, sampler)`.
 
-    It is used as `BatchSampler` is. Two things differ:
+    Use it like `BatchSampler`. Two things differ:
 
     - A plan is made when its window is reached, so only one window is in memory. A window of 2**20 sequences takes some
       hundredths of a second.
-    - A checkpoint names lengths by a sample of them.
+    - A checkpoint identifies the lengths by a sample of them.
 
     Args:
-        lengths: As for `Windows`: an array, also one that is mapped into memory, or the path of a `.npy` file.
+        lengths: As for `Windows`: an array, which may be memory-mapped, or the path of a `.npy` file.
         batching: How batches are made.
-        window: The most sequences that are planned at once, a multiple of `block`.
-        block: How many neighbours are read together.
-        seed: Names the run.
-        rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
-        world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
-        group: The ranks that share out the batches, in place of the two, such as those of data parallelism.
-        micro_batches: Batches of each rank in one optimiser step.
+        window: The most sequences in a window, a multiple of `block`.
+        block: The number of neighbouring sequences that stay together.
+        seed: The seed of the run.
+        rank: The rank of this process; by default from torch.distributed if it is running, else 0.
+        world_size: The number of ranks that share out the batches; by default from torch.distributed, else 1.
+        group: The process group of the ranks that share out the batches, in place of rank and world_size.
+        micro_batches: The batches of each rank in one optimiser step.
 
     Raises:
         ValueError: As `Windows` and `BatchSampler`.
@@ -66,10 +65,10 @@ class WindowSampler(BatchSampler):
         micro_batches: int = 1,
     ) -> None:
         self._shape = {"window": window, "block": block}
-        # BatchSampler hands what it is given to `_read`, below.
-        given: Any = lengths
+        # BatchSampler passes the lengths on to `_read`, below.
+        source: Any = lengths
         world: Any = {"rank": rank, "world_size": world_size, "group": group, "micro_batches": micro_batches}
-        super().__init__(given, batching, seed=seed, **world)
+        super().__init__(source, batching, seed=seed, **world)
 
     @property
     def windows(self) -> Windows:
@@ -78,7 +77,7 @@ class WindowSampler(BatchSampler):
 
     @property
     def plan(self) -> WindowEpoch:  # pyright: ignore[reportIncompatibleMethodOverride]  # a BatchSampler's is a Plan
-        """The epoch that is set, window by window. After a state of other numbers of ranks: what those left."""
+        """The current epoch, window by window. After a state of other numbers of ranks, the rest of the epoch."""
         return cast(WindowEpoch, super().plan)
 
     def loss_scales(
@@ -89,9 +88,9 @@ class WindowSampler(BatchSampler):
         ranks_averaged: bool = True,
         micro_batches_averaged: bool = False,
     ) -> NDArray[np.float64]:
-        """The factor for the loss of each batch of a pass, as `BatchSampler.loss_scales`: plans all that is left.
+        """Returns the factors for the losses of a pass, as `BatchSampler.loss_scales`; plans all remaining windows.
 
-        For very many batches take `sampler.plan.loss_scales(rank=sampler.rank)`, which yields one after another.
+        For very many batches use `sampler.plan.loss_scales(rank=sampler.rank)`, which yields them one by one.
         """
         scales = self.plan.loss_scales(
             weights,
@@ -104,7 +103,7 @@ class WindowSampler(BatchSampler):
         return np.fromiter(scales, np.float64)
 
     def _read(self, lengths: ArrayLike, times: ArrayLike | None, groups: ArrayLike | None) -> Planner:
-        del times, groups  # `__init__` takes none
+        del times, groups  # a WindowSampler takes neither
         check_batching(self.batching)
         windows = Windows(lengths, self.batching, seed=self.seed, **self._shape)
         return _WindowPlanner(windows.lengths, self.batching, self.seed, None, None, windows)

@@ -1,4 +1,4 @@
-"""The callback that sets the epochs, ends them where their plans do, and keeps the position in checkpoints."""
+"""The callback that sets the epochs, ends them where their plans end, and saves the position in checkpoints."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from lengthwise.torch.trainers import Speed
 
 
 class PlannedEpochs(transformers.TrainerCallback, ExportableState):
-    """Sets the epochs, ends them where their plans do, and keeps the sampler's position in the Trainer's checkpoints.
+    """Sets the epochs, ends them where their plans end, and saves the sampler's position in the Trainer's checkpoints.
 
-    It takes no arguments, because a Trainer that restores its callbacks makes it anew without any.
+    It takes no arguments, because a Trainer that restores its callbacks gives them none.
     """
 
     sampler: BatchSampler | None = None
-    # Batches of the epoch whose step was taken. Those of the next step may be fetched before a checkpoint on SIGTERM.
+    # The batches of the epoch whose step was taken. The next step's may be fetched before a checkpoint on SIGTERM.
     trained: int = 0
-    batches: int = 0  # of the epoch
+    batches: int = 0  # all batches of the epoch
     begun: bool = False  # whether an epoch of this run has begun
 
     def __init__(self) -> None:
@@ -50,19 +50,19 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         _tell(args, state, lambda: f"Lengthwise plans {state.max_steps:,} steps{epochs}.\n{sampler.summary()}")
 
     def _resume(self, sampler: BatchSampler, args: Any, state: Any, schedule: Any) -> None:
-        """Goes on where the checkpoint was saved."""
+        """Resumes where the checkpoint was saved."""
         saved = state.stateful_callbacks.get(type(self).__name__, {}).get("attributes", {})
         if "position" not in saved:
             remedy = "Resume from a checkpoint of PlannedTrainer, or begin a new run with this one's model."
             rule = "kept by the checkpoint, which PlannedTrainer does"
             raise checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
         sampler.resume(saved["position"])
-        if args.max_steps <= 0:  # steps differ in size where the ranks are others than before
-            # The steps so far, as if all had been taken on these ranks: those of these epochs, less what is left.
-            done = (sampler.epoch + 1) * sampler.steps - (len(sampler) - sampler.start) // sampler.micro_batches
-            state.max_steps = state.global_step + total_steps_of(sampler, args.num_train_epochs) - done
+        if args.max_steps <= 0:  # steps differ in size if the number of ranks has changed
+            # The steps so far, counted on the current ranks: the steps of all epochs so far, less those left.
+            steps = (sampler.epoch + 1) * sampler.steps - (len(sampler) - sampler.start) // sampler.micro_batches
+            state.max_steps = state.global_step + total_steps_of(sampler, args.num_train_epochs) - steps
             if _world_of(saved["position"]) != (sampler.world_size, sampler.micro_batches):
-                _move_schedule(schedule, done)
+                _move_schedule(schedule, steps)
         if state.global_step >= state.max_steps:
             rule, remedy = f"below max_steps, {state.max_steps}", "Raise num_train_epochs or max_steps to train on."
             checks.warn(checks.sentence("global_step", rule, state.global_step, remedy))
@@ -70,10 +70,10 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         loader = kwargs["train_dataloader"]
         sampler = loader.batch_sampler
-        # Another callback may have left the epoch early. Then its rest is left out, as the Trainer means it.
+        # Another callback may have left the epoch early. Then its rest is skipped, as in a plain Trainer.
         over, self.begun = self.begun or loader.delivered == len(sampler), True
         is_last = args.max_steps <= 0 and sampler.epoch + 1 >= args.num_train_epochs
-        # A run that was resumed after its last step takes no other.
+        # A run that was resumed after its last step takes no further step.
         if state.global_step >= state.max_steps or (over and is_last):
             control.should_epoch_stop = True
         elif over:
@@ -101,14 +101,14 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         _tell(args, state, lambda: self.speed.describe_first(epoch, args.device))
 
     def state(self) -> dict[str, Any]:
-        """What the Trainer writes to its checkpoint."""
+        """Returns the state that the Trainer writes to its checkpoint."""
         if self.sampler is None:
             return {"args": {}, "attributes": {}}
         return {"args": {}, "attributes": {"position": self.sampler.state_after(self.trained)}}
 
 
 def _tell(args: Any, state: Any, write: Callable[[], str]) -> None:
-    """Prints what `write` writes beside the Trainer's own logs; on rank 0, unless log_level asks for errors alone."""
+    """Prints a text from `write` with the Trainer's logs, on rank 0, unless log_level allows only errors."""
     if state.is_world_process_zero and args.get_process_log_level() <= logging.WARNING and (text := write()):
         tqdm.write(text)  # above the Trainer's progress bar
 
@@ -117,17 +117,17 @@ def _world_of(position: Mapping[str, Any]) -> tuple[int, int]:
     return position["world_size"], position["micro_batches"]
 
 
-def _move_schedule(schedule: Any, done: int) -> None:
-    """Sets a schedule of the Trainer's to where this run stands, `done` steps counted on the ranks of now.
+def _move_schedule(schedule: Any, steps: int) -> None:
+    """Sets a schedule of the Trainer to `steps`, counted on the current ranks.
 
-    Half of an epoch of 8 steps on 4 ranks is 4 steps; on 2 ranks it is 8 of 16. The Trainer makes the schedule for 16
-    steps, and the checkpoint says 4.
+    Half of an epoch of 8 steps on 4 ranks is 4 steps; on 2 ranks it is 8 of 16. The schedule has 16 steps, and the
+    checkpoint says 4.
     """
-    # The learning rate of these is a function of the count alone; others have a state that only their steps make.
+    # The learning rate of a LambdaLR is a function of the count. Other schedules have a state that only steps change.
     if isinstance(schedule, LambdaLR):
-        schedule.last_epoch = done
+        schedule.last_epoch = steps
 
 
 def total_steps_of(sampler: BatchSampler, epochs: float) -> int:
-    """Optimiser steps of so many epochs, of which the last may be a part."""
+    """Returns the optimiser steps of `epochs`, which may end with a part of an epoch."""
     return math.ceil(epochs * sampler.steps)
