@@ -1,7 +1,7 @@
-"""Plans under JAX: batches of few fixed shapes, so that `jax.jit` compiles once for each and never again.
+"""Plans under JAX: batches of few fixed shapes, so that `jax.jit` compiles once for each shape.
 
-Batches are NumPy arrays. `jax.jit` takes them as they are, `map(jax.device_put, ...)` puts them on a device, and on
-several hosts `jax.make_array_from_process_local_data` makes them global.
+Batches are NumPy arrays, which `jax.jit` accepts. `map(jax.device_put, ...)` puts them on a device, and on several
+hosts `jax.make_array_from_process_local_data` makes them global.
 """
 
 try:
@@ -31,5 +31,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    # Without the modules that hold them, of which tab completion would show more.
+    # Hides the submodules from tab completion.
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

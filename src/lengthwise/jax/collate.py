@@ -1,9 +1,9 @@
-"""Samples padded to few fixed shapes; each array of a sample becomes one of the batch.
+"""A collate function that pads samples to few fixed shapes.
 
     sample   a pytree of arrays [t, ...] and scalars, such as (inputs, labels)
-    shapes   [k, 1 + dims]   rows B and padded lengths T, as `lw.batch_shapes` gives them; dims is 1 for most data
+    shapes   [k, 1 + dims]   rows B and padded lengths T, as from `lw.batch_shapes`; dims is 1 for most data
 
-Rows that a batch lacks are filled as padding is, and masked.
+Missing rows are filled with padding, and masked.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PAD_TO_REMEDY = "Raise the number in pad_to; leave arrays out that are as long 
 
 
 class PaddedSequences(NamedTuple):
-    """One array of all samples of a batch, padded: a pytree of fixed shape.
+    """One array of the samples, padded for a batch: a pytree of fixed shape.
 
     Attributes:
-        values: [B, T, ...]. Padding holds 0, or what the collate function was given.
-        lengths: int32 [B]: the length of each sequence; 0 in a filled row.
+        values: [B, T, ...]. Padding holds 0, or the `value` of the collate function.
+        lengths: int32 [B]: the lengths of the sequences; 0 in a filled row.
         mask: bool [B, T]: True on the frames of the sequences, False on padding.
     """
 
@@ -39,31 +39,32 @@ class PaddedSequences(NamedTuple):
 
 
 class PadCollate:
-    """Pads samples to the shape of the least padded length that holds them, and fills the missing rows.
+    """Pads samples to the shape with the least padded length that holds them, and fills the missing rows.
 
-    Filled rows are masked. A batch of more rows than that shape has is refused: a longer shape would pad it silently.
+    Filled rows are masked. A batch with more rows than that shape is an error, because a longer shape would add
+    padding.
 
-    It is a function of a list of samples, for any loader. It gives a pytree of the structure of a sample, with a
-    `PaddedSequences` for each array and [B] for each scalar. Two things go wrong in use: a loss that counts the filled
-    rows, whose lengths are 0; and labels of varying length, for which JAX compiles again. Every array needs a fixed
-    shape: give its length in `pad_to`.
+    It is a function of a list of samples, for any loader. It returns the structure of a sample, with a
+    `PaddedSequences` for each array and an array [B] for each scalar. Two things go wrong in use: a loss that counts
+    the filled rows, whose lengths are 0; and labels of varying length, for which JAX compiles again. Every array needs
+    a fixed shape: give its length in `pad_to`.
 
-    In a dict, `labels` or `label` of whole numbers hold -100 in padding and in filled rows, as in `RowCollate`; where
-    they are unsigned, they become signed. JAX looks up a class -100 without an error: take `jnp.maximum(labels, 0)`
-    for the look-up, and count 0 where `labels` are -100.
+    In a dict, `labels` or `label` of whole numbers hold -100 in padding and in filled rows, as in `RowCollate`;
+    unsigned labels become signed. JAX looks up a class -100 without an error: use `jnp.maximum(labels, 0)` for the
+    look-up, and count 0 where `labels` are -100.
 
     Args:
-        shapes: [k, 2] rows and padded length. There may be more rows than needed: round them up to share them out over
-            devices. For sequences of several lengths [k, 1 + dims]: the arrays of a sample that are not in `pad_to`
-            are then dims, and the first is padded to the first padded length, as `jax.tree.leaves` gives them.
-        pad_to: What the first axis of other arrays is padded to, by their names: `{"labels": 24}`, or `{"1": 24}` for
-            the second part of a tuple. The rest is padded to the padded length of the shape.
-        value: What padding holds: one number for all arrays but labels and `attention_mask`, which holds 0; or numbers
-            by the names of arrays, as `{"input_ids": 50_256, "labels": -1}`.
+        shapes: [k, 2] rows and padded length. You may round the rows up, to share them out over devices. For sequences
+            of several lengths, [k, 1 + dims]. Then `dims` arrays of a sample are not in `pad_to`, and take the padded
+            lengths in the order of `jax.tree.leaves`.
+        pad_to: The padded length of other arrays, by name: `{"labels": 24}`, or `{"1": 24}` for the second part of a
+            tuple. All arrays that are not named take the padded length of the shape.
+        value: The value of padding: one number for all arrays but labels and `attention_mask`, which holds 0. Or a dict
+            of numbers by name, as `{"input_ids": 50_256, "labels": -1}`.
 
     Raises:
-        ValueError: `shapes` not whole, positive and [k, 1 + dims], padded lengths rising (by their sum, where they are
-            several); `pad_to` below 1.
+        ValueError: `shapes` are not positive whole numbers [k, 1 + dims] with rising padded lengths (or rising sums of
+            them), or `pad_to` is below 1.
 
     >>> collate = PadCollate([[2, 3], [1, 6]])
     >>> inputs, speaker = collate([(np.array([5, 7]), 12)])
@@ -88,11 +89,11 @@ class PadCollate:
         """Makes one batch of at least one sample.
 
         Raises:
-            ValueError: More or longer samples than the shapes hold, samples that are not built alike, or a `value` of a
-                name that they do not have, or that the dtype does not hold.
+            ValueError: No shape holds the samples, they differ in structure, or `value` names a missing array or does
+                not fit its dtype.
         """
         columns, names, _ = take_columns(samples)
-        # Only arrays that are padded to the shape say how long the samples are: labels of a length of their own do not.
+        # Only arrays that are padded to the shape have the length of the samples. Labels in `pad_to` may have another.
         longest = [max(map(len, columns[at])) for at in self._measured(columns, names)]
         if not longest:
             rule, remedy = "without one array at least", "That array is padded to the shape."
@@ -103,16 +104,16 @@ class PadCollate:
         return self.pad(samples, rows=rows, padded_length=padded)
 
     def shapes_of(self, counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the shape of each batch, from how many sequences it holds and its longest: [batches, 1 + dims].
+        """Returns the shapes of batches, by the number of their sequences and their longest one: [batches, 1 + dims].
 
         Args:
-            counts: [batches].
-            lengths: [batches], or [batches, dims].
+            counts: [batches], the numbers of sequences.
+            lengths: [batches] or [batches, dims], the lengths of the longest.
 
         Raises:
-            ValueError: A batch that no shape holds.
+            ValueError: No shape holds a batch.
         """
-        # Padded lengths [100, 200]: a batch of the longest 100 takes the first shape, one of 101 the second.
+        # Padded lengths [100, 200]: a longest sequence of 100 takes the first shape, one of 101 the second.
         longest = lengths.reshape(len(counts), -1)
         at = find_bucket(longest, self.shapes[:, 1:])
         if (beyond := at == len(self.shapes)).any():
@@ -126,9 +127,9 @@ class PadCollate:
         return shapes
 
     def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int | Sequence[int], like: Any = None) -> Any:
-        """Makes one batch of this shape, of at most `rows` samples. One of none is built as a sample `like` this."""
-        given = samples if len(samples) or like is None else [like]
-        columns, names, tree = take_columns(given)
+        """Makes one batch of this shape from at most `rows` samples. Without samples, `like` has the structure."""
+        examples = samples if len(samples) or like is None else [like]
+        columns, names, tree = take_columns(examples)
         _samples.check_names(self.value, names)
         sizes = [self.pad_to.get(name, 0) for name in names]
         measured = self._measured(columns, names)
@@ -143,8 +144,8 @@ class PadCollate:
         return jax.tree.unflatten(tree, leaves)
 
     def _measured(self, columns: list[list[NDArray[Any]]], names: list[str]) -> list[int]:
-        """Returns which leaves are padded to the padded lengths: all arrays that are not in `pad_to`."""
-        _samples.check_names(self.pad_to, names, what="pad_to")
+        """Returns the numbers of the leaves that are padded to the shape: all arrays that are not in `pad_to`."""
+        _samples.check_names(self.pad_to, names, argument="pad_to")
         measured = [
             at
             for at, (column, name) in enumerate(zip(columns, names, strict=True))
@@ -158,7 +159,7 @@ class PadCollate:
 
 
 def take_columns(samples: Sequence[Any]) -> tuple[list[list[NDArray[Any]]], list[str], Any]:
-    """Returns the leaves of the samples, leaf by leaf; their names; and the tree of a sample.
+    """Returns the arrays of the samples leaf by leaf, the names of the leaves, and the tree of a sample.
 
     >>> take_columns([{"text": {"ids": 1, "mask": 2}, "pair": (3, 4)}])[1]
     ['pair.0', 'pair.1', 'text.ids', 'text.mask']
@@ -169,7 +170,7 @@ def take_columns(samples: Sequence[Any]) -> tuple[list[list[NDArray[Any]]], list
         if tree != trees[0]:
             remedy = "Give every sample the same keys and parts."
             raise checks.value_error("samples", f"built as {trees[0]}", tree, remedy, at=f"sample {number}")
-    # Of two samples (inputs, label): the columns [inputs, inputs] and [label, label].
+    # Two samples (inputs, label) give the columns [inputs, inputs] and [label, label].
     columns = [[np.asarray(leaf) for leaf in column] for column in zip(*leaves, strict=True)]
     paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(samples[0])[0]]
     return columns, [".".join(map(_name_key, path)) for path in paths], trees[0]
@@ -184,25 +185,25 @@ def _name_key(key: Any) -> str:
 def fill(
     column: list[NDArray[Any]], value: _samples.Value, name: str, shape: tuple[int, ...], labels: str | None = None
 ) -> NDArray[Any]:
-    """Returns an array of `shape` that holds what padding holds in a leaf.
+    """Returns an array of `shape`, filled with the padding value of a leaf.
 
     Args:
-        column: The arrays of the leaf. A batch has one dtype: of integers beside floats it is that of the floats.
-        value: One for all leaves, or by name.
-        name: Of the leaf.
-        shape: Of the array.
-        labels: A name of labels.
+        column: The arrays of the leaf. The batch has their common dtype: float for integers and floats.
+        value: One value for all leaves, or values by name.
+        name: The name of the leaf.
+        shape: The shape of the array.
+        labels: Another name of labels.
     """
     dtype = np.result_type(*{array.dtype for array in column})
-    held = _samples.padding_value(value, name, whole=is_whole(dtype), labels=labels)
-    if held == _samples.IGNORED and dtype.kind == "u":  # -100 wants a sign: of uint16 it makes int32
+    padding = _samples.padding_value(value, name, is_integer=is_whole(dtype), labels=labels)
+    if padding == _samples.IGNORED and dtype.kind == "u":  # -100 needs a sign: uint16 becomes int32
         dtype = np.result_type(dtype, np.int8) if dtype.itemsize < 8 else np.dtype(np.int64)
     limits = (-math.inf, math.inf)
     if dtype.kind in "iub":
         limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     at = f"array {name}" if name else ""
-    _samples.check_held(held, dtype, limits, whole=dtype.kind in "iub", at=at)
-    return np.full(shape, held, dtype)
+    _samples.check_held(padding, dtype, limits, is_integer=dtype.kind in "iub", at=at)
+    return np.full(shape, padding, dtype)
 
 
 def is_whole(dtype: np.dtype[Any]) -> bool:
@@ -213,7 +214,7 @@ def is_whole(dtype: np.dtype[Any]) -> bool:
 def _pad(
     column: list[NDArray[Any]], count: int, rows: int, size: int, value: _samples.Value, name: str
 ) -> PaddedSequences | NDArray[Any]:
-    """Pads one leaf of the first `count` samples in `rows` rows."""
+    """Pads one leaf of the first `count` samples to `rows` rows."""
     check_column(column, size)
     if column[0].ndim == 0:
         numbers = fill(column, value if isinstance(value, Mapping) else 0.0, name, (rows,))
@@ -222,7 +223,7 @@ def _pad(
     lengths = np.zeros(rows, np.int32)
     lengths[:count] = [len(array) for array in column[:count]]
     values = fill(column, value, name, (rows, size, *column[0].shape[1:]))
-    # Rows behind the last sample stay padding.
+    # Rows after the last sample stay padding.
     for row, array in zip(values, column[:count], strict=False):
         row[: len(array)] = array
     return PaddedSequences(values, lengths, np.arange(size) < lengths[:, None])

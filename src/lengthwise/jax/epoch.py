@@ -1,4 +1,4 @@
-"""The batches of an epoch, all of them or the part of a process, each of a declared shape."""
+"""The batches of an epoch in fixed shapes: whole batches, or the rows of one process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lengthwise.planning.plan import Plan
 
 
 class Dataset(Protocol):
-    """Gives a sample by the number of its sequence, or, for a plan of chunks, by (sequence, start, stop)."""
+    """A data set that returns a sample by its sequence number or, for chunks, by (sequence, start, stop)."""
 
     def __getitem__(self, item: Any, /) -> Any: ...
 
@@ -30,27 +30,26 @@ def batches(
     start: int = 0,
     shard: tuple[int, int] = (0, 1),
 ) -> Iterator[Any]:
-    """The batches of one epoch, each of one of the shapes; of packed rows, all of one shape.
+    """Returns the batches of one epoch, in few shapes; batches of packed rows have one shape.
 
-    In one step the ranks of a plan may take different shapes, which suits runs whose ranks step by themselves. If
-    several processes or devices run ONE program, plan for one rank and share out the rows of each batch by `shard`:
-    then all have the same shape.
+    The ranks of a plan may have different shapes in one step. If several processes or devices run ONE program, they
+    need the same shape: plan for one rank, and share out the rows of each batch by `shard`.
 
     Args:
-        dataset: Samples by number.
-        plan: The epoch.
-        collate: What makes a batch of them: a `PadCollate`, or a `RowCollate` where the plan packs rows.
-        rank: Whose batches.
-        start: The first batch that is taken, to resume within the epoch.
-        shard: (index, count): the part of every batch's rows that this process takes, of `count` equal ones:
+        dataset: The samples by number.
+        plan: The plan of the epoch.
+        collate: A `PadCollate`, or a `RowCollate` if the plan packs rows.
+        rank: The rank whose batches are returned.
+        start: The number of the first batch, to resume within an epoch.
+        shard: (index, count): this process takes part `index` of `count` equal parts of each batch's rows. Give
             `(jax.process_index(), jax.process_count())`.
 
     Returns:
-        An iterator of fresh batches, see `PadCollate` and `RowCollate`; nothing is loaded before it is asked for.
+        An iterator of new batches, see `PadCollate` and `RowCollate`. Samples are loaded batch by batch.
 
     Raises:
-        ValueError: At once, if a batch of the plan fits no shape, the data set has another size than the plan, the rows
-            do not divide by the shards, or only one of plan and collate function packs rows.
+        ValueError: At once: a batch fits no shape, the data set has another size than the plan, or the rows do not
+            divide by the shards. Or only one of `plan` and `collate` packs rows.
 
     >>> import lengthwise as lw
     >>> samples = [np.arange(length) for length in (3, 9, 8, 40)]
@@ -70,7 +69,7 @@ def batches(
         remedy = "Make one of lw.batch_shapes(lengths, batching), or of the capacity and the rows of lw.Rows."
         raise checks.type_error("collate", "a PadCollate or a RowCollate of lengthwise.jax", collate, remedy)
     index, parts = _check_shard(shard)
-    taken = plan.batches(rank, start)
+    rank_batches = plan.batches(rank, start)
     numbers = plan.grid[:, :, rank].reshape(-1)[start:]
     if isinstance(collate, RowCollate):
         rows = _rows_of_shard(plan, collate, parts)
@@ -78,15 +77,15 @@ def batches(
         return (_part_of_rows(dataset, plan.rows(number), collate, rows, index) for number in numbers.tolist())
     shapes = _shapes_of(plan, collate, parts)
     _check_size(dataset, plan)
-    # Shapes were checked for the whole plan: a run must not stop hours later for a batch that fits none.
+    # The shapes are checked for the whole plan, so that a run does not stop hours later.
     return (
         _part(dataset, members.tolist(), collate, rows // parts, padded, index)
-        for members, (rows, *padded) in zip(taken, shapes[numbers].tolist(), strict=True)
+        for members, (rows, *padded) in zip(rank_batches, shapes[numbers].tolist(), strict=True)
     )
 
 
 def _shapes_of(plan: Plan, collate: PadCollate, parts: int) -> NDArray[np.int64]:
-    """The shape of each batch of the plan: [batches, 1 + dims]."""
+    """Returns the shape of each batch of the plan: [batches, 1 + dims]."""
     if plan.row_offsets is not None:
         remedy = "Take RowCollate(capacity, rows=...), of the capacity and the rows of the plan."
         raise checks.value_error("plan", "of one sequence a row beside a PadCollate", "a plan of packed rows", remedy)
@@ -103,7 +102,7 @@ def _shapes_of(plan: Plan, collate: PadCollate, parts: int) -> NDArray[np.int64]
 
 
 def _rows_of_shard(plan: Plan, collate: RowCollate, parts: int) -> int:
-    """How many rows of each batch a shard takes."""
+    """Returns the number of rows of a shard, after checking the plan against `collate`."""
     if plan.row_offsets is None:
         remedy = "Plan with cut=lw.Rows(capacity, rows=...), or take a PadCollate."
         raise checks.value_error("plan", "of packed rows beside a RowCollate", "a plan of padded sequences", remedy)
@@ -114,7 +113,7 @@ def _rows_of_shard(plan: Plan, collate: RowCollate, parts: int) -> int:
         value = f"{collate.rows} rows of {collate.capacity}"
         raise checks.value_error("collate", rule, value, "Give it the capacity and the rows of lw.Rows.")
     cut = json.loads(plan.batching)["cut"]
-    # A cut of the user's own does not say what limits its rows.
+    # The user's own cut has no `max_in_row` to compare.
     if cut["choice"] == "cut.Rows" and cut.get("max_in_row") != collate.max_in_row:
         rule = f"{cut.get('max_in_row')}, as in the plan"
         raise checks.value_error("max_in_row", rule, collate.max_in_row, "Give lw.Rows and RowCollate the same number.")
@@ -125,29 +124,29 @@ def _rows_of_shard(plan: Plan, collate: RowCollate, parts: int) -> int:
 
 
 def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded: list[int], index: int) -> Any:
-    """The rows of a batch from index x rows on; filled rows if it has too few members."""
+    """Returns the rows of a batch from index x rows on, filled up with padding."""
     # 5 members in shards of 4 rows: the first takes members 0 to 3, the second member 4 and three filled rows.
-    own = members[index * rows : (index + 1) * rows]
-    # A shard without members still needs arrays of the right form: those of the first sample, all padding.
-    samples = _load(dataset, own or members[:1])
-    return collate.pad(samples if own else [], rows=rows, padded_length=padded, like=samples[0])
+    shard_members = members[index * rows : (index + 1) * rows]
+    # A shard without members needs arrays of the same structure: they follow the first sample, all padding.
+    samples = _load(dataset, shard_members or members[:1])
+    return collate.pad(samples if shard_members else [], rows=rows, padded_length=padded, like=samples[0])
 
 
 def _part_of_rows(dataset: Dataset, batch: list[NDArray[np.int64]], collate: RowCollate, rows: int, index: int) -> Any:
-    """The packed rows of a batch from index x rows on; padding if it has too few."""
-    own = [member for row in batch[index * rows : (index + 1) * rows] for member in row.tolist()]
-    samples = _load(dataset, own or batch[0][:1].tolist())
-    return collate.lay(samples if own else [], rows=rows, like=samples[0])
+    """Returns the packed rows of a batch from index x rows on, filled up with padding."""
+    shard_members = [member for row in batch[index * rows : (index + 1) * rows] for member in row.tolist()]
+    samples = _load(dataset, shard_members or batch[0][:1].tolist())
+    return collate.lay(samples if shard_members else [], rows=rows, like=samples[0])
 
 
 def _load(dataset: Dataset, members: list[Any]) -> list[Any]:
-    """The samples of sequences, or of spans [sequence, start, stop]."""
+    """Loads the samples of sequences, or of spans [sequence, start, stop]."""
     return [dataset[tuple(member) if isinstance(member, list) else member] for member in members]
 
 
 def _check_size(dataset: Dataset, plan: Plan) -> None:
-    """Refuses a data set of another size than was planned: the lengths would be those of other sequences."""
-    # A plan of chunks counts these, and some data sets tell no size.
+    """Refuses a data set of another size than planned: the lengths would belong to other sequences."""
+    # A plan of chunks counts chunks, and some data sets have no size.
     if plan.spans is not None or not isinstance(dataset, Sized) or len(dataset) == plan.population:
         return
     rule, remedy = f"of the {plan.population} sequences of the plan", "Plan the lengths of this data set, in its order."

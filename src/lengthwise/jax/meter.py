@@ -1,4 +1,4 @@
-"""What a step of JAX costs in seconds."""
+"""measure_step for JAX: the seconds of a step."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class _Meter:
         self._started = time.perf_counter()
 
     def stop(self, returned: Any) -> tuple[float, float | None]:
-        arrays = [each for each in jax.tree.leaves(returned) if isinstance(each, jax.Array)]
+        arrays = [leaf for leaf in jax.tree.leaves(returned) if isinstance(leaf, jax.Array)]
         if not arrays:
             remedy = "Return the loss and the new weights, so that the clock can wait for them."
             raise checks.value_error("step", "a function that returns arrays of JAX", returned, remedy)
         jax.block_until_ready(arrays)
-        return time.perf_counter() - self._started, None  # JAX never forgets its peak of memory
+        return time.perf_counter() - self._started, None  # JAX cannot reset its peak of memory
 
 
 def measure_step(
@@ -41,18 +41,19 @@ def measure_step(
     budget: float | None = None,
     repeats: int = 5,
 ) -> StepCost:
-    """`lengthwise.measure_step` for JAX: it waits for all arrays that the step returns.
+    """Measures steps as `lengthwise.measure_step`, but waits for all arrays that the step returns.
 
-    The first step of each shape compiles, and does not count. Memory is not measured.
+    The first step of each shape compiles, and is not counted. Memory is not measured.
 
     Args:
-        step: Called with what `make_batch` returns. It returns the loss and the new weights, or a pytree of them.
+        step: Your training step. It is called with a batch, and returns the loss and the new weights, or a pytree of
+            them.
         make_batch: As in `lengthwise.measure_step`.
-        lengths: [n] or [n, dims], those of your data.
+        lengths: [n] or [n, dims], the lengths of your data.
         budget: The most padded frames of a trial.
-        repeats: How often each shape is timed.
+        repeats: The number of times that each shape is timed.
 
     Raises:
-        ValueError: As in `lengthwise.measure_step`; or the step returns no array of JAX.
+        ValueError: As `lengthwise.measure_step`, or the step returns no array of JAX.
     """
     return step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=_Meter())

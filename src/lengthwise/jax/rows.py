@@ -1,10 +1,10 @@
-"""Packed rows of one fixed shape: what a network needs to take each sequence as if it stood alone.
+"""Packed rows of one fixed shape, with the positions and segments that keep the sequences of a row apart.
 
-R rows of a capacity of C frames; sequences of T frames of the shape `...`
+R rows have a capacity of C frames. For sequences of 3 and 2 frames in a row of 8:
 
-    row          5 5 5 7 7 _ _ _      sequences of 3 and 2 in 8 places
-    positions    0 1 2 0 1 0 1 2      within each sequence; what is left of the row counts for itself
-    segments     1 1 1 2 2 0 0 0      which sequence of the row; 0 on padding
+    row          5 5 5 7 7 _ _ _
+    positions    0 1 2 0 1 0 1 2      the place in the sequence; padding counts like a sequence
+    segments     1 1 1 2 2 0 0 0      the number of the sequence in the row; 0 on padding
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from lengthwise.jax.collate import (
     take_columns,
 )
 
-_UNBOUNDED = 2**62  # frames: more than any array has
+_UNBOUNDED = 2**62  # more frames than any array has
 
 
 class PackedRows(NamedTuple):
     """A batch of packed rows, a pytree of one fixed shape.
 
     Attributes:
-        fields: In the structure of a sample: an array [T, ...] became one [R, C, ...].
+        fields: The fields, in the structure of a sample: an array [T, ...] became one [R, C, ...].
         positions: int32 [R, C], from 0 within each sequence.
         segments: int32 [R, C], 1, 2, 3, ... within each row; 0 on padding.
     """
@@ -50,15 +50,15 @@ class PackedRows(NamedTuple):
 
 
 def block_mask(segments: Any, *, causal: bool = True) -> Any:
-    """Returns where each place of a row may look: at places of its own segment alone. It runs inside of `jax.jit` too.
+    """Returns the attention mask of packed rows: each place attends to its own sequence. Works within `jax.jit`.
 
     Args:
         segments: [R, C], of NumPy or JAX; equal within a sequence, and different for each sequence of a row.
-        causal: Whether later places are hidden.
+        causal: If True, hides later places.
 
     Returns:
-        bool [R, 1, C, C], as `jax.nn.dot_product_attention` takes it: True where place 2 (the last axis) is seen from
-        place 1. Padding sees padding, so that no row of scores is empty.
+        bool [R, 1, C, C], for `jax.nn.dot_product_attention`: True where the place of axis 2 attends to the place of
+        axis 3. Padding attends to padding, so that no row of scores is empty.
 
     >>> block_mask(np.array([[1, 1, 2]]))[0, 0].astype(int).tolist()
     [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
@@ -70,34 +70,34 @@ def block_mask(segments: Any, *, causal: bool = True) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RowCollate:
-    """Packs the samples of a batch into `rows` rows of `capacity` frames, as the plan of `lw.Rows` says.
+    """Packs the samples of a batch into `rows` rows of `capacity` frames, as planned by `lw.Rows`.
 
-    A batch comes row by row, and each row is filled until the next sample does not fit. So the samples alone say where
-    rows end, and the rows are those of the plan; with `max_in_row`, a row also ends once it holds so many. Rows that a
-    batch lacks are padding: all batches have one shape, and `jax.jit` compiles once.
+    A batch lists its samples row by row. A row ends before the first sample that does not fit, or after `max_in_row`
+    samples. So the rows are those of the plan. Missing rows are padding: all batches have one shape, and `jax.jit`
+    compiles once.
 
-    All arrays of a sample have the same length; a scalar has no place in a row. What goes wrong in use: a network that
-    attends across sequences, or a loss across them. Give attention the `block_mask` of the segments. For the loss, the
-    first of the `labels` of each sequence is -100, if samples are dicts, and so is padding: compare each place with the
-    next label, and leave out -100. If samples are no dicts, leave out every place whose segment is not the next one's.
+    All arrays of a sample have the same length; scalars are refused. What goes wrong in use: attention or a loss across
+    sequences. Give attention the `block_mask` of the segments. For the loss, the first label of each sequence and those
+    of padding become -100 if samples are dicts. Compare each place with the next label, and skip -100. If samples are
+    not dicts, skip every place whose segment differs from the next one's.
 
     Args:
-        capacity: Frames of a row.
-        rows: Rows of every batch, as in `lw.Rows`. There may be more, to share them out over devices.
-        value: What padding holds, as in `PadCollate`: one number, or numbers by name. The labels hold -100, unless
-            their name is given another number; the first ones hold it too. Labels of floats or of bool are as other
-            arrays, unless their name is given a number.
-        labels: The field of a dict that is labels, also in a dict within the sample. If no sample has it, `inputs` is
-            copied. None for no labels.
+        capacity: The frames of a row.
+        rows: The rows of every batch, as in `lw.Rows`, or more, to share them out over devices.
+        value: The value of padding, as in `PadCollate`: one number, or a dict of numbers by name. Padding and first
+            places of the labels hold -100, or their number in the dict. Labels of floats or of bool are like other
+            arrays, unless the dict names them.
+        labels: The name of the labels in a dict, at any depth. If no sample has them, they are copied from `inputs`.
+            None for no labels.
         inputs: The field that labels are copied from.
-        next_token: Whether labels are shifted in the loss, so that the first of each sequence is -100. False for
-            labels of each place itself, as in tagging, and for those that the data set has shifted already.
-        max_in_row: The most sequences in a row, as in `lw.Rows`. Without it, rows of a cut that has it hold more.
+        next_token: True if the loss shifts the labels: the first label of each sequence becomes -100. False for labels
+            of each place itself, as in tagging, and for labels that the data set has shifted.
+        max_in_row: The most sequences in a row: give the same as to `lw.Rows`.
 
     Raises:
-        TypeError: `labels` or `inputs` are no names. When called: one sample in place of a list.
-        ValueError: When called: samples that are not built alike, a sample that is longer than a row or has no frames,
-            arrays of different lengths, a scalar, or more rows than `rows`.
+        TypeError: `labels` or `inputs` are not names. When called: `samples` is one sample, not a list.
+        ValueError: When called: the samples differ in structure, or have a scalar. Or a sample is longer than a row or
+            has no frames, its arrays differ in length, or the samples fill more than `rows`.
 
     >>> tokens = [{"input_ids": [5, 6, 7]}, {"input_ids": [8, 9]}, {"input_ids": [3, 4]}]
     >>> batch = RowCollate(6, rows=2)(tokens)
@@ -133,9 +133,9 @@ class RowCollate:
         return self.lay(samples, rows=self.rows, like=samples[0])
 
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
-        """Makes a batch of so many `rows`, which may hold no sample: it is built of arrays `like` those of a sample."""
+        """Makes a batch of `rows` rows. Without samples, `like` has the structure."""
         arrays = [_as_arrays(sample) for sample in (samples if len(samples) else [like])]
-        # If some have labels and others do not, none is copied: a copy would learn a prompt that the others hide.
+        # If only some samples have labels, no inputs are copied: training would learn a prompt that the others hide.
         if all(_samples.copies_labels(sample, self.labels, self.inputs) for sample in arrays):
             arrays = [{**sample, self.labels: sample[self.inputs]} for sample in arrays]
         columns, names, tree = take_columns(arrays)
@@ -151,7 +151,7 @@ class RowCollate:
         return PackedRows(jax.tree.unflatten(tree, laid), positions.astype(np.int32), segments.astype(np.int32))
 
     def _lengths(self, columns: list[list[NDArray[Any]]]) -> NDArray[np.int64]:
-        """Returns the length of each sample, which all its arrays have."""
+        """Returns the length of each sample, after checking that all its arrays have it."""
         for column in columns:
             check_column(column, _UNBOUNDED)
             if column[0].ndim == 0:
@@ -164,20 +164,20 @@ class RowCollate:
         if (wrong := (first < 1) | (first > self.capacity)).any():
             rule, remedy = f"1 to {self.capacity} frames long", "Plan with the lengths of these samples."
             raise checks.value_error("samples", rule, int(first[wrong][0]), remedy, at=f"sample {wrong.argmax()}")
-        for own in lengths[1:]:
-            if (wrong := own != first).any():
+        for sizes in lengths[1:]:
+            if (wrong := sizes != first).any():
                 rule, remedy = f"{first[wrong][0]} long as its first array", "Give one array for each collate function."
-                raise checks.value_error("samples", rule, int(own[wrong][0]), remedy, at=f"sample {wrong.argmax()}")
+                raise checks.value_error("samples", rule, int(sizes[wrong][0]), remedy, at=f"sample {wrong.argmax()}")
         return first
 
     def _lay(self, column: list[NDArray[Any]], places: NDArray[np.int64], rows: int, name: str) -> NDArray[Any]:
-        """Lays one array of all samples to their `places` in all rows: [R, C, ...]."""
+        """Copies one array of all samples to their `places` in all rows: [R, C, ...]."""
         flat = fill(column, self.value, name, (rows * self.capacity, *column[0].shape[1:]), self.labels)
-        # Labels of floats are targets, of which no loss leaves -100 out: they hold it only where it is asked for.
+        # Labels of floats are targets, where no loss ignores -100: they hold it only if `value` names them.
         named = isinstance(self.value, Mapping) and name in self.value
-        whole = is_whole(np.result_type(*{array.dtype for array in column}))
-        hides_first = self.next_token and _samples.is_name_of(name, self.labels) and (named or whole)
-        hidden = flat[:1].copy()  # nothing but padding yet
+        is_integer = is_whole(np.result_type(*{array.dtype for array in column}))
+        hides_first = self.next_token and _samples.is_name_of(name, self.labels) and (named or is_integer)
+        hidden = flat[:1].copy()  # only padding so far
         for place, array in zip(places.tolist(), column, strict=False):
             flat[place : place + len(array)] = array
         if hides_first:
@@ -186,7 +186,7 @@ class RowCollate:
 
 
 def _as_arrays(sample: Any) -> Any:
-    """Returns the sample, with each list of numbers as an array: JAX takes a list for a part of the tree."""
+    """Returns the sample with lists of numbers as arrays: JAX would treat a list as a part of the tree."""
     if isinstance(sample, Mapping):
         return {key: _as_arrays(part) for key, part in sample.items()}
     if isinstance(sample, list) and all(np.ndim(part) == 0 for part in sample):

@@ -124,7 +124,7 @@ def pad_with(
         ValueError: The dtype cannot hold the value.
     """
     is_integer = is_whole(dtype)
-    padding = _samples.padding_value(value, name, whole=is_integer, labels=labels)
+    padding = _samples.padding_value(value, name, is_integer=is_integer, labels=labels)
     is_label = padding == _samples.IGNORED or _samples.is_name_of(name, labels)
     if is_label and is_integer and not dtype.is_signed:  # tokens are often uint16
         dtype = torch.int64
@@ -132,7 +132,7 @@ def pad_with(
     if dtype != torch.bool:
         info = torch.iinfo(dtype) if is_integer else torch.finfo(dtype)
         limits = (info.min, info.max)
-    _samples.check_held(padding, dtype, limits, whole=is_integer or dtype == torch.bool, at=place(name))
+    _samples.check_held(padding, dtype, limits, is_integer=is_integer or dtype == torch.bool, at=place(name))
     return padding, dtype
 
 
