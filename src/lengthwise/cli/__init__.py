@@ -1,19 +1,18 @@
 """The command line: `lengthwise advise | inspect | compare | plan | buckets`, and commands of other packages.
 
-Those are found by their entry points. The name is the command, here `lengthwise tokenize`:
+Other packages add commands by entry points, here `lengthwise tokenize`:
 
     [project.entry-points."lengthwise.commands"]
     tokenize = "my_package.tokenize"
 
-The module has a function `add`, as the commands of this package have. It adds a parser of that name, whose default
-`run` does the work. The package is imported only when its command is named.
+The module has a function `add`. It is imported only when its command is used.
 
     def add(subparsers):
         parser = subparsers.add_parser("tokenize", description="Counts the tokens of texts.")
         parser.add_argument("texts")
         parser.set_defaults(run=run)  # run(arguments) returns the exit status
 
-If an option takes the file, name it as the default `file_option`, for the error about a file without it.
+If an option takes the file, set its name as the default `file_option`, for the error about a file without it.
 """
 
 from __future__ import annotations
@@ -38,31 +37,31 @@ _NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smal
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. An error is one sentence on standard error, and exit status 2."""
-    # Before anything is opened or printed.
+    # First, before any file is opened or printed to.
     _open_closed_streams()
-    # For an error that comes before the words are read.
+    # For an error before the arguments are parsed.
     parsed = argparse.Namespace(command="")
     try:
-        # The inner `try` flushes, so that the outer one learns of a reader that has left.
+        # The inner `try` flushes, so that the outer one catches the error of a closed pipe.
         try:
             parsed = _parse(arguments)
-            tell = cache(partial(_tell, parsed.command))
-            compiling = partial(tell, "compiling, once for this installation: some seconds")
+            warn_once = cache(partial(_tell, parsed.command))
+            compiling = partial(warn_once, "compiling, once for this installation: some seconds")
             with warnings.catch_warnings(), listen(lambda: compiling() if sys.stderr.isatty() else None):
-                warnings.showwarning = lambda message, *_place, **_more: tell(str(message))
+                warnings.showwarning = lambda message, *_place, **_options: warn_once(str(message))
                 status = parsed.run(parsed)
             return status
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
         _give_up_output()
-        return 1  # what rich leaves with when it meets the same
+        return 1  # the exit status of rich in this case
     except (ValueError, TypeError, OSError, ImportError) as error:
         complaint, status = _complaint(error), 2
     except MemoryError:
         complaint, status = _NO_MEMORY, 2
     except KeyboardInterrupt:
-        # 128 + 2, the number of SIGINT, as shells count it.
+        # 128 + 2, the number of SIGINT, as in shells.
         complaint, status = "stopped", 130
     _tell(parsed.command, complaint)
     _give_up_output()
@@ -78,23 +77,23 @@ _BEGIN = (
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
     text = "Plans the batches for training on sequences of different lengths."
-    others = {entry.name: entry for entry in sorted(entry_points(group="lengthwise.commands"))}
-    more = "" if "study" in others else "More commands, study and reproduce: pip install lengthwise-recipes"
-    parser = Parser(prog="lengthwise", description=f"{text} {_BEGIN}", epilog=more)
+    entries = {entry.name: entry for entry in sorted(entry_points(group="lengthwise.commands"))}
+    epilog = "" if "study" in entries else "More commands, study and reproduce: pip install lengthwise-recipes"
+    parser = Parser(prog="lengthwise", description=f"{text} {_BEGIN}", epilog=epilog)
     parser.add_argument("-V", "--version", action="version", version=f"lengthwise {lw.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for command in COMMANDS.values():
         command.add(commands)
-    # Only a package whose command is named is imported.
+    # Imports a package only if its command is used.
     named = next((word for word in words if not word.startswith("-")), None)
-    for name, entry in others.items():
+    for name, entry in entries.items():
         if name == named and name not in COMMANDS:
             entry.load().add(commands)
         elif name not in COMMANDS:
             commands.add_parser(name, help=f"a command of {entry.dist.name if entry.dist else entry.module}")
     parsed = parser.parse_args(words or ["--help"])
     if not parsed.command:
-        # Alone, `--` is left over by some versions of argparse, and taken by others.
+        # Some versions of argparse accept a lone `--`.
         parser.error("there is no -- here")
     return parsed
 
@@ -111,31 +110,31 @@ def _tell(command: str, text: str) -> None:
 
 
 def _complaint(error: Exception) -> str:
-    """The sentence of an error; for an error of the system, a sentence with the system's reason."""
+    """Returns the sentence of an error; for an error of the system, a sentence with its reason."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     remedy = f"The system says: {error.strerror}."
-    # A full disk, for example: there is no file to name.
+    # No file to name, as for a full disk.
     if error.filename is None:
         return remedy
     return sentence("path", "a file that can be read or written", error.filename, remedy)
 
 
 def _open_closed_streams() -> None:
-    """Opens streams that the caller closed (`>&-`), and discards what is written to them.
+    """Opens standard streams that the caller closed (`>&-`), and discards their output.
 
-    A free descriptor would go to the first file that is opened, and messages could end up in a saved plan.
+    Otherwise the first opened file would get the free descriptor, and messages could end up in a saved plan.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+            descriptor = os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
 
 
 def _give_up_output() -> None:
-    """Discards what standard output no longer takes: its reader left, as `head` does, or its disk is full.
+    """Discards the output that cannot be written: the reader has left, as `head` does, or the disk is full.
 
-    Otherwise the interpreter would try once more when it ends, and print an error.
+    Otherwise the interpreter would try again at its end, and print an error.
     """
     try:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`lengthwise advise`: which batches to train with, what they save, and the code."""
+"""`lengthwise advise`: the batching to train with, its savings, and its code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lengthwise.measures.metrics import join_measures
 from lengthwise.report import tables
 from lengthwise.report.tables import Table
 
-# Columns that a narrow terminal leaves out, in this order.
+# Columns to leave out on a narrow terminal, in this order.
 _SPARE = ("mixing", "step mixing", "largest cost")
 _PRICES = {"frames": "computed / useful", "seconds": "seconds an epoch", "cost": "cost of an epoch"}
 
@@ -39,7 +39,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what was measured, the recommendation, and the code."""
+    """Prints the measures, the recommendation, and the code."""
     show.check(arguments)
     cut = choose_cut(arguments) or lw.FixedSize(16)
     options = {name: getattr(arguments, name) for name in ("padding", "world_size", "micro_batches", "seed")}
@@ -64,7 +64,7 @@ def _measures(advice: Advice) -> dict[str, dict[str, Any]]:
 
 
 def _table(advice: Advice) -> Table:
-    """All that was measured, for the terminal and for the page."""
+    """Returns the table of all measures, for the terminal and for the page."""
     steps = advice.world_size * advice.micro_batches > 1
     measured = tables.measures(
         _measures(advice),
@@ -83,7 +83,7 @@ def _table(advice: Advice) -> Table:
 
 
 def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, title: str) -> None:
-    """Writes the page: random batches beside the recommended ones, and all that was measured."""
+    """Writes the page: random batches, the recommended batches, and all measures."""
     if arguments.html is None:
         return
     plans, rows = {}, {}
@@ -91,7 +91,7 @@ def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, 
     for row in (advice.random, advice.best):
         plan = lw.make_plan(lengths, row.batching, seed=arguments.seed, **world._asdict())
         plans[row.label] = plan
-        # Padding and mixing of all epochs: the page says one number for each.
+        # Padding and mixing come from several epochs, as in the table.
         joined = join_measures(lw.measure(plan, lengths), row.measures)
         rows[row.label] = joined | {"padding_share": row.measures.padding_share, "fill": row.measures.fill}
     *lead, _code = advice.sentence.split("\n")

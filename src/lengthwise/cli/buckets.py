@@ -1,4 +1,4 @@
-"""`lengthwise buckets`: the Q padded shapes under which an epoch costs least, with their code."""
+"""`lengthwise buckets`: the padded shapes that cost least in an epoch, with their code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lengthwise.cli.parser import add_batches, add_lengths, choose_budget, read_
 from lengthwise.planning.few_shapes import sequences_of, shape_costs, useful_frames
 from lengthwise.report.tables import Table
 
-_MOST_EDGES = 64  # whose code is printed
+_MOST_EDGES = 64  # the most edges to print as code
 
 
 def add(subparsers: Any) -> None:
@@ -29,7 +29,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the shapes, what fewer of them pad, and the code of batches of these shapes."""
+    """Prints the shapes, and the code of batches of these shapes."""
     show.check(arguments)
     lengths, name = read_lengths(arguments)
     lengths = one_length(lengths)

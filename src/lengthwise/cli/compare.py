@@ -1,4 +1,4 @@
-"""`lengthwise compare`: what every strategy pads, mixes and costs on the same lengths."""
+"""`lengthwise compare`: the padding, mixing and cost of strategies on the same lengths."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from lengthwise.report import tables
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
 DEFAULT_OF_ROWS = "best-fit,pool:1,pool:16,pool:128,pool:1024,pool:8192"
-ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)  # what rows cost: it differs, where their frames do not
-# Columns that a narrow terminal leaves out, in this order.
+ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)  # the cost of rows, which all have the same number of frames
+# Columns to leave out on a narrow terminal, in this order.
 _SPARE = ("batches", "computed / useful", "batch size", "largest cost", "steps vary")
 
 
@@ -60,10 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
     options = {"seed": arguments.seed, **world._asdict()}
     plans, rows = {}, {}
     with warnings.catch_warnings():
-        if arguments.strategies is None:  # nobody asked for these paddings, and the table says what they come to
+        if arguments.strategies is None:  # the table shows the paddings of the default strategies
             warnings.filterwarnings("ignore", message="`padding` must be within")
         for label, batching in show.progress(batchings.items()):
-            # 10,480 sequences fill the bins of mixing in 16 epochs. Counts and padding stay those of the first.
+            # 10,480 sequences fill the bins of mixing in 16 epochs. Counts and padding are those of the first epoch.
             epochs = [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(pool)]
             plans[label] = epochs[0]
             rows[label] = join_measures(lw.measure(epochs[0], lengths), measure_pooled(epochs, lengths))
@@ -82,20 +82,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _are_equal(one: lw.Plan, other: lw.Plan) -> bool:
+def _are_equal(plan: lw.Plan, reference: lw.Plan) -> bool:
     """Compares the batches of two plans.
 
-    The batching tells less: a pool of 1,024 is that of rows without a pool.
+    Their batchings are not compared, because equal plans may have different ones.
     """
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("numbers", "offsets", "grid"))
+    return all(np.array_equal(getattr(plan, name), getattr(reference, name)) for name in ("numbers", "offsets", "grid"))
 
 
 def _list_strategies(cut: Cut, *, slots: int, dims: int) -> str:
-    """The strategies without an option, of those that the cut and the lengths can have."""
+    """Returns the default strategies that the cut and the lengths allow."""
     names = DEFAULT_OF_ROWS if isinstance(cut, lw.Rows) else DEFAULT
-    if dims == 2:  # edges of several lengths are given by hand
+    if dims == 2:  # no optimal edges for pairs of lengths
         names = names.replace("optimal:8,", "")
-    # Random steps say something only where a step has several batches, and not every cut can make them.
+    # Random steps matter only if a step has several batches, and some cuts cannot make them.
     with suppress(ValueError):
         lw.RandomSteps().check_cut(cut)
         return f"{names},random-steps" if slots > 1 else names
@@ -103,7 +103,7 @@ def _list_strategies(cut: Cut, *, slots: int, dims: int) -> str:
 
 
 def _names() -> str:
-    """The strategies, one line each, and those that are compared by default: within 80 columns."""
+    """Returns the help on the strategies, within 80 columns: one line each, and the default ones."""
     lines = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in STRATEGIES.items()]
     keys = [
         f"arrange={' | '.join(strategies.ARRANGEMENTS)}",
@@ -111,7 +111,7 @@ def _names() -> str:
         "and tail=split | repeat | drop",
     ]
     packings = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in PACKINGS.items()]
-    # Broken at blanks, which are put in for that and taken out again, so that the list can be copied.
+    # Blanks are added to break the lines, and then removed, so that the list can be copied.
     default, of_rows = (
         _indent("  ", names.replace(",", ", ")).replace(", ", ",") for names in (DEFAULT, DEFAULT_OF_ROWS)
     )
@@ -134,5 +134,5 @@ def _write(name: str, kind: Strategy) -> str:
 
 
 def _indent(head: str, text: str) -> str:
-    """`head` and `text`; further lines are indented to the start of `text`."""
+    """Returns `head` and `text`, with further lines indented to the start of `text`."""
     return textwrap.fill(text, 79, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)

@@ -1,4 +1,4 @@
-"""`lengthwise inspect`: what lengths look like, and what random batches of them would waste."""
+"""`lengthwise inspect`: a description of lengths, and the padding of their random batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lengthwise.cli.parser import (
 from lengthwise.lengths.description import bar_starts, has_long_tail
 from lengthwise.report import tables
 
-_BARS, _WIDTH = 16, 48  # bars of a histogram, and columns of its longest
+_BARS, _WIDTH = 16, 48  # bars of a histogram, and columns of its longest bar
 
 
 def add(subparsers: Any) -> None:
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _histogram(lengths: NDArray[np.int64]) -> list[tuple[str, str, str]]:
-    """Rows of a histogram drawn in characters: the lengths of each bar, the bar, its count."""
+    """Returns the rows of a text histogram: the lengths of each bar, the bar, its count."""
     starts = bar_starts(lengths, most=_BARS)
     # Lengths [2, 3, 7] in bars of 3 from 2: starts [2, 5, 8], counts [2, 1].
     counts = np.diff(np.searchsorted(np.sort(lengths), starts))

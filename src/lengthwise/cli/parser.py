@@ -1,4 +1,4 @@
-"""The parser of every command, whose errors are one sentence, and the options that commands share."""
+"""The parser of all commands, with errors of one sentence, and the options that commands share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lengthwise.cli.strategies import did_you_mean, parse_cut
 from lengthwise.lengths import split_source
 from lengthwise.lengths.cells import COUNTS
 
-# What argparse says, and the same in the grammar of all other errors. {0} is the option.
+# The errors of argparse, and the same in the grammar of all other errors. {0} is the option.
 _SENTENCES = {
     r"argument (\S+): not allowed with argument (\S+)": "`{0}` must be left out beside {1}",
     r"argument (\S+): expected one argument": "`{0}` must be followed by a value",
@@ -30,65 +30,65 @@ _SENTENCES = {
 }
 
 EXAMPLES = ("long-tailed", "speech")
-_OF_FILES = ("frame_shift", "count", "tokenizer")  # options that say how a file becomes lengths
+_OF_FILES = ("frame_shift", "count", "tokenizer")  # options of reading a file
 _OF_BATCHES = ("batch_size", "budget", "cut")
 
 
 class Parser(argparse.ArgumentParser):
-    """An `ArgumentParser` whose errors are one sentence without the usage, and that guesses no options."""
+    """An `ArgumentParser` whose errors are one sentence without the usage. It accepts no abbreviations."""
 
     def __init__(self, **choices: Any) -> None:
-        # Abbreviations would make every new option a breaking change: --sub is --subset until there is --subject.
+        # With abbreviations, new options would break commands: --sub is --subset until --subject is added.
         super().__init__(allow_abbrev=False, **choices)
-        # In place of argparse's "invalid int value: '1e3'".
+        # For better errors than argparse's "invalid int value: '1e3'".
         self.register("type", int, _whole)
         self.register("type", float, _number)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Refuses words that no option takes, where the options are known."""
+        """Refuses unknown words with an error that knows the options."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            # If the command takes its file by an option, a file that stands alone lacks it.
+            # A file without the option that takes it.
             option = self.get_default("file_option")
             if option is not None and not unknown[0].startswith("-"):
                 self.error(f"a file is given with its option, {option} {unknown[0]}")
-            self.error(f"there is no {' '.join(unknown)} here", word=unknown[0], known=self._option_string_actions)
+            self.error(f"there is no {' '.join(unknown)} here", word=unknown[0], choices=self._option_string_actions)
         return parsed, unknown
 
-    def error(self, message: str, *, word: str = "", known: Any = ()) -> NoReturn:
-        """Ends the process with the message as one sentence, and the next thing to type.
+    def error(self, message: str, *, word: str = "", choices: Any = ()) -> NoReturn:
+        """Ends the process with the message as one sentence, and advice.
 
         Args:
-            message: Of argparse.
-            word: What was typed in place of one of the `known`.
-            known: The words that could have been meant.
+            message: The message of argparse.
+            word: The unknown word.
+            choices: The words that the user may have meant.
         """
         message = _reword(message)
         if choice := re.fullmatch(r".* must be one of (.+), but is '(.+)'", message):
-            word, known = choice[2], choice[1].split(", ")
-        remedy = did_you_mean(word, known) or f"`{self.prog} --help` lists what there is."
+            word, choices = choice[2], choice[1].split(", ")
+        remedy = did_you_mean(word, choices) or f"`{self.prog} --help` lists what there is."
         if message.startswith("`--budget` ") and "left out" not in message:
             remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` counts them."
         self.exit(2, make_visible(f"{self.prog}: {message}. {remedy}\n", lines=True))
 
 
 def _reword(message: str) -> str:
-    """The message of argparse in the grammar of all other errors.
+    """Returns the message of argparse in the grammar of all other errors.
 
     >>> _reword("argument --tail: invalid choice: 'x' (choose from 'split', 'drop')")
     "`--tail` must be one of split, drop, but is 'x'"
     """
-    before, choices, after = message.partition(" (choose from ")
-    message = before + choices + after.replace("'", "")  # some versions of Python write quotes
+    start, choices, end = message.partition(" (choose from ")
+    message = start + choices + end.replace("'", "")  # some versions of Python write quotes
     for pattern, sentence in _SENTENCES.items():
-        if found := re.fullmatch(pattern, message, re.DOTALL):
-            return sentence.format(*found.groups())
+        if match := re.fullmatch(pattern, message, re.DOTALL):
+            return sentence.format(*match.groups())
     return message
 
 
 def command() -> str:
-    """The name of this program; that of `python -m lengthwise` is the same as of the script."""
-    # The recipes write it into their results, where it must be the line that can be typed again.
+    """Returns the command line of this process, as one that can be typed again."""
+    # `python -m lengthwise` is written as `lengthwise`.
     name = Path(sys.argv[0]).name
     return shlex.join(["lengthwise" if name == "__main__.py" else name, *sys.argv[1:]])
 
@@ -108,10 +108,10 @@ def _number(word: str) -> float:
 
 
 def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", example: str = EXAMPLES[0]) -> None:
-    """Adds the options that name the lengths; `option` is "source", or an option in its place."""
+    """Adds the options of the lengths; `option` is "source", or the option that takes the file."""
     group = parser.add_argument_group("lengths")
     text = f"file or folder of lengths, and its column where it has several; without it, the {example} example"
-    # Commands of the recipes take words of their own first, so that a file has an option there.
+    # Commands of the recipes have other positional arguments, so that their file needs an option.
     place: dict[str, Any] = {"nargs": "?"} if option == "source" else {"dest": "source"}
     group.add_argument(option, metavar="FILE[:COLUMN]", help=text, **place)
     if option != "source":
@@ -127,7 +127,7 @@ def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", exam
 
 
 def add_batches(parser: argparse.ArgumentParser, *, default: str) -> None:
-    """Adds the options of the cut; `default` says in words what batches are without them."""
+    """Adds the options of the cut; `default` describes the batches without them."""
     group = parser.add_argument_group(f"batches, without an option {default}").add_mutually_exclusive_group()
     group.add_argument("--batch-size", type=int, metavar="B", help="sequences in a batch")
     group.add_argument("--budget", type=float, metavar="FRAMES", help="most padded frames in a batch")
@@ -153,22 +153,22 @@ def add_ranks(parser: argparse.ArgumentParser) -> None:
 def read_lengths(
     arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: int | None = None
 ) -> tuple[NDArray[np.int64], str]:
-    """The lengths that `arguments` name, or `count` of the example; and what they are called."""
+    """Returns the lengths that `arguments` name, or `count` of the example, and a name for them."""
     options = {name: getattr(arguments, name) for name in _OF_FILES if getattr(arguments, name) is not None}
     if arguments.source is None:
         for option, value in options.items():
             remedy = "The examples are in frames already."
             raise value_error(option.replace("_", "-"), "given with a file", value, remedy)
         name = arguments.example or example
-        lengths, called = lw.example_lengths(name, count=count), f"{name} example, generated"
+        lengths, title = lw.example_lengths(name, count=count), f"{name} example, generated"
     elif arguments.example is not None:
         raise value_error("example", "left out where a file is given", arguments.example, "Give one of the two.")
     else:
-        lengths, called = read_file(arguments.source, **options, progress=True), make_visible(arguments.source)
+        lengths, title = read_file(arguments.source, **options, progress=True), make_visible(arguments.source)
     if arguments.subset is not None:
-        lengths, called = draw_subset(lengths, arguments.subset, seed=arguments.seed), f"{called}, a random subset"
+        lengths, title = draw_subset(lengths, arguments.subset, seed=arguments.seed), f"{title}, a random subset"
     _check_budget(arguments, lengths)
-    return lengths, called
+    return lengths, title
 
 
 def read_file(source: str, **options: Any) -> NDArray[np.int64]:
@@ -186,16 +186,16 @@ def read_file(source: str, **options: Any) -> NDArray[np.int64]:
 
 
 def draw_subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.int64]:
-    """A random `count` of the lengths, in the order they stand in."""
+    """Returns `count` random lengths, in their order."""
     remedy = f"There {'is 1 sequence' if len(lengths) == 1 else f'are {len(lengths):,} sequences'}."
     check_whole("subset", count, minimum=1, maximum=len(lengths), remedy=remedy)
-    # By a stage of its own: the plans of this seed draw the same whether there is a subset or not.
+    # The subset has its own stage, so that it does not change the random numbers of the plans.
     chosen = lw.Key(seed=seed, stage="subset").permutation(len(lengths))[:count]
     return lengths[np.sort(chosen)]
 
 
 def choose_cut(arguments: argparse.Namespace) -> Cut | None:
-    """The cut that `arguments` ask for; None if they ask for none."""
+    """Returns the cut of the `arguments`, or None."""
     if arguments.cut is not None:
         return parse_cut(arguments.cut)
     if arguments.budget is not None:
@@ -204,12 +204,12 @@ def choose_cut(arguments: argparse.Namespace) -> Cut | None:
 
 
 def choose_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> Cut:
-    """The cut that `arguments` ask for, or the first budget."""
+    """Returns the cut of the `arguments`, or the first budget."""
     return choose_cut(arguments) or lw.Budget(first_budget(lengths) if len(lengths) else BATCH_SIZE)
 
 
 def _check_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> None:
-    """Refuses a budget below the longest sequence, with one that holds it. Chunks may be shorter."""
+    """Refuses a budget below the longest sequence, and suggests one that holds it. Chunks may be shorter."""
     budget, longest = (
         getattr(arguments, "budget", None),
         int(lengths.reshape(len(lengths), -1).sum(axis=1).max(initial=0)),
@@ -220,9 +220,9 @@ def _check_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> 
 
 
 def write_words(arguments: argparse.Namespace) -> str:
-    """The words of the command line that name the same lengths and the same cut."""
+    """Returns the command-line arguments for the same lengths and the same cut."""
     named = {name: getattr(arguments, name) for name in ("example", *_OF_FILES, "subset", *_OF_BATCHES)}
-    named["seed"] = arguments.seed or None  # the subset of another seed holds other sequences
+    named["seed"] = arguments.seed or None  # the subset depends on the seed
     words = [] if arguments.source is None else [arguments.source]
     for name, value in named.items():
         if value is not None:
@@ -232,7 +232,7 @@ def write_words(arguments: argparse.Namespace) -> str:
 
 
 def write_code(arguments: argparse.Namespace) -> str:
-    """Lines of Python that read the same lengths as `read_lengths`."""
+    """Returns Python code that reads the same lengths as `read_lengths`."""
     if arguments.source is None:
         lines = [f"lengths = lw.example_lengths({arguments.example or EXAMPLES[0]!r})"]
     else:

@@ -1,4 +1,4 @@
-"""`lengthwise plan`: makes one plan, says what it is worth, and saves it."""
+"""`lengthwise plan`: makes one plan, measures it, and saves it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         batching = replace(batching, chunks=lw.Chunks(arguments.chunk))
     options = {key: getattr(arguments, key) for key in ("seed", "epoch", "world_size", "micro_batches")}
     plan = lw.make_plan(lengths, batching, **options)
-    # Saved before it is measured: whatever goes wrong in printing, the plan is there.
+    # The plan is saved first: an error in measuring or printing does not lose it.
     if arguments.output is not None:
         plan.save(arguments.output)
         show.name_file(arguments.output)
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _table(plan: lw.Plan, measures: dict[str, Any]) -> tables.Table:
-    """The measures of one plan, a line for each."""
+    """Returns the measures of one plan, a line for each."""
     several, packed = plan.world_size * plan.micro_batches > 1, plan.row_offsets is not None
     row = tables.measures({"plan": measures}, steps=several, packed=packed)
     counts = [(name, f"{measures[name]:,}") for name in ("sequences", "steps")]

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".svg", ".pdf")
 _GAP = 2  # blanks between the columns of a table
-_UNBOUNDED = 140  # columns where standard output is no terminal and COLUMNS does not say
+_UNBOUNDED = 140  # columns if standard output is not a terminal and COLUMNS is not set
 _LONG_HEAD = 8  # letters; longer heads of numbers are broken into two lines
 
 
 def add(parser: argparse.ArgumentParser, *, plot: str = "", html: str = "") -> None:
-    """Adds --json, and --plot and --html where these say what they show."""
+    """Adds --json, and --plot and --html if their descriptions are given."""
     group = parser.add_argument_group("output")
     text = "write JSON; - for standard output, which then holds nothing else"
     group.add_argument("--json", metavar="PATH", help=text)
@@ -39,13 +39,12 @@ def add(parser: argparse.ArgumentParser, *, plot: str = "", html: str = "") -> N
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Refuses outputs that cannot be written, before the work and not after it."""
-    # A plan may take minutes, and a folder that is missing is known at once.
+    """Refuses outputs that cannot be written, before the work begins."""
     paths = {name: getattr(arguments, name, None) for name in ("json", "html", "plot", "output")}
     for name, path in paths.items():
         if path is None or (name == "json" and path == "-"):
             continue
-        # Charts, pages and plans do not go to standard output.
+        # Charts, pages and plans cannot be written to standard output.
         if path in ("", "-") or Path(path).is_dir():
             raise value_error(name, "a file to write", path, "Name the file.")
         files.check_folder(name, path)
@@ -53,13 +52,13 @@ def check(arguments: argparse.Namespace) -> None:
         rule = f"a file of one of the kinds {', '.join(PICTURES)}"
         raise value_error("plot", rule, paths["plot"], "Name it plot.png, for example.")
     if paths["plot"] is not None or paths["html"] is not None:
-        from lengthwise.report import style  # which says so if Altair is not installed
+        from lengthwise.report import style  # raises if Altair is not installed
 
         del style
 
 
 def fills_output(arguments: argparse.Namespace) -> bool:
-    """Says that standard output holds JSON, and so nothing else."""
+    """Tells if standard output is for JSON only."""
     return arguments.json == "-"
 
 
@@ -68,13 +67,13 @@ def write_html(
     lengths: NDArray[Any],
     plans: Mapping[str, lw.Plan],
     rows: Mapping[str, Mapping[str, Any]],
-    **more: Any,
+    **parts: Any,
 ) -> None:
-    """Writes a page to `path`; does nothing if it is None. `more` is said at `lengthwise.report.page.Contents`."""
+    """Writes a page to `path`; does nothing if it is None. `parts` are fields of `report.page.Contents`."""
     if path is not None:
         from lengthwise.report.page import Contents, write_page
 
-        files.write(path, write_page(Contents(lengths=lengths, plans=plans, rows=rows, command=command(), **more)))
+        files.write(path, write_page(Contents(lengths=lengths, plans=plans, rows=rows, command=command(), **parts)))
         name_file(path)
 
 
@@ -87,7 +86,7 @@ def write_chart(path: str | None, draw: Callable[[], Any]) -> None:
 
 def write_json(document: Any, path: str | None) -> None:
     """Writes `document` to `path`, or to standard output if that is "-"; does nothing if it is None."""
-    # Strict JSON: NaN and Infinity are words that only Python reads.
+    # Strict JSON: only Python reads NaN and Infinity.
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     if path == "-":
         sys.stdout.write(text)
@@ -97,13 +96,13 @@ def write_json(document: Any, path: str | None) -> None:
 
 
 def name_file(path: str) -> None:
-    """Says on a terminal which file was written; programs know it."""
+    """Prints the name of a written file if standard error is a terminal."""
     if sys.stderr.isatty():
         print(f"wrote {make_visible(path)}", file=sys.stderr)
 
 
 def print_table(shown: Table, *, title: str = "", spare: Sequence[str] = ()) -> None:
-    """Prints a table of the report: the rows and the numbers of the page."""
+    """Prints a table of the report, with the same rows and numbers as the page."""
     heads = {
         head: head.replace(" ", "\n", 1) if place >= shown.words and len(head) > _LONG_HEAD else head
         for place, head in enumerate(shown.heads)
@@ -132,13 +131,13 @@ def table(
     """Prints a table no wider than the terminal.
 
     Args:
-        heads: The heads of the columns; a line break begins a new line.
+        heads: The heads of the columns, which may have line breaks.
         rows: The cells of each row.
         title: The text above the table.
-        notes: The texts below the table. A note on a column that is left out, as "mixing: ...", is left out too.
-        words: The first so many columns hold words, the others numbers.
-        spare: Heads of columns to leave out, in this order, if the table is too wide. A note names them.
-        bold: The number of the row that stands out.
+        notes: The texts below the table. A note such as "mixing: ..." is left out together with its column.
+        words: The number of columns of words; the columns after them hold numbers.
+        spare: The columns to leave out, in this order, if the table is too wide. A note names them.
+        bold: The number of the row in bold.
     """
     from rich import box
     from rich.table import Table as Drawn
@@ -152,10 +151,10 @@ def table(
             places.remove(list(heads).index(head))
     grid = Drawn(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
     for place in places:
-        # Words that are several may be broken between them, labels, numbers and bars never.
-        whole = not (0 < place < words and any(" " in row[place] for row in cells))
+        # Texts of several words may be broken; labels, numbers and bars never.
+        no_wrap = not (0 < place < words and any(" " in row[place] for row in cells))
         justify = "left" if place < words else "right"
-        grid.add_column(heads[place], justify=justify, no_wrap=whole, overflow="fold", vertical="bottom")
+        grid.add_column(heads[place], justify=justify, no_wrap=no_wrap, overflow="fold", vertical="bottom")
     for number, row in enumerate(cells):
         grid.add_row(*(row[place] for place in places), style="bold" if number == bold else "")
     lost = [" ".join(head.split()) for place, head in enumerate(heads) if place not in places]
@@ -173,17 +172,17 @@ def table(
 
 
 def say(text: str) -> None:
-    """Prints a sentence, broken between words."""
+    """Prints a sentence, wrapped between words."""
     _console().print(make_visible(text, lines=True))
 
 
 def program(lines: str) -> None:
-    """Prints lines of code as they are, so that they can be copied, also where the terminal is narrower."""
+    """Prints lines of code without wrapping, so that they can be copied."""
     _console().print(make_visible(lines, lines=True), soft_wrap=True)
 
 
 def progress(items: Any) -> Any:
-    """The items, with a bar of how many are planned while a terminal shows it."""
+    """Returns the items, with a progress bar on a terminal."""
     from tqdm import tqdm
 
     return tqdm(items, desc="planning", leave=False, disable=None)
@@ -192,19 +191,19 @@ def progress(items: Any) -> Any:
 def _console() -> Console:
     from rich.console import Console
 
-    columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns  # COLUMNS=0 says nothing, as if it were not set
-    return Console(markup=False, highlight=False, emoji=False, width=max(columns, 40))  # narrower nothing can be read
+    columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns  # COLUMNS=0 counts as not set
+    return Console(markup=False, highlight=False, emoji=False, width=max(columns, 40))  # narrower tables are unreadable
 
 
 def _width(heads: Sequence[str], rows: list[list[str]], places: Sequence[int]) -> int:
-    # As rich counts: a column is as wide as the longest line in it, and two blanks stand between columns.
+    # As in rich: a column is as wide as its longest line, with two blanks between columns.
     columns = [[heads[place], *(row[place] for row in rows)] for place in places]
     widest = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
     return sum(widest) + _GAP * (len(places) - 1)
 
 
 def summary(lengths: NDArray[Any]) -> dict[str, Any]:
-    """The lengths in a few numbers, JSON-ready: plain numbers for one length a sequence, lists for several."""
+    """Returns a few facts of the lengths, for JSON: plain numbers for one dimension, lists for several."""
     facts = lw.describe(lengths).as_dict()
     return {
         # One length a sequence: "mean": 525.1 and not "mean": [525.1].
@@ -214,12 +213,12 @@ def summary(lengths: NDArray[Any]) -> dict[str, Any]:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share in percent."""
+    """Returns a share in percent."""
     return f"{100 * share:.{digits}f} %"
 
 
 def sentence_of(lengths: NDArray[Any], name: str) -> str:
-    """Two lines that say what the lengths are."""
+    """Returns two lines that describe the lengths."""
     facts = lw.describe(lengths)
     spans = [
         f"{low:,} to {high:,} (mean {mean:,.1f})"

@@ -1,7 +1,7 @@
-"""Strategies and cuts by their names on the command line.
+"""The strategies and cuts of the command line, by name.
 
-A strategy is written `name[:value][,key=value...]`. Several are separated by commas. A part such as `key=value` belongs
-to the strategy before it: "random,sorted,arrange=in-order" is two strategies.
+A strategy is written `name[:value][,key=value...]`; commas separate several. A `key=value` belongs to the strategy
+before it: "random,sorted,arrange=in-order" is two strategies.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Strategy(NamedTuple):
     """A named order.
 
     Attributes:
-        value: What its value is called; empty where it takes none.
-        make: The order.
-        field: The field of the order, or of the packing cut, that the value is of.
-        help: One line.
-        sets: Fields of the order that the name itself sets.
-        deal: How batches are dealt: as other systems do, by default; None for what a `Batching` takes by itself.
+        value: The name of its value in the help; empty if it has none.
+        make: The class of the order.
+        field: The field of the order, or of the packing cut, for the value.
+        help: One line of help.
+        sets: The fields of the order that the name sets.
+        deal: The deal; by default that of other systems. None leaves the choice to `Batching`.
     """
 
     value: str
@@ -79,13 +79,13 @@ STRATEGIES = {
     ),
 }
 
-# Beside a cut that packs rows; other names are then the order in which sequences come to the pool.
+# Strategies for a cut that packs rows. All other names then choose the order in which sequences enter the pool.
 PACKINGS = {
     "pool": Strategy("SIZE", Shuffled, "pool", "random order, SIZE sequences wait for a row; pool:1 is next fit"),
     "best-fit": Strategy("", Shuffled, "", "longest first, each into the fullest row with room; as TRL packs"),
 }
 
-# Of a Batching without an order, where steps are not random.
+# The order of `Batching` by default, if steps are not random.
 DEFAULT_STRATEGY = f"max-entropy:{DEFAULT_PADDING:g}"
 
 ARRANGEMENTS: dict[str, Arrangement] = {
@@ -104,7 +104,7 @@ DEALS: dict[str, Callable[..., Deal]] = {
     "in-turn": InTurn,
     "portions": Portions,
 }
-_KEYS = ("arrange", "deal", "tail")  # of every strategy
+_KEYS = ("arrange", "deal", "tail")  # the keys of every strategy
 
 _CUTS: dict[str, tuple[Callable[..., Any], str]] = {
     "fixed": (FixedSize, "batch_size"),
@@ -117,34 +117,34 @@ _GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists
 
 
 def parse_strategy(text: str, *, cut: Cut, cost: Cost | None = None) -> Batching:
-    """Makes the batching that `text` names, with the cut given.
+    """Makes the batching that `text` names, with a cut.
 
-    The text is a name with a value and options, as NAME[:VALUE][,key=value...]; `lengthwise compare --help` lists them.
+    `lengthwise compare --help` lists the names and keys.
 
     >>> parse_strategy("semi-sorted:0.1,arrange=in-order", cut=FixedSize(16)).order
     SemiSorted(randomization_factor=0.1)
     """
-    named = list(parse_strategies(text, cut=cut, cost=cost).values())
-    if len(named) != 1:
+    batchings = list(parse_strategies(text, cut=cut, cost=cost).values())
+    if len(batchings) != 1:
         raise checks.value_error("strategy", "one strategy", text, "Name one; separate several where a list is asked.")
-    return named[0]
+    return batchings[0]
 
 
 def parse_strategies(text: str, *, cut: Cut, cost: Cost | None = None) -> dict[str, Batching]:
-    """Makes every batching that `text` names, under the words that name it; see `parse_strategy`.
+    """Makes all batchings that `text` names, by their labels; see `parse_strategy`.
 
     >>> list(parse_strategies("random,sorted,arrange=in-order,bucketed:64", cut=FixedSize(16)))
     ['random', 'sorted,arrange=in-order', 'bucketed:64']
 
     Raises:
-        ValueError: A name, key or value is not known, or a strategy stands twice.
+        ValueError: A name, key or value is unknown, or a strategy is repeated.
     """
-    named: dict[str, Batching] = {}
+    batchings: dict[str, Batching] = {}
     for label in _labels(text):
-        if label in named:
+        if label in batchings:
             raise checks.value_error("strategies", "different from each other", label, "Name each only once.")
-        named[label] = _batching(label, cut, cost or Padded())
-    return named
+        batchings[label] = _batching(label, cut, cost or Padded())
+    return batchings
 
 
 def parse_cut(text: str) -> Cut:
@@ -164,10 +164,10 @@ def parse_cut(text: str) -> Cut:
 
 
 def _labels(text: str) -> list[str]:
-    """Splits at commas, but before a part with `=`, which belongs to the one before."""
+    """Splits at commas; a part with `=` belongs to the part before it."""
     parts = [part.strip() for part in text.split(",")]
     labels: list[str] = []
-    for part in parts:  # of "mxnet:6,tail=drop,sorted": the labels "mxnet:6,tail=drop" and "sorted"
+    for part in parts:  # "mxnet:6,tail=drop,sorted" has the labels "mxnet:6,tail=drop" and "sorted"
         if re.match(r"[\w-]+=", part) and labels:
             labels[-1] += f",{part}"
         else:
@@ -177,22 +177,22 @@ def _labels(text: str) -> list[str]:
 
 def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     name, value, options = _parse(label, "strategy")
-    known = _find_strategy(name, packed=isinstance(cut, Rows))
-    # "max-entropy,mixing=0.5" and "max-entropy,scale=40" are the strategies whose value may be left out.
+    strategy = _find_strategy(name, packed=isinstance(cut, Rows))
+    # "max-entropy,mixing=0.5" and "max-entropy,scale=40" need no value.
     has_other = name == "max-entropy" and not options.keys().isdisjoint(("mixing", "scale"))
-    if (value is None) == bool(known.value) and not has_other:
-        form = f"{name}:{known.value}" if known.value else name
+    if (value is None) == bool(strategy.value) and not has_other:
+        form = f"{name}:{strategy.value}" if strategy.value else name
         raise checks.value_error("strategy", f"written {form}", label, _GRAMMAR)
-    # "uniform:6,buckets=8" says the buckets twice, and "uniform:6,by=quantile" contradicts its name.
-    _refuse_options(options, (*known.sets, *((known.field,) if value is not None else ())), label)
+    # "uniform:6,buckets=8" has two numbers of buckets, and "uniform:6,by=quantile" contradicts its name.
+    _refuse_options(options, (*strategy.sets, *((strategy.field,) if value is not None else ())), label)
     keys = {key: options.pop(key) for key in _KEYS if key in options}
     if isinstance(cut, Rows) and name in PACKINGS:
         cut = replace(cut, by=name, pool=value)
     elif value is not None:
-        options[known.field] = value
+        options[strategy.field] = value
     arrange = _pick("arrange", keys.pop("arrange", "shuffled"), ARRANGEMENTS)
-    order = _make_choice(known.make, {**options, **known.sets}, label, also=_KEYS)
-    return Batching(order=order, cut=cut, deal=_choose_deal(known.deal, label, **keys), arrange=arrange, cost=cost)
+    order = _make_choice(strategy.make, {**options, **strategy.sets}, label, also=_KEYS)
+    return Batching(order=order, cut=cut, deal=_choose_deal(strategy.deal, label, **keys), arrange=arrange, cost=cost)
 
 
 def _pick(name: str, word: Any, choices: Mapping[str, Any]) -> Any:
@@ -202,21 +202,21 @@ def _pick(name: str, word: Any, choices: Mapping[str, Any]) -> Any:
     raise checks.value_error(name, "one of " + ", ".join(choices), word, remedy)
 
 
-def _choose_deal(named: Deal | None, label: str, *, deal: Any = None, tail: Any = None) -> Any:
-    """The deal of a strategy, changed by its keys: deal=in-turn, tail=drop."""
+def _choose_deal(default: Deal | None, label: str, *, deal: Any = None, tail: Any = None) -> Any:
+    """Returns the deal of a strategy, changed by its keys: deal=in-turn, tail=drop."""
     if tail is not None:
         checks.check_choice("tail", tail, TAILS)
-    kind: Any = type(named) if deal is None else _pick("deal", deal, DEALS)
+    kind: Any = type(default) if deal is None else _pick("deal", deal, DEALS)
     if kind is type(None):  # max-entropy has the deal of a Batching
         if tail is None:
             return None
         raise checks.value_error("tail", "given with a deal here", tail, "Add deal=balanced, for example.", at=label)
     if kind is Portions:
-        # Portions have no tail to choose: a rank with fewer batches splits its largest.
+        # Portions have no tail: a rank with fewer batches splits its largest.
         if tail is not None:
             raise checks.value_error("tail", "left out with deal=portions", tail, "Leave it out.", at=label)
         return Portions()
-    return kind(tail=tail or getattr(named, "tail", "split"))
+    return kind(tail=tail or getattr(default, "tail", "split"))
 
 
 def _find_strategy(name: str, *, packed: bool) -> Strategy:
@@ -229,33 +229,33 @@ def _find_strategy(name: str, *, packed: bool) -> Strategy:
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """A remedy with the nearest of the choices; "" if none is near.
+    """Returns a remedy with the most similar choice; "" if none is similar.
 
     >>> did_you_mean("semisorted", STRATEGIES)
     "Did you mean 'semi-sorted'?"
     """
-    near = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.7)
-    return f"Did you mean {near[0]!r}?" if near and near[0] != word else ""
+    matches = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.7)
+    return f"Did you mean {matches[0]!r}?" if matches and matches[0] != word else ""
 
 
-def _refuse_options(options: dict[str, Any], taken: tuple[str, ...], text: str) -> None:
-    for key in taken:
+def _refuse_options(options: dict[str, Any], fields: tuple[str, ...], text: str) -> None:
+    for key in fields:
         if key in options:
             remedy = "The name and its value say it already."
             raise checks.value_error(key, "left out here", options[key], remedy, at=text)
 
 
-def _parse(text: str, what: str, remedy: str = _GRAMMAR) -> tuple[str, Any, dict[str, Any]]:
-    """Splits `name:value,key=word` into (name, value, {key: word}); turns numbers, true and false into Python's."""
-    head, *rest = text.split(",")
+def _parse(text: str, kind: str, remedy: str = _GRAMMAR) -> tuple[str, Any, dict[str, Any]]:
+    """Splits `name:value,key=word` into (name, value, {key: word}), with numbers, True and False as values."""
+    head, *parts = text.split(",")
     name, colon, value = head.partition(":")
-    pairs = [part.partition("=") for part in rest]
+    pairs = [part.partition("=") for part in parts]
     if not name or (colon and not value) or any(not key or not sign or not word for key, sign, word in pairs):
-        raise checks.value_error(what, "of the form name[:value][,key=value...]", text, remedy)
-    # "drop-incomplete" is written as options of a command line are, and the field is drop_incomplete.
+        raise checks.value_error(kind, "of the form name[:value][,key=value...]", text, remedy)
+    # "drop-incomplete" is the field drop_incomplete.
     options = {key.replace("-", "_"): _value(word) for key, _, word in pairs}
     if len(options) < len(pairs):
-        raise checks.value_error(what, "without a key that stands twice", text, "Keep one of them.")
+        raise checks.value_error(kind, "without a key that stands twice", text, "Keep one of them.")
     return name, _value(value) if colon else None, options
 
 
@@ -270,11 +270,11 @@ def _value(word: str) -> Any:
 
 
 def _make_choice(make: Callable[..., Any], options: dict[str, Any], text: str, *, also: tuple[str, ...] = ()) -> Any:
-    # "_" is the mark behind which fields are keyword-only.
-    known = [name for name in getattr(make, "__dataclass_fields__", ()) if name != "_"]
-    unknown = sorted(set(options) - set(known))
+    # "_" only marks the fields after it as keyword-only.
+    names = [name for name in getattr(make, "__dataclass_fields__", ()) if name != "_"]
+    unknown = sorted(set(options) - set(names))
     if unknown:
-        rule = "one of " + ", ".join([*known, *also])
-        remedy = did_you_mean(unknown[0], [*known, *also]) or _GRAMMAR
+        rule = "one of " + ", ".join([*names, *also])
+        remedy = did_you_mean(unknown[0], [*names, *also]) or _GRAMMAR
         raise checks.value_error("key", rule, unknown[0], remedy, at=text)
     return make(**options)
