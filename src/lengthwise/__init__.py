@@ -2,14 +2,14 @@
 
     lengths -> order -> cut -> deal -> arrange -> Plan
 
-    order     which sequences stand beside each other                    MaxEntropy, Shuffled, Sorted, ...
-    cut       where one batch ends and the next begins                   Budget, FixedSize, Rows, ...
-    deal      which batches share a step, and which rank takes which     RandomSteps, Balanced, ...
-    arrange   in which order the steps are taken                         ShuffledSteps, CostliestFirst, ...
+    order     the order of the sequences                      MaxEntropy, Shuffled, Sorted, ...
+    cut       the end of one batch and the start of the next  Budget, FixedSize, Rows, ...
+    deal      the step and the rank of each batch             RandomSteps, Balanced, ...
+    arrange   the order of the steps                          ShuffledSteps, CostliestFirst, ...
 
-A `Batching` holds these choices, `make_plan` makes the plan, and `measure` says what it is worth. Under PyTorch,
-`lengthwise.torch.BatchSampler(lengths, Batching(budget=20_000))` is the `batch_sampler` of a DataLoader. `advise` says
-which batching to take, and what it saves.
+A `Batching` holds these choices, `make_plan` makes the plan, and `measure` returns its padding and other measures.
+Under PyTorch, `lengthwise.torch.BatchSampler(lengths, Batching(budget=20_000))` is the `batch_sampler` of a DataLoader.
+`advise` recommends a batching, and computes its savings.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def __getattr__(name: str) -> Any:
     """Imports `lw.torch`, `lw.jax` and `lw.report` on first use.
 
     Raises:
-        AttributeError: There is no such name, or what it stands on is not installed; `hasattr` is then False.
+        AttributeError: The name is unknown, or its framework is not installed; `hasattr` is then False.
     """
     if name not in _DOORS:
         raise AttributeError(f"module 'lengthwise' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Kernels: loops that NumPy cannot express, as machine code. The only module that imports Numba."""
+"""The compiler of kernels: loops that NumPy cannot express. The only module that imports Numba."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from numba.core import event
 def kernel(function: Callable[..., Any]) -> Any:
     """Compiles a function on its first call, and keeps the machine code on disk; `py_func` is the function itself.
 
-    To compile takes some seconds, once in an installation. Numba notices that a file changed by looking at the file of
-    the kernel alone. So a kernel calls only kernels of its own file.
+    Compiling takes some seconds, once in an installation. Numba only checks the kernel's own file for changes. So a
+    kernel calls only kernels of its own file.
     """
-    # Without fastmath: reordered sums would round otherwise on other processors, and plans would differ.
-    # By NumPy's rule a division by 0 raises nothing: a loop that need not ask is computed several numbers at a time.
+    # No fastmath: reordered sums would differ between processors, and so would plans. With NumPy's error model a
+    # division by 0 does not raise, so that loops can be vectorised.
     options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder to write in, as in a read-only installation without a home: every process compiles
+    except RuntimeError:  # no folder to write in, as in a read-only installation: every process compiles
         return numba.njit(**options)(function)
 
 
@@ -39,6 +39,6 @@ class _Announcer(event.Listener):
 
 @contextmanager
 def listen(announce: Callable[[], None]) -> Iterator[None]:
-    """Calls `announce` before each kernel that must be compiled, and for none that is on disk."""
+    """Calls `announce` before each compilation; not for kernels that are loaded from disk."""
     with event.install_listener("numba:compile", _Announcer(announce)):
         yield

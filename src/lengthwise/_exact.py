@@ -1,12 +1,11 @@
-"""Functions that NumPy and C libraries round in ways of their own, the same to the last bit on every platform.
+"""Logarithms, exponentials, cosines and sums that are the same to the last bit on every platform.
 
-A last bit may decide about a plan: whether one more sequence waits in a pool, for example. So the planner does not use
-`np.log` and its like: those of NumPy differ between processors with and without AVX-512, and those of C libraries with
-and without fused multiplication. Nor does it use products of vectors, whose order of addition depends on processor and
-threads. Here are additions, products, quotients and shifts of the exponent alone, of which IEEE 754 says the last bit,
-one after the other: NumPy fuses no product and sum of two calls. A test reads the source and checks it.
+A last bit may change a plan. `np.log` and `np.exp` differ between processors with and without AVX-512, and those of C
+libraries with and without fused multiplication. The order of addition in products of vectors depends on processor and
+threads. So the planner uses these functions instead, and a test checks the source.
 
-Errors of logarithms and exponentials are below four units in the last place.
+They use only additions, products, quotients and shifts of the exponent, one after the other: IEEE 754 fixes their last
+bit. Errors of logarithms and exponentials are below four units in the last place.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_ROOT = 0.7071067811865476  # of 1/2
+_ROOT = 0.7071067811865476  # the root of 1/2
 _LN2 = 0.6931471805599453
-_LN2_HIGH = 6.93147180369123816490e-01  # of 32 bits, so that k times it is exact
+_LN2_HIGH = 6.93147180369123816490e-01  # 32 bits, so that k times it is exact
 _LN2_LOW = 1.90821492927058770002e-10  # the rest
 _PER_LN2 = 1.4426950408889634
-_LEAST, _MOST = -708.0, 709.0  # below, the power of e counts as 0, and above as infinite
+_LEAST, _MOST = -708.0, 709.0  # below, exp is 0, and above, it is infinite
 # 1 / 13!, 1 / 12!, ..., 1 / 3!
 _INVERSE_FACTORIALS = [
     *(1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0),
@@ -30,7 +29,7 @@ _INVERSE_FACTORIALS = [
 
 
 def log(value: float) -> float:
-    """Returns the natural logarithm of a finite number from 0 on; of 0, minus infinity.
+    """Returns the natural logarithm of a finite number of at least 0; minus infinity for 0.
 
     >>> log(1.0), log(2.0)
     (0.0, 0.6931471805599453)
@@ -39,7 +38,7 @@ def log(value: float) -> float:
 
 
 def exp(value: float) -> float:
-    """Returns the power of e to a number; 0 below -708, and infinity above 709.
+    """Returns the exponential of a number; 0 below -708, and infinity above 709.
 
     >>> exp(0.0), round(exp(1.0), 12)
     (1.0, 2.718281828459)
@@ -48,7 +47,7 @@ def exp(value: float) -> float:
 
 
 def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Returns the natural logarithms of finite numbers from 0 on: [n]; of others, NaN."""
+    """Returns the natural logarithms of finite numbers of at least 0, and NaN for others: [n]."""
     good = (values > 0.0) & (values < np.inf)
     # value = m 2^k with m in (sqrt(1/2), sqrt(2)].
     mantissas, exponents = np.frexp(np.where(good, values, 1.0))
@@ -66,12 +65,12 @@ def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def exps(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Returns the power of e to each of `values`: [n]."""
+    """Returns the exponentials of `values`: [n]."""
     clipped = np.clip(values, _LEAST, _MOST)
     # value = k log 2 + r with |r| <= log(2) / 2
     halves = np.floor(clipped * _PER_LN2 + 0.5)
     remainder = (clipped - halves * _LN2_HIGH) - halves * _LN2_LOW
-    # The power of e to r, less 1: thirteen terms leave less than 1e-17 of it.
+    # exp(r) - 1: thirteen terms leave a relative error below 1e-17.
     series = np.zeros_like(remainder)
     for term in _INVERSE_FACTORIALS:
         series = series * remainder + term
@@ -86,7 +85,7 @@ def cosines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> cosines(np.array([0.0, 0.25, 0.5, 1.0]))
     array([ 1.,  0., -1.,  1.])
     """
-    # An eighth of a turn, from either axis, stands for all: each difference here is exact.
+    # Angles are reduced to an eighth of a turn from an axis: each difference here is exact.
     half = np.minimum(turns, 1.0 - turns)
     quarter = np.minimum(half, 0.5 - half)
     by_sine = quarter > 0.125

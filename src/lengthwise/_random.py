@@ -1,7 +1,7 @@
 """The only randomness: counter-based, keyed by (seed, epoch, stage), the same on every platform.
 
-A `Key` is the key of a block cipher, not a state: two seeds never share an epoch, epoch 7 needs no epoch 6, and no
-global generator is read or written.
+A `Key` is the key of a block cipher and has no state. Two seeds never share an epoch, and epoch 7 needs no epoch 6.
+Global generators are not used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _exact, _kernels, checks
 
-# What draws, and its number in the cipher's counter. Plans depend on these numbers: add, never renumber.
+# The purposes of random numbers, and their numbers in the cipher's counter. Plans depend on them: add, never renumber.
 STAGES = {
     "examples": 0,
     "portions": 1,
@@ -32,26 +32,26 @@ STAGES = {
     "times": 14,
 }
 
-MOST_GROUPS = 2**24  # that numbers are sorted by: 40 bits of a random word are left to each number
-_AT_ONCE = 2**14  # exponential numbers, which stay in the cache
-_ROUNDS = 10  # of the Feistel network; four suffice in theory, where the halves are wide
+MOST_GROUPS = 2**24  # the most groups to sort by: 40 bits of a random word remain
+_AT_ONCE = 2**14  # exponential numbers that fit into the cache
+_ROUNDS = 10  # of the Feistel network; four suffice in theory for wide halves
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key:
-    """Names a stream of random numbers: who draws (`stage`, `lane`) in which epoch of which seed.
+    """The name of a stream of random numbers: seed, epoch, stage and lane.
 
-    A key is not used up. Two draws of one key begin with the same words; another stage or lane draws others. Every
-    order, deal and arrangement is called with a key of its own; `key.at("ties", lane=key.lane)` is a second stream.
+    Two draws of one key begin with the same words. For other words, use another stage or lane. Every order, deal and
+    arrangement gets its own key; `key.at("ties", lane=key.lane)` is a second stream.
 
     Args:
         seed: From 0 to 2**64 - 1; no two seeds share a stream.
         epoch: From 0 to 2**64 - 1; no two epochs share a stream.
-        stage: What is drawn for: "order", "ties", "deal", "arrange", ...
-        lane: Which of several that draw for the same stage, such as the portion of a rank; from 0 to 2**56 - 1.
+        stage: The purpose of the numbers: "order", "ties", "deal", "arrange", ...
+        lane: The number of the stream within a stage, such as a rank; from 0 to 2**56 - 1.
 
     Raises:
-        ValueError: A number out of range, or a stage that there is not.
+        ValueError: A number is out of range, or the stage is unknown.
 
     >>> key = Key(seed=7, epoch=3)
     >>> key.permutation(5)
@@ -72,7 +72,7 @@ class Key:
         checks.check_whole("lane", self.lane, minimum=0, maximum=2**56 - 1, remedy=remedy)
 
     def at(self, stage: str, *, lane: int = 0) -> Key:
-        """The same seed and epoch, another stage (and lane: one rank's portion, for example)."""
+        """Returns the key of another stage and lane, with the same seed and epoch."""
         return Key(seed=self.seed, epoch=self.epoch, stage=stage, lane=lane)
 
     def words(self, count: int) -> NDArray[np.uint64]:
@@ -82,7 +82,7 @@ class Key:
             Threefry-2x64-20 of Salmon et al. 2011; the key is (seed, epoch), the counter (block, stage and lane).
         """
         out = np.empty(count, np.uint64)
-        # The low 8 bits are the stage, the others the lane: stage 2 of lane 3 is 0x302.
+        # The low 8 bits are the stage, the rest is the lane: stage 2 of lane 3 is 0x302.
         counter = np.uint64(STAGES[self.stage] | self.lane << 8)
         key = np.uint64(self.seed), np.uint64(self.epoch)
         _kernels.threefry(*key, np.uint64(0), counter, out)
@@ -100,7 +100,7 @@ class Key:
     def exponential(self, count: int) -> NDArray[np.float64]:
         """Draws `count` exponential numbers of mean 1, the same to the last bit on every platform: [count] float64."""
         words = self.words(count)
-        out = words.view(np.float64)  # each number takes the place of the word that it is made of
+        out = words.view(np.float64)  # the numbers overwrite their words
         for start in range(0, count, _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             # 1 - u is in (0, 1], where the logarithm is finite; u itself may be 0.
@@ -108,11 +108,11 @@ class Key:
         return out
 
     def permutation(self, count: int) -> NDArray[np.int64]:
-        """Draws a random order of 0..count-1: [count] int64, the numbers sorted by a random word each."""
+        """Draws a random order of 0..count-1: [count] int64."""
         return argsort(self.words(count))
 
     def permutation_within(self, groups: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """The numbers 0..n-1 by their group, and in random order within each: [n] int64.
+        """Draws an order of 0..n-1 by group, random within each group: [n] int64.
 
         >>> Key(seed=7, epoch=3).permutation_within(np.array([1, 0, 1, 0, 0]))
         array([3, 4, 1, 0, 2])
@@ -120,12 +120,12 @@ class Key:
         return argsort(self.words_within(groups))
 
     def words_within(self, groups: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-        """Words that sort the numbers 0..n-1 by their group, and at random within each: [n] uint64.
+        """Draws words that sort 0..n-1 by group, and at random within each group: [n] uint64.
 
-        The order is that of `permutation`, sorted stably by group. But a word gives up its lowest bits to the group:
-        two numbers of one group whose words agree in the others stand as they are numbered. Of ten million numbers in
-        2**16 groups there is at most one such pair in five draws. In 2**24 there are some 50 of them if nearly all
-        numbers are in one group, and one in a thousand draws if there are about ten in each.
+        The order is that of `permutation`, sorted stably by group. But the group replaces the lowest bits of a word:
+        two numbers of a group whose words differ in these bits alone keep their order. For ten million numbers in 2**16
+        groups, this is at most one pair in five draws. In 2**24 groups it is some 50 pairs if nearly all numbers are in
+        one group.
 
         Args:
             groups: [n], from 0 to `MOST_GROUPS` - 1.
@@ -140,8 +140,8 @@ class Key:
     def places(self, first: int, last: int, count: int) -> NDArray[np.int64]:
         """Draws the entries `first`..`last - 1` of a random order of 0..count-1: [last - first] int64.
 
-        No table of the other entries is made: a thousand million numbers cost no memory. The order is another than that
-        of `permutation`.
+        Makes no table of the other entries: a thousand million numbers cost no memory. The order differs from
+        `permutation`.
 
         References:
             Luby and Rackoff 1988, a Feistel network; Black and Rogaway 2002, section 3, cycle walking. Deviation: the
@@ -151,27 +151,28 @@ class Key:
         (array([4, 0, 1]), array([3, 2]))
         """
         keys = self.words(_ROUNDS)
-        # Half of the bits that numbers below `count` have: 488,282 blocks have 19 bits, so each half has 10.
+        # Half of the bits of the numbers below `count`: 488,282 blocks have 19 bits, so each half has 10.
         half = np.uint64(((max(count, 2) - 1).bit_length() + 1) // 2)
         places = _feistel(np.arange(first, last, dtype=np.uint64), half, keys)
-        # The network permutes 0..4**half-1. Whoever lands at `count` or above goes on until it is below: its way is a
-        # cycle through its own start, which is below, so it ends. No two meet, for each number has one way back.
+        # The network permutes 0..4**half-1. A result of `count` or more goes through it again, until it is below. This
+        # ends, because the cycle returns to its start, which is below. No two numbers meet, because a permutation has
+        # an inverse.
         while (outside := places >= count).any():
             places[outside] = _feistel(places[outside], half, keys)
         return places.astype(np.int64)
 
 
 def _feistel(numbers: NDArray[np.uint64], half: np.uint64, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A keyed permutation of the numbers of 2 x `half` bits."""
+    """Permutes the numbers of 2 x `half` bits by the keys."""
     left, right = numbers >> half, numbers & ((np.uint64(1) << half) - np.uint64(1))
     for key in keys:
-        # The upper bits, which the finalizer mixes best.
+        # Uses the upper bits, which the finalizer mixes best.
         left, right = right, left ^ (_mix(right ^ key) >> (np.uint64(64) - half))
     return left << half | right
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64's finalizer. Products of unsigned words drop what is beyond 64 bits, on every platform."""
+    """Applies SplitMix64's finalizer. Products of unsigned words drop all bits above 64, on every platform."""
     words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     return words ^ words >> np.uint64(31)
@@ -180,20 +181,19 @@ def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def argsort(keys: NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.int64]:
     """Returns the order that sorts non-negative numbers: [n]. Equal keys stay in their order.
 
-    A key and its place share a word of 64 bits, and the words are sorted: ten million in the time of a permutation.
-    The place takes the lowest bits. So keys that differ only in bits which the word has no room for count as equal.
-    24 bits number ten million places, and 40 are left for the keys: of ten million random words some 45 pairs agree in
-    these, and whole numbers below 2**40 are told apart always.
+    A key and its place share a word of 64 bits, and the words are sorted. The place takes the lowest bits. So keys that
+    differ only in bits without room in the word count as equal. Ten million places take 24 bits, and 40 remain for the
+    keys: of ten million random words some 45 pairs count as equal. Whole numbers below 2**40 are always exact.
 
     >>> argsort(np.array([3.0, 0.5, 3.0]))
     array([1, 0, 2])
     """
     count = len(keys)
-    # The bits of a non-negative IEEE double, read as a whole number, rise with it.
+    # The bits of a non-negative IEEE double, read as a whole number, have the same order.
     bits = np.ascontiguousarray(keys).view(np.uint64)
     if count < 2:
         return np.arange(count)
-    width = int(np.bitwise_or.reduce(bits ^ bits[0])).bit_length()  # all keys agree above so many bits
+    width = int(np.bitwise_or.reduce(bits ^ bits[0])).bit_length()  # all keys agree above these bits
     places = (count - 1).bit_length()
     words = bits << np.uint64(64 - width) if width else np.zeros(count, np.uint64)
     words >>= np.uint64(64 - min(width, 64 - places))

@@ -1,7 +1,7 @@
 """The error sentence, and the checks that raise it.
 
-Every error reads: "`name` must be <rule>, but is <value>[ at <place>]. <What to do>." An order, a cut or a recipe of
-your own may raise its errors by these functions too.
+Every error reads: "`name` must be <rule>, but is <value>[ at <place>]. <What to do>." Your own order, cut or recipe may
+use these functions too.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-# Whose code stands between a call of the user's and a warning of ours: functools has `cached_property`, importlib asks
-# for names of a module, and PyTorch's loaders draw from samplers.
+# The packages between a user's call and a warning of ours: functools has `cached_property`, importlib imports names of
+# a module, and PyTorch's loaders read samplers.
 _PASSED_OVER = ("lengthwise", "functools", "importlib", "torch")
 
 
 def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> str:
-    """Writes the one sentence that every error of this package is.
+    """Returns the sentence of an error: the form of all errors of this package.
 
     >>> sentence("budget", "at least 1", 0, "Give the padded frames that fit in memory.")
     '`budget` must be at least 1, but is 0. Give the padded frames that fit in memory.'
@@ -33,7 +33,7 @@ def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") 
 
 
 def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str:
-    """Writes the sentence about a file or a folder, whose path is never cut short.
+    """Returns the sentence about a file or a folder, with the whole path.
 
     >>> source_sentence("a .npy file", "a.npy", "Write it anew.")
     "`source` must be a .npy file, but is 'a.npy'. Write it anew."
@@ -42,12 +42,12 @@ def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str
 
 
 def brief(error: BaseException, most: int = 160) -> str:
-    """What an error says, in one line of at most so many characters, without a full stop at its end."""
+    """Returns the text of an error in one line of at most `most` characters, without a final full stop."""
     return " ".join(str(error).split())[:most].rstrip(".")
 
 
 def source_error(rule: str, path: str | os.PathLike[str], remedy: str) -> ValueError:
-    """Makes the error about a file or a folder; see `source_sentence`. Raise what it returns."""
+    """Returns the error about a file or a folder, to be raised; see `source_sentence`."""
     return ValueError(source_sentence(rule, path, remedy))
 
 
@@ -55,7 +55,7 @@ def load_package(name: str, purpose: str, remedy: str = 'Install it: pip install
     """Imports a package of an extra.
 
     Raises:
-        ModuleNotFoundError: It is not installed, or a C library that it needs is not.
+        ModuleNotFoundError: The package, or a C library that it needs, is not installed.
     """
     try:
         return importlib.import_module(name)
@@ -64,11 +64,11 @@ def load_package(name: str, purpose: str, remedy: str = 'Install it: pip install
 
 
 def make_visible(text: str, *, lines: bool = False) -> str:
-    r"""Writes what would not be seen as `repr` does: names of files may hold what colours or clears a terminal.
+    r"""Returns a text with its invisible characters escaped: names of files may have codes that clear a terminal.
 
     Args:
-        text: What is shown.
-        lines: Whether line breaks stay.
+        text: The text to show.
+        lines: If True, keeps line breaks.
 
     >>> make_visible("\x1b[31mred.csv")
     '\\x1b[31mred.csv'
@@ -85,7 +85,7 @@ def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "
 
 
 def type_error(name: str, rule: str, value: object, remedy: str) -> TypeError:
-    """Makes the error for a value of the wrong type; see `sentence`. Raise what it returns."""
+    """Returns the error for a value of the wrong type, to be raised; see `sentence`."""
     return TypeError(sentence(name, rule, value, remedy))
 
 
@@ -104,7 +104,7 @@ def check_whole(name: str, value: object, *, minimum: int, remedy: str, maximum:
 def check_number(
     name: str, value: object, *, remedy: str, minimum: float = 0.0, maximum: float = math.inf, above: bool = False
 ) -> float:
-    """Returns `value` as a finite float within [minimum, maximum], or (minimum, maximum] where `above`."""
+    """Returns `value` as a finite float within [minimum, maximum], or (minimum, maximum] if `above`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise type_error(name, "a number", value, remedy)
     number = _as_float(value)
@@ -117,7 +117,7 @@ def check_number(
 
 
 def _as_float(value: numbers.Real) -> float:
-    """The nearest float; infinity for a whole number beyond all floats, such as 10**400."""
+    """Returns the nearest float; infinity for a whole number beyond all floats, such as 10**400."""
     try:
         return float(value)
     except OverflowError:
@@ -139,7 +139,7 @@ def check_text(name: str, value: object, *, remedy: str) -> str:
 
 
 def check_samples(samples: Any) -> int:
-    """Returns how many samples there are; refuses one in place of a list, as a loader without batches hands it on."""
+    """Returns the number of samples; refuses a single sample, as from a loader without batches."""
     try:
         count = -1 if isinstance(samples, str | Mapping) else len(samples)
     except TypeError:  # None, a number, a tensor without an axis
@@ -153,16 +153,16 @@ def check_samples(samples: Any) -> int:
 
 
 def keep(choice: object, **checked: object) -> None:
-    """Stores checked values in a frozen dataclass: Python's numbers in place of NumPy's, so that JSON is the same."""
+    """Stores checked values in a frozen dataclass: Python's numbers in place of NumPy's, for JSON."""
     for name, value in checked.items():
-        # A frozen dataclass refuses `choice.name = value`, also while it is made.
+        # A frozen dataclass refuses `choice.name = value`, even in `__post_init__`.
         object.__setattr__(choice, name, value)
 
 
 def keep_whole(
     choice: object, name: str, *, remedy: str, minimum: int = 1, maximum: int = 2**63 - 1, optional: bool = False
 ) -> None:
-    """Checks the field `name` of a frozen dataclass by `check_whole`, and stores it; None stays where `optional`."""
+    """Checks the field `name` of a frozen dataclass by `check_whole`, and stores it; None is allowed if `optional`."""
     value = getattr(choice, name)
     if value is not None or not optional:
         keep(choice, **{name: check_whole(name, value, minimum=minimum, maximum=maximum, remedy=remedy)})
@@ -176,19 +176,19 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def show_value(value: object) -> str:
-    """Writes a value for a sentence; of a long one, the beginning and the end, where a path has its file."""
+    """Returns a value as text for a sentence; a long one is cut in the middle, so that a path keeps its file."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes whole numbers of up to 4,300 digits
+    except ValueError:  # a whole number of more than 4,300 digits
         text = "a number of thousands of digits"
-    except RecursionError:  # and lists within lists of up to some hundred levels
+    except RecursionError:  # lists nested too deep
         text = "a list of hundreds of levels"
-    text = " ".join(line.strip() for line in text.splitlines())  # arrays and tensors have several
+    text = " ".join(line.strip() for line in text.splitlines())  # arrays and tensors have several lines
     return text if len(text) <= 80 else f"{text[:47]}...{text[-30:]}"
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warns at the line of the user's that led here, however many functions of ours lie between."""
+    """Warns at the user's line that led here, past the functions of this package."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
         level, frame = level + 1, frame.f_back

@@ -1,8 +1,7 @@
-"""The only module that writes files. A path holds whole content: the old or the new, never a part of either.
+"""The only module that writes files. A file always has its whole old or its whole new content.
 
-A file is written as a draft beside its target, under a name of its own, and then moved onto the target. So a reader, a
-second writer, a full disk and a kill leave a whole file. A link stays: its target is written. Devices and pipes cannot
-be replaced: they are refused.
+A file is written as a draft in the same folder, and then moved onto its target. So a second writer, a full disk or a
+kill leave a whole file. For a link, its target is written. Devices and pipes are refused.
 """
 
 from __future__ import annotations
@@ -21,35 +20,34 @@ from typing import BinaryIO
 
 from lengthwise import checks
 
-# The target's name is no part of it: that name may be as long as names can be.
+# Without the target's name, which may already have the greatest length.
 _DRAFT = re.compile(r"\.lengthwise-[0-9a-f]{16}\.draft")
-_ABANDONED_SECONDS = 3600.0  # a draft lives for one write; the writer of one this old was killed
+_ABANDONED_SECONDS = 3600.0  # an older draft is from a writer that was killed
 
 
 def write(path: str | os.PathLike[str], content: str | bytes | memoryview) -> None:
-    """Writes `content` to `path`, whole or not at all; text in UTF-8.
+    """Writes `content` to `path`, whole or not at all; texts in UTF-8.
 
     An existing file keeps its permissions; a new one gets those that the umask leaves. A writer that is killed leaves
     its draft, `.lengthwise-*.draft`. The first write of a process into that folder removes drafts older than an hour.
 
     Raises:
-        FileNotFoundError: There is no folder to write it in.
-        OSError: The system refuses, as on a full disk, or the path is a pipe or a device; the old file is still there,
-            whole.
+        FileNotFoundError: The folder of `path` does not exist.
+        OSError: The system refuses, as on a full disk, or the path is a pipe or a device. The old file is unchanged.
     """
-    with draft(path) as more:
-        more(content.encode() if isinstance(content, str) else content)
+    with draft(path) as add:
+        add(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview], None]]:
-    """Yields what adds bytes to a file that appears whole when the block ends, and not at all if the block raises.
+    """Yields a function that adds bytes to a file, which appears when the block ends without an error.
 
-    For content that is too large for memory. All else is as in `write`.
+    For content that is too large for memory; see `write`.
 
     Raises:
-        FileNotFoundError: There is no folder to write it in.
-        OSError: The system refuses, or the path is a pipe or a device; the old file is still there, whole.
+        FileNotFoundError: The folder of `path` does not exist.
+        OSError: The system refuses, or the path is a pipe or a device. The old file is unchanged.
     """
     with refusals(path, "written"):
         check_folder("path", path)
@@ -59,19 +57,19 @@ def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview
             old = os.stat(path)
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if old is not None and not os.access(target, os.W_OK):  # a move would not ask
+        if old is not None and not os.access(target, os.W_OK):  # a move would ignore it
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         _remove_abandoned(target.parent)
         drafted = target.with_name(f".lengthwise-{secrets.token_hex(8)}.draft")
         file = open(drafted, "xb")  # noqa: SIM115 - closed below, in every case
 
-    def more(data: bytes | memoryview) -> None:
+    def add(data: bytes | memoryview) -> None:
         with refusals(path, "written"):
             file.write(data)
 
     try:
-        # What the block itself raises is none of this file's refusals.
-        yield more
+        # An error of the block itself is not about this file.
+        yield add
         with refusals(path, "written"):
             _move(file, drafted, target, old)
     finally:
@@ -82,7 +80,7 @@ def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview
 
 
 def append(path: str | os.PathLike[str], text: str) -> None:
-    """Writes `text`, in UTF-8, behind what the file holds; makes the file where there is none.
+    """Appends `text`, in UTF-8, to a file, which may be new.
 
     Raises:
         OSError: The system refuses.
@@ -92,11 +90,11 @@ def append(path: str | os.PathLike[str], text: str) -> None:
 
 
 def check_path(name: str, path: object) -> None:
-    """Refuses a name of no file: anything but text or a path, and text with a zero byte, which no system takes.
+    """Refuses all but a text or a path, and a text with a zero byte, which no system accepts.
 
     Raises:
-        TypeError: It is neither text nor a path; bytes are not.
-        ValueError: It holds a zero byte.
+        TypeError: `path` is not a text or a path; bytes are refused.
+        ValueError: `path` has a zero byte.
     """
     remedy = 'Give "plan.npz", for example.'
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
@@ -107,10 +105,10 @@ def check_path(name: str, path: object) -> None:
 
 
 def check_folder(name: str, path: str | os.PathLike[str]) -> None:
-    """Refuses a path whose folder is not there; of a link, the folder of its target.
+    """Refuses a path whose folder does not exist; for a link, the folder of its target.
 
     Raises:
-        FileNotFoundError: There is no such folder.
+        FileNotFoundError: The folder does not exist.
         TypeError: As in `check_path`.
         ValueError: As in `check_path`.
     """
@@ -125,7 +123,7 @@ def check_regular(path: str | os.PathLike[str]) -> None:
     """Refuses to read a pipe or a device: its reader might wait without end.
 
     Raises:
-        OSError: It is one. A path where nothing is passes: opening it raises.
+        OSError: It is a pipe or a device. A path that does not exist passes: opening it raises.
         TypeError: As in `check_path`.
         ValueError: As in `check_path`.
     """
@@ -136,10 +134,10 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def refusals(path: str | os.PathLike[str], action: str) -> Iterator[None]:
-    """Says in one sentence why the system refuses to let a file be "written" or "read", in the system's class of error.
+    """Rewrites the system's errors on a file that is "written" or "read" as one sentence, of the same class.
 
     Raises:
-        OSError: What the system raises within; FileNotFoundError, for example.
+        OSError: The system raised, for example a FileNotFoundError.
     """
     try:
         yield
@@ -154,16 +152,16 @@ def refusals(path: str | os.PathLike[str], action: str) -> Iterator[None]:
 
 def _move(file: BinaryIO, drafted: Path, target: Path, old: os.stat_result | None) -> None:
     file.flush()
-    # On the disk before it is moved: after a power cut, the new name must not stand for an empty file.
+    # Written to disk before the move: else a power cut could leave an empty file.
     os.fsync(file.fileno())
     file.close()
     if old is not None:
-        # Before the move, so that a reader never meets a file with the rights of a new one.
+        # Before the move, so that a reader never sees the permissions of a new file.
         os.chmod(drafted, stat.S_IMODE(old.st_mode))
     os.replace(drafted, target)
 
 
-@lru_cache(maxsize=64)  # once a process and folder: one that holds thousands of files is not listed for each of them
+@lru_cache(maxsize=64)  # lists a folder once in a process, not for every file
 def _remove_abandoned(folder: Path) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
