@@ -1,4 +1,4 @@
-"""Answer: what `advise` returns, a row for each batching that was measured, and four lines that say what to do."""
+"""The answer of `advise`: a row for each batching, and four lines of advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lengthwise.advice.code import describe_cut, write_batching
 from lengthwise.choices.batching import Batching
 from lengthwise.measures.metrics import Measures
 
-_CLEAR = 0.05  # of the price of random batches: who saves less has nothing to gain
+_CLEAR = 0.05  # the least saving, as a share of the price of random batches, that is worth a change
 ATTENTION = (
     "Attention also costs the square of the length. If your model has it, take cost=lw.Quadratic(linear=1, "
     "quadratic=0.002), with a budget in that cost: ranks then wait less."
@@ -18,15 +18,15 @@ ATTENTION = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdviceRow:
-    """One batching that `advise` measured, and what it is worth.
+    """One batching that `advise` measured.
 
     Attributes:
-        label: The strategy, as `lengthwise compare` writes it.
-        batching: To train with.
-        ships_in: Whose default or option it models, such as "Lightning, Trainer"; "" where nobody ships it.
-        measures: Of some epochs together.
-        price: Without a cost, the frames that the slowest rank of each step computes, for one useful frame of a rank's
-            share: 1 without padding and waiting. With a cost, what an epoch costs, in its unit.
+        label: The strategy, as in `lengthwise compare`.
+        batching: The batching.
+        ships_in: The libraries that ship it as a default or an option, such as "Lightning, Trainer"; may be empty.
+        measures: The measures of several epochs together.
+        price: Without a cost, the frames that the slowest rank of each step computes for one useful frame: 1 without
+            padding and waiting. With a cost, the cost of an epoch, in its unit.
     """
 
     label: str
@@ -37,31 +37,30 @@ class AdviceRow:
 
     @property
     def mixing(self) -> float:
-        """The mixing of steps, which the gradient sees; that of batches where a step is one."""
+        """The mixing of steps, which affects the gradient; that of batches if a step is one batch."""
         return self.measures.step_mixing
 
     def as_dict(self) -> dict[str, Any]:
-        """The row by name, JSON-ready."""
+        """Returns the row by name, for JSON."""
         facts = {"price": self.price, "ships_in": self.ships_in}
         return {"strategy": self.label, "batching": self.batching.to_json(), **facts, **asdict(self.measures)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Advice:
-    """The batching to train with, what it saves, and what was measured beside it. `print` shows the sentence.
+    """The batching to train with, its savings, and all measured batchings. `print` shows the sentence.
 
     Attributes:
-        candidates: All that was measured, by rising price.
-        best: The one that is recommended, one of the candidates.
-        random: Random batches, as most people train: one of the candidates.
-        sentence: Four lines: what you compute, what you would compute, the largest batch, and the code.
-        code: The lines of Python that train with it, for code that has `lengths`, `dataset` and `epochs`.
-        unit: What prices are in: "frames", computed for one useful frame; "seconds" an epoch; or "cost", the
-            unit of another cost, for an epoch.
-        sequences: How many there are.
-        measured: How many were measured: all, or a random sample.
-        world_size: Ranks of the run.
-        micro_batches: Batches of a rank in a step.
+        candidates: All measured batchings, by rising price.
+        best: The recommended candidate.
+        random: The candidate with random batches, as most people train.
+        sentence: Four lines: the computed frames now and with the advice, the largest batch, and the code.
+        code: The lines of Python to train with it, for code that has `lengths`, `dataset` and `epochs`.
+        unit: The unit of prices: "frames" for one useful frame, "seconds" of an epoch, or "cost" of an epoch.
+        sequences: The number of sequences.
+        measured: The number of measured sequences: all, or a random sample.
+        world_size: The ranks of the run.
+        micro_batches: The batches of a rank in a step.
     """
 
     candidates: tuple[AdviceRow, ...]
@@ -76,7 +75,7 @@ class Advice:
     micro_batches: int
 
     def __repr__(self) -> str:
-        # Without the candidates: a notebook would show all measures of each.
+        # Without the candidates, whose measures would fill a notebook.
         return (
             f"Advice({self.best.label!r} of {len(self.candidates)} candidates, "
             f"measured on {self.measured} of {self.sequences} sequences)"
@@ -86,19 +85,19 @@ class Advice:
         return self.sentence
 
     def as_dict(self) -> dict[str, Any]:
-        """The advice by name, JSON-ready; the best row is marked."""
+        """Returns the advice by name, for JSON, with the best row marked."""
         names = ("sentence", "code", "unit", "sequences", "measured", "world_size", "micro_batches")
         rows = [{**row.as_dict(), "best": row is self.best} for row in self.candidates]
         return {**{name: getattr(self, name) for name in names}, "best": self.best.label, "candidates": rows}
 
 
 def saves(ours: AdviceRow, random: AdviceRow) -> bool:
-    """Says that a batching costs clearly less than random batches: otherwise nobody need change anything."""
+    """Tells if a batching costs clearly less than random batches, so that a change is worth it."""
     return ours.price < random.price * (1 - _CLEAR)
 
 
 def write_sentence(best: AdviceRow, random: AdviceRow, *, padding: float, unit: str, slots: int) -> str:
-    """Writes the lines of an advice: what is computed now, what would be, the largest batch, and the code."""
+    """Returns the lines of the advice: the computed frames now and then, the largest batch, and the code."""
     verb, measure = _VERBS[unit]
     waiting = ", waiting included" if slots > 1 else ""
     now = f"Random {describe_cut(random.batching.cut)} {verb} {_write(random.price, unit)} {measure}{waiting}."

@@ -1,4 +1,4 @@
-"""Candidates: what trainers ship with a cut, and what this package takes, with the first budget."""
+"""The candidates of `advise`: the batchings of trainers and of this package, and the first budget."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SizedCut = FixedSize | Budget | DynamicSize
 
 BATCH_SIZE = 16  # sequences in the batches of most trainers' examples
 _DYNAMIC_BUCKETS = 30  # NeMo's default
-_MEGABATCH = 50  # batches that the Trainer sorts together
+_MEGABATCH = 50  # the batches that the Trainer sorts together
 
 
 class Candidate(NamedTuple):
-    """A batching, its label, and who ships what it models: "" where nobody does."""
+    """A batching, its label, and the libraries that ship it; "" for none."""
 
     label: str
     batching: Batching
@@ -34,15 +34,15 @@ class Candidate(NamedTuple):
 def first_budget(
     lengths: NDArray[np.int64], batch_size: int = BATCH_SIZE, *, padding: float = DEFAULT_PADDING, multiple_of: int = 1
 ) -> int:
-    """The budget to begin with: batch_size x mean length / (1 - padding), at least the longest.
+    """Returns a first budget: batch_size x mean length / (1 - padding), at least the longest.
 
-    The padded frames count too, so that an epoch has about as many steps as with batches of that size.
+    An epoch then has about as many steps as with batches of that size.
 
     Args:
         lengths: [n] or [n, dims], of at least one sequence.
-        batch_size: Sequences in a batch.
+        batch_size: The sequences in a batch.
         padding: The share of the budget that may be padding.
-        multiple_of: What batches are padded to.
+        multiple_of: The multiple to which batches are padded.
 
     >>> first_budget(np.array([80, 100]), 16), first_budget(np.array([80, 100, 9_000]), 1)
     (1600, 9000)
@@ -52,23 +52,23 @@ def first_budget(
 
 
 def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int) -> list[Candidate]:
-    """The batchings that trainers ship, by the choices that equal them; random batches first.
+    """Returns the batchings that trainers ship, random batches first.
 
-    - PyTorch, Lightning and the Trainer shuffle, and deal batches to the ranks in turn.
-    - The Trainer's group_by_length shuffles, sorts windows of 50 batches (fewer where these would not make four
-      windows), and takes them in that order. Its batch_rebalance takes random steps.
-    - fairseq sorts all, cuts, and shuffles the batches, whose sequences are the same in every epoch.
-    - NeMo and lhotse take a random batch of one of 30 buckets, which hold as many frames each.
+    - PyTorch, Lightning and the Trainer shuffle. Batch k goes to rank k modulo the number of ranks.
+    - The Trainer's group_by_length shuffles, and sorts windows of 50 batches, or fewer to make four windows. Its
+      batch_rebalance makes random steps.
+    - fairseq sorts all sequences, cuts, and shuffles the batches, which are the same in every epoch.
+    - NeMo and lhotse draw random batches from 30 buckets with equal numbers of frames.
 
     Args:
-        cut: Of all of them.
+        cut: The cut of all candidates.
         sizes: [n], the lengths summed over their dimensions.
-        world: Ranks and micro-batches of a step.
-        dims: Lengths of a sequence.
+        world: The ranks and micro-batches of a step.
+        dims: The lengths of each sequence.
     """
     step = count_in_batch(cut, sizes) * world.micro_batches
     window = step * (min(len(sizes) // (4 * step), _MEGABATCH) or 1)
-    # With one batch a step there is nothing to deal: the default makes the shorter line of code.
+    # With one batch a step, the deal does not matter: the default makes shorter code.
     in_turn, mixed = (InTurn(), Mixed()) if world.slots > 1 else (None, None)
     grouped = Batching(cut=cut, order=Windowed(window), deal=in_turn, arrange=InOrder())
     shipped = [
@@ -86,7 +86,7 @@ def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims:
 
 
 def list_ours(cut: Cut, padding: float, *, slots: int) -> list[Candidate]:
-    """Random steps where a step has several batches, and max-entropy at half the padding, the padding, and twice it."""
+    """Returns max-entropy at half the padding, the padding and twice the padding, and random steps."""
     ours = [
         Candidate(f"max-entropy:{share:g}", Batching(cut=cut, order=MaxEntropy(padding=share)))
         for share in (padding / 2, padding, 2 * padding)
@@ -99,18 +99,18 @@ def list_ours(cut: Cut, padding: float, *, slots: int) -> list[Candidate]:
 
 
 def count_in_batch(cut: SizedCut, sizes: NDArray[np.int64]) -> int:
-    """About how many sequences a batch of mean length holds."""
+    """Returns about how many sequences of the mean length fit into a batch."""
     mean = np.array([[max(1, round(float(sizes.mean())))]])
     return int(max(1, cut.batch_sizes(mean, cost=Padded(), longest=sizes.max(keepdims=True))[0]))
 
 
 def _edges_of_equal_total(sizes: NDArray[np.int64]) -> tuple[int, ...]:
-    """The longest of each of 30 buckets of about as many frames each.
+    """Returns the edges of 30 buckets with about equal numbers of frames.
 
     For lengths 1 1 2 4 4 and 3 buckets of 4 frames: the edges 2, 4 and 4, which are two buckets.
     """
     ordered = np.sort(sizes)
-    # The frames up to and with each sequence, as a share of all; floats, for sums of long lengths.
+    # The frames up to and including each sequence, as a share of all; floats, because the sums may be large.
     shares = np.cumsum(ordered, dtype=np.float64) / ordered.sum(dtype=np.float64)
     ends = np.searchsorted(shares, np.arange(1, _DYNAMIC_BUCKETS) / _DYNAMIC_BUCKETS)
     return tuple(np.unique([*ordered[ends.clip(max=len(ordered) - 1)], ordered[-1]]).tolist())

@@ -1,4 +1,4 @@
-"""Choices, batchings and plans as lines of Python, and cuts in words."""
+"""Python code of choices, batchings and plans, and cuts in words."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _WIDTH = 79  # columns of a line of code
 
 
 def write_loop(batching: Batching, *, micro_batches: int) -> str:
-    """The lines from the batching to the loop over epochs, for code that has `lengths`, `dataset` and `epochs`.
+    """Returns the lines from the batching to the loop over epochs, for code with `lengths`, `dataset` and `epochs`.
 
-    The sampler asks torch.distributed which rank it is.
+    The sampler gets its rank from torch.distributed.
     """
     options = f", micro_batches={micro_batches}" if micro_batches > 1 else ""
     return "\n".join(
@@ -34,11 +34,11 @@ def write_loop(batching: Batching, *, micro_batches: int) -> str:
 
 
 def write_plan(plan: Plan, *, loading: str = "") -> str:
-    """Lines that make the plan again: they run where `loading`, the lines that read the lengths, do.
+    """Returns the lines that make the plan again.
 
     Args:
-        plan: Of any batching; choices of the user's own are named in a remark.
-        loading: By default a remark says which lengths they must be.
+        plan: A plan of any batching; the user's own choices are named in a comment.
+        loading: The lines that read the lengths; by default a comment names their fingerprint.
     """
     options = {"seed": plan.seed, "epoch": plan.epoch}
     world = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
@@ -48,7 +48,7 @@ def write_plan(plan: Plan, *, loading: str = "") -> str:
     lines.append(loading or f"lengths = ...  # those of fingerprint {plan.lengths_fingerprint}")
     try:
         lines.append(wrap_call(f"batching = {write_batching(Batching.from_json(plan.batching))}"))
-    except ValueError:  # an order of the user's own, for example, or batches of another sampler
+    except ValueError:  # the user's own order, for example, or batches of another sampler
         lines.append(f"batching = ...  # {plan.batching}")
     if plan.times is not None:
         lines.append("times = ...  # how often epochs take each sequence")
@@ -58,15 +58,15 @@ def write_plan(plan: Plan, *, loading: str = "") -> str:
 
 
 def wrap_call(line: str) -> str:
-    """A call in one line of 80 columns; a longer one with its arguments on a line of their own."""
+    """Wraps a call of more than 79 columns, with its arguments on their own line."""
     if len(line) <= _WIDTH:
         return line
-    head, _, rest = line.partition("(")
-    return f"{head}(\n    {rest[:-1]}\n)"
+    head, _, arguments = line.partition("(")
+    return f"{head}(\n    {arguments[:-1]}\n)"
 
 
 def write_batching(batching: Batching) -> str:
-    """A call that makes the batching, without defaults.
+    """Returns the call that makes the batching, without defaults.
 
     >>> write_batching(Batching(budget=20_000, padding=0.05))
     'lw.Batching(budget=20_000, padding=0.05)'
@@ -76,14 +76,14 @@ def write_batching(batching: Batching) -> str:
 
 
 def write_choice(value: Any) -> str:
-    """A choice as the call that makes it, without defaults; a number as 20_000 in place of 20000.0.
+    """Returns the call that makes a choice, without defaults; a number as 20_000 in place of 20000.0.
 
     >>> write_choice(FixedSize(16, multiple_of=8))
     'lw.FixedSize(16, multiple_of=8)'
     """
     if tag_of(value) is not None:
         chosen = [field for field in fields(value) if field.init]
-        # The first by its place, as pages and advice write it.
+        # The first argument has no name.
         words = [
             ("" if field is chosen[0] and not field.kw_only else f"{field.name}=")
             + write_choice(getattr(value, field.name))
@@ -97,7 +97,7 @@ def write_choice(value: Any) -> str:
 
 
 def describe_cut(cut: Cut) -> str:
-    """The batches of a cut, in words.
+    """Returns the batches of a cut, in words.
 
     >>> describe_cut(Budget(20_000, multiple_of=8))
     'batches of at most 20,000 padded frames, padded to multiples of 8'
@@ -119,12 +119,12 @@ def _describe_kind(cut: Cut) -> str:
         batches = "" if cut.rows == 1 else f"batches of {cut.rows:,} "
         most = "" if cut.max_in_row is None else f" and {cut.max_in_row:,} sequences"
         return f"{batches}rows of at most {cut.capacity:,} frames{most}"
-    # A cut that another package brought: its own words.
+    # A cut of another package: its repr.
     return f"batches by {cut}"
 
 
 def describe_world(world: World) -> str:
-    """The batches that share a step, in words after a cut; "" where a step is one batch.
+    """Returns the batches of a step, in words after a cut; "" if a step is one batch.
 
     >>> describe_world(World(8, 1)), describe_world(World(8, 4)), describe_world(World(1, 1))
     ('; 8 ranks', '; 8 ranks x 4 micro-batches a step', '')

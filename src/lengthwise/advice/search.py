@@ -1,4 +1,4 @@
-"""advise: measures the default of this package on these lengths, beside what trainers ship."""
+"""advise: measures the batches of this package and of trainers on the user's lengths."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from lengthwise.measures.metrics import epochs_to_pool, measure_pooled
 from lengthwise.planning.make import make_plan
 from lengthwise.planning.plan import Plan
 
-_MOST_EPOCHS = 8  # of each candidate
-_SAMPLE = 262_144  # sequences to measure at most, 10 million would take minutes; but as many as make `_STEPS`
-_STEPS = 16  # of a sample that is a single step, sorted batches would look as mixed as random ones
+_MOST_EPOCHS = 8  # epochs to measure of each candidate
+_SAMPLE = 262_144  # the most sequences to measure, unless `_STEPS` need more: 10 million would take minutes
+_STEPS = 16  # the fewest steps to measure: in a single step, sorted batches would look as mixed as random ones
 _USUAL = FixedSize(16)
 
 
@@ -47,30 +47,30 @@ def advise(
     micro_batches: int = 1,
     seed: int = 0,
 ) -> Advice:
-    """Recommends the batches to train with: what they save, and the code.
+    """Recommends the batches to train with, and returns their savings and code.
 
-    It is what `Batching(budget=...)` takes by itself: random steps if these pad at most 10 %, and otherwise batches as
-    random as 10 % padding allows. The budget holds as many sequences as your batches do: batch size x mean length /
-    (1 - padding), at least the longest. Some epochs of it are measured beside what trainers ship with your cut. If
-    that saves less than 5 %, the advice is to shuffle.
+    It recommends the default, `Batching(budget=...)`: random steps if these pad at most 10 %, and otherwise batches as
+    random as 10 % padding allows. The budget holds about as many sequences as your batches: batch size x mean length /
+    (1 - padding), at least the longest. `advise` measures it, and the batchings of trainers with your cut. If the
+    default saves less than 5 %, the advice is to shuffle.
 
-    Without a `cost`, a batching costs the frames that its slowest ranks compute, padding included: a frame takes as
-    long in every batch. Of more than 262,144 sequences, a random 262,144 are measured, or as many as make 16 steps.
+    Without a `cost`, the price of a batching is the frames that its slowest ranks compute, padding included. With more
+    than 262,144 sequences, a random sample is measured: 262,144 sequences, or enough for 16 steps.
 
     Args:
         lengths: [n] or [n, dims].
-        cut: `FixedSize`, `Budget` or `DynamicSize`, as you train now. A `Budget` or a `DynamicSize` is kept.
+        cut: The cut that you train with now: a `FixedSize`, `Budget` or `DynamicSize`. The last two are kept.
         padding: The share of the computed frames that may be padding; 0.1 by default.
         cost: A `StepCost`, for prices in seconds; or any cost, in its unit.
-        world_size: Ranks of the run.
-        micro_batches: Batches of a rank in a step.
-        seed: Of the plans that are compared, and of the sample.
+        world_size: The ranks of the run.
+        micro_batches: The batches of a rank in a step.
+        seed: The seed of the measured plans and of the sample.
 
     Returns:
-        The advice. The same inputs give the same.
+        The advice, the same for the same arguments.
 
     Raises:
-        ValueError: A cut that is none of the three; a number out of range; no sequence; a sequence over the budget.
+        ValueError: A number is out of range, there is no sequence, or a sequence is over the budget.
 
     >>> import lengthwise as lw
     >>> print(lw.advise([7, 7, 7, 7], lw.FixedSize(2)))
@@ -85,22 +85,22 @@ def advise(
         raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
     world, dims = check_world(world_size, micro_batches), array[0].size
     _check_cost(cost, dims=dims)
-    # Of the default nobody is told where the lengths do not allow it.
+    # The default padding may be out of reach without a warning.
     share = DEFAULT_PADDING if padding is None else padding
-    asked = Batching(cut=_choose_cut(array, cut, share), padding=padding)
+    default = Batching(cut=_choose_cut(array, cut, share), padding=padding)
     sizes = array.reshape(len(array), -1).sum(axis=1)
     sample = _draw_sample(array, max(_SAMPLE, _STEPS * world.slots * count_in_batch(cut, sizes)), seed)
     candidates = [
         *list_shipped(cut, sizes, world, dims=dims),
-        *list_ours(asked.cut, share, slots=world.slots),
+        *list_ours(default.cut, share, slots=world.slots),
     ]
-    with warnings.catch_warnings():  # nobody asked for these paddings, and each row says what it has
+    with warnings.catch_warnings():  # the user did not choose these paddings, and each row has its own
         warnings.filterwarnings("ignore", message="`padding` must be")
         rows = [_measure(candidate, array, sample, cost, world, seed) for candidate in candidates]
-        resolved = Batching.from_json(make_plan(sample, asked, seed=seed, **world._asdict()).batching)
+        resolved = Batching.from_json(make_plan(sample, default, seed=seed, **world._asdict()).batching)
     place = max(place for place, row in enumerate(rows) if row.batching == resolved)
-    # The code asks for what was asked, and the same plans come of it.
-    rows[place] = replace(rows[place], batching=asked)
+    # The code has the short batching, which makes the same plans.
+    rows[place] = replace(rows[place], batching=default)
     best = rows[place] if saves(rows[place], rows[0]) else rows[0]
     unit = "frames" if cost is None else "seconds" if isinstance(cost, StepCost) else "cost"
     return Advice(
@@ -127,7 +127,7 @@ def _check_cost(cost: Any, *, dims: int) -> None:
 
 
 def _choose_cut(lengths: NDArray[np.int64], cut: SizedCut, padding: float) -> SizedCut:
-    """The cut of ours: a budget that holds as many sequences as the fixed size; other cuts stay."""
+    """Returns the cut of our batches: a budget for as many sequences as the fixed size; other cuts stay."""
     remedy = "Give the share of the computed frames that may be padding: 0.1."
     checks.check_number("padding", padding, maximum=0.99, above=True, remedy=remedy)
     if not isinstance(cut, FixedSize):
@@ -139,7 +139,7 @@ def _choose_cut(lengths: NDArray[np.int64], cut: SizedCut, padding: float) -> Si
 def _draw_sample(lengths: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
     if len(lengths) <= most:
         return lengths
-    # In the order of the data, in which neighbours may be alike.
+    # In the order of the data, where neighbours may be similar.
     return lengths[np.sort(Key(seed=seed, stage="subset").permutation(len(lengths))[:most])]
 
 
@@ -156,7 +156,7 @@ def _measure(
         for epoch in range(epochs_to_plan(len(sample)))
     ]
     if cost is None:
-        # Each rank's share of the useful frames is the price 1.
+        # The price 1 is each rank's share of the useful frames.
         scale = world.world_size / float(sample.sum(dtype=np.float64))
         prices = [epoch_price(plan, Padded()) for plan in plans]
     else:
@@ -172,12 +172,12 @@ def _measure(
 
 
 def epochs_to_plan(count: int) -> int:
-    """The number of epochs on which each candidate is measured."""
+    """Returns the number of epochs to measure of each candidate."""
     return min(epochs_to_pool(count), _MOST_EPOCHS)
 
 
 def epoch_price(plan: Plan, cost: Cost) -> float:
-    """The cost of an epoch: the sum over its steps of the costliest rank."""
+    """Returns the cost of an epoch: the sum over its steps of the costliest rank."""
     prices = costs_of(cost, plan.row_counts, plan.padded_lengths)
-    # Ranks of [3, 1] and [2, 4] in two steps: the epoch takes 3 + 4, for each step waits for its slowest rank.
+    # Ranks of [3, 1] and [2, 4] in two steps: the epoch costs 3 + 4, because each step waits for its slowest rank.
     return float(prices[plan.grid].sum(axis=1).max(axis=1, initial=0.0).sum())

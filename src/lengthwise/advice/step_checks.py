@@ -1,4 +1,4 @@
-"""Checks of a training step and of the batches made for it, before and after it runs."""
+"""Checks of a training step and of its batches, before and after it runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _FINITE = "a function that keeps its loss and the parameters finite"
 
 
 def check_functions(step: Step, make_batch: MakeBatch) -> None:
-    """Refuses what cannot be called."""
-    for name, given in (("step", step), ("make_batch", make_batch)):
-        if not callable(given):
-            raise checks.type_error(name, "a function", given, "Give step, make_batch, lengths, in this order.")
+    """Refuses arguments that cannot be called."""
+    for name, function in (("step", step), ("make_batch", make_batch)):
+        if not callable(function):
+            raise checks.type_error(name, "a function", function, "Give step, make_batch, lengths, in this order.")
 
 
 def check_arguments(step: Step, make_batch: MakeBatch, dims: int) -> None:
@@ -46,13 +46,13 @@ def check_arguments(step: Step, make_batch: MakeBatch, dims: int) -> None:
         raise checks.type_error("make_batch", rule, _written(make_batch), remedy)
 
 
-def _takes(function: Any, given: tuple[None, ...]) -> bool:
+def _takes(function: Any, arguments: tuple[None, ...]) -> bool:
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # functions written in C, such as torch.empty, tell none
+    except (TypeError, ValueError):  # functions written in C, such as torch.empty, have no signature
         return True
     try:
-        signature.bind(*given)
+        signature.bind(*arguments)
     except TypeError:
         return False
     return True
@@ -63,60 +63,60 @@ def _written(function: Any) -> str:
 
 
 def check_batches(make: Callable[[NDArray[np.int64]], Any], shapes: NDArray[np.int64]) -> None:
-    """Refuses batches that are the same whatever count, or whatever length, was asked for.
+    """Refuses a `make_batch` that ignores the count or the length.
 
-    The next batch of a loader would be. Batches that hold other things than arrays are let through.
+    For example, one that returns the next batch of a loader. Batches with other parts than arrays are not checked.
 
     Args:
-        make: Makes the batch of a shape [1 + dims].
+        make: A function of a shape [1 + dims] that returns a batch.
         shapes: [3, 1 + dims]: few short sequences, more of the same length, and long ones.
 
     Raises:
-        ValueError: They are.
+        ValueError: The batches have the same size.
     """
     try:
-        few, more, long = (_numbers(make(shape)) for shape in shapes)
-    except (MemoryError, RuntimeError):  # memory ran out: the trials tell where
+        small, wide, long = (_numbers(make(shape)) for shape in shapes)
+    except (MemoryError, RuntimeError):  # memory ran out: the trials will name the shape
         return
-    if not few or not more or not long:
+    if not small or not wide or not long:
         return
     counts = shapes[:, 0].tolist()
-    if few == more and counts[0] != counts[1]:
-        value, remedy = f"{more:,} numbers, whatever the count", "Put `count` sequences into it."
+    if small == wide and counts[0] != counts[1]:
+        value, remedy = f"{wide:,} numbers, whatever the count", "Put `count` sequences into it."
         raise checks.value_error("make_batch", RETURNS, value, remedy, at=place_of(shapes[1]))
-    # 2 sequences of 5 frames are 10 numbers, 3 of 9 are 27; of 10 and 15, each sequence holds 5, whatever its length.
-    if few * counts[2] == long * counts[0] and (shapes[0, 1:] != shapes[2, 1:]).all():
+    # 2 sequences of 5 frames have 10 numbers, 3 of 9 have 27. If they had 10 and 15, all sequences would have 5.
+    if small * counts[2] == long * counts[0] and (shapes[0, 1:] != shapes[2, 1:]).all():
         value, remedy = f"{long:,} numbers, whatever the length", "Pad its sequences to `length`."
         raise checks.value_error("make_batch", RETURNS, value, remedy, at=place_of(shapes[2]))
 
 
 def _numbers(batch: Any) -> int | None:
-    """Counts the numbers in the arrays of a batch, one within another; None if it holds anything else."""
+    """Counts the numbers in the arrays of a nested batch; returns None if it has other parts."""
     shape = getattr(batch, "shape", None)
     if isinstance(shape, tuple):
         return math.prod(shape)
     parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, tuple | list) else (None,)
     counts = [None if part is batch else _numbers(part) for part in parts]
-    return None if None in counts else sum(each or 0 for each in counts)
+    return None if None in counts else sum(count or 0 for count in counts)
 
 
 def check_ran(returned: Any, shape: NDArray[np.int64]) -> None:
-    """Refuses a step that has not run yet when it returns. It is timed with the step, so it looks at the type alone.
+    """Refuses a step that has not run when it returns. This check is timed too, so it only reads the type.
 
     Raises:
-        ValueError: It returned a coroutine or a generator.
+        ValueError: The step returned a coroutine or a generator.
     """
     if isinstance(returned, _NOT_RUN):
         remedy = "Give `lambda batch: list(step(batch))`, or return in place of yield."
         if isinstance(returned, types.CoroutineType):
             remedy = "Give `lambda batch: asyncio.run(step(batch))`."
-            returned.close()  # else Python warns that nobody waited for it
+            returned.close()  # else Python warns that it was never awaited
         value = f"a {type(returned).__name__}, which has not run"
         raise checks.value_error("step", TRAINS, value, remedy, at=place_of(shape))
 
 
 def note_loss(returned: Any, losses: list[float]) -> None:
-    """Keeps a loss that is no number, where the step returned its loss: a float, or an array of no dimensions."""
+    """Adds the loss to `losses` if the step returned it, and it is NaN or infinite."""
     item = getattr(returned, "item", None) if getattr(returned, "shape", None) == () else None
     loss = item() if callable(item) else returned
     if isinstance(loss, float) and not math.isfinite(loss):
@@ -124,12 +124,12 @@ def note_loss(returned: Any, losses: list[float]) -> None:
 
 
 def tell_infinite(values: list[float]) -> None:
-    """Warns that a step trains on NaN, which may take another time than training does."""
+    """Warns that a step trains on NaN, which may take longer or shorter than real training."""
     if values:
         remedy = "Lower the learning rate, or make batches more like your data: such a step may take another time."
         checks.warn(checks.sentence("step", _FINITE, values[0], remedy))
 
 
 def place_of(shape: NDArray[np.int64]) -> str:
-    """The call that makes a batch of `shape` [1 + dims]."""
+    """Returns the call that makes a batch of `shape` [1 + dims]."""
     return f"make_batch({', '.join(map(str, shape.tolist()))})"

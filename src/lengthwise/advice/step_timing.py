@@ -1,4 +1,4 @@
-"""measure_step: runs the user's training step on made batches of a few shapes, and fits what it costs."""
+"""measure_step: times the user's training step on batches of a few shapes, and fits a cost."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from lengthwise.advice.step_cost import StepCost, check_shapes, import_solver
 from lengthwise.choices.cut import BUDGET_REMEDY
 from lengthwise.lengths import as_lengths
 
-_SHORT = 0.05  # the quantile of the lengths that the shortest trial is of
-_SPAN = 4  # times: the least by which the longest trial is longer than the shortest
-_COUNTS = (1 / 8, 1 / 2, 1.0)  # of the most sequences that are tried at a length
-BATCH = 16  # sequences of the mean length make the usual batch; a trial holds twice as many frames at most
-_LEAST_SECONDS = 1e-6  # what calling an empty function and reading the clock may take
+_SHORT = 0.05  # the quantile of the lengths for the shortest trial
+_SPAN = 4  # the least ratio of the longest to the shortest trial
+_COUNTS = (1 / 8, 1 / 2, 1.0)  # shares of the most sequences at each length
+BATCH = 16  # sequences of the mean length in a usual batch; a trial has at most twice its frames
+_LEAST_SECONDS = 1e-6  # the most seconds for calling an empty function and reading the clock
 _WORDS = (
     "out of memory",
     "not enough memory",
@@ -47,33 +47,33 @@ _WORDS = (
 
 
 class Meter(Protocol):
-    """Measures a step: a clock that waits for the device, and perhaps its memory.
+    """A meter of a step: a clock that waits for the device, and optionally its memory.
 
     Attributes:
-        device: What the step runs on, in words.
+        device: The device of the step, in words.
     """
 
     @property
     def device(self) -> str: ...
 
     def start(self) -> None:
-        """Called before a step, when its batch is made: waits for the device, and starts the clock."""
+        """Waits for the device, and starts the clock. Called before a step, after its batch is made."""
         ...
 
     def stop(self, returned: Any) -> tuple[float, float | None]:
-        """Called after the step: waits until the device is done.
+        """Waits until the device is done, and stops the clock. Called after a step.
 
         Args:
-            returned: What the step returned.
+            returned: The return value of the step.
 
         Returns:
-            The seconds since `start`, and the most bytes that were held meanwhile; None where that is not known.
+            The seconds since `start`, and the peak bytes since then, or None.
         """
         ...
 
 
 class _Clock:
-    """The clock of the process, for steps that are done when they return."""
+    """A clock for steps that are done when they return."""
 
     def __init__(self) -> None:
         self.device: str = f"CPU, {platform.machine()}, {os.cpu_count()} cores"
@@ -97,7 +97,7 @@ class _Clock:
 
 
 def _is_pending(returned: Any) -> bool:
-    """Finds arrays of JAX in what the step returned, which may still be computed: (loss, {"w": weights})."""
+    """Tells if the return value has JAX arrays, which may still be computed: (loss, {"w": weights})."""
     if isinstance(returned, tuple | list):
         return any(map(_is_pending, returned))
     if isinstance(returned, dict):
@@ -114,42 +114,43 @@ def measure_step(
     repeats: int = 5,
     meter: Meter | None = None,
 ) -> StepCost:
-    """Measures what your training step costs, on made batches of about fifteen shapes, and fits a cost to it.
+    """Measures the cost of your training step, on batches of about fifteen shapes, and fits a formula.
 
-    There are `repeats` rounds. A round goes through all shapes in an order of its own, so that what else the machine
-    does falls on all shapes alike. It runs each shape twice, and times the second run: the steps of an epoch are
-    nearly as large as each other, and the first run follows one of another size. The median of a shape counts. The
-    step really trains: give it a copy of the model, or load the weights afterwards.
+    There are `repeats` rounds. A round runs all shapes in its own order, so that other load on the machine affects all
+    shapes alike. It runs each shape twice, and times the second run, because steps of an epoch follow steps of about
+    the same size. The median of a shape counts. The step really trains: give it a copy of the model, or load the
+    weights again afterwards.
 
-    The fit holds for the shapes it was measured with. On a processor, for one, a frame costs more once a batch no
-    longer fits its caches. So give the `budget` that you mean to train with.
+    The fit is valid for the measured range of shapes. On a CPU, for example, a frame costs more once a batch does not
+    fit into the caches. So give the `budget` of your training.
 
     On a GPU call `lengthwise.torch.measure_step` or `lengthwise.jax.measure_step`: they wait until the device is done.
-    What goes wrong in use: a step that moves its batch to the device is measured with that, and one that gets it there
-    already is not. Let `make_batch` return what your loader gives.
+    What goes wrong in use: moving a batch to the device is counted only if the step does it. Let `make_batch` return
+    the same as your loader.
 
     Args:
-        step: Called with what `make_batch` returns: forward, backward, and the update of the weights.
-        make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; of
-            several lengths `make_batch(count, length, another)`. It is not timed.
-        lengths: [n] or [n, dims], those of your data. The trials span them, from short to the longest.
-        budget: The most padded frames of a trial; by default those of 32 sequences of the mean length, or two of the
-            longest. A single sequence of each length is tried in any case.
-        repeats: Rounds: how often each shape is timed.
-        meter: What to measure with; by default the clock of the process, and no memory.
+        step: Your training step: forward, backward, and the update of the weights. It is called with a batch.
+        make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; for
+            lengths of several dimensions, `make_batch(count, length, another)`. It is not timed.
+        lengths: [n] or [n, dims], the lengths of your data. The trials range from short to the longest.
+        budget: The most padded frames of a trial; by default 32 times the mean length, or twice the longest. A single
+            sequence of each length is always tried.
+        repeats: The number of times that each shape is timed.
+        meter: The meter; by default a clock, without memory.
 
     Returns:
-        What a step costs in seconds, and in bytes where the meter tells. `print` it for the points and their errors.
+        The cost of a step in seconds, and in bytes if the meter measures memory. `print` shows the points and their
+        errors.
 
     Raises:
         TypeError: The step or `make_batch` cannot be called with such arguments.
-        ValueError: One of these:
+        ValueError: The step cannot be measured:
 
-            - the step or `make_batch` raises, which is named with the shape;
-            - the step is a coroutine or a generator, or takes no time;
-            - batches are the same whatever count or length is asked for;
-            - the budget holds no two of the longest;
-            - all lengths are so short that no three can be told apart.
+            - The step or `make_batch` raises. The error names the shape.
+            - The step is a coroutine or a generator, or takes no time.
+            - `make_batch` ignores the count or the length.
+            - The budget does not hold two of the longest sequences.
+            - The longest sequence is below 3 frames.
         ImportError: SciPy is not installed.
 
     >>> frames = lambda count, length: np.ones((count, length, 64))
@@ -172,7 +173,7 @@ def measure_step(
     seconds = np.median([[took for took, _ in one_round] for one_round in rounds], axis=0)
     _check_times(seconds)
     round_bytes = [[most for _, most in one_round] for one_round in rounds]
-    has_bytes = not any(most is None for each in round_bytes for most in each)
+    has_bytes = not any(most is None for one_round in round_bytes for most in one_round)
     return StepCost.of(
         shapes[:, 0],
         shapes[:, 1:],
@@ -183,7 +184,7 @@ def measure_step(
 
 
 def _choose_shapes(lengths: ArrayLike, budget: float | None) -> NDArray[np.int64]:
-    """The trials, refused before they run where they would leave a coefficient open."""
+    """Returns the shapes of the trials; refuses shapes that cannot determine all coefficients."""
     shapes = trial_shapes(lengths, budget)
     try:
         check_shapes(shapes[:, 0], shapes[:, 1:])
@@ -199,7 +200,7 @@ def _choose_shapes(lengths: ArrayLike, budget: float | None) -> NDArray[np.int64
 
 
 def _ends(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The fewest and the most sequences of the shortest length, and the fewest of the longest: [3, 1 + dims]."""
+    """Returns three shapes: the fewest and the most sequences of the shortest length, and the fewest of the longest."""
     short, long = (shapes[(shapes[:, 1:] == end).all(axis=1)] for end in (shapes[0, 1:], shapes[-1, 1:]))
     return np.stack([short[0], short[-1], long[0]])
 
@@ -207,14 +208,14 @@ def _ends(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
 def _run_once(
     step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter, losses: list[float]
 ) -> tuple[float, float | None]:
-    """One step on a fresh batch of `shape` [1 + dims]: its seconds, and the most bytes it held or None.
+    """Runs one step on a new batch of `shape` [1 + dims]; returns its seconds, and its peak bytes or None.
 
     Raises:
-        ValueError: As `try_once` does, or memory runs out.
+        ValueError: As `try_once`, or memory ran out.
     """
     try:
         return try_once(step, make_batch, shape, meter, losses)
-    except (MemoryError, RuntimeError) as error:  # what `try_once` lets through
+    except (MemoryError, RuntimeError) as error:  # `try_once` raises these if memory ran out
         remedy = f"Give a budget of fewer padded frames than {int(shape[0] * shape[1:].sum()):,}."
         if shape[0] == 1:  # a sequence of each length is tried under every budget
             remedy = "Make the model smaller, or cut sequences into chunks."
@@ -224,12 +225,12 @@ def _run_once(
 def try_once(
     step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter, losses: list[float]
 ) -> tuple[float, float | None]:
-    """The same, where memory may run out: what then is raised goes through as it is.
+    """Runs one step on a new batch of `shape`, and raises the original error if memory runs out.
 
-    A loss that is no number is added to `losses`.
+    A loss that is NaN or infinite is added to `losses`.
 
     Raises:
-        ValueError: `make_batch` or the step raises something else, or `make_batch` returns nothing.
+        ValueError: `make_batch` or the step raises another error, or `make_batch` returns nothing.
     """
     place = place_of(shape)
     batch = make_once(make_batch, shape)
@@ -242,10 +243,10 @@ def try_once(
 
 
 def make_once(make_batch: MakeBatch, shape: NDArray[np.int64]) -> Any:
-    """A fresh batch of `shape` [1 + dims]; what is raised where memory runs out goes through as it is.
+    """Makes a new batch of `shape` [1 + dims], and raises the original error if memory runs out.
 
     Raises:
-        ValueError: `make_batch` raises something else, or returns nothing.
+        ValueError: `make_batch` raises another error, or returns nothing.
     """
     place = place_of(shape)
     batch = _call("make_batch", lambda: make_batch(*shape.tolist()), RETURNS, f"Try {place} by itself.", place)
@@ -264,17 +265,17 @@ def _call(name: str, function: Callable[[], Any], rule: str, remedy: str, place:
 
 
 def ran_out(error: BaseException) -> bool:
-    """Recognises an error that says that memory ran out, in the words of the frameworks."""
+    """Tells if memory ran out, by the class or the words of an error."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    # PyTorch on a CPU, cuBLAS, cuDNN and XLA raise a RuntimeError, which may mean anything else too.
+    # PyTorch on a CPU, cuBLAS, cuDNN and XLA raise a RuntimeError, which is also used for other errors.
     return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in _WORDS)
 
 
 def _measure_round(
     step: Step, make_batch: MakeBatch, shapes: NDArray[np.int64], meter: Meter, number: int, losses: list[float]
 ) -> list[tuple[float, float | None]]:
-    """Every shape, in an order of the round's own: what each took and held, in the order of `shapes`."""
+    """Runs every shape, in a random order; returns seconds and bytes in the order of `shapes`."""
     measured = {}
     for index in Key(epoch=number, stage="order").permutation(len(shapes)).tolist():
         _run_once(step, make_batch, shapes[index], meter, losses)  # compiles, allocates, and fills the caches
@@ -289,12 +290,12 @@ def _check_times(seconds: NDArray[np.float64]) -> None:
 
 
 def trial_lengths(lengths: ArrayLike, *, levels: int, aside: bool = True) -> NDArray[np.int64]:
-    """Padded lengths from short to the longest, evenly by their ratios: [k, dims].
+    """Returns padded lengths from short to the longest, in equal ratios: [k, dims].
 
     Args:
         lengths: [n] or [n, dims].
-        levels: How many from short to long, all dimensions together.
-        aside: Of several dimensions, add shapes in which one alone is short or long, to tell what each of them costs.
+        levels: The number of lengths from short to long, in all dimensions together.
+        aside: If True and dims > 1, adds shapes in which one dimension alone is short or long, to separate their costs.
 
     >>> trial_lengths([100] * 10 + [1_600], levels=5).tolist()
     [[100], [200], [400], [800], [1600]]
@@ -309,16 +310,16 @@ def trial_lengths(lengths: ArrayLike, *, levels: int, aside: bool = True) -> NDA
     steps = np.rint(shortest ** (1 - shares) * longest**shares).astype(np.int64)
     if not aside or rows.shape[1] == 1:
         return np.unique(steps, axis=0)
-    # Steps (10, 2), (20, 4), (40, 8) also bring (10, 4), (40, 4), (20, 2) and (20, 8).
+    # Steps (10, 2), (20, 4), (40, 8) add (10, 4), (40, 4), (20, 2) and (20, 8).
     middle = steps[levels // 2]
-    others = [
+    extras = [
         np.where(np.arange(len(middle)) == dim, end, middle) for dim in range(len(middle)) for end in steps[[0, -1]]
     ]
-    return np.unique(np.vstack([steps, *others]), axis=0)
+    return np.unique(np.vstack([steps, *extras]), axis=0)
 
 
 def trial_shapes(lengths: ArrayLike, budget: float | None) -> NDArray[np.int64]:
-    """The shapes that a step is measured with, at most `budget` padded frames each, but for single sequences.
+    """Returns the shapes of the trials: at most `budget` padded frames, or a single sequence.
 
     >>> trial_shapes([100] * 10 + [1_600], budget=6_400)[:6].tolist()
     [[8, 100], [32, 100], [64, 100], [4, 200], [16, 200], [32, 200]]
@@ -327,10 +328,10 @@ def trial_shapes(lengths: ArrayLike, budget: float | None) -> NDArray[np.int64]:
     rows = np.asarray(lengths)
     frames = padded.sum(axis=1)
     mean = float(rows.reshape(len(rows), -1).sum(axis=1).mean())
-    # Two of the longest at least: one count alone would not tell what a sequence costs.
+    # Two of the longest at least: the cost of a sequence needs two counts.
     budget = max(2 * BATCH * mean, 2.0 * int(frames.max())) if budget is None else budget
     most = np.maximum(1, budget // frames)
     counts = np.maximum(1, np.rint(most[:, None] * np.array(_COUNTS)).astype(np.int64))
     shapes = np.hstack([counts.reshape(-1, 1), np.repeat(padded, len(_COUNTS), axis=0)])
-    # In the order of the lengths, and each shape once: [1, 1, 2] sequences of a length are two shapes.
+    # In the order of the lengths, without repeats: [1, 1, 2] sequences of a length are two shapes.
     return np.unique(shapes[:, [*range(1, shapes.shape[1]), 0]], axis=0)[:, [-1, *range(shapes.shape[1] - 1)]]
