@@ -1,7 +1,7 @@
-"""Epochs to measure: plans, or the batches of any sampler, with their lengths; checked once.
+"""The epochs to measure: plans, or the batches of any sampler, with their lengths.
 
 batches  [b] of [k]     sequence numbers, one list or array for each batch
-taken    [m]            the length of each item that a plan takes, in its order, summed over its dimensions
+taken    [m]            the lengths of a plan's items, in its order, summed over their dimensions
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _SINGLE = "Give batches: of a sampler of single numbers, torch.utils.data.BatchS
 
 @dataclass(frozen=True)
 class Epochs:
-    """Plans of the same lengths, and of each the lengths that it takes; sums of them, each made once.
+    """Plans of the same lengths, the lengths of their items, and cached sums of them.
 
-    Sums stand plan after plan: [batches] and [steps] of all plans.
+    Sums are of the batches or steps of all plans, plan after plan: [batches] or [steps].
     """
 
     plans: list[Plan]
@@ -41,17 +41,17 @@ class Epochs:
 
     @cached_property
     def places(self) -> int:
-        """Items of the plans, each counted as often as it stands there."""
+        """The number of items in all plans, repeats included."""
         return sum(map(len, self.taken))
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Items in each batch: [batches]."""
+        """The items in each batch: [batches]."""
         return join([plan.batch_sizes for plan in self.plans])
 
     @cached_property
     def used(self) -> NDArray[np.int64]:
-        """The lengths of each batch in sum: [batches]."""
+        """The sum of the lengths in each batch: [batches]."""
         parts = zip(self.plans, self.taken, strict=True)
         return join([np.diff(np.append(0, np.cumsum(lengths))[plan.offsets]) for plan, lengths in parts])
 
@@ -62,22 +62,22 @@ class Epochs:
 
     @cached_property
     def step_sizes(self) -> NDArray[np.int64]:
-        """Items in each step: [steps]."""
+        """The items in each step: [steps]."""
         return self.add_steps(self.sizes)
 
     def add_steps(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sum of `totals` [batches] over each step: [steps]."""
+        """Adds up `totals` [batches] over each step: [steps]."""
         batches = np.cumsum([len(plan.costs) for plan in self.plans])
         parts = zip(self.plans, np.split(totals, batches[:-1]), strict=True)
         return join([values[plan.grid].sum(axis=(1, 2)) for plan, values in parts])
 
     def split_steps(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        """`values` [steps], apart for each plan."""
+        """Splits `values` [steps] by plan."""
         return np.split(values, np.cumsum([plan.steps for plan in self.plans])[:-1])
 
 
 def join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """All parts in one array; one alone as it is."""
+    """Joins all parts in one array; a single part is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
@@ -88,12 +88,12 @@ def read_epochs(
     world_size: int | None = None,
     micro_batches: int | None = None,
 ) -> Epochs:
-    """Checks lengths and plans, and makes plans of batches.
+    """Checks lengths and plans, and turns batches into a plan.
 
     Raises:
-        ValueError: `lengths` are not those of a plan; a batch is empty, or holds a number that no sequence has; the
-            batches do not fill whole steps; a world is given with a plan.
-        TypeError: Neither plans nor batches.
+        ValueError: `lengths` do not match a plan, a batch is empty or has an unknown sequence number, the batches do
+            not fill whole steps, or a world is given with a plan.
+        TypeError: `plans` are neither plans nor batches.
     """
     several = _list(plans)
     array = view_lengths(lengths)
@@ -116,7 +116,7 @@ def read_epochs(
 
 
 def check_plan(name: str, plan: object) -> None:
-    """Refuses another object than a plan."""
+    """Refuses all but a plan."""
     if not isinstance(plan, Plan):
         raise checks.type_error(name, "a Plan", plan, "Make one, such as make_plan(lengths, batching).")
 
@@ -125,10 +125,10 @@ def _plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Wor
     """Makes a plan of one epoch of a sampler's batches, each padded to its longest sequence.
 
     Args:
-        batches: In the order they are taken: the batches of a step next to each other, those of rank 0, 1, 2, ...
+        batches: The batches in the order of training: step by step, and within a step by rank.
         lengths: [n] or [n, dims], checked.
     """
-    # From here on a sampler of another library is measured as a plan is: all measures read plans alone.
+    # All measures read plans: so a sampler of another library is measured like a plan.
     arrays = [_check_batch(batch, number) for number, batch in enumerate(batches)]
     slots = world.slots
     # 7 batches do not fill steps of 2: without the last, they do.

@@ -1,22 +1,21 @@
-"""The limit: how random batches can be at a given padding, however they are made. Rate and distortion of the lengths.
+"""The limit of mixing: the most random batches at a given padding, by rate-distortion theory.
 
-X is the length of a sequence, T >= X the length it is padded to. Any way of making batches is a joint law of the two,
-so the mutual information I(X; T), in nats, is at least R(D) = min {I : E[T - X] <= D}.
+X is the length of a sequence, T >= X its padded length. Any way of making batches is a joint law of the two. So the
+mutual information I(X; T), in nats, is at least R(D) = min {I : E[T - X] <= D}.
 
-Walk up the lengths x_1 < x_2 < ... A sequence opens at its X and closes at its T. The flow between two lengths is the
-share of the sequences that are open there, F_s = P(X <= x_s < T), and p_s is the share of length x_s. Then
+Walk up the lengths x_1 < x_2 < ... A sequence opens at its X and closes at its T. The flow F_s = P(X <= x_s < T) is the
+share of open sequences after x_s. p_s is the share of length x_s. Then
 
     E[T - X] = the sum over s of (x_{s+1} - x_s) F_s,
     I(X; T) >= the sum over s of phi(F_s) - phi(F_{s-1} + p_s),  with phi(z) = z log z,
 
-with equality where all that are open close with the same chance, whatever their length: then T tells least. (What is
-open before x_s closes is F_{s-1} + p_s; among those that close, X is as among the open ones, and the entropies add up
-to this sum.) F_s stands in two terms only, phi(F_s) - phi(F_s + p_{s+1}), and they are convex in it. So by itself, at
-the price beta of a frame, the best F_s is p_{s+1} / (exp(beta (x_{s+1} - x_s)) - 1).
+with equality if all open sequences close with the same chance, whatever their length. F_s is in two terms only,
+phi(F_s) - phi(F_s + p_{s+1}), which are convex in it. So at the price beta of a frame, the best F_s alone is p_{s+1} /
+(exp(beta (x_{s+1} - x_s)) - 1).
 
-But none closes that is not open: P(T <= x_s) = P(X <= x_s) - F_s must not fall. Where the best flows would let it fall,
-it stays level, and the lengths of such a stretch share one equation, of the same form. `least_flows` joins neighbours
-until none falls, which is isotonic regression by pooling adjacent violators.
+But only open sequences can close: P(T <= x_s) = P(X <= x_s) - F_s must not fall. Where it would fall, it stays level,
+and these lengths share one equation of the same form. `least_flows` joins neighbours until none falls: isotonic
+regression by pooling adjacent violators.
 
 References:
     Cover and Thomas 2006, "Elements of information theory", chapter 10, for rate and distortion. Barlow, Bartholomew,
@@ -33,38 +32,38 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import _kernels, checks
 from lengthwise.lengths import as_lengths
 
-_LEVELS = 65_536  # lengths told apart where nobody says how many
-_HALVINGS = 60  # of the range of beta: beyond the 53 bits to which a float is exact
+_LEVELS = 65_536  # the most different lengths by default
+_HALVINGS = 60  # halvings of the range of beta: more than the 53 bits of a float
 
 
 def mixing_limit(lengths: ArrayLike, padding: float, *, bins: int | None = None) -> float:
-    """The most mixing that any batching can have at a padding share of `padding` on these lengths.
+    """Returns the most mixing that any batching of these lengths can have at a padding share.
 
-    exp(-R(D)) with D = mean length x padding / (1 - padding). It is exact, except for rounding, if at most 65,536
-    lengths are distinct; more are grouped. Few bins make little mixing look like more: mixing that `measure` estimated
-    in few bins may lie above this limit. Compare it with the limit of the same `bins`.
+    exp(-R(D)) with D = mean length x padding / (1 - padding). It is exact, except for rounding, for at most 65,536
+    distinct lengths; more are grouped. Few bins overestimate mixing: `measure` with few bins may exceed this limit.
+    Compare it with the limit of the same `bins`.
 
-    It is the limit of endless batches. Small batches stay below it: one of a batch is as long as the batch is padded
-    to, and tells its length.
+    It is the limit for infinite batches. Small batches stay below it, because their longest sequence has the padded
+    length.
 
     Args:
         lengths: [n], in any unit.
         padding: The share of all computed frames that are padding, from 0 to 0.999.
-        bins: Into how many groups of like length the lengths are put at most, as if all of a group were of its mean
-            length; by default every length counts for itself.
+        bins: The most groups of similar lengths. All lengths of a group count as their mean. By default all different
+            lengths count.
 
     Returns:
-        A number from 0 to 1; 1 where `padding` is enough to pad every sequence to the longest.
+        A number from 0 to 1; 1 if `padding` is enough to pad every sequence to the longest.
 
     Raises:
-        ValueError: A padding out of range, or lengths that are not [n].
+        ValueError: `padding` is out of range, or the lengths are not [n].
 
     >>> mixing_limit([100, 200, 300, 400], 0.4)
     1.0
 
     References:
-        Cover and Thomas 2006, "Elements of information theory", chapter 10; the solution is our own, see
-        the top of this file.
+        Cover and Thomas 2006, "Elements of information theory", chapter 10; the solution is our own, see the top of
+        this file.
     """
     checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, such as 0.05.")
     remedy = "Give as many bins as mixing was estimated in, such as 128."
@@ -76,14 +75,14 @@ def mixing_limit(lengths: ArrayLike, padding: float, *, bins: int | None = None)
     levels = group_levels(array.astype(np.float64), bins)
     mean = float(levels.sizes @ levels.masses)
     target = mean * padding / (1.0 - padding)
-    # Frames enough to pad every sequence to the longest: then the padded length tells nothing.
+    # Enough frames to pad every sequence to the longest: then T is independent of X.
     if target >= levels.sizes[-1] - mean:
         return 1.0
     return min(1.0, float(np.exp(-least_information(levels, target))))
 
 
 class Levels(NamedTuple):
-    """Groups of like length: `sizes` [levels], rising, each with its share of the sequences, `masses`."""
+    """Groups of similar lengths: their rising `sizes` [levels], and their shares of the sequences, `masses`."""
 
     sizes: NDArray[np.float64]
     masses: NDArray[np.float64]
@@ -92,13 +91,13 @@ class Levels(NamedTuple):
 def group_levels(sizes: NDArray[np.float64], most: int) -> Levels:
     """Groups lengths into at most `most` levels.
 
-    Where there are more distinct lengths, half of the levels share out the sequences evenly and half the range: a long
-    tail is few sequences and much padding. Each level is the mean of its sequences.
+    With more distinct lengths, half of the levels have equal numbers of sequences, and half have equal widths, because
+    a long tail has few sequences and much padding. Each level is the mean of its sequences.
     """
     values, counts = np.unique(sizes, return_counts=True)
     if len(values) <= most:
         return Levels(values, counts / len(sizes))
-    # Of the values 1, 2, 3, 4, 100 in 4 groups: mass starts one at 3, width one at 100; with the first, [0, 2, 4].
+    # Values 1, 2, 3, 4, 100 in 4 groups: by mass one starts at 3, by width one at 100. So starts are [0, 2, 4].
     by_mass = np.searchsorted(np.cumsum(counts) / len(sizes), np.arange(1, most // 2) / (most // 2))
     by_width = np.searchsorted(values, np.linspace(values[0], values[-1], most // 2 + 1)[1:-1])
     starts = np.unique(np.concatenate([[0], by_mass, by_width]))
@@ -107,25 +106,25 @@ def group_levels(sizes: NDArray[np.float64], most: int) -> Levels:
 
 
 def least_flows(levels: Levels, beta: float) -> NDArray[np.float64]:
-    """The flows that lessen I(X; T) + beta E[T - X] most: [levels - 1]. Exact, in linear time.
+    """Returns the flows that minimise I(X; T) + beta E[T - X]: [levels - 1]. Exact, in linear time.
 
     >>> least_flows(Levels(np.array([10.0, 20.0]), np.array([0.5, 0.5])), np.log(2) / 10)  # 0.5 / (2 - 1)
     array([0.5])
     """
     flows = np.empty(len(levels.sizes) - 1)
-    with np.errstate(over="ignore"):  # all close before a length that is far beyond
+    with np.errstate(over="ignore"):  # infinite for far lengths, before which all sequences close
         rises = np.expm1(beta * np.diff(levels.sizes))
     _kernels.least_flows(levels.sizes, np.cumsum(levels.masses), beta, rises, flows)
     return flows
 
 
 def padding_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
-    """E[T - X], in the unit of the lengths."""
+    """Returns E[T - X], in the unit of the lengths."""
     return float(np.diff(levels.sizes) @ flows)
 
 
 def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
-    """The least I(X; T), in nats, of all laws of these flows [levels - 1]."""
+    """Returns the least I(X; T), in nats, of all laws with these flows [levels - 1]."""
     masses = levels.masses
     opened = flows + masses[1:]
     # phi(F) - phi(F + p) = -p log(F + p) - F log(1 + p / F): no difference of two large numbers.
@@ -134,7 +133,7 @@ def information_of_flows(levels: Levels, flows: NDArray[np.float64]) -> float:
 
 
 def least_information(levels: Levels, target: float) -> float:
-    """The least I(X; T) of flows that pad `target`, in nats, read on its tangent of the slope -beta that touches it."""
+    """Returns the least I(X; T) at a padding of `target`, in nats, from the tangent of slope -beta."""
     sizes = levels.sizes
     beta, low, high = 1.0, 1e-9 / (sizes[-1] - sizes[0]), 1e3 / np.diff(sizes).min()
     flows = np.zeros(len(sizes) - 1)

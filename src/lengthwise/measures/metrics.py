@@ -1,6 +1,6 @@
-"""The worth of plans: padding, mixing, waiting and accounting. Reads plans, makes none.
+"""The measures of plans: padding, mixing, waiting and counts. Reads plans, makes none.
 
-lengths   [n] or [n, dims]   as the plans were made for; several dimensions count by their sum
+lengths   [n] or [n, dims]   the lengths of the plans; several dimensions count by their sum
 """
 
 from __future__ import annotations
@@ -18,51 +18,50 @@ from lengthwise.planning.plan import Plan
 
 _FILLING = 163_840  # sequences that fill 256 bins of mixing; short data need several epochs for them
 MOST_EPOCHS = 32
-# Measured over several epochs; counts and padding stay those of the first.
+# Measures over several epochs; counts and padding are those of the first epoch.
 _OVER_EPOCHS = ("mixing", "pair_mixing", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measures:
-    """The measures of one plan, or of several epochs as of one long one.
+    """The measures of one plan, or of several epochs as one long epoch.
 
     Shares are 0..1, lengths in the unit of the lengths, costs in the unit of the budget. Counts are sums over epochs.
-    `print` shows the few that most people need, in words.
+    `print` shows the most important ones, in words.
 
     Attributes:
-        sequences: Sequences (or chunks) that were to be planned.
-        batches: Batches, each counted once an epoch.
-        steps: Optimiser steps.
-        epochs: Plans that were measured together.
-        rows: Rows of all batches: as many as sequences, unless a cut packs several into a row.
+        sequences: The sequences (or chunks) to plan.
+        batches: The batches, each counted once an epoch.
+        steps: The optimiser steps.
+        epochs: The plans that were measured together.
+        rows: The rows of all batches: one for each sequence, unless the cut packs sequences into rows.
         zero_padding_rate: ZPR, Ge et al. 2021, equation 1: the plain mean over batches of 1 - mean length / padded
             length.
-        weighted_zero_padding_rate: The same, batches weighted by their size (section 4, for dynamic batch sizes).
-        padding_share: The share of all computed frames that are padding: what the hardware pays.
-        fill: The share that is not: how full batches are, or packed rows. Rows that a collate function adds do not
-            count, for one fixed shape say.
+        weighted_zero_padding_rate: ZPR with batches weighted by their size (section 4, for dynamic batch sizes).
+        padding_share: The share of all computed frames that is padding: the cost for the hardware.
+        fill: 1 - `padding_share`. Rows that only a collate function adds, for a fixed shape, do not count.
         average_batch_length: ABL, the plain mean over batches of the padded length.
-        weighted_average_batch_length: The same, batches weighted by their size.
-        smallest_batch: Sequences in the smallest batch.
-        mean_batch: Sequences in a batch on average.
-        largest_batch: Sequences in the largest batch.
-        largest_cost: What the costliest batch costs.
-        mixing: exp(-I(X; T)), with X the length of a sequence and T the length its batch is padded to: 1 where a batch
-            tells nothing about the lengths in it, near 0 where it tells everything. 1 of packed rows, which are all
-            padded to one length: see `pair_mixing`.
-        step_mixing: The same for steps; T is the mean padded length over the sequences of the step.
-        mixing_bins: The equal-mass bins of both estimates. Mixing below about 1 / bins cannot be told from 0.
-        pair_mixing: exp(-I) of the lengths of two sequences that share a row, or, where rows are not packed, a batch: 1
-            where one tells nothing about the other. Sequences that are alone there do not count.
+        weighted_average_batch_length: ABL with batches weighted by their size.
+        smallest_batch: The sequences in the smallest batch.
+        mean_batch: The sequences in a batch on average.
+        largest_batch: The sequences in the largest batch.
+        largest_cost: The cost of the costliest batch.
+        mixing: exp(-I(X; T)), with X the length of a sequence and T the padded length of its batch: 1 if they are
+            independent, as in random batches, near 0 if T determines X. Packed rows have one padded length, and so 1:
+            see `pair_mixing`.
+        step_mixing: The mixing of steps; T is the mean padded length over the sequences of a step.
+        mixing_bins: The equal-mass bins of both estimates. Mixing below about 1 / bins cannot be distinguished from 0.
+        pair_mixing: exp(-I) of the lengths of two sequences in a packed row, or else in a batch: 1 if they are
+            independent. Sequences that are alone do not count.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
             fewer than three steps.
-        step_length_variance: How much the mean length of steps varies, beside random samples of as many sequences: 1 is
-            as much, 0 not at all, 50 fifty times as much. 1 if each epoch is one step.
+        step_length_variance: The variance of the mean length of steps, divided by that of random samples of the same
+            sizes. It is 1 if each epoch is one step.
         straggler_waste: The share of rank time spent waiting for the costliest rank of each step.
-        cost_spread: The standard deviation of what batches cost, as a share of the mean cost.
-        dropped: Sequences in no batch of their epoch.
-        repeated: Sequences that are taken more than once in their epoch; `loss_scales` scales all but the first by 0.
-        over_max_cost: Batches that cost more than the cut allows.
+        cost_spread: The standard deviation of the costs of batches, as a share of the mean cost.
+        dropped: The sequences in no batch of their epoch.
+        repeated: The sequences taken more than once in an epoch; `loss_scales` gives all but the first a scale of 0.
+        over_max_cost: The batches that cost more than the cut allows.
     """
 
     sequences: int
@@ -93,7 +92,7 @@ class Measures:
     over_max_cost: int
 
     def __str__(self) -> str:
-        """The measures that most people need, each with what it means; `repr` has all of them."""
+        """Returns the most important measures, with their meanings; `repr` has all of them."""
         epochs = f" in {self.epochs} epochs" if self.epochs > 1 else ""
         smallest, largest = (f"{size:,}" for size in (self.smallest_batch, self.largest_batch))
         sizes = smallest if smallest == largest else f"{smallest} to {largest}"
@@ -101,10 +100,10 @@ class Measures:
             f"{self.sequences:,} sequences in {self.batches:,} batches of {sizes}, {self.steps:,} steps{epochs}",
             f"padding  {100 * self.padding_share:5.1f} %  of the computed frames",
         ]
-        # Unpacked, each place of a batch is a row, and some rows may be filled up. Packed, rows hold several sequences.
+        # Without packing, each sequence has a row, and some rows may be filled up. Packed rows hold several sequences.
         packed = self.rows < round(self.mean_batch * self.batches)
         if packed:
-            # Packed rows are all padded to one length, which says nothing of the sequences in them.
+            # Packed rows all have one padded length, which is independent of their sequences.
             lines.append(f"mixing   {self.pair_mixing:5.2f}    of rows: 1 if a sequence tells nothing of its row")
         else:
             lines.append(f"mixing   {self.mixing:5.2f}    of batches: 1 as random ones, near 0 as sorted ones")
@@ -116,7 +115,7 @@ class Measures:
         return "\n".join([*lines, f"{left}; {self.over_max_cost:,} batches over the budget"])
 
     def as_dict(self) -> dict[str, Any]:
-        """The measures by name, JSON-ready."""
+        """Returns the measures by name, for JSON."""
         return asdict(self)
 
 
@@ -130,28 +129,28 @@ def measure(
 ) -> Measures:
     """Measures a plan, the plans of several epochs, or the batches of any sampler: `list(sampler)`.
 
-    For batches without a plan, the measures assume the following. Each batch is padded to its longest sequence, and
-    costs its padded frames. There is no budget, so `over_max_cost` is 0. Which batches share a step cannot be
-    known: a step is one batch, unless `world_size` says otherwise. A sequence may stand in several batches, or several
-    times in one: `repeated` counts it once, and the padding counts it every time. `dropped` counts those in no batch.
+    Batches without a plan are assumed to be padded to their longest sequence, and to cost their padded frames. They
+    have no budget, so `over_max_cost` is 0. A step is one batch, unless you give `world_size` or `micro_batches`. If a
+    sequence is in several batches, `repeated` counts it once, and the padding every time. `dropped` counts the
+    sequences in no batch.
 
-    Of a plan, a batch that stands in a step more than once, to fill it, counts once in all measures of batches.
+    A batch that a plan repeats to fill a step counts once in all measures of batches.
 
     Args:
-        plans: A plan; a list of plans, one an epoch, of the same lengths; or a list of batches, each a list or an array
-            of sequence numbers from 0.
-        lengths: [n] or [n, dims], those of all sequences, in the order of their numbers.
-        bins: Bins of mixing on each axis, up to 4,096; by default 2 to 128, by the number of sequences. Several epochs
-            fill more bins than one. In small batches mixing falls with finer bins: a batch of 16 tells one of its 16
-            lengths exactly.
-        world_size: For batches without a plan: how many ranks take them in turn, batch k of a step by rank k.
-        micro_batches: For batches without a plan: how many of them each rank takes in one step. The first
-            `world_size` batches of a step are the first of each rank.
+        plans: A plan; a list of plans of the same lengths, one for each epoch; or a list of batches. A batch is a list
+            or an array of sequence numbers from 0.
+        lengths: [n] or [n, dims], the lengths of all sequences, in the order of their numbers.
+        bins: The bins of mixing on each axis, up to 4,096; by default 2 to 128, by the number of sequences. Several
+            epochs fill more bins than one. In small batches, mixing falls with finer bins, because the longest sequence
+            has the padded length.
+        world_size: For batches without a plan: the number of ranks; rank k takes batch k of a step.
+        micro_batches: For batches without a plan: the batches of each rank in one step. The first `world_size` batches
+            of a step are the first of each rank.
 
     Raises:
-        ValueError: `lengths` are not those of a plan; a batch is empty, or holds a number that no sequence has; the
-            batches do not fill whole steps; a world is given with a plan.
-        TypeError: Neither plans nor batches.
+        ValueError: `lengths` do not match a plan, a batch is empty or has an unknown sequence number, the batches do
+            not fill whole steps, or a world is given with a plan.
+        TypeError: `plans` are neither plans nor batches.
 
     >>> lengths = [5, 9, 2, 4]
     >>> measures = measure([[0, 1], [2, 2]], lengths)  # padded to 9 and 2
@@ -206,7 +205,7 @@ def measure(
 
 
 def epochs_to_pool(count: int) -> int:
-    """Counts the epochs of `count` sequences that fill 256 bins, at most 32.
+    """Returns the number of epochs of `count` sequences that fill 256 bins, at most 32.
 
     >>> epochs_to_pool(10_480)
     16
@@ -215,18 +214,18 @@ def epochs_to_pool(count: int) -> int:
 
 
 def measure_pooled(plans: Sequence[Plan], lengths: ArrayLike) -> Measures:
-    """Measures all epochs as one, in as many bins as their sequences fill together."""
+    """Measures all epochs as one, with the number of bins that their sequences fill together."""
     return measure(plans, lengths, bins=fine_bins(sum(plan.count for plan in plans)))
 
 
 def join_measures(first: Measures, together: Measures) -> dict[str, Any]:
-    """Returns the measures of the first epoch by name; those that need several epochs are of all of them `together`."""
+    """Returns the measures of the first epoch by name; those that need several epochs are from `together`."""
     of_all = together.as_dict()
     return first.as_dict() | {name: of_all[name] for name in _OVER_EPOCHS} | {"mixing_epochs": together.epochs}
 
 
 def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The frames of data of each batch, and those that are computed, padding included: [batches] each."""
+    """Returns the frames of data and the computed frames, padding included, of each batch: two arrays [batches]."""
     epochs = read_epochs(plan, lengths)
     return epochs.used, epochs.plans[0].row_counts * epochs.padded
 
@@ -235,7 +234,7 @@ def _waste(plans: Sequence[Plan]) -> float:
     largest = max(float(plan.costs.max(initial=0.0)) for plan in plans)
     if not largest:  # no steps, or batches that cost nothing: no rank waits
         return 0.0
-    # In units of about the largest cost, a power of two, so that no sum overflows and no quotient is rounded.
+    # Scaled by a power of two near the largest cost, so that no sum overflows and no quotient is rounded.
     exponent = -np.frexp(largest)[1]
     ranks = [np.ldexp(plan.costs, exponent)[plan.grid].sum(axis=1) for plan in plans]
     # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.
@@ -252,14 +251,14 @@ def _spread(costs: NDArray[np.float64]) -> float:
 
 
 def _vary(epochs: Epochs, step_means: Sequence[NDArray[np.float64]]) -> float:
-    """How far the mean lengths of steps lie from that of the epoch, squared, in units of what random samples have.
+    """Returns the variance of the mean lengths of steps, divided by that of random samples of the same sizes.
 
-    The mean of s out of n numbers, drawn at random, has a variance of V/s x (n - s)/(n - 1), where V is the variance of
-    the n (Cochran 1977, "Sampling techniques", theorem 2.2). Of [1, 3] one is drawn: V = 1, and the mean varies by 1.
+    The mean of s random numbers out of n has the variance V/s x (n - s)/(n - 1), where V is the variance of the n
+    (Cochran 1977, "Sampling techniques", theorem 2.2). For one of [1, 3], V = 1, and the variance is 1.
     """
     ratios = []
     for lengths, sizes, means in zip(epochs.taken, epochs.split_steps(epochs.step_sizes), step_means, strict=True):
-        # A step that takes the whole epoch always has the epoch's mean: a variance of 0, which is left out below.
+        # A step of the whole epoch has the epoch's mean: its variance is 0, and it is left out below.
         mean, variance = (float(lengths.mean()), float(lengths.var())) if len(lengths) else (0.0, 0.0)
         of_samples = variance / sizes * (len(lengths) - sizes) / max(1, len(lengths) - 1)
         parts = of_samples > 0
@@ -269,7 +268,7 @@ def _vary(epochs: Epochs, step_means: Sequence[NDArray[np.float64]]) -> float:
 
 
 def _lag_one(epochs: Sequence[NDArray[np.float64]]) -> float:
-    """The correlation of successive numbers within the series given; no pair spans two of them."""
+    """Returns the correlation of successive numbers within each series; no pair spans two series."""
     long = [series for series in epochs if len(series) >= 3]
     if not long:
         return 0.0

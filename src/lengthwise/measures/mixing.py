@@ -1,15 +1,13 @@
-"""Mixing: how little a batch, a step or a row tells about the lengths in it.
+"""Mixing: the independence of the lengths in a batch, a step or a row from its padded length.
 
-X, T   the length of a sequence, and the length its batch is padded to; exp(-I(X; T)) is the mixing of batches
+X is the length of a sequence, T the padded length of its batch, and exp(-I(X; T)) the mixing of batches. It is
+estimated on their joint histogram in equal-mass bins. Several epochs of the same lengths are pooled, for finer bins.
+Two biases remain:
 
-It is estimated on the joint histogram of the two in equal-mass bins. Several epochs of the same lengths are pooled,
-which allows finer bins. Two errors remain, and neither is chance alone:
-
-- Bins hide what is finer than they are, so the estimate is too high: by 1 to 2 / bins on laws whose mixing is known
-  (0.01 to 0.8). Mixing below about 1 / bins cannot be told from 0.
-- Few sequences leave bins empty, so the estimate is too low. With 10 bins^2 sequences or more the first-order
-  correction of Miller and Madow leaves under 1 %. With fewer the estimate is Grassberger's, within 1 % with 2.5 bins^2
-  sequences, and up to 13 % too low with 0.6 bins^2 (the same laws, and random batches of 16).
+- Bins lose detail, so the estimate is too high: by 1 to 2 / bins on laws of known mixing (0.01 to 0.8).
+- Few sequences leave bins empty, so the estimate is too low. With 10 bins^2 sequences or more, the first-order
+  correction of Miller and Madow leaves under 1 %. With fewer, Grassberger's estimate is used. It is within 1 % with
+  2.5 bins^2 sequences, and up to 13 % too low with 0.6 bins^2.
 
 References:
     Miller 1955, "Note on the bias of information estimates". Grassberger 2003, "Entropy estimates from insufficient
@@ -28,30 +26,30 @@ from lengthwise.planning.plan import Plan
 
 _MOST_BINS = 4096  # on each axis: their histogram takes 128 MiB
 _MOST_PAIR_BINS = 64
-_MET = 16  # others that each sequence meets: in larger groups, as many at even distances say the same
-_LEAST_MET = 2  # of millions of sequences, fewer others each say the same
+_MET = 16  # the most partners of a sequence: in larger groups, 16 at even distances are enough
+_LEAST_MET = 2  # the fewest partners, for millions of sequences
 _MEETINGS = 2**21
 
 
 def check_bins(bins: int | None, count: int) -> int:
-    """Checks the number of bins; by default as many as `count` sequences fill."""
+    """Checks the number of bins; by default the number that `count` sequences fill."""
     remedy = "Give the number of equal-mass bins, such as 64."
     bins = mixing_bins(count) if bins is None else bins
     return checks.check_whole("bins", bins, minimum=1, maximum=_MOST_BINS, remedy=remedy)
 
 
 def fine_bins(count: int) -> int:
-    """How many bins `count` sequences fill well enough to compare plans, from 2 to 1,024: about sqrt(count / 2.5)."""
+    """Returns the bins that `count` sequences fill well enough to compare plans: sqrt(count / 2.5), from 2 to 1,024."""
     return int(np.clip(np.sqrt(count / 2.5), 2, 1024))
 
 
 def mix_batches(epochs: Epochs, bins: int) -> float:
-    """exp(-I(X; T)), T the length that a batch is padded to."""
+    """Returns exp(-I(X; T)), with T the padded length of a batch."""
     return _mix(epochs, bin_equally(epochs.padded, epochs.sizes, bins), bins)
 
 
 def mix_steps(epochs: Epochs, bins: int) -> float:
-    """The same of whole steps: T is the mean padded length over the items of the step that takes a batch first."""
+    """Returns exp(-I(X; T)), with T the mean padded length of the first step that takes a batch."""
     means = epochs.add_steps(epochs.padded * epochs.sizes) / epochs.step_sizes
     # Plans of 3 and 2 steps: the first step of the second plan is number 3.
     starts = np.cumsum([0, *(plan.steps for plan in epochs.plans)])
@@ -61,7 +59,7 @@ def mix_steps(epochs: Epochs, bins: int) -> float:
 
 
 def _mix(epochs: Epochs, columns: NDArray[np.int64], bins: int) -> float:
-    """exp(-I(X; T)) from the bin of T of each batch, `columns` [batches]."""
+    """Returns exp(-I(X; T)) from the bin of T of each batch, `columns` [batches]."""
     if not epochs.places:
         return 1.0
     joint = np.zeros((bins, bins), np.int64)
@@ -71,12 +69,12 @@ def _mix(epochs: Epochs, columns: NDArray[np.int64], bins: int) -> float:
 
 
 def _bin_items(epochs: Epochs, bins: int) -> NDArray[np.int64]:
-    """The equal-mass bin of the length of each item, plan after plan: [m]."""
+    """Returns the equal-mass bin of the length of each item, plan after plan: [m]."""
     return bin_equally(join(epochs.taken), None, bins)
 
 
 def _first_steps(plan: Plan) -> NDArray[np.int64]:
-    """The step that takes each batch first: [batches]."""
+    """Returns the first step that takes each batch: [batches]."""
     places = plan.grid.reshape(-1)
     # Written from the last place to the first, so that the first one stays.
     first = np.zeros(len(plan.costs), np.int64)
@@ -86,11 +84,11 @@ def _first_steps(plan: Plan) -> NDArray[np.int64]:
 
 
 def mix_pairs(epochs: Epochs) -> float:
-    """exp(-I) of the lengths of two sequences that share a row, or, where rows are not packed, a batch.
+    """Returns exp(-I) of the lengths of two sequences in a packed row, or else in a batch.
 
-    Estimated on the joint histogram of pairs in 2 to 64 equal-mass bins, by the number of sequences, each sequence
-    weighted alike. Sequences that are alone in their row do not count. The first-order correction of Miller and Madow
-    counts the pairs by their effective number, (sum of weights)^2 / (sum of squared weights).
+    Estimated on the joint histogram of pairs in 2 to 64 equal-mass bins, by the number of sequences. All sequences have
+    the same weight, but those alone in a row do not count. The correction of Miller and Madow uses the effective number
+    of pairs, (sum of weights)^2 / (sum of squared weights).
     """
     count = epochs.places
     if not count:
@@ -108,7 +106,7 @@ def mix_pairs(epochs: Epochs) -> float:
 
 
 def _mixing_of_pairs(joint: NDArray[np.float64], paired: int, effective: float) -> float:
-    """exp(-I) of a symmetric histogram whose cells sum to `paired`, and stand for `effective` pairs."""
+    """Returns exp(-I) of a symmetric histogram with the sum `paired`, from `effective` pairs."""
     sums = joint.sum(axis=1)
     seen = joint > 0
     information = np.sum(joint[seen] * np.log(joint[seen] * paired / np.outer(sums, sums)[seen])) / paired
