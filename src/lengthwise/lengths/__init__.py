@@ -1,11 +1,11 @@
-"""Where lengths come from: arrays, files, folders and examples; their description and fingerprint.
+"""The sources of lengths: arrays, files, folders and examples; their description and fingerprint.
 
 rules         the rules of a length
-columns       columns as all readers return them, and how they become lengths
-cells         their cells: numbers, lists, and texts that are counted
+columns       columns of numbers from a reader, and their conversion to lengths
+cells         the cells of columns: numbers, lists, and texts to count
 arrays        lengths in memory, and in .npy files
-files         chooses the reader: arrays, text, manifests, arrow, audio
-description   a description of lengths, and some to try things on
+files         the choice of the reader: arrays, text, manifests, arrow, audio
+description   a description of lengths, and example lengths
 """
 
 from lengthwise.lengths.arrays import as_lengths as as_lengths

@@ -1,7 +1,7 @@
-"""Lengths from arrays in memory, and in .npy and .npz files, which are read or mapped, and never unpickled.
+"""Lengths from arrays in memory, and from .npy and .npz files, which are read or mapped, and never unpickled.
 
-A billion lengths are mapped at once, and read where they are needed. Another process maps the file by itself: its path
-travels there, and not the lengths.
+A billion lengths are mapped at once, and read where they are needed. Another process gets the path, and maps the file
+too.
 
 Shapes: n sequences; dims lengths for each (2 for source and target). One dimension is [n], several are [n, dims].
 """
@@ -28,29 +28,30 @@ from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole
 
 _COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
 
-_HASHED = 1 << 16  # lengths that are narrowed at a time: few enough to stay in the cache of a core
-_SAMPLED = 64  # places at which lengths are read to name them
+_HASHED = 1 << 16  # lengths to hash at a time, which fit into the cache of a core
+_SAMPLED = 64  # places of the sample that names mapped lengths
 _SAMPLE = 1024  # lengths read at each of those places
 
 
 def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     """Checks that these are lengths and returns them as int64.
 
-    Every length is a whole number from 1 to 2**63 - 1. Two things go wrong in use. Seconds are no lengths: turn them
-    into frames with `read_lengths(values, frame_shift=0.01)`. Sequences are no lengths: count their tokens. Rows in a
-    list hold at most two numbers, so that token lists such as [[5, 6, 7], [1, 2, 3]] are refused. An array of shape
-    [n, dims] has up to eight.
+    Every length is a whole number from 1 to 2**63 - 1. Two things go wrong in use. Seconds are not lengths: turn them
+    into frames with `read_lengths(values, frame_shift=0.01)`. Sequences are not lengths: count their tokens. Rows in a
+    list have at most two numbers, so that token lists such as [[5, 6, 7], [1, 2, 3]] are refused. An array [n, dims]
+    has up to eight.
 
     Args:
-        values: [n] or [n, dims] integers, or floats that are whole and below 2**53: a NumPy array, a list, a torch
-            tensor, a pyarrow array. No sequences at all (n = 0) are legal.
+        values: [n] or [n, dims] integers, or whole floats below 2**53: a NumPy array, a list, a torch tensor, a pyarrow
+            array. n may be 0.
 
     Returns:
         [n] or [n, dims], always int64, read-only, and never a view of `values`.
 
     Raises:
-        ValueError: A value below 1, not finite, not whole or too large; rows of different widths; another shape.
-        TypeError: Booleans, text or other objects; a generator, a dict or a set.
+        ValueError: A value is below 1, not finite, not whole or too large, rows differ in width, or the shape is
+            another.
+        TypeError: The values are booleans, texts or other objects, or a generator, a dict or a set.
 
     >>> as_lengths([3, 1, 2.0])
     array([3, 1, 2])
@@ -66,24 +67,24 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
 
 
 def view_lengths(values: ArrayLike) -> NDArray[np.int64]:
-    """Checks lengths as `as_lengths` does, without a copy of int64 arrays: for callers in which they do not change."""
+    """Checks lengths as `as_lengths`, without a copy of int64 arrays: for callers that do not change them."""
     array: Any = values
     plain = type(array) is np.ndarray and array.dtype == np.int64 and array.flags.c_contiguous
     shaped = plain and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
-    # Of other types and shapes `as_lengths` says what is wrong.
+    # For other types and shapes, `as_lengths` raises the error.
     return freeze(array.view()) if shaped and array.min(initial=1) >= 1 else as_lengths(values)
 
 
 def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
-    """Turns an array-like into an array of integers or floats with a shape that lengths may have.
+    """Turns an array-like into an array of integers or floats with a shape of lengths.
 
     Args:
         values: [n] or [n, dims].
-        of: The end of a place in an error, as " of a.npy".
+        of: The end of a place in an error, such as " of a.npy".
 
     Raises:
-        ValueError: Rows of different widths, a shape other than [n] and [n, dims] with dims >= 1, or rows of more
-            than two numbers in a list.
+        ValueError: Rows differ in width, the shape is not [n] or [n, dims] with dims >= 1, or a list has rows of more
+            than two numbers.
         TypeError: Booleans, text or other objects.
     """
     raw = _as_array(values)
@@ -95,7 +96,7 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         raise value_error("lengths", "an array of shape [n] or [n, dims]", raw.shape, remedy)
     if raw.size == 0:
         return np.zeros(raw.shape, dtype=np.int64)
-    # NumPy makes texts of [3, "a"], and integers of [3, True]: the values themselves must be looked at.
+    # NumPy makes texts of [3, "a"], and integers of [3, True]: so this reads the values themselves.
     if raw.dtype.kind in "US" or (isinstance(values, Sequence) and _holds_bools(values, raw)):
         raw = np.array(values, dtype=object)
     place = sequence_place(raw, of)
@@ -103,7 +104,7 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         return _from_objects(raw, place)
     if raw.dtype.kind not in "iuf":
         raise _not_a_number(raw.flat[0].item(), place(0))
-    # A list alone: an array says by itself that its shape is meant.
+    # Only for a list: an array has its shape on purpose.
     if isinstance(values, Sequence) and raw.ndim == 2 and raw.shape[1] > 2:
         rule = "a list of numbers or of pairs"
         remedy = "Count lists of tokens: `[len(row) for row in rows]`; give more lengths a sequence as a NumPy array."
@@ -125,7 +126,7 @@ def _list_remedy(values: object) -> str:
 
 
 def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
-    """Says which sequence, and which dimension of it, stands at a flat index of `raw`.
+    """Returns a function that names the sequence, and its dimension, at a flat index of `raw`.
 
     >>> sequence_place(np.ones((4, 2)))(5)
     'sequence 2, dimension 1'
@@ -137,7 +138,7 @@ def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
 
 
 def _as_array(values: ArrayLike) -> NDArray[Any]:
-    # numpy.ma takes a while to import, and without it no array is masked.
+    # numpy.ma is slow to import, and only it makes masked arrays.
     if "numpy.ma" in sys.modules and np.ma.is_masked(values):
         remedy = "Drop the masked sequences first, as by `values.compressed()`."
         raise value_error("lengths", "an array without masked values", "masked", remedy)
@@ -160,7 +161,7 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
             raise _not_a_number(value, place(at))
         if abs(value) >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
             raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
-        # One fraction among Python integers makes all of them floats, as NumPy does.
+        # As in NumPy, one fraction makes all of them floats.
         integral = integral and isinstance(value, numbers.Integral)
     return np.array(flat, dtype=np.int64 if integral else np.float64).reshape(raw.shape)
 
@@ -173,7 +174,7 @@ def array_columns(values: Any, *, of: str = "") -> list[Column]:
     """Splits an array-like, [n] or [n, dims], into columns called "lengths"."""
     raw = as_numbers(values, of=of)
     place, dims = sequence_place(raw, of), 1 if raw.ndim == 1 else raw.shape[1]
-    # A place counts along the rows: row 2 of dimension 1 of 3 is the flat index 7.
+    # A place is a flat index: row 2 of dimension 1 of 3 is the place 7.
     return [
         Column(name="lengths", values=values, place=lambda row, dim=dim: place(row * dims + dim))
         for dim, values in enumerate(raw.reshape(-1, dims).T)
@@ -181,13 +182,13 @@ def array_columns(values: Any, *, of: str = "") -> list[Column]:
 
 
 def fingerprint(lengths: ArrayLike) -> str:
-    """Names lengths by 16 hex digits: the same on every platform, and others after any change, also of the order.
+    """Names lengths by 16 hex digits, the same on every platform. Any change, also of the order, changes the name.
 
     BLAKE2b over the shape, as little-endian int64, and then the lengths, as little-endian unsigned integers of 1, 2, 4
-    or 8 bytes: the fewest that hold the longest. Bytes are what hashing takes its time for.
+    or 8 bytes: the fewest that hold the longest length.
 
     Args:
-        lengths: [n] or [n, dims], as `as_lengths` takes them.
+        lengths: [n] or [n, dims], as for `as_lengths`.
 
     >>> fingerprint([1, 2, 3])
     'b7589102dda1c9e6'
@@ -196,7 +197,7 @@ def fingerprint(lengths: ArrayLike) -> str:
 
 
 def name_checked(lengths: NDArray[np.int64]) -> str:
-    """Returns the `fingerprint` of lengths that were checked before, without a copy of them."""
+    """Returns the `fingerprint` of checked lengths, without a copy."""
     digest = hashlib.blake2b(np.array(lengths.shape, dtype="<i8").tobytes(), digest_size=8)
     flat = lengths.reshape(-1)
     narrow = np.min_scalar_type(int(flat.max(initial=0))).newbyteorder("<")
@@ -210,14 +211,14 @@ def read_numpy(path: Path, column: str | None = None) -> list[Column]:
 
     Args:
         path: The file.
-        column: Of an array [n, dims], the number of a dimension; of several arrays, the name of one or more.
+        column: The number of a dimension of an array [n, dims], or the names of arrays of a .npz file.
 
     Raises:
-        ValueError: No such array or dimension, an array of objects, a shape that lengths cannot have, or a file that
-            is damaged.
-        TypeError: Booleans, text or other values that are not numbers.
+        ValueError: The array or dimension does not exist, the array is of objects or has another shape, or the file is
+            damaged.
+        TypeError: The values are booleans, texts or other objects.
     """
-    with open(path, "rb") as file:  # because np.load forgets to close what turns out to be no archive
+    with open(path, "rb") as file:  # because np.load may leave the file open
         content = _load(path, lambda: np.load(file, allow_pickle=False))
         if isinstance(content, np.ndarray):
             columns = array_columns(content, of=f" of {path}")
@@ -233,9 +234,9 @@ def read_numpy(path: Path, column: str | None = None) -> list[Column]:
 def _load(path: Path, load: Callable[[], Any]) -> Any:
     try:
         return load()
-    except Exception as error:  # whatever the parser raises that a damaged byte confuses: zip, zlib, ast, ...
+    except Exception as error:  # a damaged byte may raise any error of zip, zlib, ast, ...
         rule, remedy = f"a {path.suffix} file", "Write it anew with `np.save` or `np.savez`, or name it for what it is."
-        # The only sign of NumPy that the file would have to be unpickled.
+        # NumPy's only sign that the file needs unpickling.
         if "Object arrays" in str(error):
             rule = "an array of numbers, not of Python objects"
             remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
@@ -243,14 +244,14 @@ def _load(path: Path, load: Callable[[], Any]) -> Any:
 
 
 class MappedLengths(np.memmap):
-    """A `numpy.memmap` that is pickled as its path: the process that unpickles it maps the same file."""
+    """A `numpy.memmap` that is pickled as its path: another process maps the same file."""
 
     def __deepcopy__(self, memo: dict[int, Any] | None, /) -> Any:
-        # It is read-only. That of `numpy.ndarray` would read the whole file into memory.
+        # It is read-only, and `numpy.ndarray` would read the whole file into memory.
         return self if _is_whole(self) else super().__deepcopy__(memo)
 
     def __reduce__(self) -> Any:
-        if not _is_whole(self):  # a part of it, or what was computed of it
+        if not _is_whole(self):  # a part of it, or a computed array
             return np.asarray(self).__reduce__()
         path, *how = _describe(self)
         return _map_again, (os.path.abspath(os.fspath(path)), *how, name_sample(self))
@@ -260,8 +261,8 @@ def map_file(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Maps a `.npy` file, read-only.
 
     Raises:
-        FileNotFoundError: There is none.
-        ValueError: It is no `.npy` file, or damaged.
+        FileNotFoundError: The file does not exist.
+        ValueError: The file is not a `.npy` file, or it is damaged.
     """
     with files.refusals(path, "read"):
         files.check_regular(path)
@@ -280,17 +281,17 @@ def _no_file(path: str | os.PathLike[str], remedy: str) -> ValueError:
 
 
 def keep_mapped(array: NDArray[Any]) -> NDArray[Any]:
-    """Returns the array; where it is a whole mapped file, one that is pickled as its path."""
+    """Returns the array; a whole mapped file becomes a `MappedLengths`."""
     if isinstance(array, MappedLengths) or not isinstance(array, np.memmap) or not _is_whole(array):
         return array
     try:
         return _map(*_describe(array))
-    except (OSError, ValueError):  # the file was removed since, or is shorter: its pages are still there
+    except (OSError, ValueError):  # the file was removed or cut since: the old pages are still in memory
         return array
 
 
 def name_sample(lengths: NDArray[Any]) -> str:
-    """Names lengths by 16 hex digits of their number and of a sample: 64 places of 1,024 neighbours, or all of few."""
+    """Names lengths by 16 hex digits of their shape and of a sample: 64 places of 1,024 neighbours, or all."""
     count = len(lengths)
     digest = hashlib.blake2b(np.array(lengths.shape, "<i8").tobytes(), digest_size=8)
     starts, size = [0], count
@@ -302,14 +303,13 @@ def name_sample(lengths: NDArray[Any]) -> str:
 
 
 def _is_whole(array: Any) -> bool:
-    """Says whether the array is all that was mapped, and the file holds the same values."""
-    # A view of a mapped array has that array as its base, and the offset of the whole. Values that are written to a
-    # map of mode "c" are not written to the file.
+    """Tells if the array is a whole mapped file with the values of the file."""
+    # The base of a view is the mapped array. In mode "c", changed values are not written to the file.
     return isinstance(array.base, mmap.mmap) and array.filename is not None and array.mode != "c"
 
 
 def _describe(array: Any) -> tuple[Any, str, int, tuple[int, ...], str]:
-    """Returns the arguments with which `_map` maps the same file."""
+    """Returns the arguments for `_map` to map the same file."""
     return array.filename, array.dtype.str, array.offset, array.shape, "C" if array.flags.c_contiguous else "F"
 
 

@@ -1,6 +1,6 @@
-"""Columns of .parquet and .arrow files, and of data sets that Hugging Face `datasets` saves as the latter.
+"""Columns of .parquet and .arrow files, and of saved data sets of Hugging Face `datasets`.
 
-Read batch by batch, Arrow from a memory map, so that hundreds of gigabytes of token lists need little memory.
+They are read batch by batch, so that hundreds of gigabytes of token lists need little memory.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from lengthwise.lengths.columns import Column, choose_columns, missing_column, t
 from lengthwise.lengths.manifests import pick_cells
 from lengthwise.lengths.rules import Place
 
-_BUFFER = 2**22  # bytes of a Parquet file that are asked of a disk or a store at once, for each column
-_ROWS = 2**16  # of Parquet that are held at once
+_BUFFER = 2**22  # bytes of a column of a Parquet file to read at once
+_ROWS = 2**16  # rows of Parquet to read at once
 
-Batches = Callable[[Sequence[str] | None, int], Iterator[Any]]  # of some columns or all, and so many rows at most
+Batches = Callable[[Sequence[str] | None, int], Iterator[Any]]  # takes columns or None for all, and the most rows
 
 
 def read_arrow(files: Sequence[Path], column: str | None, count: TextCount | None, *, source: Path) -> list[Column]:
-    """Reads columns of Parquet or Arrow files, one after the other: numbers, texts that are counted, or lists.
+    """Reads columns of Parquet or Arrow files: numbers, texts to count, or lists.
 
     Args:
         files: The files.
-        column: A name, several separated by commas, nested ones as `audio.frames`; None where there is one only.
+        column: A name, or several separated by commas; nested ones as `audio.frames`. None for the only column.
         count: The count of texts.
         source: The name of all files in an error.
 
     Raises:
-        ValueError: No such column, a null, text or booleans, or a file of another format.
+        ValueError: The column does not exist, has nulls, texts or booleans, or the file has another format.
     """
     names = list[str]()
     parts: list[list[Column]] = []
     first = 0
     for path in files:
         with open_batches(path) as (names_of_file, batches):
-            # The first file says which columns there are; a later one without them is refused when it is read.
+            # The first file has the columns; a later one without them is refused when it is read.
             names = names or choose_columns(column, names_of_file, at=str(source), nested=True)
             for batch in batches(list(dict.fromkeys(top_of(name, names_of_file) for name in names)), _ROWS):
                 place = row_place(source, first)
@@ -55,7 +55,7 @@ def read_arrow(files: Sequence[Path], column: str | None, count: TextCount | Non
 
 def _join(columns: Sequence[Column], source: Path) -> Column:
     first, kinds = columns[0], list(dict.fromkeys(column.kind for column in columns))
-    if len(kinds) > 1:  # the lengths of lists must not stand beside numbers
+    if len(kinds) > 1:  # lengths of lists and numbers do not mix
         remedy = f"Write it anew: {first.name} holds {kinds[0]} in one part and {kinds[1]} in another."
         raise source_error("of one type in each column", source, remedy)
     values = np.concatenate([column.values for column in columns])
@@ -63,7 +63,7 @@ def _join(columns: Sequence[Column], source: Path) -> Column:
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Says whether a folder was written by `save_to_disk`, of a Dataset or of a DatasetDict."""
+    """Tells if `save_to_disk` of a Dataset or a DatasetDict wrote a folder."""
     return (folder / "dataset_dict.json").is_file() or (
         (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file()
     )
@@ -73,8 +73,8 @@ def read_saved_dataset(folder: Path, column: str | None, count: TextCount | None
     """Reads columns of a saved Dataset; see `read_arrow`.
 
     Raises:
-        ValueError: The folder of a DatasetDict, a dataset with an indices mapping, a file that is absent or
-            damaged, and what `read_arrow` refuses.
+        ValueError: As `read_arrow`. The folder is of a DatasetDict, the dataset has an indices mapping, or a file is
+            missing or damaged.
     """
     if (folder / "dataset_dict.json").is_file():
         splits = ", ".join(sorted(state.parent.name for state in folder.glob("*/state.json")))
@@ -82,7 +82,7 @@ def read_saved_dataset(folder: Path, column: str | None, count: TextCount | None
     try:
         state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         shards = [folder / entry["filename"] for entry in state["_data_files"]]
-        # A dataset that was filtered or shuffled keeps its old files, and says by indices which rows are left.
+        # A filtered or shuffled dataset keeps its old files, and has the indices of its rows.
         mapped = state.get("_indices_files") or state.get("_indices_data_files")
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         remedy = f"Save it again, because its state.json lists no files ({brief(error)})."
@@ -95,14 +95,14 @@ def read_saved_dataset(folder: Path, column: str | None, count: TextCount | None
 
 @contextlib.contextmanager
 def open_batches(path: Path, opener: Callable[..., Any] | None = None) -> Iterator[tuple[list[str], Batches]]:
-    """Opens a Parquet or an Arrow file, stream or random access: the names of its columns, and its record batches.
+    """Opens a Parquet or an Arrow file: yields the names of its columns, and its record batches.
 
     Args:
         path: The file.
-        opener: Opens it for reading bytes, as `open(path, "rb")` does; None maps it into memory.
+        opener: Opens the file for reading bytes, as `open(path, "rb")`; None maps it into memory.
 
     Raises:
-        ValueError: It is neither, or is damaged.
+        ValueError: The file is neither of them, or damaged.
     """
     pyarrow = load_pyarrow()
     parquet = load_package("pyarrow.parquet", "read this source")
@@ -111,13 +111,13 @@ def open_batches(path: Path, opener: Callable[..., Any] | None = None) -> Iterat
             magic = file.read(6)
             file.seek(0)
             if magic.startswith(b"PAR1"):
-                # Without a buffer, a column of a row group is read whole.
+                # Without a buffer, PyArrow reads a whole column of a row group.
                 with parquet.ParquetFile(file, buffer_size=_BUFFER) as table:
                     yield (
                         table.schema_arrow.names,
                         lambda columns, size: table.iter_batches(batch_size=size, columns=columns),
                     )
-            # The random access form of Arrow begins with its name. A stream has no name.
+            # Arrow files begin with ARROW1; streams do not.
             elif magic == b"ARROW1":
                 reader = pyarrow.ipc.open_file(file)
                 record_batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
@@ -136,18 +136,18 @@ def _slices(batches: Iterator[Any], size: int) -> Iterator[Any]:
 
 
 def row_place(source: str | os.PathLike[str], first: int) -> Place:
-    """Says which row of a file the k-th of a batch is, whose first is row `first`."""
+    """Returns a function that names row k of a batch, whose first row is row `first` of the file."""
     return lambda row: f"row {first + row} of {source}"
 
 
 def take_cells(batch: Any, name: str, source: str | os.PathLike[str], place: Place) -> Any:
-    """Takes a column, or a field within one, `audio.frames`, of a record batch.
+    """Returns a column of a record batch, or a field within one, such as `audio.frames`.
 
     Returns:
-        An Arrow array of plain values. Of a field of the items of lists, `messages.*.content`, a list of Python.
+        An Arrow array of plain values; a Python list for a field of list items, such as `messages.*.content`.
 
     Raises:
-        ValueError: There is no such column or field.
+        ValueError: The column or field does not exist.
     """
     top = top_of(name, batch.schema.names)
     if top not in batch.schema.names:
@@ -165,26 +165,26 @@ def take_cells(batch: Any, name: str, source: str | os.PathLike[str], place: Pla
 
 
 def _decode(array: Any, name: str) -> Any:
-    """Makes an array of plain values of one that stores them as views, indices or an extension."""
+    """Converts an array of views, indices or an extension type to plain values."""
     types = load_pyarrow().types
-    if str(array.type) in ("string_view", "binary_view"):  # as Polars writes them; PyArrow 26 drops no nulls of views
+    if str(array.type) in ("string_view", "binary_view"):  # Polars writes views; PyArrow 26 cannot drop their nulls
         return array.cast(f"large_{array.type}".removesuffix("_view"))
     if isinstance(array.type, load_pyarrow().BaseExtensionType):
         storage, kind = array.storage, array.type
         if max(getattr(kind, "ndim", None) or 0, len(getattr(kind, "shape", None) or ())) > 1:
             raise nested_lists(str(kind), name=name, at="its type")
-        # Tensors of one dimension as lists: Ray keeps NumPy arrays so.
+        # Tensors of one dimension become lists: Ray stores NumPy arrays as tensors.
         tensor = types.is_struct(storage.type) and storage.type.get_field_index("data") >= 0
         return _decode(load_compute().struct_field(storage, "data") if tensor else storage, name)
-    # A column of few distinct values may be stored as indices, which are no lengths.
+    # A column of few distinct values may be stored as indices, which are not its values.
     return array.dictionary_decode() if types.is_dictionary(array.type) else array
 
 
 def column_of_array(name: str, cells: Any, place: Place, count: TextCount | None, *, in_table: bool = False) -> Column:
-    """Makes a column of what `take_cells` returns: its numbers, or what is counted of its lists and texts.
+    """Makes a column from the result of `take_cells`: its numbers, or the counts of its lists or texts.
 
     Raises:
-        ValueError: A null; texts without `count`; objects; lists of objects or of lists, of which no count is sure.
+        ValueError: The cells have a null, texts without `count`, objects, or lists of objects or lists.
     """
     if isinstance(cells, list):
         return column_of_cells(name, cells, place, count, in_table=in_table)
@@ -215,18 +215,18 @@ def _is_single(kind: Any) -> bool:
 
 
 def _is_list(kind: Any) -> bool:
-    """Says whether an Arrow type is a list, of whatever kind."""
+    """Tells if an Arrow type is any kind of list."""
     types = load_pyarrow().types
     views = str(kind).startswith(("list_view<", "large_list_view<"))  # PyArrow 15 has no test for views
     return views or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
 
 
 def load_compute() -> Any:
-    """Imports `pyarrow.compute`, or says how to install it."""
+    """Imports `pyarrow.compute`; an error says how to install it."""
     return load_package("pyarrow.compute", "read this source")
 
 
 def load_pyarrow() -> Any:
-    """Imports `pyarrow`, or says how to install it."""
+    """Imports `pyarrow`; an error says how to install it."""
     load_package("pyarrow.types", "read this source")
     return load_package("pyarrow", "read this source")

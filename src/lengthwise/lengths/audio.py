@@ -1,4 +1,4 @@
-"""Folders of audio files: only their headers are read, in threads, and kept in a cache beside them."""
+"""Folders of audio files. Only headers are read, in threads, and cached in the folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READERS = 16  # the threads wait for the disk, not for the processor
 
 
 class Header(NamedTuple):
-    """An entry of the cache; size and modification time tell whether the file is still the same."""
+    """An entry of the cache, with the size and modification time of the file."""
 
     size: int
     modified_ns: int
@@ -34,31 +34,31 @@ class Header(NamedTuple):
 
 
 def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
-    """Measures the audio files in a folder and all folders below it, sorted by their path within it.
+    """Measures all audio files below a folder, sorted by their path within it.
 
-    The path is text with `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files and folders are skipped and
-    links to folders are not followed, which warns; `audio_files` lists what is left.
+    A path has `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files and folders are skipped. Links to folders are
+    not followed, with a warning. `audio_files` lists the files.
 
     Args:
-        folder: Where to look for .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif.
-        seconds: Whether to return durations instead of samples.
-        cache: Whether to read and write `.lengthwise-cache.json` in the folder. One that is damaged, or cannot be
-            written, is no error.
-        progress: Whether to show a bar.
+        folder: The folder with .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif files.
+        seconds: If True, returns durations instead of samples.
+        cache: If True, reads and writes `.lengthwise-cache.json` in the folder. A damaged or read-only cache is
+            ignored.
+        progress: If True, shows a progress bar.
 
     Raises:
-        ValueError: No audio files; a folder that cannot be read; files that cannot be read: the error names the
-            first and counts the others; samples wanted of files whose sampling rates differ.
+        ValueError: There are no audio files, or a folder or a file cannot be read. Or `seconds` is False, and the
+            sampling rates differ.
     """
     names = _names_or_refuse(folder, also=f", and for {' and '.join(KALDI_UNITS)} in it")
     path = folder / _CACHE_NAME
-    cache = cache and (path.is_file() or not os.path.lexists(path))  # a pipe in its place would never end
+    cache = cache and (path.is_file() or not os.path.lexists(path))  # reading a pipe would never end
     old = _load_cache(path) if cache else {}
     results = dict(zip(names, _measure(folder, names, old, progress), strict=True))
     headers = {name: header for name, header in results.items() if isinstance(header, Header)}
-    # Written before a failure raises: after the repair of one file, the others are not read again.
+    # Written before any error is raised: after the repair of one file, the others are not read again.
     if cache and headers != old:
-        with suppress(OSError):  # in a folder that cannot be written, the files are measured again next time
+        with suppress(OSError):  # without a cache, the files are measured again next time
             files.write(path, json.dumps(headers))
     for name, reason in results.items():
         if name not in headers:
@@ -68,22 +68,22 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
 
 
 def audio_files(folder: str | Path) -> list[str]:
-    """Lists the paths within a folder, in the order of `read_lengths`: the k-th length is that of the k-th path.
+    """Returns the paths within a folder, in the order of `read_lengths`: length k is that of path k.
 
     Raises:
-        ValueError: There is none, or a folder that cannot be read.
+        ValueError: There are no audio files, or a folder cannot be read.
     """
     return _names_or_refuse(Path(folder))
 
 
 def has_audio(folder: Path) -> bool:
-    """Says whether there are audio files in a folder or below it."""
+    """Tells if there are audio files below a folder."""
     return next(_audio_names(folder, []), None) is not None
 
 
 def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
-    """Returns the sorted names; if there are none, the error says what else was looked for."""
-    # Systems list folders in orders of their own; the k-th length must mean the same file on all of them.
+    """Returns the sorted names; `also` ends the advice of the error if there are none."""
+    # Sorted, because systems list folders in different orders.
     links: list[str] = []
     names = sorted(_audio_names(folder, links))
     if links:
@@ -96,9 +96,9 @@ def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
 
 
 def _audio_names(folder: Path, links: list[str]) -> Iterator[str]:
-    """Yields the audio files, and notes the `links` to folders, which os.walk does not follow."""
+    """Yields the audio files, and adds links to folders, which os.walk does not follow, to `links`."""
     for path, folders, names in os.walk(folder, onerror=_refuse_folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]  # which os.walk then passes over
+        folders[:] = [name for name in folders if not name.startswith(".")]  # os.walk then skips hidden ones
         links += filter(os.path.islink, (os.path.join(path, name) for name in folders))
         for file in names:
             if file.lower().endswith(AUDIO_SUFFIXES) and not file.startswith("."):
@@ -107,13 +107,13 @@ def _audio_names(folder: Path, links: list[str]) -> Iterator[str]:
 
 def _refuse_folder(error: OSError) -> None:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return  # which has no audio files: that is said later
+        return  # without audio files, which raises later
     remedy = f"Make it readable, or move it away ({error.strerror})."
     raise source_error("a folder that can be read", error.filename, remedy) from error
 
 
 def _measure(folder: Path, names: Sequence[str], old: dict[str, Header], progress: bool) -> list[Header | str]:
-    from concurrent.futures import ThreadPoolExecutor  # which imports `logging`
+    from concurrent.futures import ThreadPoolExecutor  # imports `logging`
 
     from tqdm import tqdm
 
@@ -124,19 +124,19 @@ def _measure(folder: Path, names: Sequence[str], old: dict[str, Header], progres
 
 
 def _header(soundfile: Any, path: Path, old: Header | None) -> Header | str:
-    """Returns the header, from the cache if the file is still the same; or a text that says why it cannot be read."""
+    """Returns the header, from the cache if the file has not changed; or the text of an error."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             return "it is a pipe or a device"
         header = old
-        # A file of the same size and time of change is the same.
+        # The same size and modification time mean the same file.
         if header is None or header[:2] != (status.st_size, status.st_mtime_ns):
             info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: a name may not be UTF-8
             header = Header(status.st_size, status.st_mtime_ns, info.frames, info.samplerate)
     except (soundfile.SoundFileError, OSError) as error:
         return str(error).strip().rstrip(".")
-    # libsndfile gives 2**63 - 1 where it does not know.
+    # libsndfile returns 2**63 - 1 for an unknown number.
     if not (0 < header.samples < 2**62 and 0 < header.rate < 2**31):
         return f"{header.samples} samples at {header.rate} Hz"
     return header
@@ -149,7 +149,7 @@ def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], secon
         _check_one_rate(folder, rates, names)
     return Column(
         name="duration" if seconds else "samples",
-        # Each by its own rate: a folder may mix rates where seconds are asked for.
+        # Each by its own rate: for seconds, rates may differ.
         values=samples / rates if seconds else samples,
         place=lambda row: str(folder / names[row]),
         unit="seconds" if seconds else "counts",
@@ -157,7 +157,7 @@ def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], secon
 
 
 def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]) -> None:
-    # The first file of another rate; 0 if there is none, for argmax of nothing but False is 0.
+    # The first file of another rate; 0 if all are the same.
     file = int(np.argmax(rates != rates[0]))
     if rates[file] != rates[0]:
         rule = f"given, because the sampling rates differ, {rates[0]} and {rates[file]} Hz"
@@ -166,7 +166,7 @@ def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]
 
 
 def _load_cache(path: Path) -> dict[str, Header]:
-    """Returns the headers of an earlier call, by path; none where the cache is absent or damaged."""
+    """Returns the cached headers by path; none if the cache is missing or damaged."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
         return {name: Header(*map(operator.index, fields)) for name, fields in entries.items()}

@@ -1,4 +1,4 @@
-"""Cells of a column as files hold them: numbers, lists, and texts, which are numbers or are counted.
+"""The cells of a column in a file: numbers, lists, and texts, which are parsed or counted.
 
 Texts are counted in characters, words, or the tokens of a tokenizer.json.
 """
@@ -22,15 +22,15 @@ from lengthwise.lengths.columns import Column, Unit, unit_of
 from lengthwise.lengths.rules import LONGEST, Place, bad_value
 
 _DROP = "Put a number there or drop the sequence."
-_ITEMS = {int, float, bool, NoneType}  # of a list whose length is its count
+_ITEMS = {int, float, bool, NoneType}  # items of a list that are counted
 COUNTS = ("characters", "words", "tokens")
 COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
 _TOKENIZER_REMEDY = (
     'Give the path of a tokenizer.json, as tokenizer="tokenizer.json" (on the command line: --tokenizer).'
 )
-# Of {"role": "user", "content": "..."}, {"from": "human", "value": "..."}, {"type": "text", "text": "..."}.
+# As in {"role": "user", "content": "..."}, {"from": "human", "value": "..."}, {"type": "text", "text": "..."}.
 _TURN_FIELDS = ("content", "value", "text")
-_TEXTS = 1024  # texts that are tokenized together
+_TEXTS = 1024  # texts to tokenize together
 
 
 def column_of_cells(
@@ -42,21 +42,21 @@ def column_of_cells(
     unit: Unit = "unknown",
     in_table: bool = False,
 ) -> Column:
-    """Makes a column of the cells of a table, or of values as JSON holds them.
+    """Makes a column from the cells of a table or the values of JSON.
 
     Args:
-        name: Of the column.
+        name: The name of the column.
         cells: [n] numbers, texts or lists.
-        place: Says where a cell stands.
+        place: Names the place of a cell.
         count: The count of texts.
-        unit: Where the format says it.
-        in_table: Whether it is one of several columns of a table, in which all cells are texts. Those that are all
-            numbers are then not counted.
+        unit: The unit, if the format has one.
+        in_table: True for one of several columns of a table, whose cells are all texts. Then a column of numbers is not
+            counted.
 
     Raises:
-        ValueError: A value of another kind than the first, or of none that has a length.
+        ValueError: A value has another kind than the first, or one without a length.
     """
-    # The first cell decides. A later one of another kind is refused by its line.
+    # The first cell decides the kind. A later cell of another kind is an error with its line.
     kind = type(cells[0]) if cells else float
     counted = count is not None and kind is str and not (in_table and all(map(_is_decimal, cells)))
     if kind is list or counted:
@@ -77,8 +77,8 @@ def _is_decimal(text: str) -> bool:
 
 
 def _count_lists(name: str, cells: Sequence[Any], place: Place, count: TextCount | None) -> Column:
-    """Counts the items of each list, or the texts in it where `count` says how."""
-    # The first item that there is decides. Lists of items of another kind are refused by their line.
+    """Counts the items of each list, or, with `count`, the texts in it."""
+    # The first item decides the kind. A list of another kind is an error with its line.
     item = next((item for cell in cells for item in cell if item is not None), None)
     field = turn_field(item) if count is not None and type(item) is dict else None
     if field is not None:
@@ -98,7 +98,7 @@ def _numbers(cells: Sequence[Any], name: str, place: Place) -> NDArray[Any]:
     kinds = set(map(type, cells))
     if kinds == {str}:
         return parse_numbers(cells, name=name, place=place)
-    # Looked at one by one only where some cell is no number: the set of types has told.
+    # One by one only if the set of types has another than numbers.
     for at, cell in enumerate(cells if kinds - {int, float} else ()):
         if type(cell) not in (int, float):
             raise not_a_number(cell, name=name, at=place(at))
@@ -111,15 +111,15 @@ def _numbers(cells: Sequence[Any], name: str, place: Place) -> NDArray[Any]:
 def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str = _DROP) -> NDArray[Any]:
     """Reads [n] texts as int64 if all are whole, else as float64.
 
-    Texts that only Python reads as numbers are refused: 1_000, and the digits of other scripts.
+    Refuses texts that only Python reads as numbers: 1_000, and the digits of other scripts.
 
     Raises:
-        ValueError: At the first text that is not a number, or a whole one beyond 64 bits.
+        ValueError: A text is not a number, or a whole number has more than 64 bits.
 
     >>> parse_numbers(["3", "1.5"], name="dur", place=str)
     array([3. , 1.5])
     """
-    # One look at all of them together is much quicker than one at each.
+    # Checking all texts together is much faster than one by one.
     together = "".join(texts)
     if together.isascii() and "_" not in together:
         try:
@@ -127,7 +127,7 @@ def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str 
         except OverflowError as error:
             raise _beyond_64_bits(list(map(int, texts)), name, place) from error
         except ValueError:
-            # Not whole: perhaps they are seconds. What is no number either is found below.
+            # Not whole, perhaps seconds. A text that is not a number is found below.
             with suppress(ValueError):
                 return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
     at = next(k for k, text in enumerate(texts) if not _is_decimal(text))
@@ -135,7 +135,7 @@ def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str 
 
 
 def is_number(text: str) -> bool:
-    """Says whether Python reads a text as a number; `parse_numbers` is stricter."""
+    """Tells if Python reads a text as a number; `parse_numbers` is stricter."""
     try:
         float(text)
     except ValueError:
@@ -149,11 +149,11 @@ def _beyond_64_bits(values: Sequence[float], name: str, place: Place) -> ValueEr
 
 
 def not_a_number(value: object, *, name: str, at: str, remedy: str = _DROP) -> ValueError:
-    """Writes the error for a value that is no number, with advice for a text, a list and an object."""
+    """Returns the error for a value that is not a number, with advice for its kind."""
     if isinstance(value, dict) and value:
         remedy = f"Name one of its fields, as {name}.{turn_field(value) or next(iter(value))}."
     elif isinstance(value, str) and is_number(value):
-        # "7" beside numbers in JSON; 1_000.
+        # "7" among numbers in JSON; 1_000.
         digits = "Write it in the digits 0 to 9, without underscores."
         remedy = "Write it as a number, without quotes." if _is_decimal(value) else digits
     elif isinstance(value, str) and is_number(value.replace(",", ".")):  # 1,25 in a table whose cells end at semicolons
@@ -164,13 +164,13 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = _DROP) -> V
 
 
 def nested_lists(value: object, *, name: str, at: str, item: object = None) -> ValueError:
-    """Writes the error for a list whose count is a guess: turns of a chat, sentences of tokens, features [80, 3000].
+    """Returns the error for a list whose count may not be its length: a chat, sentences, features [80, 3000].
 
     Args:
         value: The list, or its type.
-        name: Of the column.
+        name: The name of the column.
         at: The place of the list.
-        item: One of its items, which decides the advice.
+        item: One item, which decides the advice.
     """
     remedy = "Write a column with the length that you mean, and name that."
     field = turn_field(item) if isinstance(item, dict) else None
@@ -187,18 +187,18 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
 
 @dataclass(frozen=True, slots=True)
 class TextCount:
-    """A count of each text. It holds no tokenizer, only its path: so it travels to other processes.
+    """A function that counts texts. It has only the path of a tokenizer, so that it can be pickled.
 
     Attributes:
         count: "characters", "words" or "tokens".
-        tokenizer: The path of a tokenizer.json, for tokens alone.
+        tokenizer: The path of a tokenizer.json, for tokens only.
     """
 
     count: str
     tokenizer: str = ""
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Counts each of [n] texts; an empty one has 0.
+        """Counts each of [n] texts; an empty text has 0.
 
         >>> TextCount("words")(["so it begins", "", "now"])
         array([3, 0, 1])
@@ -210,12 +210,12 @@ class TextCount:
 
 
 def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> TextCount | None:
-    """Checks the two options together; None where texts are not counted.
+    """Checks the two options together; returns None if texts are not counted.
 
     Raises:
-        ValueError: No such count; tokens without a tokenizer; a tokenizer without tokens.
-        TypeError: `tokenizer` is no path.
-        FileNotFoundError: The tokenizer is not there.
+        ValueError: `count` is unknown, or only one of a tokenizer and tokens is given.
+        TypeError: `tokenizer` is not a path.
+        FileNotFoundError: The tokenizer does not exist.
         ModuleNotFoundError: The package `tokenizers` is needed and not installed.
     """
     if count is not None:
@@ -237,10 +237,10 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
 
 
 def check_counted(texts: Iterable[bool], count: TextCount | None) -> None:
-    """Refuses `count` where no column holds `texts`.
+    """Refuses `count` if no column has `texts`.
 
     Raises:
-        ValueError: There is none.
+        ValueError: No column has texts.
     """
     if count is not None and not any(texts):
         remedy = "Leave it out, or name a column of texts."
@@ -248,15 +248,15 @@ def check_counted(texts: Iterable[bool], count: TextCount | None) -> None:
 
 
 def turn_field(fields: Iterable[str]) -> str | None:
-    """Finds which field of a turn of a chat holds its text: `content`, `value` as in ShareGPT, or `text`."""
+    """Returns the field of a chat turn that has its text: `content`, `value` as in ShareGPT, or `text`."""
     return next((field for field in _TURN_FIELDS if field in fields), None)
 
 
 def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, count: TextCount) -> NDArray[np.int64]:
-    """Counts all texts of each list: of the turns "hello", "how are you" 4 words.
+    """Counts all texts of each list: the turns "hello", "how are you" have 4 words.
 
     Raises:
-        ValueError: At the first item that is no text.
+        ValueError: An item is not a text.
     """
     for at, part in enumerate(parts):
         for text in part:
@@ -264,7 +264,7 @@ def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, coun
                 remedy = "Put one there or drop the sequence."
                 raise value_error(name, "a text in every item", text, remedy, at=place(at))
     counts = count(list(itertools.chain.from_iterable(parts)))
-    # Texts counted as [1, 3, 5] in lists of 2, 0 and 1: the sums up to each end, [4, 4, 9], differ by [4, 0, 5].
+    # Counts [1, 3, 5] in lists of 2, 0 and 1: the sums up to each end, [4, 4, 9], differ by [4, 0, 5].
     sums = np.concatenate([[0], np.cumsum(counts)])
     ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
     return np.diff(sums[ends], prepend=0)
@@ -278,19 +278,19 @@ def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
     tokenizer = _load_tokenizer(path)
     try:
         parts = [
-            # The special tokens that the file adds are counted: the network sees them too.
+            # Special tokens are counted, because the model gets them too.
             [len(tokens) for tokens in tokenizer.encode_batch_fast(list(texts[start : start + _TEXTS]))]
             for start in range(0, len(texts), _TEXTS)
         ]
-    except Exception as error:  # it raises no class of its own
-        # A word that is not in its vocabulary, for example, where it has no token for unknown ones.
+    except Exception as error:  # its errors have no class
+        # An unknown word, for example, without a token for unknown words.
         remedy = f"Give the one of your model ({brief(error)})."
         raise value_error("tokenizer", "one that takes these texts", path, remedy) from error
     return np.fromiter((length for part in parts for length in part), dtype=np.int64, count=len(texts))
 
 
 def _load_tokenizer(path: str) -> Any:
-    # A file that was written anew is another tokenizer.
+    # A file that was written again is another tokenizer.
     return _load_version(path, os.stat(path).st_mtime_ns)
 
 
@@ -299,10 +299,10 @@ def _load_version(path: str, _changed: int) -> Any:
     package = load_package("tokenizers", "count tokens", "Install it: pip install tokenizers.")
     try:
         tokenizer = package.Tokenizer.from_file(path)
-    except Exception as error:  # it raises no class of its own
+    except Exception as error:  # its errors have no class
         remedy = f"Save it by `tokenizer.save(path)` ({brief(error)})."
         raise value_error("tokenizer", "a tokenizer.json", path, remedy) from error
-    # Both may be set in the file, and would give every text of a batch the same length.
+    # The file may set both, which would give all texts of a batch the same length.
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

@@ -1,7 +1,6 @@
-"""Columns of numbers: which of a file are meant, which unit they are in, and how they become lengths.
+"""Columns of numbers: their choice by name, their units, and their conversion to lengths.
 
-The name of a column may say its unit: duration_ms is in milliseconds. A frame shift in another unit is refused, and
-never guessed.
+The name of a column may have its unit: duration_ms is in milliseconds. A frame shift in another unit is refused.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ Kind = Literal["numbers", "lists", "texts"]
 Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
 
 _LIKELY = re.compile("frame|length|dur|token|sample")  # in the name of a column of lengths
-_MOST_NAMES = 20  # that an error lists
+_MOST_NAMES = 20  # the most names in an error
 
-_SECONDS_NAMES = ("duration", "seconds", "dur")  # of columns that are most likely in seconds
+_SECONDS_NAMES = ("duration", "seconds", "dur")  # names of columns that are most likely in seconds
 _WORDS: dict[Unit, str] = {
     "seconds": "seconds secs sec s",
     "milliseconds": "milliseconds millis msecs msec ms",
@@ -39,14 +38,14 @@ _PER_SECOND: dict[Unit, int] = {"seconds": 1, "milliseconds": 1_000, "samples": 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Column:
-    """Numbers as they were read, not checked yet.
+    """Numbers as read, before they are checked.
 
     Attributes:
-        name: Their name in the file, or "lengths".
+        name: The name in the file, or "lengths".
         values: [n] of any integer or floating dtype.
-        place: Says where the k-th stands: "line 8 of train.csv".
-        unit: Where the format or the name says it, else "unknown".
-        kind: The cells that were read: "numbers", or "lists" or "texts", of which the values are the counts.
+        place: Names the place of value k: "line 8 of train.csv".
+        unit: The unit from the format or the name, else "unknown".
+        kind: The cells: "numbers", or "lists" or "texts", whose counts are the values.
     """
 
     name: str
@@ -59,14 +58,13 @@ class Column:
 def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[np.int64]:
     """Turns columns into lengths, [n] for one column and [n, dims] for several.
 
-    `frame_shift` applies to one column of seconds or of unknown unit, whatever its values, because it was asked for.
-    Among several columns it applies to those in a unit of time, to those named duration, seconds or dur, and to those
-    with fractions: the token counts beside a duration stay what they are. It is in the unit of its column: 0.01 for
-    seconds, 160 for samples.
+    `frame_shift` applies to a single column of seconds or of unknown unit. Among several columns it applies to those in
+    a unit of time, those named duration, seconds or dur, and those with fractions, but not to token counts. It is in
+    the unit of its column: 0.01 for seconds, 160 for samples.
 
     Raises:
-        ValueError: A value that cannot be a length; seconds without `frame_shift`; `frame_shift` without seconds, or
-            in another unit than its column.
+        ValueError: A value cannot be a length, seconds have no `frame_shift`, or `frame_shift` has no seconds or
+            another unit.
     """
     check_dims(len(columns))
     shifts = choose_shifts(columns, frame_shift)
@@ -76,12 +74,12 @@ def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[
 
 
 def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_type: bool = False) -> list[float | None]:
-    """Finds the divisor of each column of a source; see `to_lengths`.
+    """Returns the divisor of each column of a source; see `to_lengths`.
 
     Args:
         columns: All columns of one source.
         frame_shift: As in `read_lengths`.
-        by_type: Whether the columns are a batch of longer ones. Then floats are fractions, whatever they are.
+        by_type: True if the columns are batches of longer columns. Then all floats count as fractions.
     """
     if frame_shift is None:
         for column in columns:
@@ -100,7 +98,7 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
         remedy = f"It does not apply to counts ({names}): leave it out, or name a column of seconds."
         raise value_error("frame_shift", "given for seconds only", frame_shift, remedy)
     for column in timed:
-        # The unit of a shift is that of its column; but one below 1 is in seconds.
+        # The unit of a shift is that of its column, but a shift below 1 is in seconds.
         if frame_shift < 1 and column.unit in ("milliseconds", "samples"):
             remedy = f"Give {frame_shift * _PER_SECOND[column.unit]:g} for {frame_shift:g} s"
             remedy += " at 16 kHz." if column.unit == "samples" else "."
@@ -109,7 +107,7 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
 
 
 def most_seconds(column: Column, frame_shift: float | None, *, by_type: bool = False) -> float:
-    """Returns the longest duration to believe: 7200 s where whole numbers may be samples, 48000 / 0.01."""
+    """Returns the longest plausible duration: 7200 s if whole numbers may be samples, as in 48000 / 0.01."""
     named = column.unit != "unknown" or _last_part(column.name) in _SECONDS_NAMES
     sure = frame_shift is None or frame_shift >= 1 or named or _is_fractional(column, by_type)
     return math.inf if sure else MOST_SECONDS
@@ -121,7 +119,7 @@ def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int
     if not good.all():
         at = int(np.argmin(good))
         raise bad_value(values, at, frame_shift, name=column.name, place=column.place, most=most)
-    # Every sequence would be one frame long: 1.5 / 160.
+    # Else every sequence would be one frame long: 1.5 / 160.
     if frame_shift is not None and frame_shift >= 1 and values.size and values.max() < frame_shift:
         remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
         raise value_error("frame_shift", f"at most the longest duration, {values.max():g}", frame_shift, remedy)
@@ -129,7 +127,7 @@ def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int
 
 
 def _takes_shift(column: Column, frame_shift: float, *, alone: bool, by_type: bool) -> bool:
-    """Says whether a frame shift divides a column: where there is one alone, it is meant for that."""
+    """Tells if a frame shift applies to a column: always to a single column, unless it has counts."""
     if column.unit == "samples" and not alone:
         return frame_shift >= 1
     if column.unit != "unknown" or alone:
@@ -142,14 +140,14 @@ def _is_fractional(column: Column, by_type: bool) -> bool:
 
 
 def unit_of(name: str) -> Unit:
-    """Tells the unit of a column from the last word of its name, if that is one.
+    """Returns the unit of a column by the last word of its name.
 
     >>> unit_of("duration[ms]"), unit_of("features.numFrames"), unit_of("duration"), unit_of("len_s")
     ('milliseconds', 'counts', 'unknown', 'unknown')
     """
     # "durationMs" and "Duration (ms)" are both the words "duration" and "ms".
     *front, last = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+|\\d+", name)] or [""]
-    # One letter stands for anything, a column "ms" too, and frames_10_ms are no milliseconds.
+    # One letter may mean anything, and so may a column "ms"; frames_10_ms are not milliseconds.
     sure = front[-1] in ("duration", "dur", "time", "audio") if last == "s" and front else len(last) > 3 or front
     return _UNITS.get(last, "unknown") if sure and not (front and front[-1].isdigit()) else "unknown"
 
@@ -159,17 +157,17 @@ def _last_part(name: str) -> str:
 
 
 def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested: bool = False) -> list[str]:
-    """Finds which columns are meant: one name, or several separated by commas, or none where there is only one.
+    """Returns the names in `column`: one, or several separated by commas; the only column for None.
 
     Args:
-        column: The columns that were asked for; a name that itself holds a comma is found first.
-        names: The columns that are there.
+        column: The wanted columns; a name that has a comma takes precedence.
+        names: The names of all columns.
         at: The place in an error: "line 1 of train.csv".
-        nested: Whether a name may be that of a field, audio.frames, in a column that is there.
+        nested: True if a name may be a field within a column, as audio.frames.
 
     Raises:
-        ValueError: A column that is absent or there twice; no `column` where there are several. The error lists
-            the columns, the closest match first.
+        ValueError: A column is missing or repeated, or None is given for several columns. The error lists the columns,
+            the closest match first.
 
     >>> choose_columns("source, target", ["id", "source", "target"], at="line 1 of a.csv")
     ['source', 'target']
@@ -189,23 +187,23 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested:
 
 
 def top_of(name: str, names: Sequence[str]) -> str:
-    """Returns the column that holds `name`: itself, or the part before its first dot if it is nested."""
+    """Returns the column of `name`: itself, or for a nested name the part before its first dot."""
     head = name.partition(".")[0]
-    # A column may have a dot in its own name, and then it is itself.
+    # A column may have a dot in its own name.
     return name if name in names or head not in names else head
 
 
 def split_names(column: str, names: Container[str]) -> list[str]:
-    """Splits `column` at its commas, unless it is a name as it stands."""
-    # "source, target" is two columns, unless one of them has that very name.
+    """Splits `column` at its commas, unless it is one name."""
+    # "source, target" is two columns, unless a column has this name.
     return [column] if column in names else [part.strip() for part in column.split(",")]
 
 
 def choose_dimensions(column: str | None, dims: int, path: Path) -> Sequence[int]:
-    """Finds which dimensions of a file without names are meant: all, or those of which `column` has the numbers, "0,2".
+    """Returns the dimensions of a file without names: all, or the numbers in `column`, such as "0,2".
 
     Raises:
-        ValueError: There is no such dimension.
+        ValueError: A dimension does not exist.
     """
     if column is None:
         return range(dims)
@@ -213,10 +211,10 @@ def choose_dimensions(column: str | None, dims: int, path: Path) -> Sequence[int
 
 
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
-    """Writes the error for a column that is missing or there twice; it lists the columns, the closest first."""
+    """Returns the error for a column that is missing or repeated; it lists the columns, the closest first."""
     if names.count(name) > 1:
         return value_error("column", "there once", name, f"Rename one of the {names.count(name)}.", at=at)
-    # A cutoff of 0 sorts all of them; the usual one says whether one is likely.
+    # A cutoff of 0 sorts all names; the default finds a likely one.
     close = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)
     likely = difflib.get_close_matches(name, names, n=1)
     remedy = f"Did you mean {likely[0]!r}?" if likely else "Give one of these, or is this another file?"

@@ -1,6 +1,6 @@
 """The description of a set of lengths, the bars of its histogram, and examples.
 
-Examples are drawn from a description of a data set: the package holds no data.
+Examples are random lengths with the distribution of a data set: the package has no data.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from lengthwise.lengths.arrays import as_lengths, fingerprint
 from lengthwise.lengths.rules import freeze
 
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
-_LONG = 10  # times the median: where the longest is longer than this, bars of equal width would show one bar alone
+_LONG = 10  # a longest length of more than 10 medians would leave one bar of equal width
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Description:
-    """A set of lengths in a few numbers. Each tuple holds one entry per dimension.
+    """A description of a set of lengths. Each tuple has one entry for each dimension.
 
     Attributes:
-        count: Number of sequences.
-        dims: Lengths of each sequence.
-        min: Shortest. Without sequences it is an empty tuple, as are `quantiles`, `mean` and `max`.
+        count: The number of sequences.
+        dims: The number of lengths of each sequence.
+        min: The shortest. Without sequences it is an empty tuple, as are `quantiles`, `mean` and `max`.
         quantiles: [dims][7]: the smallest length that 1, 5, 25, 50, 75, 95 and 99 % of the sequences do not exceed.
-        mean: Mean.
-        max: Longest.
-        total: Sum, exact however large.
+        mean: The mean.
+        max: The longest.
+        total: The sum, always exact.
         fingerprint: 16 hex digits; see `fingerprint`.
     """
 
@@ -47,7 +47,7 @@ class Description:
     fingerprint: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns what `json.dumps` takes: lists per dimension, each of its quantiles by its percentage.
+        """Returns the description for JSON: a list of dimensions, with quantiles by percentage.
 
         >>> describe([2, 4, 9]).as_dict()["quantiles"]
         [{'1': 2, '5': 2, '25': 2, '50': 4, '75': 9, '95': 9, '99': 9}]
@@ -60,7 +60,7 @@ def describe(lengths: ArrayLike) -> Description:
     """Describes lengths: count, range, quantiles, mean, total and fingerprint.
 
     Args:
-        lengths: [n] or [n, dims], as `as_lengths` takes them; n = 0 is legal.
+        lengths: [n] or [n, dims], as for `as_lengths`; n may be 0.
 
     Raises:
         ValueError: As `as_lengths`.
@@ -71,9 +71,9 @@ def describe(lengths: ArrayLike) -> Description:
     """
     checked = as_lengths(lengths)
     count, dims = len(checked), 1 if checked.ndim == 1 else checked.shape[1]
-    # Each dimension by itself: its shortest, its quantiles and its longest are then rows of the table.
+    # Each dimension is sorted: shortest, quantiles and longest are then rows of the table.
     table = np.sort(checked.reshape(count, dims), axis=0)
-    # By halves of 32 bits, whose sums are exact.
+    # Added in halves of 32 bits, whose sums are exact.
     upper, lower = (table >> 32).sum(axis=0).tolist(), (table & (2**32 - 1)).sum(axis=0).tolist()
     total = tuple((high << 32) + low for high, low in zip(upper, lower, strict=True))
     # In whole numbers, so that 95 % of 20 is 19 and never 19.000000000000004: ceil(percent * count / 100) - 1.
@@ -91,7 +91,7 @@ def describe(lengths: ArrayLike) -> Description:
 
 
 def has_long_tail(lengths: NDArray[np.int64]) -> bool:
-    """Says whether the longest of lengths [n] is far longer than most, and none is 0.
+    """Tells if the longest of lengths [n] is far longer than the median, and none is 0.
 
     >>> has_long_tail(np.array([1, 2, 3])), has_long_tail(np.array([1, 2, 3, 90]))
     (False, True)
@@ -100,7 +100,7 @@ def has_long_tail(lengths: NDArray[np.int64]) -> bool:
 
 
 def bar_starts(lengths: NDArray[np.int64], *, most: int) -> NDArray[np.int64]:
-    """Returns where at most so many bars begin, and the end of the last: [bars + 1].
+    """Returns the starts of at most `most` bars, and the end of the last: [bars + 1].
 
     >>> bar_starts(np.array([2, 3, 7]), most=2)
     array([2, 5, 8])
@@ -109,7 +109,7 @@ def bar_starts(lengths: NDArray[np.int64], *, most: int) -> NDArray[np.int64]:
 
     Args:
         lengths: [n], at least one.
-        most: How many bars there may be.
+        most: The most bars.
     """
     low, high = int(lengths.min()), int(lengths.max())
     if has_long_tail(lengths):
@@ -122,32 +122,32 @@ def bar_starts(lengths: NDArray[np.int64], *, most: int) -> NDArray[np.int64]:
 
 _LJSPEECH_TRAIN = 10_480  # clips in the training set of Ge et al. 2021: 80 % of 13,100
 
-# Lengths that 0, 1, 5, 10, ... 95 and 100 % of the 13,100 LJSpeech clips do not exceed, in frames of 12.5 ms: measured.
+# The measured quantiles of the 13,100 LJSpeech clips at 0, 1, 5, 10, ... 95 and 100 %, in frames of 12.5 ms.
 _SPEECH_SHARES = (0.0, 0.01, *(step / 20 for step in range(1, 21)))
 _SPEECH_FRAMES = (
     *(89, 132, 214, 274, 321, 362, 399, 430, 460, 489, 514),
     *(541, 569, 594, 620, 645, 671, 696, 722, 751, 778, 808),
 )
 
-SHORTEST, LONGEST = 16, 8_000  # of the long-tailed lengths
+SHORTEST, LONGEST = 16, 8_000  # the range of the long-tailed lengths
 
 
 def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed: int = 0) -> NDArray[np.int64]:
-    """Draws lengths to try things on, the same on every platform. A smaller `count` gives the first of a larger one.
+    """Draws example lengths, the same on every platform. A smaller `count` returns the first of a larger one.
 
     Args:
-        name: "long-tailed": log-normal, exp(6 + 0.7 z), rounded and clipped to 16..8000, as of texts in tokens.
-            "speech": as of the LJSpeech clips in frames of 12.5 ms, from 89 to 808 with mean 525, linear between
-            22 measured quantiles; the lengths are not those of the clips.
-        count: Number of lengths; None is 10,480.
-        seed: From 0 to 2**64 - 1.
+        name: "long-tailed": log-normal, exp(6 + 0.7 z), rounded and clipped to 16..8000, similar to texts in tokens.
+            "speech": similar to the LJSpeech clips in frames of 12.5 ms, from 89 to 808 with mean 525, linear between
+            22 measured quantiles.
+        count: The number of lengths; None is 10,480.
+        seed: A number from 0 to 2**64 - 1.
 
     Returns:
         [count] int64, read-only.
 
     Raises:
-        ValueError: Another name, or a number out of range.
-        TypeError: A number that is not whole.
+        ValueError: The name is unknown, or a number is out of range.
+        TypeError: A number is not whole.
 
     >>> example_lengths("speech", count=4)
     array([676, 507, 661, 766])
@@ -159,7 +159,7 @@ def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed
 
 
 def _speech(key: Key, count: int) -> NDArray[np.int64]:
-    # As `np.interp`, whose product and sum some builds of NumPy fuse: those round otherwise.
+    # Not by `np.interp`: some builds of NumPy fuse its product and sum, with other rounding.
     chances, shares, frames = key.uniform(count), np.array(_SPEECH_SHARES), np.array(_SPEECH_FRAMES, np.float64)
     cell = np.searchsorted(shares, chances, side="right") - 1
     slopes = np.diff(frames) / np.diff(shares)
@@ -173,7 +173,7 @@ def _long_tailed(key: Key, count: int) -> NDArray[np.int64]:
 
 def _normal(key: Key, count: int) -> NDArray[np.float64]:
     """Draws standard normal numbers, each from two uniform ones (Box and Muller 1958)."""
-    # Two for each, though Box and Muller give two: so a smaller count gives the first of a larger one.
+    # Uses one of the two numbers of Box and Muller, so that a smaller count returns the first of a larger one.
     pairs = key.uniform(2 * count).reshape(count, 2)
     return np.sqrt(-2.0 * _exact.logs(1.0 - pairs[:, 0])) * _exact.cosines(pairs[:, 1])
 

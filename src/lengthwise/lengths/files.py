@@ -1,4 +1,4 @@
-"""Lengths from files and folders: chooses the reader."""
+"""Lengths from files and folders: the choice of the reader."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from lengthwise.lengths.columns import Column, to_lengths
 from lengthwise.lengths.manifests import read_manifest
 from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain, read_table
 
-_NUMPY, _ARROW = (".npy", ".npz"), (".parquet", ".pq", ".arrow", ".feather")  # of which there are none as .gz
-_OPENED = ("/proc/", "/dev/fd/")  # where, links followed, the pipes are that a shell has opened
+_NUMPY, _ARROW = (".npy", ".npz"), (".parquet", ".pq", ".arrow", ".feather")  # not read as .gz
+_OPENED = ("/proc/", "/dev/fd/")  # the real paths of pipes that a shell has opened
 
 
 def read_lengths(
@@ -33,52 +33,49 @@ def read_lengths(
 ) -> NDArray[np.int64]:
     """Reads the length of every sequence, in the order of the source.
 
-    Durations become frames: max(1, duration / frame_shift, rounded half away from zero). What goes wrong in use is
-    the unit: whole numbers are taken as lengths, in whatever unit they are; fractions need `frame_shift`.
+    Durations become frames: max(1, duration / frame_shift, rounded half away from zero). What goes wrong in use: the
+    unit. Whole numbers are taken as lengths in any unit; fractions need `frame_shift`.
 
     Args:
-        source: An array, [n] or [n, dims], or the path of one of these; the text formats also as .gz:
+        source: An array [n] or [n, dims], or the path of a file or folder. Text formats may also be .gz.
 
-            - .npy, of which `column` "0", "1", ... takes one dimension; .npz, of which it names one array;
-            - .csv and .tsv with a header line (a .csv without commas in it: semicolons or tabs); .jsonl, .ndjson and
-              .json, one record a line or one array; a .json of lengths by name, {"a": 310, "b": 87}; .parquet and .pq;
-              .arrow and .feather;
-            - known without `column`: NeMo manifests and Lhotse cuts, recordings and supervisions (`duration`, in
-              seconds, so give `frame_shift`) and Lhotse features (`num_frames`);
-            - Kaldi's utt2num_frames and utt2dur, known by the name of the file;
-            - any other file: numbers separated by white space, one line for each sequence, of which `column` takes
-              one as of .npy; lines that begin with # are comments;
-            - a folder saved by Hugging Face `datasets` with `save_to_disk`, with `column`;
-            - a folder of audio files, and of folders of them: samples, or frames with `frame_shift`, which must be
-              given where the sampling rates differ. The k-th length is that of the k-th file, sorted by its path
-              within the folder, with `/` between its parts: A/b.wav, B.wav, a.wav;
-            - a Kaldi data folder, without audio files: its utt2num_frames, or else its utt2dur, in the order of the
-              file.
-        column: The column or field; several as "source,target" give [n, dims]; nested ones as
+            - .npy: `column` "0", "1", ... takes one dimension. .npz: `column` names the array.
+            - .csv and .tsv with a header line. A .csv without commas in its header is split at semicolons or tabs.
+            - .jsonl, .ndjson and .json: one record a line, or one array. Or a .json of lengths by name, {"a": 310}.
+            - .parquet, .pq, .arrow and .feather.
+            - NeMo manifests and Lhotse cuts, recordings and supervisions need no `column`. Their `duration` is in
+              seconds: give `frame_shift`. Lhotse features have `num_frames`.
+            - Kaldi's utt2num_frames and utt2dur, by the name of the file.
+            - Any other file: numbers separated by white space, one line for each sequence. `column` "0", "1", ...
+              takes one of them. Lines that begin with # are comments.
+            - A folder of `save_to_disk` of Hugging Face `datasets`, with `column`.
+            - A folder of audio files, also in folders below it: samples, or frames with `frame_shift`, which is needed
+              if the sampling rates differ. `audio_files` lists the files in the order of the lengths.
+            - A Kaldi data folder without audio files: its utt2num_frames, or else its utt2dur.
+        column: The column or field. Several, as "source,target", give [n, dims]. Nested ones are written as
             "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists of numbers
             gives their lengths; other lists are refused. Texts need `count`.
-        frame_shift: From one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples, 10 for
-            milliseconds. Applies to the one column whatever it holds, but is refused for counts of frames and of list
-            items. With several columns it applies to those named duration, seconds or dur, to those in a unit of time
-            and to those with fractions. A shift below 1 is in seconds: with it, another unit in the name of the column
-            is refused (duration_ms), and whole numbers above 7200 are, unless the source says that they are seconds:
-            they are more likely samples than hours.
-        count: The count of texts: "characters", "words" or "tokens". With several columns, in those that hold
-            texts. Of lists of texts, and of the turns of a chat, all texts are counted.
-        tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. The special tokens that
-            it adds count; its padding and truncation do not.
-        cache: For audio folders: whether to keep the headers in `.lengthwise-cache.json` in the folder.
-        progress: For audio folders: whether to show a bar.
+        frame_shift: The shift from one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples,
+            10 for milliseconds. It applies to a single column, unless this has counts. Among several columns it applies
+            to those named duration, seconds or dur, those in a unit of time and those with fractions. A shift below 1
+            is in seconds. It is refused for a column in another unit, such as duration_ms, and for whole numbers above
+            7200 of unknown unit, which are more likely samples than seconds.
+        count: The count of texts: "characters", "words" or "tokens". Among several columns it applies to those with
+            texts. In lists of texts and in chats, all texts are counted.
+        tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. Special tokens are
+            counted; padding and truncation are turned off.
+        cache: For audio folders: if True, keeps the headers in `.lengthwise-cache.json` in the folder.
+        progress: For audio folders: if True, shows a progress bar.
 
     Returns:
         [n] or [n, dims] int64, read-only.
 
     Raises:
-        FileNotFoundError: No such file or folder.
+        FileNotFoundError: The file or folder does not exist.
         ModuleNotFoundError: pyarrow, soundfile or tokenizers is needed and not installed.
-        ValueError: A bad value, named with its file, line or row; a damaged, empty or unknown file; a device or a
-            named pipe; an option that does not apply.
-        TypeError: As `as_lengths`; a `column` that is not text.
+        ValueError: A value is not a length; the error names its file, line or row. The file is damaged, empty, of
+            unknown format, a device or a named pipe. Or an option does not apply.
+        TypeError: As `as_lengths`, or `column` is not a text.
 
     >>> read_lengths([0.5, 1.25], frame_shift=0.01)
     array([ 50, 125])
@@ -102,7 +99,7 @@ def read_lengths(
     else:
         _refuse_devices(path)
         columns = _read_file(path, column, counted)
-    # An array in memory may be empty: a filter may have left nothing. An empty file is more likely the wrong one.
+    # An array in memory may be empty, after a filter. An empty file is more likely the wrong file.
     if not columns or not len(columns[0].values):
         raise source_error("a file with sequences", path, "It has none: is this the right file?")
     check_counted((column.kind == "texts" for column in columns), counted)
@@ -110,10 +107,10 @@ def read_lengths(
 
 
 def split_source(text: str) -> tuple[str, str | None]:
-    r"""Splits FILE:COLUMN at its last colon; a colon in a path that is there, or after a drive letter, stays.
+    r"""Splits FILE:COLUMN at its last colon, but not within an existing path or after a drive letter.
 
     Raises:
-        ValueError: Nothing before or after the colon.
+        ValueError: There is nothing before or after the colon.
 
     >>> split_source("train.jsonl:supervisions.0.duration")
     ('train.jsonl', 'supervisions.0.duration')
@@ -123,11 +120,11 @@ def split_source(text: str) -> tuple[str, str | None]:
     colons = [at for at, letter in enumerate(text) if letter == ":"]
     if not colons or os.path.exists(text):
         return text, None
-    # Of "a:b.csv:frames" the path is "a:b.csv", if that file is there.
+    # "a:b.csv:frames" has the path "a:b.csv", if that file exists.
     existing = [at for at in colons if os.path.exists(text[:at])]
     at = existing[-1] if existing else colons[-1]
     path, column = text[:at], text[at + 1 :]
-    # C:\data is a drive, and "/tmp:x/lengths" most likely a path that is misspelt: both have no column.
+    # C:\data has a drive letter, and "/tmp:x/lengths" is most likely a misspelt path: neither has a column.
     if not existing and ((len(path) == 1 and path.isalpha()) or "/" in column or "\\" in column):
         return text, None
     if not path or not column:
@@ -142,14 +139,14 @@ def _read_folder(
         return read_saved_dataset(folder, column, count)
     _refuse_option("column", column, f"the folder {folder}")
     table = kaldi_file(folder)
-    # With audio beside it, the file may be of other recordings, and the audio says its own lengths.
+    # In a folder with audio, the file may be of other recordings: the audio is measured.
     if table and not has_audio(folder):
         return read_kaldi(table)
     return read_audio_folder(folder, seconds=seconds, cache=cache, progress=progress)
 
 
 def _read_file(path: Path, column: str | None, count: TextCount | None) -> list[Column]:
-    # The suffix says what a file holds: .csv for a.CSV and for a.csv.gz.
+    # The suffix is the format: .csv for a.CSV and for a.csv.gz.
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
     if path.suffix == ".gz" and suffix in (*_NUMPY, *_ARROW):
         raise source_error(f"a {suffix} file as it stands, not packed", path, f"Unpack it: gunzip {path}.")
@@ -171,7 +168,7 @@ def _read_file(path: Path, column: str | None, count: TextCount | None) -> list[
 
 
 def _refuse_devices(path: Path) -> None:
-    """Refuses devices and named pipes, which may never end or begin; reads a pipe of the shell, as `<(command)`."""
+    """Refuses devices and named pipes, which may never end; allows a pipe of the shell, as `<(command)`."""
     opened = path.is_fifo() and os.path.realpath(path).startswith(_OPENED)
     if not (path.is_file() or opened):
         remedy = "Write what it gives to a file, or on the command line give the command that writes it: <(command)."

@@ -1,9 +1,9 @@
-"""JSON manifests: one record a line (.jsonl, or .json as NeMo has it), or one array of records; all also as .gz.
+"""JSON manifests: one record a line (.jsonl, or .json of NeMo), or one array of records; all also as .gz.
 
 A .json file may also be one object of lengths by name.
 
-Known without `column`: NeMo's and Lhotse's `duration`, in seconds, and the `num_frames` of Lhotse's features.
-Lhotse's mixed cuts hold no `duration`: it is when the last of their tracks ends.
+No `column` is needed for `duration` of NeMo and Lhotse, in seconds, and for `num_frames` of Lhotse's features. The
+duration of Lhotse's mixed cuts is the end of their last track.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
 
 Record = dict[str, Any]
-_KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first that is there
-_ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)  # what a missing field raises
-_NUMBERS = {int, float, NoneType}  # types of the values of an object of lengths by name
-_TOGETHER = 4096  # records that are held at once
+_KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first field of a record counts
+_ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)  # the errors of a missing field
+_NUMBERS = {int, float, NoneType}  # types of the values in an object of lengths by name
+_TOGETHER = 4096  # records to read at once
 _ONE_EACH = "Give one object, or the length, for each sequence."
 
 
 def read_manifest(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
-    """Reads fields of JSON records; a field may be nested, as `supervisions.0.duration`; a list gives its length.
+    """Reads fields of JSON records. A field may be nested, as `supervisions.0.duration`; a list gives its length.
 
     Args:
         path: The file.
-        column: A field, several separated by commas, or None for a known manifest, for records of one field and
-            for lines that are bare numbers; also for a .json file of one object of lengths by name, {"a": 5, "b": 6}.
+        column: A field, or several separated by commas. None for a known manifest, for records of one field, for lines
+            of numbers, and for a .json file of lengths by name, {"a": 5, "b": 6}.
         count: The count of texts.
 
     Raises:
-        ValueError: Invalid JSON, a record without the field, a value that is neither a number nor a list, or a list in
-            the only record of a .json file.
+        ValueError: The JSON is invalid, a record lacks the field, or a value is neither a number nor a list. Or the
+            only record of a .json file has a list.
     """
     names, cells, places = list[str](), list[list[Any]](), list[str]()
     unit: Unit = "unknown"
@@ -55,7 +55,7 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
             values += pick_cells(records, name, part.__getitem__)
         places += part
     for name, values in zip(names, cells, strict=True):
-        # The column of a table, perhaps, and not one sequence.
+        # The list may be a column of lengths, and not one sequence.
         if _is_alone(places, path) and type(values[0]) is list:
             remedy = (
                 "Give one record or number for each sequence, as [5, 6]; if it is one sequence, name the file .jsonl."
@@ -70,17 +70,17 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
 def iterate_records(
     path: Path, size: int, opener: Callable[..., Any] = open
 ) -> Iterator[tuple[list[Record], list[str]]]:
-    """Yields `size` records after another, and where each of them stands: "line 8 of train.jsonl"."""
+    """Yields `size` records at a time, and their places: "line 8 of train.jsonl"."""
     records = _records(path, opener)
     while part := list(itertools.islice(records, size)):
         yield [record for _, record in part], [f"{place} of {path}" for place, _ in part]
 
 
 def pick_cells(records: Iterable[Record], name: str, place: Place | None = None) -> list[Any]:
-    """Takes a field, which may be nested, out of each record.
+    """Returns a field, which may be nested, of each record.
 
     Raises:
-        ValueError: A record at `place` lacks it; without a `place`, its cell is None.
+        ValueError: A record lacks the field. Without a `place`, its cell is None instead.
     """
     pick = _picker(name)
     cells: list[Any] = []
@@ -95,16 +95,16 @@ def pick_cells(records: Iterable[Record], name: str, place: Place | None = None)
 
 
 def _records(path: Path, opener: Callable[..., Any]) -> Iterator[tuple[str, Record]]:
-    """Yields "line k" or "item k", and the record that stands there."""
+    """Yields "line k" or "item k", and its record."""
     with open_text(path, opener) as file:
         lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
         start, first = next(lines, (0, ""))
-        # The first character decides: an array, one object over several lines, or one record on each line.
+        # The first character decides: an array, one object over several lines, or one record a line.
         if first.lstrip().startswith("["):
             items = _items(first, file.read(), start, path)
             yield from ((f"item {at}", _as_record(item, f"item {at} of {path}")) for at, item in enumerate(items))
             return
-        if first.strip() == "{":  # one record written over several lines
+        if first.strip() == "{":  # one record over several lines
             yield f"line {start}", _as_record(_loads(first + file.read(), start, path), f"line {start} of {path}")
             return
         for number, line in itertools.chain([(start, first)] if first else [], lines):
@@ -112,7 +112,7 @@ def _records(path: Path, opener: Callable[..., Any]) -> Iterator[tuple[str, Reco
 
 
 def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
-    """Returns the items of one array; refuses an array on each line, which may be the tokens of one sequence."""
+    """Returns the items of one array; refuses one array a line, which may be the tokens of a sequence."""
     try:
         items = json.loads(first)
     except (ValueError, RecursionError):
@@ -124,17 +124,17 @@ def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
 
 
 def _is_document(path: Path) -> bool:
-    """Says whether a file is named .json, and so may be one object or one array."""
+    """Tells if a file is named .json, and so may be one object or one array."""
     return path.name.lower().endswith((".json", ".json.gz"))
 
 
 def _is_alone(places: Sequence[str], path: Path) -> bool:
-    """Says whether a file holds one object, and is named .json."""
+    """Tells if a file has one object, and is named .json."""
     return len(places) == 1 and places[0].startswith("line") and _is_document(path)
 
 
 def _loads(text: str, number: int, path: Path) -> Any:
-    text = text.rstrip()  # so that an error at the end is on the last line, not on the one after
+    text = text.rstrip()  # so that an error at the end is on the last line
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -164,7 +164,7 @@ def _fields(record: Record, column: str | None, at: str) -> tuple[list[str], Uni
 
 
 def _picker(name: str) -> Callable[[Record], Any]:
-    """Returns a function that takes a field out of a record; a name with dots comes before a nested field.
+    """Returns a function that reads a field of a record; a name with dots comes before a nested field.
 
     >>> _picker("supervisions.0.duration")({"supervisions": [{"duration": 1.5}]})
     1.5
@@ -173,19 +173,19 @@ def _picker(name: str) -> Callable[[Record], Any]:
         return _duration
     if "." not in name:
         return itemgetter(name)
-    # {"a.b": 5} is asked before {"a": {"b": 5}}.
+    # {"a.b": 5} comes before {"a": {"b": 5}}.
     return lambda record: record[name] if name in record else _follow(record, name.split("."))
 
 
 def _follow(value: Any, parts: list[str]) -> Any:
-    """Follows names into objects and numbers into lists; `*` follows the rest into every item.
+    """Follows names into objects and numbers into lists; `*` follows all further parts into every item.
 
     >>> _follow({"messages": [{"content": "hello"}, {"content": "and you"}]}, ["messages", "*", "content"])
     ['hello', 'and you']
     """
     for at, part in enumerate(parts):
         if value is None:
-            break  # a null has no fields, and is refused as a null
+            break  # a null has no fields, and is refused later
         if part == "*" and isinstance(value, list):
             return [_follow(item, parts[at + 1 :]) for item in value]
         value = value[int(part)] if isinstance(value, list) else value[part]
@@ -193,8 +193,8 @@ def _follow(value: Any, parts: list[str]) -> Any:
 
 
 def _is_by_name(record: Record) -> bool:
-    """Says whether the only record of a .json file is lengths by the names of their sequences, {"a": 5, "b": 6}."""
-    # A value that is no number among many that are is refused by its name later.
+    """Tells if the only record of a .json file has lengths by the names of sequences, {"a": 5, "b": 6}."""
+    # Among many numbers, another value is an error with its name later.
     not_numbers = sum(type(value) not in _NUMBERS for value in record.values())
     return len(record) > 1 and _KNOWN_UNITS.keys().isdisjoint(record) and not_numbers <= len(record) // 10
 
@@ -209,7 +209,7 @@ def _is_mixed(record: Record) -> bool:
 
 
 def _duration(record: Record) -> Any:
-    """Returns the duration; of a mixed cut when its last track ends, to eight decimals as in Lhotse.
+    """Returns the duration; for a mixed cut the end of its last track, to eight decimals as in Lhotse.
 
     >>> _duration({"type": "MixedCut", "tracks": [{"cut": {"duration": 2}}, {"cut": {"duration": 1.5}, "offset": 1}]})
     2.5

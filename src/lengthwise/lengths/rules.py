@@ -1,7 +1,7 @@
-"""The rules of a length, and how seconds become lengths.
+"""The rules of a length, and the conversion of seconds to lengths.
 
-A length is a whole number from 1 to 2**63 - 1. All readers bring their numbers here, so that a bad value is refused in
-the same words wherever it came from.
+A length is a whole number from 1 to 2**63 - 1. All readers check their numbers here, so that their errors have the same
+words.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from lengthwise.checks import value_error
 Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 
 LONGEST = 2**63 - 1
-MOST_DIMS = 8  # lengths of one sequence; a wider table holds the sequences themselves, as token ids padded to 512
-MOST_SECONDS = 7200  # of a whole number that nothing says is in seconds: 48,000 is more likely a count of samples
+MOST_DIMS = 8  # lengths of one sequence; a wider table may have the sequences themselves, as padded token ids
+MOST_SECONDS = 7200  # for whole numbers of unknown unit: 48,000 is more likely a count of samples
 WHOLE = "a whole number"
 _REPAIR = "Drop the sequence or repair its length."
 _SECONDS_REMEDY = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
@@ -30,20 +30,19 @@ _SAMPLES_REMEDY = (
 
 
 def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str = _SECONDS_REMEDY) -> NDArray[np.int64]:
-    """Returns a fresh int64 copy of numbers that are lengths already.
+    """Returns a new int64 copy of numbers, after checking that they are lengths.
 
-    A float is a length only where its dtype holds every whole number up to it: below 2**53 in float64, 2**24 in
-    float32, 2048 in float16. Beyond, 9007199254740993.0 has silently become 9007199254740992.0.
+    A float is a length only if its dtype holds all whole numbers up to it: below 2**53 in float64, 2**24 in float32,
+    2048 in float16. Above, rounding makes 9007199254740993.0 become 9007199254740992.0.
 
     Args:
         values: [n], of any integer or floating dtype.
         name: The name of the values in an error.
-        place: Says where a value stands.
-        remedy: The advice about fractions, which are most often seconds.
+        place: Names the place of a value.
+        remedy: The advice for fractions, which are most often seconds.
 
     Raises:
-        ValueError: At the first value that is not finite, not whole, below 1, above 2**63 - 1, or a float that may
-            have been rounded.
+        ValueError: A value is not finite, not whole, below 1, above 2**63 - 1, or a float that may have been rounded.
 
     >>> whole_lengths(np.array([3.0, 5.0]), name="frames", place=str)
     array([3, 5])
@@ -51,7 +50,7 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     Traceback (most recent call last):
     ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
     """
-    # All at once, and only a bad value is looked at by itself: millions of lengths take milliseconds.
+    # All values at once: millions of lengths take milliseconds.
     lengths, good = convert(values)
     if not good.all():
         raise bad_value(values, int(np.argmin(good)), name=name, place=place, remedy=remedy)
@@ -61,18 +60,18 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
 def convert(
     values: NDArray[Any], frame_shift: float | None = None, *, most: float = math.inf
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Turns numbers into lengths: as they are, or as durations into frames.
+    """Turns numbers into lengths, or, with `frame_shift`, durations into frames.
 
     A duration has max(1, duration / frame_shift, rounded half away from zero) frames. The quotient is first rounded to
-    six decimals, because 0.145 / 0.01 is 14.499999999999998 in float64 where the reader of the file sees 14.5.
+    six decimals, because 0.145 / 0.01 is 14.499999999999998 in float64, but should be 14.5.
 
     Args:
         values: [n], of any integer or floating dtype.
-        frame_shift: From one frame to the next, in the unit of the durations.
-        most: The longest duration that is believed.
+        frame_shift: The shift from one frame to the next, in the unit of the durations.
+        most: The longest plausible duration.
 
     Returns:
-        The lengths [n], with 1 for each number that is none; and which numbers are lengths [n].
+        The lengths [n], with 1 for each bad number; and a mask [n] of the good numbers.
 
     >>> convert(np.array([0.145, 0.001, -2]), 0.01)
     (array([15,  1,  1]), array([ True,  True, False]))
@@ -90,13 +89,13 @@ def convert(
 
 
 def is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Says of each number whether `whole_lengths` takes it.
+    """Returns a mask of the numbers that are lengths.
 
     >>> is_length(np.array([3.0, 0.5, 0.0, np.nan]))
     array([ True, False, False, False])
     """
     if values.dtype.kind in "iu":
-        # Of uint64 alone some values are above.
+        # Only uint64 has values above LONGEST.
         return (values >= 1) & (values <= LONGEST)
     numbers = values.astype(np.float64)
     return (numbers >= 1) & (numbers < 2.0 ** _exact_bits(values)) & (np.floor(numbers) == numbers)  # no NaN
@@ -112,8 +111,8 @@ def bad_value(
     most: float = math.inf,
     remedy: str = _SECONDS_REMEDY,
 ) -> ValueError:
-    """Writes the error for the number at index `at` that `convert` does not take; `remedy` is that for fractions."""
-    # Of uint64 and of integers beyond 64 bits, a float would show another number.
+    """Returns the error for the bad number at index `at`; `remedy` is the advice for fractions."""
+    # As a float, uint64 and larger integers would show another number.
     value = int(values[at]) if values.dtype.kind in "iuO" else float(values[at])
     rule, advice = broken_rule(value, frame_shift, bits=_exact_bits(values), most=most)
     return value_error(name, rule, value, remedy if rule == WHOLE else advice, at=place(at))
@@ -122,7 +121,7 @@ def bad_value(
 def broken_rule(
     value: float, frame_shift: float | None = None, *, bits: int = 53, most: float = math.inf
 ) -> tuple[str, str]:
-    """Finds which rule a number breaks that `convert` does not take, and what to do; `bits` of it a float holds.
+    """Returns the rule that a bad number breaks, and advice; its float holds whole numbers of `bits` bits.
 
     >>> broken_rule(0.5)[0], broken_rule(-3)[0], broken_rule(-3, 0.01)[0]
     ('a whole number', 'at least 1', 'finite and above 0')
@@ -139,26 +138,26 @@ def broken_rule(
         return WHOLE, _SECONDS_REMEDY
     if value < 1 or value > LONGEST:
         return ("at least 1" if value < 1 else "at most 2**63 - 1"), _REPAIR
-    # All else was asked above: what is left is a whole number that its float may not hold.
+    # After all other rules: a whole number that its float may have rounded.
     remedy = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
     return f"below 2**{bits} as a float", remedy
 
 
 def _exact_bits(values: NDArray[Any]) -> int:
-    """Returns the bits of a whole number that the dtype holds: 53 for float64, and for what is compared as float64."""
-    # Of float16: 10 bits that are stored and one that is implied, so 11.
+    """Returns the bits of whole numbers that the dtype holds: 53 for float64 and wider floats, 63 for integers."""
+    # float16 has 10 stored bits and one implied bit: 11.
     return min(int(np.finfo(values.dtype).nmant) + 1, 53) if values.dtype.kind == "f" else 63
 
 
 def check_dims(dims: int) -> None:
-    """Refuses a table that is too wide to be lengths, [n, dims]."""
+    """Refuses a table [n, dims] that is too wide to be lengths."""
     if dims > MOST_DIMS:
         remedy = "If these are the sequences themselves, as token ids, give the count of each."
         raise value_error("lengths", f"at most {MOST_DIMS} for each sequence", dims, remedy)
 
 
 def has_fractions(values: NDArray[Any]) -> bool:
-    """Says whether any of the numbers, [n], is finite and not whole."""
+    """Tells if any of the numbers [n] is finite and not whole."""
     return values.dtype.kind == "f" and bool((np.isfinite(values) & (np.floor(values) != values)).any())
 
 

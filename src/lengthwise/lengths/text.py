@@ -1,7 +1,6 @@
 """Text files, all also as .gz: plain columns of numbers, Kaldi's tables of `id value` lines, and tables with a header.
 
-In a .tsv quotes mean nothing. The columns of a .csv are separated by commas; where its header has none, by semicolons,
-or by tabs.
+In a .tsv, quotes have no meaning. A .csv is split at commas, or, if its header has none, at semicolons or tabs.
 """
 
 from __future__ import annotations
@@ -23,27 +22,27 @@ from lengthwise.lengths.cells import TextCount, column_of_cells, is_number, pars
 from lengthwise.lengths.columns import Column, Unit, choose_columns, choose_dimensions, split_names
 from lengthwise.lengths.rules import Place
 
-# Kaldi names the file, not the column. Of a data folder, the first that is there is read.
+# Kaldi's tables have no column names. In a data folder, the first existing file is read.
 KALDI_UNITS: dict[str, Unit] = {"utt2num_frames": "counts", "utt2dur": "seconds"}
 
 _REPAIR_LINE = "Repair or drop the line."
-_WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also part "1\xa0234", one number with a space that does not break
-_WIDEST = 2**31 - 1  # characters of a cell: the most that csv takes on every system
+_WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also split "1\xa0234", a number with a no-break space
+_WIDEST = 2**31 - 1  # characters of a cell: the limit of csv on every system
 
 
 @contextmanager
 def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]:
-    """Opens UTF-8 text, gzip by its suffix, and says in one sentence what is wrong with its bytes.
+    """Opens UTF-8 text, gzip by its suffix, with errors of one sentence.
 
     Args:
         path: The file.
-        opener: Opens it for reading bytes, as `open(path, "rb")` does; that of a store of objects, for example.
+        opener: Opens the file for reading bytes, as `open(path, "rb")`; for example that of an object store.
 
     Raises:
-        ValueError: When a line that is read is not UTF-8, or the gzip file is damaged or ends early.
+        ValueError: A line is not UTF-8, or the gzip file is damaged or ends early.
     """
     try:
-        # Spreadsheets begin files with a byte order mark, which "utf-8-sig" skips. csv wants line ends as they are.
+        # "utf-8-sig" skips the byte order mark of spreadsheets. csv needs the original line ends.
         with opener(path, "rb") as raw:
             content = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
             with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as file:
@@ -57,21 +56,22 @@ def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]
 
 
 def read_plain(path: Path, column: str | None = None) -> list[Column]:
-    """Reads lines of numbers separated by white space: one column, or several for [n, dims]. No header.
+    """Reads lines of numbers separated by white space, without a header: one column, or several for [n, dims].
 
     Args:
         path: The file. Lines that begin with # are comments.
-        column: "0", "1", ... for that column alone.
+        column: "0", "1", ... for one column only.
 
     Raises:
-        ValueError: Text for a number, another count of columns than on the first line, or no such column.
+        ValueError: A text is not a number, a line has another number of columns than the first, or the column does not
+            exist.
     """
     words, width, place = _read_words(path, None)
     remedy = (
         "Put a number there; lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a "
         "header from .csv and .tsv."
     )
-    # Words of all lines in a row: of lines of 3, the second column is words 1, 4, 7, ...
+    # Words of all lines in a row: in lines of 3, the second column has the words 1, 4, 7, ...
     return [
         Column(
             name="lengths",
@@ -91,12 +91,12 @@ def read_kaldi(path: Path) -> list[Column]:
 
 
 def kaldi_file(folder: Path) -> Path | None:
-    """Finds the file with the lengths of a Kaldi data folder: utt2num_frames, else utt2dur."""
+    """Returns the file with the lengths of a Kaldi data folder: utt2num_frames, else utt2dur."""
     return next((folder / name for name in KALDI_UNITS if (folder / name).is_file()), None)
 
 
 def kaldi_name(path: Path) -> str:
-    """Returns which of Kaldi's tables a file is by its name before the first dot, as utt2dur.gz; else "".
+    """Returns the name of Kaldi's table, before the first dot of the file's name, as in utt2dur.gz; else "".
 
     >>> kaldi_name(Path("data/train/utt2num_frames.1.gz"))
     'utt2num_frames'
@@ -106,9 +106,9 @@ def kaldi_name(path: Path) -> str:
 
 
 def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
-    """Returns all words in one list, how many stand on each line (None: as on the first), and where.
+    """Returns all words in one list, the number of words on a line, and their places; `width` None allows any.
 
-    Only files of numbers, which may have any width, have comments.
+    Only files of any width have comments.
     """
     words: list[str] = []
     lines: list[int] = []
@@ -118,7 +118,7 @@ def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
             line_words = _WORDS.findall(line)
             if not line_words or (comments and line_words[0].startswith("#")):
                 continue
-            # The first line of words says how many each line has.
+            # The first line of words decides the width.
             width = width or len(line_words)
             if len(line_words) != width:
                 rule, at = f"{width} column{'s' * (width > 1)} on every line", f"line {number} of {path}"
@@ -129,7 +129,7 @@ def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
 
 
 def _line_place(lines: Sequence[int], path: Path) -> Place:
-    """Says on which line the k-th row stands."""
+    """Returns a function that names the line of row k."""
     return lambda row: f"line {lines[row]} of {path}"
 
 
@@ -137,14 +137,13 @@ def read_table(path: Path, column: str | None, count: TextCount | None = None) -
     """Reads the named columns of a .csv or .tsv file with a header line.
 
     Args:
-        path: The file; .tsv before a .gz decides for tabs.
-        column: A name, several separated by commas, or None where there is one column only.
+        path: The file; .tsv and .tsv.gz are split at tabs.
+        column: A name, or several separated by commas; None for the only column.
         count: The count of texts.
 
     Raises:
-        ValueError: A first line that seems to be data, because a column wanted is not a name in it but a number, or
-            absent beside numbers; no such column, a row wider or narrower than the header, broken quotes, text for
-            a number.
+        ValueError: The first line has numbers, and so seems to be data. Or the column does not exist, a row is wider or
+            narrower than the header, quotes are broken, or a text is not a number.
     """
     for names, texts, place in iterate_table(path, functools.partial(choose_names, column)):
         return [
@@ -160,18 +159,18 @@ def iterate_table(
     size: int | None = None,
     opener: Callable[..., Any] = open,
 ) -> Iterator[tuple[list[str], list[list[str]], Place]]:
-    """Yields the names of the columns, the cells of each, and where a row stands: of `size` rows after another, or all.
+    """Yields the names of the columns, their cells, and their places, for `size` rows at a time.
 
     Args:
         path: The file.
-        choose: Takes the names in the header, and where it stands; returns those of the columns to read.
-        size: Rows that are read at once; None reads all.
-        opener: Opens the file for reading bytes, as `open(path, "rb")` does.
+        choose: A function of the names in the header, and its place, that returns the names to read.
+        size: The rows to read at once; None reads all.
+        opener: Opens the file for reading bytes, as `open(path, "rb")`.
 
     Raises:
-        ValueError: As `read_table` does, for all but the numbers.
+        ValueError: As `read_table`, except for the numbers.
     """
-    csv.field_size_limit(_WIDEST)  # of the whole process: cells may hold transcripts of more than 131,072 characters
+    csv.field_size_limit(_WIDEST)  # for the whole process: cells may have transcripts of more than 131,072 characters
     with open_text(path, opener) as file:
         reader = _reader(file, path)
         try:
@@ -189,17 +188,17 @@ def iterate_table(
 
 
 def _reader(file: Any, path: Path) -> Any:
-    # Speech .tsv files carry lone quotes in their transcripts, which would swallow the rows up to the next quote;
-    # for .csv, strict makes an open quote at the end an error instead of one long last cell.
+    # Transcripts in .tsv files have single quotes, which would join all rows up to the next quote. For .csv, strict
+    # makes an open quote an error instead of one long last cell.
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-    # Read ahead to see what separates the names, and then put back before the rest.
+    # Reads the header to find its separator, and then puts it back.
     head = list(_through_header(file))
     return csv.reader(itertools.chain(head, file), delimiter=_delimiter(head[-1]) if head else ",", strict=True)
 
 
 def _through_header(file: Iterable[str]) -> Iterator[str]:
-    """Yields the empty lines at the beginning, and the header."""
+    """Yields the empty lines at the beginning, and the header line."""
     for line in file:
         yield line
         if line.strip():
@@ -207,7 +206,7 @@ def _through_header(file: Iterable[str]) -> Iterator[str]:
 
 
 def _delimiter(header: str) -> str:
-    """Finds what separates the names of a header line, outside of quotes.
+    """Returns the separator of a header line, outside of quotes.
 
     >>> _delimiter('id;"length, in frames"')
     ';'
@@ -217,9 +216,9 @@ def _delimiter(header: str) -> str:
 
 
 def choose_names(column: str | None, header: list[str], at: str) -> list[str]:
-    """Finds which columns of a header are meant, as `choose_columns`; refuses a header of numbers."""
+    """Returns the names to read, as `choose_columns`; refuses a header of numbers."""
     names = [name for name in header if not is_number(name)]
-    # A header of "12, 7" is most likely the first row, and would be lost. Names in words can be meant beside numbers.
+    # A header "12, 7" is most likely the first row, and would be lost. Allowed if all wanted names are words.
     if len(names) < len(header) and not (column and set(split_names(column, header)) <= set(names)):
         remedy = "Put a line with the names of the columns above it, or name by words what is named by numbers."
         raise value_error("source", "a table with a header", header, remedy, at=at)
@@ -230,12 +229,12 @@ def _pick(
     reader: Any, indices: Sequence[int], width: int, path: Path, size: int | None
 ) -> tuple[list[list[str]], list[int]]:
     texts: list[list[str]] = [[] for _ in indices]
-    # Bound once: the loop below runs for each of millions of rows.
+    # Bound methods, because the loop below runs for millions of rows.
     picks = [(cells.append, index) for cells, index in zip(texts, indices, strict=True)]
     lines: list[int] = []
     for row in reader:
         if len(row) != width:
-            # An empty line is no row, wherever it stands.
+            # An empty line is not a row.
             if not row:
                 continue
             rule = f"{width} column{'s' * (width > 1)} on every line, as in the header"
