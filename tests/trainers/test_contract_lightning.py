@@ -39,8 +39,8 @@ WAYS = {  # to ask for checkpoints
 SAVED = {  # the way, and how many steps are in the checkpoint
     "in mid-epoch": ("steps", STOP),
     "after the first step": ("steps", 1),
-    "with the last batch of an epoch that is shorter than the next": ("steps", FIRST),
-    "with the last batch of an epoch that is longer than the next": ("steps", FIRST + STEPS[1]),
+    "with the last batch of an epoch": ("steps", FIRST),
+    "with the last batch of the second epoch": ("steps", FIRST + STEPS[1]),
     "with the last batch of all": ("steps", sum(STEPS)),
     "between epochs": ("epochs", FIRST),
     "at a validation within a step": ("validations", FIRST // 2),

@@ -25,7 +25,7 @@ class PlannedEpochs(Callback):
 
     A plain Trainer makes three mistakes:
 
-    - It reads the length of an epoch before it sets the epoch. So it leaves an epoch early if the last was shorter.
+    - It reads the length of an epoch before it sets the epoch. So it leaves the epoch after a resumed one early.
     - It keeps no position: a run that is resumed within an epoch begins the epoch again.
     - If a checkpoint was saved with the last batch of an epoch, it skips batches of the next one.
 
