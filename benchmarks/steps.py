@@ -19,6 +19,7 @@ from record import DATA, parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise.measures.epochs import plan_batches
 
 SEEDS = range(3)
 EPOCHS = 4
@@ -75,11 +76,16 @@ def rows_of(lengths: NDArray[np.int64], budget: int, ranks: int) -> list[dict[st
     per_rank = max(1, round(per_step / ranks))
     theirs = [[rebalanced(sizes, per_rank, ranks, seed, epoch) for epoch in range(EPOCHS)] for seed in SEEDS]
     # Each epoch leaves out the sequences that do not fill a step.
-    found = measured(theirs, lambda epochs: lw.measure(epochs, lengths, world_size=ranks))
+    found = measured(theirs, lambda epochs: lw.measure(plans_of(epochs, lengths, ranks), lengths))
     rows.append({"way": "batch_rebalance (transformers)", "sequences_per_rank": per_rank, **found})
     if lengths.ndim == 1:
         rows.append({"way": "bound", "padding_share": bound(lengths, ranks)})
     return rows
+
+
+def plans_of(epochs: list[Any], lengths: NDArray[np.int64], ranks: int) -> list[lw.Plan]:
+    """Makes a plan of each epoch of a sampler's batches, so that several are measured together."""
+    return [plan_batches(batches, lengths, lw.World(ranks, 1)) for batches in epochs]
 
 
 def measured(seeds: list[list[Any]], measure: Callable[[list[Any]], lw.Measures]) -> dict[str, Any]:

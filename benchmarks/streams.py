@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from record import DATA, parser, write
+from steps import plans_of
 from tqdm import tqdm
 
 import lengthwise as lw
@@ -120,7 +121,7 @@ def measured(lengths: NDArray[np.int64], run: Callable[[int], Epochs]) -> dict[s
         start = time.perf_counter()
         epochs = list(run(seed))
         seconds.append((time.perf_counter() - start) / EPOCHS)
-        found.append(lw.measure(epochs, lengths, bins=BINS))
+        found.append(lw.measure(plans_of(epochs, lengths, 1), lengths, bins=BINS))
     names = ("padding_share", "mixing", "largest_cost", "mean_batch", "dropped", "repeated")
     return {name: float(np.mean([getattr(each, name) for each in found])) for name in names} | {
         "seconds": float(np.median(seconds))

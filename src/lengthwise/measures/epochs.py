@@ -100,7 +100,7 @@ def read_epochs(
     sums = array if array.ndim == 1 else sum_rows(array)
     if not any(isinstance(plan, Plan) for plan in several):
         world = check_world(1 if world_size is None else world_size, 1 if micro_batches is None else micro_batches)
-        plan = _plan_batches(several, array, world)
+        plan = plan_batches(several, array, world)
         return Epochs([plan], [sums[plan.sequences]])
     for plan in several:
         check_plan("plans", plan)
@@ -121,7 +121,7 @@ def check_plan(name: str, plan: object) -> None:
         raise checks.type_error(name, "a Plan", plan, "Make one, such as make_plan(lengths, batching).")
 
 
-def _plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: World) -> Plan:
+def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: World) -> Plan:
     """Makes a plan of one epoch of a sampler's batches, each padded to its longest sequence.
 
     Args:
@@ -151,7 +151,7 @@ def _plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Wor
         batching="null",
         seed=0,
         epoch=0,
-        lengths_fingerprint="",
+        lengths_fingerprint=name_checked(lengths),
         max_cost=np.inf,
     )
 
