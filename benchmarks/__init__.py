@@ -1,7 +1,7 @@
-"""So that `python -m benchmarks.planning` does what `python benchmarks/planning.py` does."""
+"""Makes `python -m benchmarks.planning` work like `python benchmarks/planning.py`."""
 
 import sys
 from pathlib import Path
 
-# Where Python looks first for what it runs by its path: benchmarks import `record` and each other from there.
+# Benchmarks import `record` and each other from this folder.
 sys.path.insert(0, str(Path(__file__).parent))

@@ -1,4 +1,4 @@
-"""How long does it take to collate a batch, beside the plain way?
+"""Times the collating of a batch, compared with the plain way.
 
     python benchmarks/collating.py [--repeats 200]
 
@@ -42,12 +42,12 @@ def main() -> None:
     rows = [
         {
             "way": way,
-            "samples": what,
+            "samples": fields,
             "kind": kind,
             "batch": batch,
             **measure(ours, plain, samples(kind, batch), repeats),
         }
-        for way, what, kind, samples, ours, plain in tqdm(cases(), disable=None)
+        for way, fields, kind, samples, ours, plain in tqdm(cases(), disable=None)
         for batch in BATCHES
     ]
     print(f"at most {max(row['ratio'] for row in rows):.2f} times as long as the plain way")
@@ -55,10 +55,10 @@ def main() -> None:
 
 
 def cases() -> list[tuple[Any, ...]]:
-    """The way, the samples, their kind, what makes them, our function and the plain one."""
+    """Returns the way, the fields of the samples, their kind, their maker, our function and the plain one."""
     rows = [
-        ("padding", what, kind, make, pad, plain)
-        for what, make, plain in (
+        ("padding", fields, kind, make, pad, plain)
+        for fields, make, plain in (
             ("tokens", token_samples(TOKENS[:1]), plain_dicts),
             ("tokens, labels, mask", token_samples(TOKENS), plain_dicts),
             ("tuples of frames [T, 80] and tokens", frame_samples, plain_tuples),
@@ -67,14 +67,14 @@ def cases() -> list[tuple[Any, ...]]:
         if not (make is frame_samples and kind == "lists")
     ]
     return rows + [
-        ("rows", what, kind, token_samples(names), pack, DataCollatorWithFlattening())
-        for what, names in (("tokens", TOKENS[:1]), ("tokens, labels", TOKENS[:2]))
+        ("rows", fields, kind, token_samples(names), pack, DataCollatorWithFlattening())
+        for fields, names in (("tokens", TOKENS[:1]), ("tokens, labels", TOKENS[:2]))
         for kind in KINDS
     ]
 
 
 def draw_lengths(mean: int, batch: int) -> np.ndarray[Any, Any]:
-    """Long-tailed lengths of one batch."""
+    """Draws long-tailed lengths of one batch."""
     lengths = lw.example_lengths("long-tailed", count=batch, seed=batch)
     return np.maximum(lengths * mean // int(lengths.mean()), 1)
 
@@ -125,21 +125,21 @@ def plain_tuples(samples: list[Any]) -> Any:
 
 
 def pad_plainly(entries: list[Any], value: float) -> torch.Tensor:
-    """`pad_sequence` of lists, arrays or tensors."""
+    """Pads lists, arrays or tensors by `pad_sequence`."""
     if not isinstance(entries[0], torch.Tensor):
         entries = list(map(torch.tensor if isinstance(entries[0], list) else torch.from_numpy, entries))
     return pad_sequence(entries, batch_first=True, padding_value=value)
 
 
 def plain_mask(lengths: list[int]) -> torch.Tensor:
-    """Where the frames of the sequences are."""
+    """Returns True where a frame is data."""
     return torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
 
 
 def measure(
     ours: Callable[[Any], Any], plain: Callable[[Any], Any], samples: list[Any], repeats: int
 ) -> dict[str, float]:
-    """The median microseconds of each way, which take turns, and the median ratio of two neighbours."""
+    """Returns the median microseconds of each way, which take turns, and the median ratio of neighbours."""
     turns = np.array([[clock(way, samples) for way in (ours, plain)] for _ in range(repeats)])[repeats // 10 :]
     ours_median, plain_median = (1e6 * np.median(turns, axis=0)).round(1).tolist()
     ratio = round(float(np.median(turns[:, 0] / turns[:, 1])), 3)
@@ -147,7 +147,7 @@ def measure(
 
 
 def clock(way: Callable[[Any], Any], samples: list[Any]) -> float:
-    """Seconds of one batch."""
+    """Returns the seconds of one batch."""
     start = time.perf_counter()
     way(samples)
     return time.perf_counter() - start

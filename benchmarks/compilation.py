@@ -1,13 +1,13 @@
-"""What do fixed shapes cost and save where a compiler makes a model for each shape?
+"""Measures the costs and savings of fixed shapes if a compiler makes a model for each shape.
 
     python benchmarks/compilation.py [--frameworks jax,torch] [--count 2400] [--epochs 2]
 
-The same words padded to the longest of all, to the edges of a few optimal buckets, and each batch to its own longest.
-Compilations are counted, and timed apart from the epochs. An order that is not padded to edges has a shape for every
-distinct longest length of its batches, and each is compiled: most of the half hour that this takes.
+The same words are padded to the longest of all, to the edges of a few optimal buckets, or to the longest of each batch.
+Compilations are counted, and timed separately from the epochs. An order without edges has a shape for every distinct
+longest length of its batches. Their compilation takes most of the half hour.
 
-Seconds are those of one processor core, compilers' child processes among them: what else the machine does is left out.
-Real pen strokes where they are at hand, else lines that the project writes itself. Every case starts with empty caches.
+Seconds are those of one processor core, with the child processes of the compilers. Data are real pen strokes if they
+are there, else generated lines. Every case starts with empty caches.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def main() -> None:
     """Measures every case and writes the result."""
     options = parser(__doc__)
     options.add_argument("--frameworks", default="jax,torch")
-    options.add_argument("--count", type=int, default=2400, help="words, train and validation together")
-    options.add_argument("--epochs", type=int, default=2, help="of which the fastest counts")
+    options.add_argument("--count", type=int, default=2400, help="words, for training and validation together")
+    options.add_argument("--epochs", type=int, default=2, help="epochs of each case; the fastest counts")
     arguments = options.parse_args()
     on_one_core()
     corpus = pen_words(arguments.count)
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def on_one_core() -> None:
-    """Keeps both frameworks and PyTorch's compiler to one core; JAX counts cores when it is first used."""
+    """Limits both frameworks and the compiler of PyTorch to one core; JAX counts cores on first use."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
     torch._inductor.config.compile_threads = 1
@@ -99,16 +99,16 @@ def torch_cases(words: Words) -> Iterator[Case]:
     cases = [("none", strategy, eager) for strategy in ("random", "optimal:1", "optimal:8", "sorted")]
     cases += [("inductor", strategy, {}) for strategy in ("optimal:1", "optimal:2", "optimal:8", "sorted")]
     cases += [("inductor, dynamic", "random", {"dynamic": True})]
-    for compiler, strategy, how in cases:
+    for compiler, strategy, options in cases:
         torch._dynamo.reset()
-        yield compiler, strategy, TorchLearner(words, layers=LAYERS, **how)
+        yield compiler, strategy, TorchLearner(words, layers=LAYERS, **options)
 
 
 CASES = {"jax": jax_cases, "torch": torch_cases}
 
 
 def measured(learner: Learner, words: Words, batching: lw.Batching, epochs: int) -> dict[str, Any]:
-    """Compilations and their seconds, seconds of the fastest epoch, and the share of all frames that is padding."""
+    """Returns compilations and their seconds, seconds of the fastest epoch, and the padding share."""
     plan = lw.make_plan(words.lengths, batching)
     shapes = find_shapes(words.lengths, batching, plan)
     rows = list(run_epochs(learner, words.lengths, batching, epochs=epochs, clock=core_seconds))
@@ -126,7 +126,7 @@ def measured(learner: Learner, words: Words, batching: lw.Batching, epochs: int)
 
 
 def core_seconds() -> float:
-    """What this process and the children it waited for have used of a core."""
+    """Returns the core seconds of this process and its finished children."""
     return sum(os.times()[:4])
 
 

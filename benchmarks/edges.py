@@ -1,8 +1,8 @@
-"""How long do optimal bucket edges take, against the recurrence as the paper prints it?
+"""Times optimal bucket edges, compared with the recurrence of the paper.
 
     python benchmarks/edges.py
 
-Both in compiled code. The paper's is quadratic in the longest length and is timed where it takes seconds at most.
+Both are compiled. The recurrence is quadratic in the longest length, so it is timed only for short lengths.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ REPEATS = 3
 
 @numba.njit
 def recurrence(counts, buckets):
-    """Khomenko et al. 2016, section III.A, the indices as meant, on counts[length]: the least padded frames."""
+    """Returns the least padded frames for counts[length] (Khomenko et al. 2016, section III.A, indices corrected)."""
     size = counts.size
     reached = np.cumsum(counts)
-    before = np.full(size, np.int64(2**62))
-    before[0] = 0
+    previous = np.full(size, np.int64(2**62))
+    previous[0] = 0
     for _ in range(buckets):
         best = np.full(size, np.int64(2**62))
         for i in range(1, size):
             for j in range(i):
-                best[i] = min(best[i], before[j] + i * (reached[i] - reached[j]))
-        before = best
-    return before[size - 1]
+                best[i] = min(best[i], previous[j] + i * (reached[i] - reached[j]))
+        previous = best
+    return previous[size - 1]
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""Counts the files of the package that one plan enters, by a profile: how much a reader must open to follow it.
+"""Counts the files of the package that one plan enters, by a profile. A reader must open these to follow it.
 
     python benchmarks/files_entered.py          the default plan, and random batches of a fixed size
 
-Imports are done before, and a kernel counts as entered where it is called.
+Imports do not count. A kernel counts in the file that calls it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLANS = {
 
 
 def files_entered(call: Callable[[], Any]) -> list[str]:
-    """The files of the package whose functions run in the call, rising."""
+    """Returns the files of the package whose functions run in the call, sorted."""
     entered: set[str] = set()
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
@@ -42,7 +42,7 @@ def files_entered(call: Callable[[], Any]) -> list[str]:
 
 
 def plan(batching: lw.Batching) -> list[str]:
-    """The files that a first plan of 300 lengths enters."""
+    """Returns the files that a first plan of 300 lengths enters."""
     lengths = lw.example_lengths()[:300]
     return files_entered(lambda: lw.make_plan(lengths, batching, world_size=8))
 

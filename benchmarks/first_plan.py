@@ -1,13 +1,13 @@
-"""How long does a program wait for its first plan?
+"""Times the first plan of a program.
 
     python benchmarks/first_plan.py [--repeats 5]
 
-Each time in a fresh process: the import, and then the first plan, with an empty cache of kernels (cold) and with a full
-one (warm). In seconds of one core, so that what else
-the machine does is left out. Cases take turns; the medians count.
+1. The import and the first plan in a fresh process, with an empty cache of kernels (cold) and with a full one (warm).
+   Cases take turns; the medians count.
+2. The first plan of a few hundred new lengths in a process that has planned others, with the fit of the order, and the
+   plan of their next epoch.
 
-Then, in a process that has planned for a while, the first plan of a few hundred lengths that it has not seen, to which
-an order is fitted, and the plan of their next epoch.
+Seconds are those of one core, without other programs.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ BATCHINGS = {
     "the default, 8 ranks": ("lw.Batching(budget=20_000)", 8),
     "optimal:8": ("lw.Batching(order=lw.Bucketed(buckets=8), budget=20_000)", 1),
 }
-# As few as in an example, and as many as LJSpeech has. Planning takes no time beside what is loaded and compiled.
+# The lengths of an example, and those of LJSpeech. Loading and compiling take most of the time, not planning.
 COUNTS = 1_000, 13_100
-FEW, SETS, BEFORE = 300, 60, 40  # lengths; sets of them that are timed, and those that are planned before
+FEW, SETS, BEFORE = 300, 60, 40  # lengths of a set; timed sets, and sets planned before them
 BATCHINGS_OF_FEW = {
     "budget of 8,000": lw.Batching(budget=8_000),
     "budget of 20,000": lw.Batching(budget=20_000),
@@ -71,10 +71,10 @@ def main() -> None:
                     }
                 )
     rows = [{"count": count, "case": name, **medians(of_case)} for (count, name), of_case in runs.items()]
-    few = [time_few(name, batching, ranks) for name, batching in BATCHINGS_OF_FEW.items() for ranks in (1, 8)]
-    for row in rows + few:
+    small_rows = [time_few(name, batching, ranks) for name, batching in BATCHINGS_OF_FEW.items() for ranks in (1, 8)]
+    for row in rows + small_rows:
         print(row)
-    print(write("first-plan", {"repeats": arguments.repeats, "rows": rows, "few": few}))
+    print(write("first-plan", {"repeats": arguments.repeats, "rows": rows, "few": small_rows}))
 
 
 def in_fresh_process(program: str, cache: str) -> dict[str, float]:
@@ -84,26 +84,26 @@ def in_fresh_process(program: str, cache: str) -> dict[str, float]:
 
 
 def time_few(name: str, batching: lw.Batching, ranks: int) -> dict[str, object]:
-    """Of lengths that no plan was made for: the first plan, and that of the next epoch."""
+    """Times the first plan of new lengths, and the plan of their next epoch."""
     sets = lw.example_lengths("long-tailed", count=FEW * (BEFORE + SETS)).reshape(-1, FEW)
     seconds: list[list[float]] = [[], []]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a padding that so few lengths do not allow
+        warnings.simplefilter("ignore")  # a padding that few lengths cannot reach
         for lengths in sets:
-            for epoch, found in enumerate(seconds):
+            for epoch, epoch_seconds in enumerate(seconds):
                 start = time.process_time()
                 lw.make_plan(lengths, batching, world_size=ranks, epoch=epoch)
-                found.append(time.process_time() - start)
-    first, later = (statistics.median(found[BEFORE:]) for found in seconds)
-    return {"count": FEW, "case": name, "world_size": ranks, "new_seconds": first, "later_seconds": later}
+                epoch_seconds.append(time.process_time() - start)
+    first, second = (statistics.median(epoch_seconds[BEFORE:]) for epoch_seconds in seconds)
+    return {"count": FEW, "case": name, "world_size": ranks, "new_seconds": first, "later_seconds": second}
 
 
 def medians(runs: list[dict[str, dict[str, float]]]) -> dict[str, float]:
-    """Of the import, and of the first plan with an empty and with a full cache."""
-    found = {"import_seconds": statistics.median(run["warm"]["import"] for run in runs)}
+    """Returns the median seconds of the import, and of the first plan with an empty and a full cache."""
+    seconds = {"import_seconds": statistics.median(run["warm"]["import"] for run in runs)}
     for state in ("cold", "warm"):
-        found[f"{state}_seconds"] = statistics.median(run[state]["plan"] for run in runs)
-    return found
+        seconds[f"{state}_seconds"] = statistics.median(run[state]["plan"] for run in runs)
+    return seconds
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Do the padding and the batch counts of Ge et al. 2021 come out on LJSpeech?
+"""Compares the padding and the batch counts of Ge et al. 2021 with ours on LJSpeech.
 
     python benchmarks/ge2021_table1.py
 
-What `lengthwise reproduce ge2021-table1` prints, on LJSpeech's own lengths, kept as a result.
+It writes the output of `lengthwise reproduce ge2021-table1` on the lengths of LJSpeech as a result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEEDS = range(20)
 
 
 def main() -> int:
-    """Measures and writes; 1 where LJSpeech's lengths are not at hand."""
+    """Measures and writes; returns 1 if the lengths of LJSpeech are missing."""
     parser(__doc__).parse_args()
     file = DATA / "ljspeech" / "ljspeech_lengths.csv"
     if not file.exists():

@@ -1,11 +1,11 @@
-"""How far is the gradient of a step from that of the whole step in one process?
+"""Measures the error of the gradient of a step on several ranks, compared with one process.
 
     python benchmarks/gradients.py [--ranks 2 4] [--device cuda]
 
-A small LSTM predicts random tokens in float64 under DDP and FSDP, one process a rank: by gloo, or by nccl on a GPU for
-each. Every way to weigh the losses of a step is a factor for the mean loss of each batch. Its error is
-max |difference| / max |gradient| over all parameters, the greatest of some steps; the whole step is one padded batch in
-one process.
+A small LSTM predicts random tokens in float64 under DDP and FSDP. Each rank is a process, with gloo, or with nccl and
+its own GPU. Each way to weight the losses of a step multiplies the mean loss of each batch by a factor. The error is
+max |difference| / max |gradient| over all parameters, the greatest of some steps. One process computes the whole step
+as one padded batch.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ WRAPPERS = ("DDP", "FSDP")
 LOSSES = ("sequence", "token", "supervised")
 WAYS = ("batches summed", "batches averaged", "ranks averaged", "loss scales")
 CUTS = {"budget:1000": lw.Budget(1_000), "fixed:16": lw.FixedSize(16)}
-SEQUENCES, SHORTER, STEPS = 1_000, 8, 4  # lengths are divided by SHORTER, and measured on so many steps
-PATIENCE = timedelta(seconds=120)  # a rank that waits longer for another fails
+SEQUENCES, SHORTER, STEPS = 1_000, 8, 4  # lengths are divided by SHORTER; STEPS steps are measured
+PATIENCE = timedelta(seconds=120)  # a rank fails if it waits longer
 
 
 class Case(NamedTuple):
-    """What is measured: who averages over ranks, what the mean is over, and how the losses of a step are weighed."""
+    """A case: the wrapper that averages over ranks, the loss, the way to weight losses, and the micro-batches."""
 
     wrapper: str
     loss: str
@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What every rank is told."""
+    """The arguments of every rank."""
 
     cases: list[Case]
     lengths: NDArray[np.int64]
@@ -67,18 +67,18 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     options.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    chosen = options.parse_args()
-    if chosen.device == "cuda" and max(chosen.ranks) > torch.cuda.device_count():
-        options.error(f"--ranks must be at most the {torch.cuda.device_count()} GPUs that there are: one for each rank")
+    arguments = options.parse_args()
+    if arguments.device == "cuda" and max(arguments.ranks) > torch.cuda.device_count():
+        options.error(f"--ranks must be at most {torch.cuda.device_count()}, one GPU for each rank")
     lengths = lw.example_lengths("long-tailed", count=SEQUENCES) // SHORTER
-    cases = [Case(*each) for each in product(WRAPPERS, LOSSES, WAYS, (1, 3))]
+    cases = [Case(*choices) for choices in product(WRAPPERS, LOSSES, WAYS, (1, 3))]
     rows: list[dict[str, Any]] = []
-    for ranks, cut in tqdm(list(product(chosen.ranks, CUTS)), disable=None):
-        job = Job(cases, lengths, lw.Batching(cut=CUTS[cut], padding=0.05), STEPS, chosen.device)
+    for ranks, cut in tqdm(list(product(arguments.ranks, CUTS)), disable=None):
+        job = Job(cases, lengths, lw.Batching(cut=CUTS[cut], padding=0.05), STEPS, arguments.device)
         for case, error in zip(cases, errors(job, ranks=ranks), strict=True):
             rows.append({"cut": cut, "ranks": ranks, **case._asdict(), "error": error})
     facts = {
-        "device": chosen.device,
+        "device": arguments.device,
         "sequences": SEQUENCES,
         "shorter": SHORTER,
         "steps": STEPS,
@@ -86,26 +86,26 @@ def main() -> None:
         "rows": rows,
     }
     print(f"loss scales: at most {max(row['error'] for row in rows if row['way'] == 'loss scales'):.1e}")
-    if chosen.device == "cuda":
+    if arguments.device == "cuda":
         print(write("gradients-nccl", facts, device_name=torch.cuda.get_device_name()))
     else:
         print(write("gradients", facts))
 
 
 def spawn_ranks(function: Callable[..., None], *arguments: Any, world_size: int) -> None:
-    """Runs `function(rank, *arguments)` on every rank, to the end."""
+    """Runs `function(rank, *arguments)` on every rank, and waits for the end."""
     spawn(function, arguments, nprocs=world_size)
 
 
 def errors(job: Job, *, ranks: int, start: Callable[..., None] = spawn_ranks) -> list[float]:
-    """The error of each case, measured by as many processes as `ranks`, which `start` starts."""
+    """Returns the error of each case, measured by `ranks` processes, which `start` starts."""
     with TemporaryDirectory() as folder:
         start(measure, ranks, folder, job, world_size=ranks)
         return json.loads((Path(folder) / "errors.json").read_text())
 
 
 def measure(rank: int, ranks: int, folder: str, job: Job) -> None:
-    """Measures every case on one rank; the first writes the errors."""
+    """Measures every case on one rank; rank 0 writes the errors."""
     torch.set_num_threads(1)
     backend = "nccl" if job.device == "cuda" else "gloo"
     if job.device == "cuda":
@@ -113,37 +113,40 @@ def measure(rank: int, ranks: int, folder: str, job: Job) -> None:
     store = f"file://{folder}/store"
     distributed.init_process_group(backend, init_method=store, rank=rank, world_size=ranks, timeout=PATIENCE)
     try:
-        found = [case_error(case, job, rank, ranks) for case in job.cases]
+        case_errors = [case_error(case, job, rank, ranks) for case in job.cases]
     finally:
         distributed.destroy_process_group()
     if rank == 0:
-        (Path(folder) / "errors.json").write_text(json.dumps(found))
+        (Path(folder) / "errors.json").write_text(json.dumps(case_errors))
 
 
 def case_error(case: Case, job: Job, rank: int, ranks: int) -> float:
-    """The greatest error of the steps, on the first rank; what is not a number stays so."""
+    """Returns the greatest error of the steps on rank 0, nan if one is nan."""
     plan = lw.make_plan(job.lengths, job.batching, world_size=ranks, micro_batches=case.micro_batches)
     scales = batch_scales(plan, sequence_weights(job.lengths, case.loss), case.way)
     alone, model = Predictor().to(job.device), wrapped(case.wrapper, job.device)
-    found = []
+    step_errors = []
     for step in range(plan.steps)[: job.steps]:
         model.zero_grad()
         for turn, number in enumerate(plan.grid[step, :, rank]):
             with synchronised(model, turn == plan.micro_batches - 1):
                 loss = batch_loss(model, plan.batch(number), job.lengths, case.loss)
                 (scales[step, turn, rank] * loss).backward()
-        got = gradient(model)
+        step_gradient = gradient(model)
         if rank == 0:
-            wanted = whole_step(alone, plan, step, job.lengths, case.loss)
-            found.append(float((got - wanted).abs().max() / wanted.abs().max()))
-    return float(np.max(found)) if rank == 0 else 0.0
+            whole_gradient = whole_step(alone, plan, step, job.lengths, case.loss)
+            step_errors.append(float((step_gradient - whole_gradient).abs().max() / whole_gradient.abs().max()))
+    return float(np.max(step_errors)) if rank == 0 else 0.0
 
 
 def batch_scales(plan: lw.Plan, weights: NDArray[np.float64], way: str) -> NDArray[np.float64]:
-    """What each way multiplies the mean loss of each batch by: [steps, micro_batches, ranks].
+    """Returns the factor for the mean loss of each batch: [steps, micro_batches, ranks].
 
-    "batches summed" leaves it as it is, "batches averaged" divides by the micro-batches of a step, and "ranks averaged"
-    gives each rank the exact mean over its own batches. The wrapper averages over ranks.
+    - "batches summed": 1.
+    - "batches averaged": 1 / micro-batches.
+    - "ranks averaged": the exact mean over the batches of each rank.
+
+    The wrapper averages over ranks.
     """
     if way == "loss scales":
         return lw.loss_scales(plan, weights)
@@ -154,15 +157,15 @@ def batch_scales(plan: lw.Plan, weights: NDArray[np.float64], way: str) -> NDArr
 
 
 def whole_step(model: nn.Module, plan: lw.Plan, step: int, lengths: NDArray[np.int64], loss: str) -> torch.Tensor:
-    """The gradient of the whole step, every sequence of it once."""
-    own = plan.grid[step][plan.first_taken[step]]
+    """Returns the gradient of the whole step, with each of its sequences once."""
+    batches = plan.grid[step][plan.first_taken[step]]
     model.zero_grad()
-    batch_loss(model, np.concatenate([plan.batch(number) for number in own]), lengths, loss).backward()
+    batch_loss(model, np.concatenate([plan.batch(number) for number in batches]), lengths, loss).backward()
     return gradient(model)
 
 
 class Predictor(nn.Module):
-    """The next token, log probabilities: tokens [b, t] to [b, t, SYMBOLS]. The same weights in every process."""
+    """Predicts log probabilities of the next token: [b, t] to [b, t, SYMBOLS]. Weights are equal in all processes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -192,13 +195,13 @@ def synchronised(model: nn.Module, now: bool) -> AbstractContextManager[None]:
 
 
 def gradient(model: nn.Module) -> torch.Tensor:
-    """The gradient of all parameters in one row; of a sharded model, gathered from all ranks."""
+    """Returns the gradient of all parameters in one row; a sharded model is gathered from all ranks."""
     parts = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     return torch.cat([(part.full_tensor() if isinstance(part, DTensor) else part).reshape(-1) for part in parts])
 
 
 def batch_loss(model: nn.Module, numbers: NDArray[np.int64], lengths: NDArray[np.int64], loss: str) -> torch.Tensor:
-    """The mean loss of a batch: over its sequences, its tokens or its supervised tokens; 0 where it has none."""
+    """Returns the mean loss over the sequences, tokens or supervised tokens of a batch; 0 if it has none."""
     tokens = nn.utils.rnn.pad_sequence([sequence(number, lengths) for number in numbers], batch_first=True)
     device = next(model.parameters()).device
     tokens, weights = tokens.to(device), token_weights(numbers, lengths, loss).to(device)
@@ -207,32 +210,32 @@ def batch_loss(model: nn.Module, numbers: NDArray[np.int64], lengths: NDArray[np
 
 
 def sequence(number: int, lengths: NDArray[np.int64]) -> torch.Tensor:
-    """A start and as many tokens to predict as the sequence is long."""
+    """Returns a start token and `lengths[number]` tokens to predict."""
     generator = torch.Generator().manual_seed(int(number))
     return torch.randint(SYMBOLS, (int(lengths[number]) + 1,), generator=generator)
 
 
 def token_weights(numbers: NDArray[np.int64], lengths: NDArray[np.int64], loss: str) -> torch.Tensor:
-    """What each token counts for: [b, t]; nothing where it is padding."""
-    own = torch.as_tensor(lengths[numbers])[:, None]
-    position = torch.arange(int(own.max()))
-    inside = (position < own).double()
+    """Returns the weight of each token: [b, t], 0 for padding."""
+    sequence_lengths = torch.as_tensor(lengths[numbers])[:, None]
+    position = torch.arange(int(sequence_lengths.max()))
+    inside = (position < sequence_lengths).double()
     if loss == "sequence":
-        return inside / own
+        return inside / sequence_lengths
     if loss == "token":
         return inside
-    return inside * (position >= own - torch.as_tensor(supervised_tokens(lengths)[numbers])[:, None])
+    return inside * (position >= sequence_lengths - torch.as_tensor(supervised_tokens(lengths)[numbers])[:, None])
 
 
 def supervised_tokens(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many tokens at the end of each sequence are learned from: of every third sequence, none."""
+    """Returns the number of supervised tokens at the end of each sequence, 0 for every third."""
     counts = np.random.default_rng(0).integers(0, lengths, endpoint=True)
     counts[::3] = 0
     return counts
 
 
 def sequence_weights(lengths: NDArray[np.int64], loss: str) -> NDArray[np.float64]:
-    """What each sequence counts for, as `token_weights` sums to."""
+    """Returns the weight of each sequence, the sum of its `token_weights`."""
     kinds = {"sequence": np.ones_like(lengths), "token": lengths, "supervised": supervised_tokens(lengths)}
     return kinds[loss].astype(np.float64)
 

@@ -1,10 +1,10 @@
-"""Does max-entropy batching mix more than every other strategy at equal padding?
+"""Compares the mixing of max-entropy batching with every other strategy at equal padding.
 
     python benchmarks/mixing.py
 
-Each strategy with a knob is swept over it, and at every padding share from 2 to 20 % that it reaches, max-entropy is
-fitted to that same share. Mixing is estimated in 128 bins on all epochs of a seed pooled; the limit is
-that of 128 bins too. Batches of 16.
+The knob of each strategy is swept. For every padding share from 2 to 20 % on the way, max-entropy is fitted to the same
+share. Mixing is estimated in 128 bins on all epochs of a seed together; the limit is that of 128 bins too. Batches have
+16 sequences.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ KNOBS: dict[str, list[float]] = {
 
 
 def main() -> None:
-    """Measures, writes the result and says who won where."""
+    """Measures, writes the result and prints a summary."""
     parser(__doc__).parse_args()
     document: dict[str, Any] = {"seeds": list(SEEDS), "epochs": EPOCHS, "bins": 128, "data": {}}
     for name, lengths in data().items():
         document["data"][name] = {"fingerprint": lw.fingerprint(lengths), "points": points(name, lengths)}
-    compared = [point for each in document["data"].values() for point in each["points"]]
+    compared = [point for data_set in document["data"].values() for point in data_set["points"]]
     document["points"] = len(compared)
     document["max_entropy_ahead"] = sum(point["ahead"] for point in compared)
     path = write("mixing", document)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def data() -> dict[str, NDArray[np.int64]]:
-    """Embedded lengths, and LJSpeech's own where they are at hand."""
+    """Returns generated lengths, and those of LJSpeech if they are there."""
     sets = {name: lw.example_lengths(name) for name in ("long-tailed", "speech")}
     file = DATA / "ljspeech" / "ljspeech_lengths.csv"
     if file.exists():
@@ -60,24 +60,24 @@ def data() -> dict[str, NDArray[np.int64]]:
 
 
 def points(name: str, lengths: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """One point for each setting whose padding lies between 2 and 20 %."""
+    """Returns a point for each setting with a padding between 2 and 20 %."""
     settings = [f"{kind}:{knob:g}" for kind, knobs in KNOBS.items() for knob in knobs]
-    found = []
+    rows = []
     for setting in tqdm(settings, desc=name, disable=None):
         padding = padding_share(lengths, parse_strategy(setting, cut=CUT))
         if LEAST <= padding <= MOST:
-            found.append(point(lengths, setting, padding))
-    return found
+            rows.append(point(lengths, setting, padding))
+    return rows
 
 
 def padding_share(lengths: NDArray[np.int64], batching: lw.Batching, *, seeds: Iterable[int] = SEEDS) -> float:
-    """The mean padding share of the first epoch of each seed."""
+    """Returns the mean padding share of the first epoch of each seed."""
     plans = [lw.make_plan(lengths, batching, seed=seed) for seed in seeds]
     return float(np.mean([1.0 - lengths.sum() / (plan.batch_sizes @ plan.padded_lengths[:, 0]) for plan in plans]))
 
 
 def point(lengths: NDArray[np.int64], setting: str, padding: float) -> dict[str, Any]:
-    """A setting beside max-entropy of the same padding; "ahead" needs every seed of ours above every one of theirs."""
+    """Compares a setting with max-entropy at equal padding; "ahead" if all our seeds are above all of theirs."""
     theirs = [pooled(lengths, parse_strategy(setting, cut=CUT), seed) for seed in SEEDS]
     ours = [pooled(lengths, lw.Batching(cut=CUT, order=fitted(lengths, padding)), seed) for seed in SEEDS]
     return {
@@ -94,19 +94,19 @@ def point(lengths: NDArray[np.int64], setting: str, padding: float) -> dict[str,
 
 
 def fitted(lengths: NDArray[np.int64], padding: float) -> lw.MaxEntropy:
-    """Max-entropy order that pads no more than `padding`: the fit is near, and a little too much would be unfair."""
-    asked = padding
+    """Returns a max-entropy order that pads at most `padding`; the fit alone may pad a little more."""
+    target = padding
     for _ in range(8):
-        order = lw.MaxEntropy(padding=asked)
-        had = padding_share(lengths, lw.Batching(cut=CUT, order=order))
-        if had <= padding:
+        order = lw.MaxEntropy(padding=target)
+        share = padding_share(lengths, lw.Batching(cut=CUT, order=order))
+        if share <= padding:
             break
-        asked *= padding / had * 0.998
+        target *= padding / share * 0.998
     return order
 
 
 def pooled(lengths: NDArray[np.int64], batching: lw.Batching, seed: int) -> tuple[float, float]:
-    """Mixing and padding share of a seed's epochs together."""
+    """Returns mixing and padding share of all epochs of a seed together."""
     plans = [lw.make_plan(lengths, batching, seed=seed, epoch=epoch) for epoch in range(EPOCHS)]
     computed = sum(float(plan.batch_sizes @ plan.padded_lengths[:, 0]) for plan in plans)
     return lw.measure(plans, lengths, bins=128).mixing, 1.0 - EPOCHS * float(lengths.sum()) / computed

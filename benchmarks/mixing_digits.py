@@ -1,10 +1,10 @@
-"""Where does max-entropy batching mix less? Optimal buckets on spoken digits, where little is padded.
+"""Compares max-entropy batching with optimal buckets at little padding, on spoken digits.
 
     python benchmarks/mixing_digits.py
 
 The lengths are those of the 3,000 recordings of the Free Spoken Digit Dataset, in samples at 8 kHz. Each number of
-optimal buckets stands beside max-entropy batching that pads no more. Mixing is estimated in 128 bins on all epochs of a
-seed pooled; the limit is that of 128 bins too. Batches of 16.
+optimal buckets is compared with max-entropy batching of at most its padding. Mixing is estimated in 128 bins on all
+epochs of a seed together; the limit is that of 128 bins too. Batches have 16 sequences.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ BUCKETS = (40, 36, 32, 28, 24, 20, 16, 12, 8)
 
 
 def main() -> None:
-    """Measures and writes the result; without the recordings there is nothing to measure."""
+    """Measures and writes the result; needs the recordings."""
     parser(__doc__).parse_args()
     file = DATA / "fsdd" / "fsdd_8k_int16.npz"
     if not file.exists():
         raise SystemExit(f"{file} must hold the recordings, but is not there. Set LENGTHWISE_DATA.")
-    with np.load(file) as held:
-        lengths = np.diff(held["offsets"])
+    with np.load(file) as arrays:
+        lengths = np.diff(arrays["offsets"])
     rows = [row(lengths, buckets) for buckets in tqdm(BUCKETS, disable=None)]
-    found = {"seeds": list(SEEDS), "epochs": EPOCHS, "bins": 128, "sequences": len(lengths), "rows": rows}
-    path = write("mixing-digits", {**found, "fingerprint": lw.fingerprint(lengths)})
-    print(f"max-entropy mixes less at {sum(each['behind'] for each in rows)} of {len(rows)} paddings; {path}")
+    facts = {"seeds": list(SEEDS), "epochs": EPOCHS, "bins": 128, "sequences": len(lengths), "rows": rows}
+    path = write("mixing-digits", {**facts, "fingerprint": lw.fingerprint(lengths)})
+    print(f"max-entropy mixes less at {sum(result['behind'] for result in rows)} of {len(rows)} paddings; {path}")
 
 
 def row(lengths: NDArray[np.int64], buckets: int) -> dict[str, Any]:
-    """Optimal buckets and max-entropy batching of the same padding; "behind" needs every seed below every seed."""
+    """Compares both at equal padding; "behind" if every seed of ours is below every seed of theirs."""
     theirs = measured(lengths, parse_strategy(f"optimal:{buckets}", cut=CUT), f"optimal:{buckets}")
     order = fitted(lengths, theirs["padding_share"])
     ours = measured(lengths, lw.Batching(cut=CUT, order=order), f"max-entropy:{order.padding:.4g}")
@@ -46,10 +46,10 @@ def row(lengths: NDArray[np.int64], buckets: int) -> dict[str, Any]:
 
 
 def measured(lengths: NDArray[np.int64], batching: lw.Batching, strategy: str) -> dict[str, Any]:
-    """Padding share, mean over the seeds; mixing under each, its ends, and its mean over the limit at that padding."""
-    found = [pooled(lengths, batching, seed) for seed in SEEDS]
-    values = [mixing for mixing, _ in found]
-    padding = float(np.mean([share for _, share in found]))
+    """Returns mean padding share, and mixing: its mean and range over the seeds, and the mean over the limit."""
+    seeds = [pooled(lengths, batching, seed) for seed in SEEDS]
+    values = [mixing for mixing, _ in seeds]
+    padding = float(np.mean([share for _, share in seeds]))
     return {
         "strategy": strategy,
         "padding_share": padding,

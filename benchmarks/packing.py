@@ -1,17 +1,18 @@
-"""How full rows are, how mixed, and how fast they are packed, beside other packers.
+"""Measures fill, mixing and speed of packed rows, compared with other packers.
 
     pip install --no-deps --target FOLDER trl
     python benchmarks/packing.py --trl FOLDER
 
-Rows of 4,096. Lengths are log-normal (sigma 0.7) of mean 500 and 1,400, cut off at 4,096, and token counts of real data
-sets where they are at hand. Every method is given the same lengths in the same random order, and returns rows of
+Rows have 4,096 tokens. Lengths are log-normal (sigma 0.7) of mean 500 and 1,400, cut off at 4,096, and token counts of
+real data sets if they are there. Every method has the same lengths in the same random order, and returns rows of
 sequence numbers. The repeats are interleaved: each method once, then each again. `lw.Rows` is timed as a cut, from
-lengths in order to batches; the time of a whole plan stands beside it.
+lengths in order to batches, and as a whole plan.
 
-Then what each deal makes of the same rows: how long ranks wait, and how much steps vary, if attention alone costs.
+A second table compares the deals on the same rows: the waiting of ranks and the variation of steps, if only attention
+costs time.
 
-`--trl` runs TRL's own `_pack_bfd`, read from its source: it packs an Arrow table of tokens, and copies them. TRL's rule
-on lengths alone, next fit and first-fit decreasing are written here, in Python.
+`--trl` runs `_pack_bfd` from the source of TRL: it packs an Arrow table of tokens, and copies them. TRL's rule on
+lengths alone, next fit and first-fit decreasing are written here, in Python.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ import lengthwise as lw
 
 CAPACITY = 4_096
 COUNT = 100_000
-MANY = 1_000_000  # sequences that only ours are given too
+MANY = 1_000_000  # sequences, for our methods only
 REPEATS = 5
 SIGMA = 0.7
 ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)
@@ -56,7 +57,7 @@ Packed: TypeAlias = list[list[int]]
 def main() -> None:
     """Measures, and writes the result."""
     arguments = parser(__doc__)
-    arguments.add_argument("--trl", metavar="FOLDER", help="where pip put TRL")
+    arguments.add_argument("--trl", metavar="FOLDER", help="folder of TRL, from pip --target")
     folder = arguments.parse_args().trl
     written = {"next fit": next_fit, "first-fit decreasing": first_fit_decreasing, "TRL's rule": best_fit_of_trl}
     peers = {name: of_lengths(pack) for name, pack in written.items()}
@@ -74,7 +75,7 @@ def main() -> None:
 
 
 def data() -> dict[str, Lengths]:
-    """Lengths by name."""
+    """Returns lengths by name."""
     sets = {f"mean {mean:,}": log_normal(mean, COUNT) for mean in (500, 1_400)}
     questions = DATA / "lengths" / "gsm8k_train_question_answer_tokens.npy"
     dialogues = DATA / "lengths" / "hh_harmless_chosen_rejected_tokens.npy"
@@ -86,13 +87,13 @@ def data() -> dict[str, Lengths]:
 
 
 def log_normal(mean: int, count: int) -> Lengths:
-    """Log-normal lengths, of that mean before they are cut off at the capacity."""
-    drawn = np.random.default_rng(0).lognormal(0.0, SIGMA, count) * mean / np.exp(SIGMA**2 / 2)
-    return np.rint(drawn).astype(np.int64).clip(1, CAPACITY)
+    """Draws log-normal lengths of a mean, then cuts them off at the capacity."""
+    lengths = np.random.default_rng(0).lognormal(0.0, SIGMA, count) * mean / np.exp(SIGMA**2 / 2)
+    return np.rint(lengths).astype(np.int64).clip(1, CAPACITY)
 
 
 def rows_of(lengths: Lengths, peers: dict[str, Peer]) -> list[dict[str, Any]]:
-    """One row for each method: what it makes, and the seconds of every repeat."""
+    """Returns a row for each method: its measures, and the seconds of every repeat."""
     shuffled = lengths[lw.Key(seed=0).permutation(len(lengths))]
     ours: dict[str, Callable[[], Any]] = {name: partial(cut_rows, cut, shuffled) for name, cut in OURS.items()}
     plans = {name: partial(make_plan, cut, lengths) for name, cut in OURS.items()}
@@ -102,63 +103,63 @@ def rows_of(lengths: Lengths, peers: dict[str, Peer]) -> list[dict[str, Any]]:
     rows = []
     for name in OURS:
         measures = lw.measure(plans[name](), lengths)
-        found = {"fill": measures.fill, "pair_mixing": measures.pair_mixing, "cost_spread": measures.cost_spread}
+        results = {"fill": measures.fill, "pair_mixing": measures.pair_mixing, "cost_spread": measures.cost_spread}
         rows.append(
-            {"method": name, "ours": True, "rows": measures.rows, **found, "seconds": seconds[name]}
+            {"method": name, "ours": True, "rows": measures.rows, **results, "seconds": seconds[name]}
             | {"plan_seconds": planned[name]}
         )
     for name, pack in theirs.items():
-        found = measured(peers[name].read(pack()), shuffled)
-        rows.append({"method": name, "ours": False, **found, "seconds": seconds[name]})
+        results = measured(peers[name].read(pack()), shuffled)
+        rows.append({"method": name, "ours": False, **results, "seconds": seconds[name]})
     return rows
 
 
 def cut_rows(cut: lw.Rows, shuffled: Lengths) -> lw.Cuts:
-    """The batches of a cut, of lengths in order."""
+    """Cuts lengths in order into batches."""
     none = np.empty(0, np.int64)
     return cut(shuffled[:, None], none, cost=ATTENTION, longest=np.array([CAPACITY]))
 
 
 def make_plan(cut: lw.Rows, lengths: Lengths) -> lw.Plan:
-    """A whole plan, random order included."""
+    """Makes a whole plan, with its random order."""
     return lw.make_plan(lengths, lw.Batching(cut=cut, cost=ATTENTION))
 
 
 def rows_of_deals(name: str, lengths: Lengths) -> list[dict[str, Any]]:
-    """One row for each deal on each number of ranks and rows: what steps of the same packed rows wait, and vary."""
-    found = []
+    """Returns a row for each deal, number of ranks and rows: waiting and variation of steps of the same rows."""
+    results = []
     for ranks, rows in tqdm(WORLDS, disable=None):
         for deal, choice in DEALS.items():
             batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=rows), cost=ATTENTION, deal=choice)
             plan = lw.make_plan(lengths, batching, world_size=ranks)
             measures = lw.measure(plan, lengths)
-            # Of whole steps: the last one is short of rows.
+            # Whole steps only: the last one has fewer rows.
             full = plan.row_counts[plan.grid].sum(axis=(1, 2)) == ranks * rows
             costs = plan.costs[plan.grid].sum(axis=(1, 2))[full]
             names = ("fill", "pair_mixing", "straggler_waste", "step_length_variance")
-            found.append(
+            results.append(
                 {"data": name, "ranks": ranks, "rows_of_batch": rows, "deal": deal}
                 | {measure: getattr(measures, measure) for measure in names}
                 | {"step_cost_spread": float(costs.std() / costs.mean()) if len(costs) else None}
             )
-    return found
+    return results
 
 
 def timed(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
-    """The processor seconds of each call, in turn, after a call of each that compiles."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
+    """Returns the processor seconds of each call; a first call of each compiles, then they take turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
     for _ in tqdm(range(REPEATS), disable=None):
         for name, call in calls.items():
             start = time.process_time()
             call()
-            found[name].append(time.process_time() - start)
-    return found
+            seconds[name].append(time.process_time() - start)
+    return seconds
 
 
 def measured(packed: Packed, lengths: Lengths) -> dict[str, Any]:
-    """The same measures of any rows; each sequence must stand in them once, and no row hold too much."""
+    """Returns the same measures for any rows; checks that each sequence occurs once and no row is too full."""
     members = np.concatenate([np.array(row) for row in packed])
     used = np.add.reduceat(lengths[members], np.cumsum([0, *map(len, packed[:-1])]))
     if not np.array_equal(np.sort(members), np.arange(len(lengths))) or used.max() > CAPACITY:
@@ -173,7 +174,7 @@ def measured(packed: Packed, lengths: Lengths) -> dict[str, Any]:
 
 
 def next_fit(lengths: Lengths) -> Packed:
-    """Rows in order, each until the next sequence does not fit."""
+    """Fills rows in order, each until the next sequence does not fit."""
     rows: Packed = []
     room = 0
     for number, length in enumerate(lengths.tolist()):
@@ -186,7 +187,7 @@ def next_fit(lengths: Lengths) -> Packed:
 
 
 def first_fit_decreasing(lengths: Lengths) -> Packed:
-    """Longest first, each into the first row with room: found in a tree of the most room below each node."""
+    """Puts the longest first, each into the first row with room, by a tree of the most room below each node."""
     size = 1 << len(lengths).bit_length()
     tree = [CAPACITY] * (2 * size)
     rows: Packed = [[] for _ in range(len(lengths))]
@@ -205,25 +206,25 @@ def first_fit_decreasing(lengths: Lengths) -> Packed:
 
 
 def best_fit_of_trl(lengths: Lengths) -> Packed:
-    """Longest first, each into the row with the least room that is enough: the first in a queue for each room."""
+    """Puts the longest first, each into the row with the least sufficient room; rows of equal room queue."""
     size = 1 << (CAPACITY - 1).bit_length()
-    held = [0] * (2 * size)  # a tree of the rooms that there are
+    tree = [0] * (2 * size)  # the rooms of all rows
     queues: dict[int, deque[list[int]]] = defaultdict(deque)
     rows: Packed = []
 
     def mark(room: int, value: int) -> None:
         node = size + room - 1
-        held[node] = value
+        tree[node] = value
         while node > 1:
             node //= 2
-            held[node] = max(held[2 * node], held[2 * node + 1])
+            tree[node] = max(tree[2 * node], tree[2 * node + 1])
 
     mark(CAPACITY, CAPACITY)
     for number in np.argsort(-lengths, kind="stable").tolist():
         length, node = int(lengths[number]), 1
         while node < size:
-            node = 2 * node if held[2 * node] >= length else 2 * node + 1
-        room = held[node]
+            node = 2 * node if tree[2 * node] >= length else 2 * node + 1
+        room = tree[node]
         row = queues[room].popleft() if room < CAPACITY else []
         if room == CAPACITY:
             rows.append(row)
@@ -237,7 +238,7 @@ def best_fit_of_trl(lengths: Lengths) -> Packed:
 
 
 class Peer(NamedTuple):
-    """Another packer: what it is given, made before the time is taken; the packing; and its rows, read afterwards."""
+    """Another packer: `prepare` makes its input and `read` reads its rows; only `pack` is timed."""
 
     prepare: Callable[[Lengths], Any]
     pack: Callable[[Any], Any]
@@ -245,12 +246,12 @@ class Peer(NamedTuple):
 
 
 def of_lengths(pack: Callable[[Lengths], Packed]) -> Peer:
-    """A packer that takes lengths and gives rows."""
+    """Makes a peer of a packer from lengths to rows."""
     return Peer(lambda lengths: lengths, pack, lambda rows: rows)
 
 
 def load_trl(folder: Path) -> Peer:
-    """TRL's `_pack_bfd`, without what the rest of its module imports."""
+    """Loads `_pack_bfd` of TRL, without the imports of its module."""
     wanted = ("_SegmentTree", "_pack_bfd", "_check_if_columns_can_be_packed")
     source = (folder / "trl" / "data_utils.py").read_text()
     parts = [node for node in ast.parse(source).body if getattr(node, "name", "") in wanted]
@@ -261,14 +262,14 @@ def load_trl(folder: Path) -> Peer:
 
 
 def tokens_of(lengths: Lengths) -> pa.Table:
-    """A table of tokens, each of which is the number of its sequence."""
+    """Returns a table of tokens; each token is the number of its sequence."""
     numbers = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pa.table({"input_ids": pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers))})
 
 
 def read_tokens(table: pa.Table) -> Packed:
-    """The sequences of each row, from its tokens."""
+    """Reads the sequences of each row from its tokens."""
     column = table.column("input_ids").combine_chunks()
     tokens, ends = column.values.to_numpy(), column.offsets.to_numpy()
     rows = (tokens[start:stop] for start, stop in pairwise(ends))
@@ -276,9 +277,9 @@ def read_tokens(table: pa.Table) -> Packed:
 
 
 def trl_version(folder: str | None) -> str | None:
-    """The version that pip put there."""
-    found = sorted(Path(folder).glob("trl-*.dist-info")) if folder else []
-    return found[0].name.removeprefix("trl-").removesuffix(".dist-info") if found else None
+    """Returns the version of TRL in the folder."""
+    folders = sorted(Path(folder).glob("trl-*.dist-info")) if folder else []
+    return folders[0].name.removeprefix("trl-").removesuffix(".dist-info") if folders else None
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""Draws every picture of the pages from the committed results; nothing is trained or measured again.
+"""Draws every picture of the pages from the committed results, without training or measuring.
 
     python benchmarks/pictures.py [NAME ...]
 
-Four are of plans of the long-tailed example, which are made again: docs/padding.png, docs/trade-off.png and
-docs/theory-*.png. With names, such as padding or ge2021, only the
-pictures whose names begin so are drawn.
+Four pictures show plans of the long-tailed example, which are made again: docs/padding.png, docs/trade-off.png and
+docs/theory-*.png. With names, such as padding or ge2021, it draws only the pictures whose names start with one of them.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from lengthwise_recipes.study import figure as study
 
 DOCS = ROOT / "docs"
 STUDIES = {"handwriting": "study-handwriting-latin-greek", "handwriting-parallel": "study-handwriting-parallel"}
-MOST_PADDING = 0.3  # of docs/trade-off.png: nobody who has a choice pads more
+MOST_PADDING = 0.3  # of docs/trade-off.png: more padding is of no interest
 OURS, LIMIT = "max-entropy", "the limit"
 DASHES = [[1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [1, 0], [5, 4]]  # semi-sorted, bucketed, ..., and the limit
 
@@ -40,10 +39,10 @@ Draw = Callable[[], None]
 
 
 def main() -> None:
-    """Draws all, or those that are named."""
-    wanted = parser(__doc__)
-    wanted.add_argument("names", nargs="*", metavar="NAME")
-    starts = tuple(wanted.parse_args().names) or ("",)
+    """Draws all pictures, or the named ones."""
+    options = parser(__doc__)
+    options.add_argument("names", nargs="*", metavar="NAME")
+    starts = tuple(options.parse_args().names) or ("",)
     for draw, paths in pictures().items():
         if any(path.name.startswith(starts) for path in paths):
             draw()
@@ -51,33 +50,33 @@ def main() -> None:
 
 
 def pictures() -> dict[Draw, list[Path]]:
-    """What draws the pictures, and which."""
-    drawn: dict[Draw, list[Path]] = {
+    """Returns the paths of the pictures by the function that draws them."""
+    paths_by_draw: dict[Draw, list[Path]] = {
         draw_padding: [DOCS / "padding.png"],
         draw_trade_off: [DOCS / "trade-off.png"],
         theory.draw: [DOCS / "theory-joint.png", DOCS / "theory-noise.png"],
     }
-    for name, what in STUDIES.items():
+    for name, kind in STUDIES.items():
         path = DOCS / f"{name}.png"
-        drawn[partial(study.write_figure, latest(what), path)] = [path]
+        paths_by_draw[partial(study.write_figure, latest(kind), path)] = [path]
     for task in TASKS:
         path = QUALITY.parent / quality_name(task)
-        drawn[partial(quality.write_figure, latest(f"quality-{task}"), path)] = [path]
+        paths_by_draw[partial(quality.write_figure, latest(f"quality-{task}"), path)] = [path]
     for module in (khomenko2016, doetsch2017, ge2021):
-        what = module.__name__.split(".")[1]
-        drawn[partial(module.write_figures, latest(f"{what}-small"), PAPERS)] = [
+        kind = module.__name__.split(".")[1]
+        paths_by_draw[partial(module.write_figures, latest(f"{kind}-small"), PAPERS)] = [
             PAPERS / module.figure_name(name) for name in module.FIGURES
         ]
-    return drawn
+    return paths_by_draw
 
 
-def latest(what: str) -> Mapping[str, Any]:
-    """The committed result of one kind that is the newest."""
-    return results(what)[-1][1]
+def latest(kind: str) -> Mapping[str, Any]:
+    """Returns the newest committed result of one kind."""
+    return results(kind)[-1][1]
 
 
 def draw_padding() -> None:
-    """Batches of the built-in example on one GPU: random ones of 16, and those of the README's first lines."""
+    """Draws batches of the built-in example on one GPU: random ones of 16, and those of the README."""
     lengths = lw.example_lengths("long-tailed")
     plans = {
         "random batches of 16": lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled())),
@@ -88,7 +87,7 @@ def draw_padding() -> None:
 
 
 def draw_trade_off() -> None:
-    """What the strategies of the papers and max-entropy batching mix at up to 30 % padding, and the limit."""
+    """Draws the mixing of the strategies of the papers and of max-entropy at up to 30 % padding, and the limit."""
     lengths = lw.example_lengths("long-tailed")
     swept = sweep(lengths, lw.FixedSize(16), points=24, epochs=16)
     rows = [
@@ -106,7 +105,7 @@ def draw_trade_off() -> None:
 
 
 def trade_off(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """A curve for each strategy, named at its end; ours in the colour of what is recommended."""
+    """Returns a chart with a curve for each strategy, labelled at its end; ours in the recommended colour."""
     names = list(dict.fromkeys(row["strategy"] for row in rows))
     colours = ["recommended" if name == OURS else "ink" if name == LIMIT else "soft" for name in names]
     color = alt.Color("strategy:N", scale=alt.Scale(domain=names, range=list(map(style.colour, colours))), legend=None)
@@ -117,7 +116,7 @@ def trade_off(rows: Sequence[Mapping[str, Any]]) -> Any:
     x = x.scale(domain=[0.0, 1.32 * MOST_PADDING], nice=False)
     y = alt.Y("mixing:Q", scale=alt.Scale(domain=[0.0, 0.5]))
     ends = {row["strategy"]: dict(row) for row in sorted(rows, key=lambda row: row["padding_share"])}
-    ends[LIMIT]["mixing"] += 0.025  # its name stands above that of ours
+    ends[LIMIT]["mixing"] += 0.025  # its label is above ours
     lines = alt.Chart(style.table(rows)).mark_line(strokeWidth=2).encode(x, y, color=color, strokeDash=dash)
     labels = (
         alt.Chart(style.table(list(ends.values())))

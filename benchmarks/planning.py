@@ -1,11 +1,11 @@
-"""How long does a plan take, and how much memory?
+"""Measures the seconds and the memory of a plan.
 
     python benchmarks/planning.py [--counts 1000000,10000000] [--repeats 3]
 
-The named strategies under a budget, on 1 and 8 ranks, on log-normal lengths, after the kernels have been compiled; and
-random steps of pairs. The best of some repeats, in seconds of one core: what else the machine does is left out. Before
-each repeat NumPy permutes as many numbers, so that plans are also told in its permutations. Memory is the peak beyond
-the lengths given. The first epoch fits the order too, which the next ones find in memory.
+It plans the named strategies under a budget, on 1 and 8 ranks, for log-normal lengths, with compiled kernels; and
+random steps of pairs. Seconds are those of one core, without other programs, the best of some repeats. Before each
+repeat NumPy permutes equally many numbers, as a unit of comparison. Memory is the peak beyond the lengths themselves.
+The first epoch also fits the order; later epochs reuse the fit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategies
 
 STRATEGIES = "random,sorted,alternated:1000,windowed:4096,bucketed:1024,max-entropy:0.05,random-steps"
-BUDGET = 20_000  # padded frames, for each length of a sequence
+BUDGET = 20_000  # padded frames, for each dimension of the lengths
 
 
 def main() -> None:
@@ -38,31 +38,33 @@ def main() -> None:
         cases.append(
             ("random-steps, pairs", pairs_of(lengths), parse_strategies("random-steps", cut=cut(2))["random-steps"])
         )
-        for (name, given, batching), ranks in tqdm([(case, ranks) for case in cases for ranks in (1, 8)], disable=None):
-            row = measure_plan(given, batching, ranks, arguments.repeats)
+        for (name, case_lengths, batching), ranks in tqdm(
+            [(case, ranks) for case in cases for ranks in (1, 8)], disable=None
+        ):
+            row = measure_plan(case_lengths, batching, ranks, arguments.repeats)
             rows.append({"count": count, "strategy": name, "world_size": ranks, **row})
     print(write("planning", {"budget": BUDGET, "rows": rows}))
 
 
 def cut(dims: int) -> lw.Budget:
-    """The budget of sequences that have `dims` lengths each."""
+    """Returns the budget of sequences that have `dims` lengths each."""
     return lw.Budget(BUDGET * dims)
 
 
 def pairs_of(lengths: np.ndarray) -> np.ndarray:
-    """Each length and another beside it, as of a sentence and its translation: [n, 2]."""
+    """Returns pairs of each length and a similar one, like sentences and translations: [n, 2]."""
     factors = np.random.default_rng(0).lognormal(0.0, 0.25, len(lengths))
     return np.stack([lengths, np.maximum(1, (lengths * factors).astype(np.int64))], axis=1)
 
 
 def measure_plan(lengths: np.ndarray, batching: lw.Batching, ranks: int, repeats: int) -> dict[str, float]:
-    """Seconds of the plan and of NumPy's permutation, and the peak of memory in bytes a sequence."""
+    """Returns seconds of the plan and of a permutation by NumPy, and the peak memory in bytes per sequence."""
     lw.make_plan(lengths[:64], batching, world_size=ranks)  # compiles
-    chance = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     first = core_seconds(lambda: lw.make_plan(lengths, batching, world_size=ranks))
     permutations, plans = [], []
     for epoch in range(repeats):
-        permutations.append(core_seconds(lambda: chance.permutation(len(lengths))))
+        permutations.append(core_seconds(lambda: generator.permutation(len(lengths))))
         plans.append(core_seconds(lambda epoch=epoch: lw.make_plan(lengths, batching, world_size=ranks, epoch=epoch)))
     tracemalloc.start()
     lw.make_plan(lengths, batching, world_size=ranks)

@@ -1,10 +1,10 @@
-"""What do a few padded shapes compute for nothing, by how they are chosen? And what do multiples of counts cost?
+"""Measures the padding of a few shapes, by their choice, and the waiting caused by multiples of counts.
 
     python benchmarks/shapes.py
 
-Shapes: what an epoch computes when each batch is padded to its shape, rows that stay empty included.
+Shapes: the computed frames of an epoch if each batch is padded to its shape, with empty rows.
 
-Multiples: how long ranks wait where every batch of a random step holds a multiple of a count.
+Multiples: the waiting of ranks if every batch of a random step has a multiple of a count.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ Edges = Callable[[NDArray[np.int64], int], ArrayLike]
 def main() -> None:
     """Measures, and writes the result."""
     parser(__doc__).parse_args()
-    found: dict[str, list[dict[str, Any]]] = {"shapes": [], "multiples": []}
+    rows: dict[str, list[dict[str, Any]]] = {"shapes": [], "multiples": []}
     for name in tqdm(BUDGETS, disable=None):
         lengths, budget = data()[name], BUDGETS[name]
         for multiple in (1, 8):
             cut = lw.Budget(budget, multiple_of=multiple, count_multiple_of=multiple)
-            found["shapes"] += [{"data": name, "multiple": multiple, **row} for row in shape_rows(lengths, cut, ways())]
-        found["multiples"] += [{"data": name, **row} for row in multiple_rows(lengths, budget)]
+            rows["shapes"] += [{"data": name, "multiple": multiple, **row} for row in shape_rows(lengths, cut, ways())]
+        rows["multiples"] += [{"data": name, **row} for row in multiple_rows(lengths, budget)]
     facts = {"budgets": BUDGETS, "shape_counts": SHAPES, "ranks": RANKS, "epochs": EPOCHS}
-    print(write("shapes", {**facts, **found}))
+    print(write("shapes", {**facts, **rows}))
 
 
 def ways() -> dict[str, Edges]:
-    """How else to choose the padded lengths."""
+    """Returns other ways to choose the padded lengths."""
     return {
         "optimal_edges": lw.optimal_edges,
         "quantiles": quantile_edges,
@@ -57,13 +57,13 @@ def ways() -> dict[str, Edges]:
 
 
 def powers_of_two(lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The largest powers of two that are needed, so many of them: 64, 128, 256."""
+    """Returns the largest needed powers of two, at most `count`: 64, 128, 256."""
     most = int(lengths.max() - 1).bit_length()
     return 2 ** np.arange(max(0, most - count + 1), most + 1)
 
 
-def shape_rows(lengths: NDArray[np.int64], cut: lw.Cut, others: dict[str, Edges]) -> list[dict[str, Any]]:
-    """The share of padding by 1, 2, 4, ... shapes, for each way to choose what they are padded to."""
+def shape_rows(lengths: NDArray[np.int64], cut: lw.Cut, edges_by_way: dict[str, Edges]) -> list[dict[str, Any]]:
+    """Returns the padding share with 1, 2, 4, ... shapes, for each way to choose the padded lengths."""
     useful = int(lengths.sum())
     start = time.perf_counter()
     best = shape_costs(lengths, max(SHAPES), cut)
@@ -71,14 +71,14 @@ def shape_rows(lengths: NDArray[np.int64], cut: lw.Cut, others: dict[str, Edges]
     rows: list[dict[str, Any]] = [
         {"way": "optimal_shapes", "padding": [1.0 - useful / best[count - 1] for count in SHAPES], "seconds": seconds}
     ]
-    for way, edges in others.items():
+    for way, edges in edges_by_way.items():
         shares = [1.0 - useful / cost_of_edges(lengths, edges(lengths, count), cut) for count in SHAPES]
         rows.append({"way": way, "padding": shares})
     return rows
 
 
 def cost_of_edges(lengths: NDArray[np.int64], edges: ArrayLike, cut: lw.Budget) -> float:
-    """The frames of an epoch by shapes of these padded lengths, each batch as its full shape."""
+    """Returns the frames of an epoch with these padded lengths, if each batch has its full shape."""
     edges = np.unique(-(-np.asarray(edges) // cut.multiple_of) * cut.multiple_of)
     edges, counts = np.unique(edges[np.searchsorted(edges, lengths)], return_counts=True)
     filled = -(-counts // cut.count_multiple_of) * cut.count_multiple_of
@@ -87,7 +87,7 @@ def cost_of_edges(lengths: NDArray[np.int64], edges: ArrayLike, cut: lw.Budget) 
 
 
 def multiple_rows(lengths: NDArray[np.int64], budget: int) -> list[dict[str, Any]]:
-    """What ranks wait in random steps, and what these pad, by the multiple of the counts."""
+    """Returns waiting and padding of random steps, by the multiple of the counts."""
     rows = []
     for times in TIMES:
         for multiple in COUNTS:

@@ -1,10 +1,10 @@
-"""Does a measured step predict how long an epoch takes?
+"""Compares the seconds of an epoch with a prediction from a measured step.
 
     python benchmarks/step_cost.py [--models handwriting acoustic transformer] [--rounds 7]
 
-Three small networks: two of the study of quality, on their real data, and a transformer on made frames. Each is
-measured by `lengthwise.torch.measure_step`, and trained for epochs of several batchings. Rounds alternate the trials
-of the step with one epoch of each batching, so that whatever else the machine does falls on both. Medians count.
+It uses three small networks: two of the study of quality, on their real data, and a transformer on generated frames.
+`lengthwise.torch.measure_step` measures each, and it trains epochs of several batchings. Each round has trials of the
+step and one epoch of each batching, so other programs slow both alike. Medians count.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLIPPED = 5.0  # the norm of gradients, as in the study
 
 
 class Subject(NamedTuple):
-    """A network with its data: `loss` takes sequence numbers [B] and what they are padded to."""
+    """A network with its data: `loss` takes sequence numbers [B] and their padded length."""
 
     model: nn.Module
     lengths: NDArray[np.int64]
@@ -57,29 +57,29 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     options.add_argument("--rounds", type=int, default=7)
-    options.add_argument("--folder", type=Path, help="keeps the alignment of speech")
-    chosen = options.parse_args()
+    options.add_argument("--folder", type=Path, help="folder for the alignment of speech")
+    arguments = options.parse_args()
     torch.set_num_threads(1)
     rows, fits = [], []
     loads = [os.getloadavg()[0]]
-    for name in chosen.models:
+    for name in arguments.models:
         if name in FILES and not (DATA / FILES[name]).exists():
             print(f"{name} is left out: {FILES[name]} is not there")
             continue
         torch.manual_seed(0)
-        subject = transformer() if name == "transformer" else studied(name, chosen.folder)
-        fit, found = compare(subject, chosen.rounds)
+        subject = transformer() if name == "transformer" else studied(name, arguments.folder)
+        fit, model_rows = compare(subject, arguments.rounds)
         fits.append({"model": name, **fit})
-        rows += [{"model": name, **row} for row in found]
+        rows += [{"model": name, **row} for row in model_rows]
         loads.append(os.getloadavg()[0])
-        for row in found:
+        for row in model_rows:
             print(name, row["batching"], f"{row['predicted'] / row['measured'] - 1:+.1%}", flush=True)
-    facts = {"rounds": chosen.rounds, "batch_size": BATCH, "torch": torch.__version__, "cores": os.cpu_count()}
+    facts = {"rounds": arguments.rounds, "batch_size": BATCH, "torch": torch.__version__, "cores": os.cpu_count()}
     print(write("step-cost", {**facts, "loads": loads, "fits": fits, "rows": rows}))
 
 
 def compare(subject: Subject, rounds: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The fit, and for each batching the predicted seconds of an epoch beside the measured ones."""
+    """Returns the fit, and for each batching the predicted and the measured seconds of an epoch."""
     plans = batchings(subject.lengths)
     budget = max(float(plan.costs.max()) for plan in plans.values())
     step, make_batch = trainer(subject), maker(subject.lengths)
@@ -90,17 +90,17 @@ def compare(subject: Subject, rounds: int) -> tuple[dict[str, Any], list[dict[st
         for label, plan in plans.items():
             measured[label].append(epoch_seconds(step, plan))
     first = points[0]
-    medians = np.median([each.measured_seconds for each in points], axis=0)
+    medians = np.median([point.measured_seconds for point in points], axis=0)
     cost = lw.StepCost.of(first.counts, first.padded_lengths, medians)
     print(cost, flush=True)
     fit = {
         "error": cost.seconds_error,
         "shapes": len(cost.counts),
         "seconds": str(cost).splitlines()[0],
-        # All that another fit would need, to be compared on the same rounds.
+        # The data for another fit on the same rounds.
         "counts": cost.counts.tolist(),
         "padded_lengths": cost.padded_lengths.tolist(),
-        "rounds": [np.round(each.measured_seconds, 6).tolist() for each in points],
+        "rounds": [np.round(point.measured_seconds, 6).tolist() for point in points],
     }
     rows = [
         {
@@ -119,18 +119,18 @@ def compare(subject: Subject, rounds: int) -> tuple[dict[str, Any], list[dict[st
 
 
 def batchings(lengths: NDArray[np.int64]) -> dict[str, lw.Plan]:
-    """One epoch each: of equal counts, random and sorted, and of equal frames, with little padding."""
+    """Plans an epoch of equal counts, random and sorted, and one of equal frames with little padding."""
     fixed, budget = lw.FixedSize(BATCH), float(max(BATCH * lengths.mean(), lengths.max()))
-    chosen = {
+    choices = {
         "random": lw.Batching(cut=fixed, order=lw.Shuffled()),
         "sorted": lw.Batching(cut=fixed, order=lw.Sorted()),
         "budget, padding=0.1": lw.Batching(budget=budget, padding=0.1),
     }
-    return {label: lw.make_plan(lengths, batching) for label, batching in chosen.items()}
+    return {label: lw.make_plan(lengths, batching) for label, batching in choices.items()}
 
 
 def trainer(subject: Subject) -> Callable[[tuple[NDArray[np.int64], int]], None]:
-    """The training step: forward, backward, clip, update."""
+    """Returns the training step: forward, backward, clip, update."""
     optimizer = torch.optim.Adam(subject.model.parameters(), lr=1e-4)
     subject.model.train()
 
@@ -144,14 +144,14 @@ def trainer(subject: Subject) -> Callable[[tuple[NDArray[np.int64], int]], None]
 
 
 def maker(lengths: NDArray[np.int64]) -> Callable[[int, int], tuple[NDArray[np.int64], int]]:
-    """Makes batches of real sequences: of the longest that are no longer than asked, again where they are too few."""
+    """Returns a maker of batches, of the longest sequences up to a length; too few of them are repeated."""
     rising = np.argsort(lengths, kind="stable")
-    chance = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
 
     def make_batch(count: int, length: int) -> tuple[NDArray[np.int64], int]:
         fitting = int(np.searchsorted(lengths[rising], length, side="right"))
-        near = rising[max(0, fitting - max(count, len(lengths) // 10)) : max(1, fitting)]
-        return chance.choice(near, count, replace=len(near) < count), length
+        candidates = rising[max(0, fitting - max(count, len(lengths) // 10)) : max(1, fitting)]
+        return generator.choice(candidates, count, replace=len(candidates) < count), length
 
     return make_batch
 
@@ -167,7 +167,7 @@ def epoch_seconds(step: Callable[[tuple[NDArray[np.int64], int]], None], plan: l
 
 
 def studied(name: str, folder: Path | None) -> Subject:
-    """A task of the study of quality, in the size that it has there."""
+    """Returns a task of the study of quality, in its size there."""
     kind = KINDS[name]
     task = kind.make(Source(data=DATA / FILES[name], count=kind.count, scripts=SCRIPTS.get(name, ()), folder=folder))
     model = task.model()
@@ -175,14 +175,14 @@ def studied(name: str, folder: Path | None) -> Subject:
 
 
 def transformer() -> Subject:
-    """Random frames, of lengths with a long tail: the mean of each label is learnt."""
+    """Returns a transformer on random frames of long-tailed lengths."""
     model, lengths = Encoder(), -(-lw.example_lengths("long-tailed", count=800) // 8)
     frames = torch.randn(int(lengths.max()), 32)
 
     def loss(batch: NDArray[np.int64], width: int) -> torch.Tensor:
         padding = torch.arange(width) >= torch.from_numpy(lengths[batch])[:, None]
-        made = frames[:width].expand(len(batch), -1, -1).masked_fill(padding[:, :, None], 0.0)
-        return model(made, padding)[~padding].square().mean()
+        padded = frames[:width].expand(len(batch), -1, -1).masked_fill(padding[:, :, None], 0.0)
+        return model(padded, padding)[~padding].square().mean()
 
     return Subject(model, lengths, loss)
 

@@ -1,11 +1,11 @@
-"""What do steps of k batches pad, how alike are their lengths, and how long do ranks wait?
+"""Measures padding, variation of lengths and waiting of steps of k batches.
 
     python benchmarks/steps.py
 
-For k = 1 to 64 ranks, each way to make steps under the same budget: random batches, max-entropy batches dealt by every
-deal, and steps that are random samples. Beside them `batch_rebalance` of transformers, with as many sequences a step
-as random steps take; it knows no budget. Every measure is of all epochs of a seed pooled. The bound is what
-`optimal_edges` with k buckets pad: the least that random steps without end can pad.
+For k = 1 to 64 ranks it compares ways to make steps under the same budget: random batches, max-entropy batches with
+every deal, and steps that are random samples. `batch_rebalance` of transformers has the same number of sequences per
+step as random steps, but no budget. Every measure is of all epochs of a seed together. The bound is the padding of
+`optimal_edges` with k buckets, the least of random steps of unlimited size.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def data() -> dict[str, NDArray[np.int64]]:
-    """Embedded lengths, and real ones where they are at hand."""
+    """Returns generated lengths, and real ones if they are there."""
     sets = {"long-tailed": lw.example_lengths()}
     speech, text = DATA / "ljspeech" / "ljspeech_lengths.csv", DATA / "lengths" / "multi30k_train_en_de_tokens.npy"
     if speech.exists():
@@ -50,7 +50,7 @@ def data() -> dict[str, NDArray[np.int64]]:
 
 
 def batchings(budget: int) -> dict[str, lw.Batching]:
-    """The ways to make steps, by name."""
+    """Returns the ways to make steps, by name."""
     ours = {"cut": lw.Budget(budget), "order": lw.MaxEntropy(padding=0.05)}
     return {
         "random batches": lw.Batching(cut=lw.Budget(budget), order=lw.Shuffled(), deal=lw.Mixed()),
@@ -63,21 +63,21 @@ def batchings(budget: int) -> dict[str, lw.Batching]:
 
 
 def rows_of(lengths: NDArray[np.int64], budget: int, ranks: int) -> list[dict[str, Any]]:
-    """One row for each way."""
+    """Returns a row for each way."""
     rows, sizes = [], lengths.reshape(len(lengths), -1).sum(axis=1)
     for name, batching in batchings(budget).items():
         plans = [
             [lw.make_plan(lengths, batching, seed=seed, epoch=epoch, world_size=ranks) for epoch in range(EPOCHS)]
             for seed in SEEDS
         ]
-        rows.append({"way": name, **measured(plans, lambda found: lw.measure(found, lengths))})
+        rows.append({"way": name, **measured(plans, lambda epochs: lw.measure(epochs, lengths))})
         if name == "random steps":
-            per_step = len(lengths) / np.mean([plan.steps for found in plans for plan in found])
+            per_step = len(lengths) / np.mean([plan.steps for epochs in plans for plan in epochs])
     per_rank = max(1, round(per_step / ranks))
     theirs = [[rebalanced(sizes, per_rank, ranks, seed, epoch) for epoch in range(EPOCHS)] for seed in SEEDS]
     # Each epoch leaves out the sequences that do not fill a step.
-    found = measured(theirs, lambda epochs: lw.measure(plans_of(epochs, lengths, ranks), lengths))
-    rows.append({"way": "batch_rebalance (transformers)", "sequences_per_rank": per_rank, **found})
+    measures = measured(theirs, lambda epochs: lw.measure(plans_of(epochs, lengths, ranks), lengths))
+    rows.append({"way": "batch_rebalance (transformers)", "sequences_per_rank": per_rank, **measures})
     if lengths.ndim == 1:
         rows.append({"way": "bound", "padding_share": bound(lengths, ranks)})
     return rows
@@ -89,15 +89,15 @@ def plans_of(epochs: list[Any], lengths: NDArray[np.int64], ranks: int) -> list[
 
 
 def measured(seeds: list[list[Any]], measure: Callable[[list[Any]], lw.Measures]) -> dict[str, Any]:
-    """The mean over the seeds of each measure, and its ends."""
-    found = [measure(epochs) for epochs in seeds]
-    values = {name: [getattr(each, name) for each in found] for name in MEASURES}
-    ends = {f"{name}_ends": [min(each), max(each)] for name, each in values.items()}
-    return {name: float(np.mean(each)) for name, each in values.items()} | ends
+    """Returns the mean over the seeds of each measure, and its range."""
+    measures = [measure(epochs) for epochs in seeds]
+    by_name = {name: [getattr(seed, name) for seed in measures] for name in MEASURES}
+    ends = {f"{name}_ends": [min(values), max(values)] for name, values in by_name.items()}
+    return {name: float(np.mean(values)) for name, values in by_name.items()} | ends
 
 
 def rebalanced(sizes: NDArray[np.int64], per_rank: int, ranks: int, seed: int, epoch: int) -> list[list[int]]:
-    """The batches of transformers' sampler, of its steps, rank after rank."""
+    """Returns the batches of the sampler of transformers, step by step, rank by rank."""
     from transformers.trainer_pt_utils import BatchRebalanceSampler
 
     of_ranks = []
@@ -109,7 +109,7 @@ def rebalanced(sizes: NDArray[np.int64], per_rank: int, ranks: int, seed: int, e
 
 
 def bound(lengths: NDArray[np.int64], ranks: int) -> float:
-    """What lengths pad when each is padded to the nearest of the best `ranks` edges."""
+    """Returns the padding share if each length is padded to the next of the best `ranks` edges."""
     edges = np.array(lw.optimal_edges(lengths, buckets=ranks))
     return 1.0 - float(lengths.sum()) / float(edges[np.searchsorted(edges, lengths)].sum())
 

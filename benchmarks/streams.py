@@ -1,4 +1,4 @@
-"""What do batches of a stream pad and mix, by the sequences that it may look at, and beside lhotse's buckets?
+"""Measures padding and mixing of batches of a stream, by the size of its buffer, compared with the buckets of lhotse.
 
     python benchmarks/streams.py
 
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def data() -> dict[str, NDArray[np.int64]]:
-    """Embedded lengths, and real ones where they are at hand."""
+    """Returns generated lengths, and real ones if they are there."""
     sets = {"long-tailed": lw.example_lengths()}
     speech = DATA / "ljspeech" / "ljspeech_lengths.csv"
     if speech.exists():
@@ -53,7 +53,7 @@ def data() -> dict[str, NDArray[np.int64]]:
 
 
 def ways(lengths: NDArray[np.int64], budget: int) -> Iterator[tuple[str, int | None, Callable[[int], Epochs]]]:
-    """Each way to batch: its name, what it sees at a time, and the epochs of a seed."""
+    """Yields each way to batch: its name, the size of its buffer, and a function for the epochs of a seed."""
     for padding in PADDINGS:
         batching = lw.Batching(budget=budget, padding=padding)
         for buffer in BUFFERS:
@@ -65,7 +65,7 @@ def ways(lengths: NDArray[np.int64], budget: int) -> Iterator[tuple[str, int | N
 
 
 def streamed(lengths: NDArray[np.int64], batching: lw.Batching, buffer: int, seed: int) -> Epochs:
-    """Epochs of a stream in an order of its own each."""
+    """Yields epochs of a stream, each in another order."""
     for epoch in range(EPOCHS):
         samples = [(number, int(lengths[number])) for number in shuffled(len(lengths), seed, epoch)]
         batches = lw.torch.StreamBatches(
@@ -76,13 +76,13 @@ def streamed(lengths: NDArray[np.int64], batching: lw.Batching, buffer: int, see
 
 
 def planned(lengths: NDArray[np.int64], batching: lw.Batching, seed: int) -> Epochs:
-    """Epochs of which all lengths are known."""
+    """Yields epochs of plans of all lengths."""
     for epoch in range(EPOCHS):
         yield [batch.tolist() for batch in lw.make_plan(lengths, batching, seed=seed, epoch=epoch).batches()]
 
 
 def bucketed(lengths: NDArray[np.int64], budget: int, buffer: int, seed: int) -> Epochs:
-    """Epochs of lhotse's sampler, a frame being a hundredth of a second."""
+    """Yields epochs of the sampler of lhotse; a frame is a hundredth of a second."""
     from lhotse import CutSet, MonoCut, Recording
     from lhotse.dataset import DynamicBucketingSampler
 
@@ -110,26 +110,26 @@ def bucketed(lengths: NDArray[np.int64], budget: int, buffer: int, seed: int) ->
 
 
 def shuffled(count: int, seed: int, epoch: int) -> list[int]:
-    """The order in which a stream brings its sequences."""
+    """Returns the order of the sequences of a stream."""
     return np.random.default_rng([seed, epoch]).permutation(count).tolist()
 
 
 def measured(lengths: NDArray[np.int64], run: Callable[[int], Epochs]) -> dict[str, Any]:
-    """Means over the seeds; seconds are those of an epoch, with making its samples."""
-    found, seconds = [], []
+    """Returns means over the seeds; seconds are those of an epoch with its samples."""
+    measures, seconds = [], []
     for seed in SEEDS:
         start = time.perf_counter()
         epochs = list(run(seed))
         seconds.append((time.perf_counter() - start) / EPOCHS)
-        found.append(lw.measure(plans_of(epochs, lengths, 1), lengths, bins=BINS))
+        measures.append(lw.measure(plans_of(epochs, lengths, 1), lengths, bins=BINS))
     names = ("padding_share", "mixing", "largest_cost", "mean_batch", "dropped", "repeated")
-    return {name: float(np.mean([getattr(each, name) for each in found])) for name in names} | {
+    return {name: float(np.mean([getattr(seed_measures, name) for seed_measures in measures])) for name in names} | {
         "seconds": float(np.median(seconds))
     }
 
 
 def lhotse_version() -> str | None:
-    """Which lhotse is installed; None where there is none."""
+    """Returns the version of lhotse; None if it is not installed."""
     try:
         return version("lhotse")
     except PackageNotFoundError:

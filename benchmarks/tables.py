@@ -2,8 +2,8 @@
 
     python benchmarks/tables.py [--check]
 
-Every table names the machine, the date and the command that measured it. `--check` writes nothing, and fails where the
-committed pages are not what the results say.
+Every table names its machine, date and command. `--check` writes nothing, and fails if a committed page differs from
+the results.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 END = "<!-- end -->"
 HEAD = """# Results
 
-All that was measured, also where it speaks against this package. Each section begins with the answer. The table
-follows, then how to read it, and the command that measured it. Of a long table some rows are shown. A click on "All
-rows" shows the others.
+All measurements, also those that speak against this package. Each section begins with the answer. The table follows,
+then notes for reading it, and the command of the measurement. Long tables show some rows. Click "All rows" for the
+others.
 
 - *Padding* is the share of all computed frames that hold no data.
-- *Mixing* says how random batches are in length. It is 1 where a batch tells nothing about the lengths in it, and near
-  0 where it tells all. At each padding there is a *limit* of mixing that no batching passes ([why](theory.md)).
-- A *step* is one update of the weights. It takes several batches if there are several ranks or micro-batches.
+- *Mixing* measures how random the lengths in batches are. It is 1 for random batches, and near 0 for sorted ones. At
+  each padding there is a *limit* of mixing that no batching passes ([why](theory.md)).
+- A *step* is one update of the weights. It has several batches if there are several ranks or micro-batches.
 - *Waiting* is the share of the time of all ranks in which they wait for the slowest of their step.
 - *Strategies* have the names of the command line: `max-entropy:0.1` is max-entropy batching that may pad 10 %.
   [What each name means](reference/command-line.md#lengthwise-compare).
 - *Lengths*: "long-tailed" and "speech" are generated (`lw.example_lengths`). LJSpeech is clips of one English voice, in
   frames of 12.5 ms. Multi30k en-de is pairs of English and German sentences, in tokens.
-- Results from before 2026-11-25 ran `max-entropy` by another algorithm: batches drawn from a pool of waiting sequences,
+- Results from before 2026-11-25 have another algorithm of `max-entropy`: batches from a pool of waiting sequences,
   or noise fitted on the histogram of lengths. At equal padding it mixed up to a tenth more.
-- Results from before 2026-11-26 ran plans whose epochs had as many steps as their batches filled, and whose last step
-  was filled by halving batches. Now all epochs have the same number of steps, and batches are cut to fill them.
+- In results from before 2026-11-26, epochs differ in their number of steps, and the last step was filled by halving
+  batches. Now all epochs have the same number of steps, and batches are cut to fill them.
 - `python benchmarks/tables.py` makes this page from [benchmarks/results](../benchmarks/results).
 """
 
 
 def main() -> int:
-    """Writes, or checks; 1 where the pages are stale."""
+    """Writes or checks the pages; returns 1 if a check finds a stale page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
@@ -73,61 +73,64 @@ def main() -> int:
 
 
 def pages() -> dict[Path, str]:
-    """What each page should say."""
-    told = quality_in_short(list(latest_quality().values()))
+    """Returns the text of each page."""
+    quality_text = quality_in_short(list(latest_quality().values()))
     sections = [part for title, members in GROUPS.items() for part in group(title, members)]
-    again = ", ".join(f"[{page.stem}]({link(page)})" for page in papers())
-    head = HEAD + (f"- Papers run again, their numbers beside ours: {again}.\n" if again else "")
+    reruns = ", ".join(f"[{page.stem}]({link(page)})" for page in papers())
+    head = HEAD + (f"- Papers run again, with their numbers and ours: {reruns}.\n" if reruns else "")
     head += f"- What mixing is worth: [quality]({link(QUALITY)}).\n" if quality() else ""
-    more = [f"[{name}](/recipes/docs/{name}.md)" for name in ("length-share", "limits")]
-    head += f"- Research on what batches tell of lengths: {', '.join(more)}.\n"
-    recipes = fill(RECIPES.read_text(), "quality", told)
+    research = [f"[{name}](/recipes/docs/{name}.md)" for name in ("length-share", "limits")]
+    head += f"- Research on lengths, gradients and limits: {', '.join(research)}.\n"
+    recipes = fill(RECIPES.read_text(), "quality", quality_text)
     return {RECIPES: recipes, PAGE: "\n".join([head, contents(), *sections]), **papers(), **quality()}
 
 
 def fill(text: str, name: str, content: str) -> str:
-    """A page with `content` between the mark of this name and the end mark that follows it.
+    """Returns a page with `content` between the mark of this name and the next end mark.
 
     >>> fill("<!-- a -->old<!-- end --> rest", "a", "new").split()
     ['<!--', 'a', '-->', 'new', '<!--', 'end', '-->', 'rest']
     """
     start = f"<!-- {name} -->"
-    before, _, rest = text.partition(start)
-    _, _, after = rest.partition(END)
-    return f"{before}{start}\n{content}\n{END}{after}"
+    head, _, tail = text.partition(start)
+    _, _, ending = tail.partition(END)
+    return f"{head}{start}\n{content}\n{END}{ending}"
 
 
 def quality() -> dict[Path, str]:
-    """The page on what mixing is worth, of the latest study of each task; none where no task was studied."""
+    """Returns the page of the study of quality, with the latest study of each task, if there is one."""
     latest = latest_quality()
-    earlier = {link(path): document for task in TASKS for path, document in results(f"quality-{task}")[:-1]}
-    return {QUALITY: quality_page.page(latest, earlier)} if latest else {}
+    older = {link(path): document for task in TASKS for path, document in results(f"quality-{task}")[:-1]}
+    return {QUALITY: quality_page.page(latest, older)} if latest else {}
 
 
 def latest_quality() -> dict[str, dict[str, Any]]:
-    """The latest study of each task, by where the page finds it."""
+    """Returns the latest study of each task, by its link on the page."""
     return {link(path): document for task in TASKS for path, document in results(f"quality-{task}")[-1:]}
 
 
 def quality_in_short(documents: list[dict[str, Any]]) -> str:
-    """What the study of quality found and how small a difference it could have told, wrapped for a README."""
+    """Returns the result and the power of the study of quality, wrapped for a README."""
     if not documents:
         return "Not measured yet."
-    found = quality_answers.record(documents, documents[0]["ours"], "test_last")
-    told = ", ".join(f"{quality_power.mean_detectable_share(each, 'test_last')} ({each['task']})" for each in documents)
-    seeds = " or ".join(dict.fromkeys(str(each["settings"]["seeds"]) for each in documents))
+    tally = quality_answers.record(documents, documents[0]["ours"], "test_last")
+    shares = {document["task"]: quality_power.mean_detectable_share(document, "test_last") for document in documents}
+    smallest = ", ".join(f"{share} ({task})" for task, share in shares.items())
+    seeds = " or ".join(dict.fromkeys(str(document["settings"]["seeds"]) for document in documents))
     text = (
-        f"Max-entropy's test loss was compared with another order's, at equal padding and after as many epochs. It was "
-        f"lower in {found.lower} of {found.total} comparisons, and higher in {found.higher}. {seeds} seeds show a "
-        f"difference in 4 of 5 tries only if it is at least {told}."
+        f"The test loss of max-entropy was compared with that of other orders, at equal padding and after equally many "
+        f"epochs. It was lower in {tally.lower} of {tally.total} comparisons, and higher in {tally.higher}. {seeds} "
+        f"seeds show a difference in 4 of 5 tries only if it is at least {smallest}."
     )
     return "\n".join(textwrap.wrap(text, 100))
 
 
 def papers() -> dict[Path, str]:
-    """The page of each paper that was run again, of its latest result."""
-    found = {PAPERS / f"{name}.md": (write, results(f"{name}-small")) for name, write in REPRODUCTIONS.items()}
-    return {page: write(ran[-1][1], json_link=link(ran[-1][0])) for page, (write, ran) in found.items() if ran}
+    """Returns the page of each rerun paper, from its latest result."""
+    by_page = {PAPERS / f"{name}.md": (write, results(f"{name}-small")) for name, write in REPRODUCTIONS.items()}
+    return {
+        page: write(reruns[-1][1], json_link=link(reruns[-1][0])) for page, (write, reruns) in by_page.items() if reruns
+    }
 
 
 REPRODUCTIONS: dict[str, Callable[..., str]] = {
@@ -137,27 +140,27 @@ REPRODUCTIONS: dict[str, Callable[..., str]] = {
 }
 
 
-def results(what: str) -> list[tuple[Path, dict[str, Any]]]:
-    """The committed results of one kind, oldest first."""
-    found = sorted(
-        (path for folder in RESULTS for path in folder.glob(f"{what}_*.json")),
+def results(kind: str) -> list[tuple[Path, dict[str, Any]]]:
+    """Returns the committed results of one kind, oldest first."""
+    paths = sorted(
+        (path for folder in RESULTS for path in folder.glob(f"{kind}_*.json")),
         key=lambda path: path.stem.rsplit("_")[-1],
     )
-    return [(path, json.loads(path.read_text())) for path in found]
+    return [(path, json.loads(path.read_text())) for path in paths]
 
 
 def contents() -> str:
-    """Links to all sections, by their group."""
+    """Returns links to all sections, by their group."""
     links = {
-        group: [f"[{title}](#{anchor(title)})" for what, (title, _) in members.items() if results(what)]
+        group: [f"[{title}](#{anchor(title)})" for kind, (title, _) in members.items() if results(kind)]
         for group, members in GROUPS.items()
     }
-    rows = [f"| {group} | {' · '.join(found)} |" for group, found in links.items() if found]
+    rows = [f"| {group} | {' · '.join(group_links)} |" for group, group_links in links.items() if group_links]
     return "\n".join(["| about | sections |", "|---|---|", *rows]) + "\n"
 
 
 def anchor(title: str) -> str:
-    """The name of a heading's place, as the site and GitHub make it.
+    """Returns the anchor of a heading, as on the site and on GitHub.
 
     >>> anchor("Ge et al. 2021: padding, and counts")
     'ge-et-al-2021-padding-and-counts'
@@ -166,18 +169,20 @@ def anchor(title: str) -> str:
 
 
 def group(title: str, members: dict[str, tuple[str, Section]]) -> list[str]:
-    """The heading of a group, and its sections; nothing where none was measured."""
-    found = [section(path, document, *each) for what, each in members.items() for path, document in results(what)]
-    return [f"## {title}\n", *found] if found else []
+    """Returns the heading of a group and its sections; nothing without results."""
+    sections = [
+        section(path, document, *member) for kind, member in members.items() for path, document in results(kind)
+    ]
+    return [f"## {title}\n", *sections] if sections else []
 
 
 def section(path: Path, document: dict[str, Any], title: str, write: Section) -> str:
-    """The answer, the tables, how to read them, and what measured them."""
+    """Returns the answer, the tables, their notes, and the source."""
     return "\n\n".join([f"### {title}", *write(document), source(path, document)]) + "\n"
 
 
 def source(path: Path, document: dict[str, Any]) -> str:
-    """Where, when and by which command."""
+    """Returns machine, date and command."""
     measured = f"{processor(document['machine'])}, {document['date'][:10]}"
     return f"Measured on {measured} ([JSON]({link(path)})):\n\n{command_block(document['command'])}"
 

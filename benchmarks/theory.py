@@ -2,8 +2,8 @@
 
     python benchmarks/theory.py
 
-docs/theory-joint.png shows what batches tell of the lengths in them, docs/theory-noise.png what one length is padded
-to. Both are of the long-tailed example in batches of 16, the epochs of one seed together.
+docs/theory-joint.png shows lengths and padded lengths, docs/theory-noise.png the padded lengths of one length. Both use
+the long-tailed example in batches of 16, with the epochs of one seed together.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ STRATEGIES = "sorted,semi-sorted:0.02,max-entropy:0.1,random"
 CUT = lw.FixedSize(16)
 EPOCHS = 16
 CELLS = 64  # of equal count along each axis of the first picture
-LENGTH, WIDTH = 400, 20  # the second picture shows what lengths from 390 to 409 are padded to
+LENGTH, WIDTH = 400, 20  # the second picture shows the padded lengths of lengths from 390 to 409
 
 
 class Pooled(NamedTuple):
-    """The epochs of a strategy together: lengths [n], what each is padded to [n], padding share and mixing."""
+    """The epochs of a strategy together: lengths [n], padded lengths `to` [n], padding share and mixing."""
 
     lengths: NDArray[np.int64]
     to: NDArray[np.int64]
@@ -40,13 +40,13 @@ class Pooled(NamedTuple):
 
 
 def main() -> None:
-    """Draws both, when it is called by itself."""
+    """Parses the command line and draws both pictures."""
     parser(__doc__).parse_args()
     draw()
 
 
 def draw() -> None:
-    """Draws both."""
+    """Draws both pictures."""
     lengths = lw.example_lengths("long-tailed")
     batchings = parse_strategies(STRATEGIES, cut=CUT)
     padded = {label: pooled(lengths, batching) for label, batching in batchings.items()}
@@ -55,7 +55,7 @@ def draw() -> None:
 
 
 def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Pooled:
-    """Plans every epoch, and puts what they hold into one."""
+    """Plans every epoch and joins them."""
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)]
     sequences = np.concatenate([plan.sequences for plan in plans])
     to = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
@@ -65,13 +65,13 @@ def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Pooled:
 
 @style.in_house_style
 def joint(padded: dict[str, Pooled]) -> Figure:
-    """How often each length is padded to each length, by rank; a panel for each strategy."""
+    """Draws the frequency of pairs of length and padded length, by rank; a panel for each strategy."""
     figure = style.blank_figure(height=2.45)
     panels = figure.subplots(1, len(padded), sharex=True, sharey=True)
-    for axes, (label, each) in zip(panels, padded.items(), strict=True):
-        counts, _, _ = np.histogram2d(ranks(each.lengths), ranks(each.to), bins=CELLS)
+    for axes, (label, plans) in zip(panels, padded.items(), strict=True):
+        counts, _, _ = np.histogram2d(ranks(plans.lengths), ranks(plans.to), bins=CELLS)
         axes.imshow(np.sqrt(counts.T), origin="lower", extent=(0, 1, 0, 1), cmap="Greys", aspect="equal")
-        text = f"{label}\npadding {style.percent(each.padding)}\nmixing {each.mixing:.2f}"
+        text = f"{label}\npadding {style.percent(plans.padding)}\nmixing {plans.mixing:.2f}"
         axes.set_title(text, color=style.readable(style.look(label).colour))
     percent(axis for axes in panels for axis in (axes.xaxis, axes.yaxis))
     figure.supxlabel("length: share of the sequences that are shorter", fontsize=9)
@@ -80,7 +80,7 @@ def joint(padded: dict[str, Pooled]) -> Figure:
 
 
 def ranks(values: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The share of the values that is smaller, 0 to 1; equal ones in the order in which they stand.
+    """Returns the share of smaller values, 0 to 1; equal values are ranked by position.
 
     >>> ranks(np.array([30, 10, 20, 40])).tolist()
     [0.5, 0.0, 0.25, 0.75]
@@ -92,18 +92,18 @@ def ranks(values: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @style.in_house_style
 def noise(padded: dict[str, Pooled]) -> Figure:
-    """What lengths about LENGTH are padded to, under each of two strategies."""
+    """Draws the padded lengths of lengths about LENGTH, under each of two strategies."""
     figure = style.blank_figure(height=2.8)
     axes: Axes = figure.subplots()
     edges = np.arange(LENGTH - WIDTH // 2, 2 * LENGTH, WIDTH)
     shares = {}
-    for label, each in padded.items():
-        to = each.to[abs(each.lengths - LENGTH + 0.5) < WIDTH / 2]
+    for label, plans in padded.items():
+        to = plans.to[abs(plans.lengths - LENGTH + 0.5) < WIDTH / 2]
         shares[label] = np.histogram(to, edges)[0] / len(to)
         axes.stairs(shares[label], edges, color=style.look(label).colour, linewidth=2)
-    for label, other in zip(shares, reversed(shares), strict=True):
-        high = (shares[label] > 1.2 * shares[other]) & (shares[label] > 0.5 * shares[label].max())
-        bar = np.flatnonzero(high)[-1]  # to the right of it there is room
+    for label, rival in zip(shares, reversed(shares), strict=True):
+        high = (shares[label] > 1.2 * shares[rival]) & (shares[label] > 0.5 * shares[label].max())
+        bar = np.flatnonzero(high)[-1]  # the label has room to its right
         place, text = (edges[bar + 1], shares[label][bar]), f"{label}: {style.percent(padded[label].padding)} padding"
         colour = style.readable(style.look(label).colour)
         axes.annotate(text, place, (6, -8), textcoords="offset points", fontsize=SIZE, color=colour)

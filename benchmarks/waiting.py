@@ -1,9 +1,9 @@
-"""What do steps of k batches mix for the time that ranks wait, where batches hold as many sequences or cost as much?
+"""Measures mixing and waiting of steps of k batches, with batches of equal counts or of equal cost.
 
     python benchmarks/waiting.py
 
-For k = 1 to 64 ranks, each deal of max-entropy batches of 5 % padding: batches of similar cost, strata, and random
-batches. Beside them steps that are random samples. Every measure is of all epochs of a seed pooled.
+For k = 1 to 64 ranks it compares the deals of max-entropy batches of 5 % padding (batches of similar cost, strata, and
+random batches) with steps that are random samples. Every measure is of all epochs of a seed together.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def rows_of(lengths: NDArray[np.int64], cut: lw.Cut, ranks: int) -> list[dict[str, Any]]:
-    """One row for each deal."""
+    """Returns a row for each deal."""
     order = lw.MaxEntropy(padding=PADDING)
     deals = {"balanced": lw.Balanced(), "mixed": lw.Mixed(), "stratified": lw.Stratified()}
     ways = {name: lw.Batching(cut=cut, order=order, deal=deal) for name, deal in deals.items()}

@@ -1,8 +1,8 @@
-"""What do windows cost, and what do they lose against planning all lengths at once?
+"""Measures the costs of windows, and their losses compared with a plan of all lengths at once.
 
     python benchmarks/windows.py [--count 1000000000] [--folder DIR]
 
-1. Windows of 2**12 to 2**20 of two million lengths, beside the whole plan: padding, mixing of steps, seconds.
+1. Windows of 2**12 to 2**20 of two million lengths, compared with the whole plan: padding, mixing of steps, seconds.
 2. An epoch of `--count` lengths, drawn into a temporary file of uint16 that is mapped into memory: every window is
    planned once, and every sequence is counted. Seconds and peak memory.
 3. The lengths of one window from a cold disk, by blocks and one by one. The file is dropped from the page cache before.
@@ -59,12 +59,12 @@ def main() -> None:
 
 def draw(generator: np.random.Generator, count: int) -> NDArray[np.uint16]:
     """Log-normal lengths of mean 500, from 10 to 6,000."""
-    drawn = np.rint(generator.lognormal(np.log(500) - 0.245, 0.7, count))
-    return np.clip(drawn, 10, 6_000).astype(np.uint16)
+    lengths = np.rint(generator.lognormal(np.log(500) - 0.245, 0.7, count))
+    return np.clip(lengths, 10, 6_000).astype(np.uint16)
 
 
 def compare(lengths: NDArray[np.uint16], batching: lw.Batching, window: int | None, ranks: int) -> dict[str, object]:
-    """One row: the plan of all lengths where `window` is None, else windows of so many."""
+    """Returns a row of windows of a size, or of the plan of all lengths if `window` is None."""
     seconds: list[float] = []
     plan = lw.make_plan(lengths[:4096], batching, world_size=ranks)  # compiles the kernels
     for epoch in range(EPOCHS):
@@ -74,18 +74,18 @@ def compare(lengths: NDArray[np.uint16], batching: lw.Batching, window: int | No
             seconds.append(time.perf_counter() - start)
             continue
         windows = lw.Windows(lengths, batching, window=window, block=min(window // 64, 2048), world_size=ranks)
-        taken = [windows.plan(epoch, number) for number in range(len(windows))]
+        window_plans = [windows.plan(epoch, number) for number in range(len(windows))]
         seconds.append(time.perf_counter() - start)
-        plan = join(taken, lengths)
-    found = lw.measure(plan, lengths)
+        plan = join(window_plans, lengths)
+    measures = lw.measure(plan, lengths)
     row = {"window": window, "world_size": ranks, "seconds": min(seconds), "repeats": seconds}
-    row |= {"padding": found.padding_share, "mixing": found.mixing, "step_mixing": found.step_mixing}
+    row |= {"padding": measures.padding_share, "mixing": measures.mixing, "step_mixing": measures.step_mixing}
     print(row, flush=True)
     return row
 
 
 def join(windows: list[Window], lengths: NDArray[np.uint16]) -> lw.Plan:
-    """The windows of an epoch as one plan, to be measured."""
+    """Joins the windows of an epoch into one plan."""
     plans = [window.plan for window in windows]
     batches = np.cumsum([0, *(len(plan.costs) for plan in plans)])
     sizes = np.concatenate([plan.batch_sizes for plan in plans])
@@ -94,7 +94,7 @@ def join(windows: list[Window], lengths: NDArray[np.uint16]) -> lw.Plan:
         offsets=np.concatenate([[0], np.cumsum(sizes)]),
         padded_lengths=np.concatenate([plan.padded_lengths for plan in plans]),
         costs=np.concatenate([plan.costs for plan in plans]),
-        grid=np.concatenate([plan.grid + before for plan, before in zip(plans, batches, strict=False)]),
+        grid=np.concatenate([plan.grid + first_batch for plan, first_batch in zip(plans, batches, strict=False)]),
         spans=None,
         count=len(lengths),
         batching=plans[0].batching,
@@ -106,7 +106,7 @@ def join(windows: list[Window], lengths: NDArray[np.uint16]) -> lw.Plan:
 
 
 def save(path: Path, count: int) -> None:
-    """Draws `count` lengths into a `.npy` file, and has the system write it out."""
+    """Draws `count` lengths into a `.npy` file, and flushes it to disk."""
     file = np.lib.format.open_memmap(path, "w+", np.uint16, (count,))
     generator = np.random.default_rng(1)
     for start in tqdm(range(0, count, DRAWN), desc="draw", disable=None):
@@ -122,7 +122,7 @@ def forget(path: Path) -> None:
 
 
 def read_cold(path: Path, batching: lw.Batching, block: int) -> dict[str, object]:
-    """How long the lengths of one window take to read, from disk and once more from memory."""
+    """Times reading the lengths of one window, from disk and once more from memory."""
     windows = lw.Windows(path, batching, window=COLD, block=block)
     numbers = windows.numbers(0, 0)
     forget(path)
@@ -137,9 +137,9 @@ def read_cold(path: Path, batching: lw.Batching, block: int) -> dict[str, object
 
 
 def take_epoch(path: Path, batching: lw.Batching) -> dict[str, object]:
-    """Plans every window of an epoch of the file, and counts what the plans hold."""
+    """Plans every window of an epoch of the file, and counts its batches and sequences."""
     windows = lw.Windows(path, batching)
-    seen = np.full(len(windows.lengths), False)  # the benchmark's own, not part of what windows need
+    seen = np.full(len(windows.lengths), False)  # for the check only, windows do not need it
     watch = Watch()
     real = computed = batches = steps = sequences = 0
     twice = False
@@ -172,7 +172,7 @@ def progress(windows: lw.Windows) -> Iterator[Window]:
 
 
 class Watch:
-    """Looks every 10 ms how many bytes the process has that no file backs, beyond those at the beginning."""
+    """Measures every 10 ms the anonymous memory of the process, beyond that at the start."""
 
     def __init__(self) -> None:
         self._before = self._peak = memory()
@@ -181,7 +181,7 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> int:
-        """The most that there were."""
+        """Returns the peak in bytes."""
         self._over.set()
         self._thread.join()
         return self._peak - self._before
@@ -192,8 +192,8 @@ class Watch:
 
 
 def memory() -> int:
-    found = re.search(r"RssAnon:\s*(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found.group(1)) * 1024 if found else 0
+    match = re.search(r"RssAnon:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    return int(match.group(1)) * 1024 if match else 0
 
 
 if __name__ == "__main__":

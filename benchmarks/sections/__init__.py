@@ -1,4 +1,4 @@
-"""The sections of docs/results.md, in groups. Each is written from the document of one result."""
+"""The sections of docs/results.md, in groups. Each is written from one result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sections import batches, ge2021, planning, shapes, steps, trained
 Section = Callable[[dict[str, Any]], tuple[str, ...]]  # the answer, then tables and notes
 
 GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
-    "Networks that were trained": {
+    "Trained networks": {
         "study-handwriting-latin-greek": ("Online handwriting, 50 Latin and Greek letters", trained.handwriting),
         "study-handwriting-parallel": ("Online handwriting on several processes", trained.parallel),
         "gradients": ("Exact gradients", trained.gradients),
@@ -19,15 +19,15 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     },
     "Padding and mixing of batches": {
         "mixing": ("Mixing at equal padding", batches.mixing),
-        "mixing-digits": ("Mixing where little is padded", batches.mixing_digits),
-        "streams": ("Streams, by the sequences that are looked at", batches.streams),
+        "mixing-digits": ("Mixing at little padding", batches.mixing_digits),
+        "streams": ("Streams, by the size of their buffer", batches.streams),
     },
     "Whole steps": {
         "steps": ("Whole steps: padding, mixing and waiting", steps.steps),
         "waiting": ("Deals: how steps mix, and how long ranks wait", steps.waiting),
     },
     "Packed rows and few shapes": {
-        "packing": ("Packed rows beside other packers", shapes.packing),
+        "packing": ("Packed rows, compared with other packers", shapes.packing),
         "shapes": ("Few shapes and multiples", shapes.shapes),
         "edges": ("Optimal bucket edges", shapes.edges),
     },

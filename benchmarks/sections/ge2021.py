@@ -1,4 +1,4 @@
-"""The table of a paper: Ge et al. 2021."""
+"""The section on the table of Ge et al. 2021."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lengthwise_recipes.pages import table
 
 
 def ge2021_table1(document: dict[str, Any]) -> tuple[str, ...]:
-    """The paper's numbers beside ours."""
+    """Compares the numbers of the paper with ours."""
     digits = {"batches": 0, "zpr": 2, "abl": 1}
     rows = [
         (
@@ -27,16 +27,16 @@ def ge2021_table1(document: dict[str, Any]) -> tuple[str, ...]:
     reproduced = sum(row["reproduced"] for row in document["rows"])
     answer = f"{reproduced} of {len(rows)} numbers of the paper are reproduced: our mean is {describe_tolerances()}."
     note = (
-        f"Each row is of {len(document['seeds'])} random training sets of 10,480 clips. Which clips are drawn moves "
-        f"the average batch length by about {abl_swing(document['rows']):.0f} frames either way. So a single run of "
-        "`lengthwise compare --subset 10480` may miss the paper by more than the mean does. *Could tell*: the smallest "
-        "difference of our mean from the paper's number that as many training sets would show in 4 of 5 tries (80 % "
-        "power), in the unit of the quantity."
+        f"Each row is of {len(document['seeds'])} random training sets of 10,480 clips. The choice of the "
+        f"clips changes the average batch length by about {abl_swing(document['rows']):.0f} frames either way. So a "
+        "single run of `lengthwise compare --subset 10480` may miss the paper by more than the mean does. *Could "
+        "tell*: the smallest difference of our mean from the number of the paper that these training sets would show "
+        "in 4 of 5 tries (80 % power), in the unit of the quantity."
     )
     return answer, table(heads, rows), note
 
 
 def abl_swing(rows: list[dict[str, Any]]) -> float:
-    """Half of the range of the average batch length over the training sets, mean over the strategies."""
+    """Returns half of the range of the average batch length over the training sets, mean over the strategies."""
     swings = [(row["greatest"] - row["least"]) / 2 for row in rows if row["quantity"] == "abl"]
     return sum(swings) / len(swings)

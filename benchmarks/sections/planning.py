@@ -1,4 +1,4 @@
-"""How long planning and collating take."""
+"""The sections on the speed of planning and collating."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sections.shared import folded
 
 
 def planning(document: dict[str, Any]) -> tuple[str, ...]:
-    """Seconds, permutations and bytes of each plan."""
+    """Returns seconds, permutations and bytes of each plan."""
     rows = [
         (
             f"{row['count']:,}",
@@ -27,8 +27,8 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
     seconds = [row["seconds"] for row in document["rows"] if row["count"] == most]
     answer = f"One core plans {most:,} lengths in {min(seconds):.1f} to {max(seconds):.1f} seconds."
     note = (
-        "In seconds of one core. *Permutations*: how many times as long as NumPy takes to permute as many "
-        "numbers. The first plan fits the order too. Memory is the peak beyond the lengths that are given."
+        "In seconds of one core. *Permutations*: the time relative to a permutation of equally many "
+        "numbers by NumPy. The first plan also fits the order. Memory is the peak beyond the lengths themselves."
     )
     return answer, folded(heads, rows, lambda row: row[0] == f"{most:,}"), note
 
@@ -37,7 +37,7 @@ _OF_FEW = "new_seconds", "later_seconds"
 
 
 def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
-    """Seconds until a fresh process has its first plan."""
+    """Returns the seconds until a fresh process has its first plan."""
     columns = ("import_seconds", "warm_seconds", "cold_seconds")
     rows = [
         (f"{row['count']:,}", row["case"], *(f"{row[column]:.3f}" for column in columns)) for row in document["rows"]
@@ -45,25 +45,27 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     slowest, warm = (max(row[f"{state}_seconds"] for row in document["rows"]) for state in ("cold", "warm"))
     cold = sorted(row["cold_seconds"] for row in document["rows"])
     answer = (
-        f"The first plan of an installation takes {cold[0]:.1f} to {slowest:.1f} seconds. The first of every other "
-        f"process takes up to {warm:.1f}. To compile takes the rest, once."
+        f"The first plan of an installation takes {cold[0]:.1f} to {slowest:.1f} seconds. The first of every later "
+        f"process takes up to {warm:.1f}. The difference is compilation, once."
     )
     note = (
-        "In seconds of one core. *Cold*: nothing is compiled yet. *Warm*: another process has compiled all that the "
-        "plan calls. Both come on top of the import."
+        "In seconds of one core. *Cold*: nothing is compiled yet. *Warm*: another process has compiled everything that "
+        "the plan calls. Both are in addition to the import."
     )
-    first = table(("lengths", "order", "import", "first plan, warm", "first plan, cold"), rows)
-    few = [
+    first_table = table(("lengths", "order", "import", "first plan, warm", "first plan, cold"), rows)
+    small_rows = [
         (f"{row['case']}", f"{row['world_size']}", *(f"{1e3 * row[name]:.1f}" for name in _OF_FEW))
         for row in document["few"]
     ]
-    of_few = f"Milliseconds for {document['few'][0]['count']} lengths, in a process that has planned others before:"
-    later = table(("batches", "ranks", "first plan of new lengths", "plan of the next epoch"), few)
-    return answer, first, note, of_few, later
+    small_title = (
+        f"Milliseconds for {document['few'][0]['count']} lengths, in a process that has planned others before:"
+    )
+    small_table = table(("batches", "ranks", "first plan of new lengths", "plan of the next epoch"), small_rows)
+    return answer, first_table, note, small_title, small_table
 
 
 def windows(document: dict[str, Any]) -> tuple[str, ...]:
-    """Each size of window beside the whole plan, on one and on eight ranks; then the long epoch, and the cold disk."""
+    """Compares each size of window with the whole plan, on one and eight ranks; then the long epoch and cold disk."""
     rows = [
         (
             "all at once" if row["window"] is None else f"2^{row['window'].bit_length() - 1}",
@@ -81,8 +83,8 @@ def windows(document: dict[str, Any]) -> tuple[str, ...]:
     answer = (
         f"One core plans {long['count']:,} lengths on disk in {long['seconds']:,.0f} seconds: {long['windows']} "
         f"windows of up to 2^20, {long['seconds'] / long['windows']:.2f} seconds each. They pad "
-        f"{percent(long['padding'])} where {percent(document['padding'])} was asked, and {checked}. The "
-        f"process then has at most {long['peak_megabytes']:.0f} MB more than before."
+        f"{percent(long['padding'])} with a target of {percent(document['padding'])}, and {checked}. The "
+        f"process needs at most {long['peak_megabytes']:.0f} MB more than before."
     )
     first = document["cold"][0]["window"]
     cold = ", ".join(f"{row['cold_seconds']:.2f} s in blocks of {row['block']:,}" for row in document["cold"])
@@ -95,7 +97,7 @@ def windows(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def collating(document: dict[str, Any]) -> tuple[str, ...]:
-    """Microseconds of a batch, ours and the plain way's."""
+    """Returns the microseconds of a batch, by our way and by the plain way."""
     cases = {(row["way"], row["samples"], row["kind"]): [] for row in document["rows"]}
     for row in document["rows"]:
         cases[row["way"], row["samples"], row["kind"]].append(row)
@@ -108,7 +110,7 @@ def collating(document: dict[str, Any]) -> tuple[str, ...]:
     ratios = [row["ratio"] for row in document["rows"]]
     answer = f"Collating takes {min(ratios):.2f} to {max(ratios):.2f} times as long as the plain way."
     note = (
-        "Microseconds of a batch, and in brackets how many times as long as the plain way takes. That is "
+        "Microseconds of a batch, and in brackets the time relative to the plain way. The plain way is "
         "`pad_sequence` for each field with one mask, and for rows `DataCollatorWithFlattening` of transformers. "
         "Lengths are long-tailed, of mean 200 for tokens and 400 for frames."
     )

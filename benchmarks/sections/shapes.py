@@ -1,4 +1,4 @@
-"""Packed rows, bucket edges and few shapes."""
+"""The sections on packed rows, bucket edges and few shapes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from sections.shared import folded
 
 
 def packing(document: dict[str, Any]) -> tuple[str, ...]:
-    """How full and how mixed the rows of each packer are, and how many sequences it packs a second."""
+    """Returns fill and mixing of the rows of each packer, and its sequences per second."""
     rows = [packing_row(row) for row in document["rows"]]
     heads = ("lengths", "sequences", "packer", "rows", "fill", "pair mixing", "attention spread")
     hard = {row["method"]: row for row in document["rows"] if (row["data"], row["sequences"]) == HARD}
     pool, best = hard["pool of 1,024"], hard["best-fit"]
     answer = (
-        f"Rows that are filled from a pool of 1,024 sequences are {percent(pool['fill'])} full, and rows by best fit "
-        f"{percent(best['fill'])} (lengths of mean 1,400). How random are the lengths in a row? Pair mixing is 1 where "
-        f"they are random. It is {pool['pair_mixing']:.2f} with the pool and {best['pair_mixing']:.2f} by best fit."
+        f"Rows from a pool of 1,024 sequences are {percent(pool['fill'])} full, and rows by best fit "
+        f"{percent(best['fill'])} (lengths of mean 1,400). Pair mixing is 1 if the lengths in a row are random. It is "
+        f"{pool['pair_mixing']:.2f} with the pool and {best['pair_mixing']:.2f} by best fit."
     )
     note = (
         f"Rows of {document['capacity']:,}. *Mean*: log-normal lengths of that mean, sigma {document['sigma']:g}, cut "
         "off at the capacity. GSM8K: questions with answers; HH harmless: chosen answers; both in tokens. All packers "
         "get the same lengths in the same random order. *Fill*: the share of computed tokens that are data. *Pair "
-        "mixing*: 1 where a sequence tells nothing about the length of another in its row. *Attention spread*: the "
-        "standard deviation of the sum of squared lengths of a row, as a share of the mean. *Sequences / s*: the "
+        "mixing*: 1 if the lengths of two sequences of a row are independent. *Attention spread*: the standard "
+        "deviation of the sum of squared lengths of a row, as a share of the mean. *Sequences / s*: the "
         f"packing alone, in processor time, the median of {document['repeats']} interleaved repeats. *In a plan*: all "
         f"of `make_plan`. Ours, in bold, are compiled. TRL {document['trl']} packs an Arrow table and copies its "
         "tokens. The others are written in Python for this benchmark."
@@ -35,7 +35,7 @@ def packing(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
-    """What ranks wait and how much steps vary, by each deal of the same rows."""
+    """Returns the waiting of ranks and the variation of steps, by each deal of the same rows."""
     rows = [
         (
             row["data"],
@@ -60,19 +60,16 @@ def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
         f"{balanced['step_length_variance']:.1f} times as much."
     )
     note = (
-        "*Rows*: those of a batch. *Waiting*: the share of time that ranks wait for the slowest of their step, if "
-        "attention alone cost time. *Steps vary*: how much the mean length of steps varies, 1 as that of random "
-        "samples does. *Steps cost*: the standard deviation of what a whole step costs, as a share of the mean. "
-        "`Balanced` lets batches of similar cost share a step, and `Mixed` random ones. `RandomSteps` shares out the "
-        "rows of a random step."
+        "*Rows*: rows of a batch. *Waiting*: the share of time that ranks wait for the slowest of their step, if only "
+        "attention costs time. *Steps vary*: the variance of the mean length of steps, relative to random samples. "
+        "*Steps cost*: the standard deviation of the cost of a whole step, as a share of the mean. `Balanced` puts "
+        "batches of similar cost into a step, and `Mixed` random ones. `RandomSteps` divides the rows of a random step."
     )
     shown = tuple(map(str, EIGHT))
     return answer, folded(heads, rows, lambda row: row[:3] == shown), note
 
 
-HARD = ("mean 1,400", 100_000)  # lengths that leave room in a row, and how many
-
-
+HARD = ("mean 1,400", 100_000)  # lengths that leave room in a row, and their number
 EIGHT = ("mean 1,400", 8, 8)  # lengths, ranks, and rows of a batch
 
 
@@ -96,7 +93,7 @@ def packing_row(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def edges(document: dict[str, Any]) -> tuple[str, ...]:
-    """Seconds for optimal edges against the paper's recurrence."""
+    """Compares the seconds of optimal edges with the recurrence of the paper."""
     rows = [
         (
             f"{row['distinct_lengths']:,}",
@@ -112,12 +109,12 @@ def edges(document: dict[str, Any]) -> tuple[str, ...]:
         f"One core finds the edges of {document['buckets']} buckets for {last['distinct_lengths']:,} distinct lengths "
         f"in {last['seconds']:.2f} seconds."
     )
-    note = "Where a cell is empty, the recurrence was not tried."
+    note = "An empty cell: the recurrence was not tried."
     return answer, table(heads, rows), note
 
 
 def shapes(document: dict[str, Any]) -> tuple[str, ...]:
-    """What few shapes pad, by how they are chosen; what multiples of counts cost."""
+    """Returns the padding of few shapes by their choice, and the waiting caused by multiples of counts."""
     one = document["shapes"]
     counts = document["shape_counts"]
     names = ("lengths", "padded lengths", f"{counts[0]} shape", *map(str, counts[1:]))
@@ -131,31 +128,32 @@ def shapes(document: dict[str, Any]) -> tuple[str, ...]:
     ]
     last = {row["way"]: row["padding"][-1] for row in one if row["data"] == "long-tailed" and row["multiple"] == 1}
     answer = (
-        f"{counts[-1]} shapes of `optimal_shapes` pad {percent(last['optimal_shapes'])} on long-tailed lengths. As "
-        f"many of `optimal_edges` pad {percent(last['optimal_edges'])}, powers of two {percent(last['powers of two'])}."
+        f"{counts[-1]} shapes of `optimal_shapes` pad {percent(last['optimal_shapes'])} on long-tailed lengths. "
+        f"{counts[-1]} edges of `optimal_edges` pad {percent(last['optimal_edges'])}, and powers of two "
+        f"{percent(last['powers of two'])}."
     )
     budgets = ", ".join(f"{budget:,} on {name}" for name, budget in document["budgets"].items())
     note = (
-        "The share of computed frames without data, where each batch is padded to its shape, by the number of shapes. "
-        f"Rows that stay empty in the last batch of a shape count. Budgets: {budgets}. *Multiples of 8*: padded "
-        "lengths and rows. *Powers of two*: the longest ones needed, so many at most."
+        "The share of computed frames without data, by the number of shapes; each batch is padded to its shape. "
+        f"Empty rows in the last batch of a shape count too. Budgets: {budgets}. *Multiples of 8*: padded lengths and "
+        "rows. *Powers of two*: the longest ones needed."
     )
     return answer, table(names, padded), note, *multiples(document)
 
 
 def multiples(document: dict[str, Any]) -> tuple[str, ...]:
-    """How long ranks wait where batches hold multiples."""
+    """Returns the waiting of ranks if batches hold multiples."""
     rows = document["multiples"]
-    wanted = sorted({row["multiple"] for row in rows})
-    found = {(row["data"], row["budget"], row["multiple"]): row for row in rows}
-    heads = ("lengths", "budget", *(f"multiples of {each}" if each > 1 else "any count" for each in wanted))
+    counts = sorted({row["multiple"] for row in rows})
+    rows_by_case = {(row["data"], row["budget"], row["multiple"]): row for row in rows}
+    heads = ("lengths", "budget", *(f"multiples of {count}" if count > 1 else "any count" for count in counts))
     table_rows = [
-        (data, f"{budget:,}", *(percent(found[data, budget, each]["waiting"]) for each in wanted))
+        (data, f"{budget:,}", *(percent(rows_by_case[data, budget, count]["waiting"]) for count in counts))
         for data, budget in dict.fromkeys((row["data"], row["budget"]) for row in rows)
     ]
-    least, most = (found["long-tailed", 20_000, each]["waiting"] for each in (wanted[0], wanted[-1]))
+    least, most = (rows_by_case["long-tailed", 20_000, count]["waiting"] for count in (counts[0], counts[-1]))
     answer = (
-        f"Counts in multiples of {wanted[-1]} make {document['ranks']} ranks wait {percent(most)} of the time in "
+        f"Counts in multiples of {counts[-1]} make {document['ranks']} ranks wait {percent(most)} of the time in "
         f"random steps of long-tailed lengths under 20,000 frames, in place of {percent(least)}. "
         "A larger budget lowers it."
     )

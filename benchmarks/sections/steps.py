@@ -1,4 +1,4 @@
-"""Whole steps: what they pad, mix and wait."""
+"""The sections on whole steps: padding, mixing and waiting."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ SHOWN_RANKS = (8, 32)
 
 
 def steps(document: dict[str, Any]) -> tuple[str, ...]:
-    """What random steps pad by their number of batches; then every way to make steps, for 8 and 32 batches."""
+    """Returns the padding of random steps by their number of batches, then all ways to make steps of 8 and 32."""
     by = {(row["data"], row["way"], row["ranks"]): row for row in document["rows"]}
     names = ("data", "way", "ranks")
     data, ways, ranks = (list(dict.fromkeys(row[name] for row in document["rows"])) for name in names)
     padded = [
-        (f"{name}, {way}", *(percent(by[name, way, each]["padding_share"]) for each in ranks))
+        (f"{name}, {way}", *(percent(by[name, way, count]["padding_share"]) for count in ranks))
         for name in data
         for way in ("random steps", "bound")
         if (name, way, ranks[0]) in by
     ]
     rows = [
-        (name, way, *(cell for each in SHOWN_RANKS for cell in step_cells(by[name, way, each])))
+        (name, way, *(cell for count in SHOWN_RANKS for cell in step_cells(by[name, way, count])))
         for name in data
         for way in ways
         if way != "bound"
     ]
     budgets = ", ".join(f"{budget:,} on {name}" for name, budget in document["budgets"].items())
-    of_each = ("padding", "step mixing", "vary", "waiting", "costliest")
-    heads = ("lengths", "steps of", *(f"{head}, {each}" for each in SHOWN_RANKS for head in of_each))
-    few, many = (percent(by[data[0], "random steps", each]["padding_share"]) for each in (ranks[0], ranks[-1]))
+    measures = ("padding", "step mixing", "vary", "waiting", "costliest")
+    heads = ("lengths", "steps of", *(f"{head}, {count}" for count in SHOWN_RANKS for head in measures))
+    least, most = (percent(by[data[0], "random steps", count]["padding_share"]) for count in (ranks[0], ranks[-1]))
     answer = (
-        f"The more batches make a step, the less random steps pad: on {data[0]} lengths {few} with {ranks[0]} batch "
-        f"and {many} with {ranks[-1]}."
+        f"Random steps pad less if a step has more batches: on {data[0]} lengths {least} with {ranks[0]} batch "
+        f"and {most} with {ranks[-1]}."
     )
     note = (
-        f"First table: padding by the number of batches in a step, under a budget ({budgets}). *Bound*: what as many "
-        "optimal buckets pad, the least for random steps without end. Finite steps of a long tail pad less. Second "
-        f"table: steps of {' batches; all rows also of '.join(map(str, SHOWN_RANKS))}. *Vary*: the variance of the "
-        "mean length of steps, 1 as that of random samples. *Waiting*: the share of time that ranks wait for the "
-        "costliest. *Costliest*: the padded frames of the costliest batch. `batch_rebalance` takes as many sequences a "
-        "step as random steps do on average, and knows no budget."
+        f"First table: padding by the number of batches in a step, under a budget ({budgets}). *Bound*: the padding of "
+        "equally many optimal buckets, the least of unlimited random steps. Finite steps of a long tail pad less. "
+        f"Second table: steps of {' batches; all rows also of '.join(map(str, SHOWN_RANKS))}. *Vary*: the variance of "
+        "the mean length of steps, relative to random samples. *Waiting*: the share of time that ranks wait for the "
+        "costliest. *Costliest*: the padded frames of the costliest batch. `batch_rebalance` has the mean number of "
+        "sequences of random steps, and no budget."
     )
-    ways_of_8 = folded(heads, rows, lambda _: True, range(2 + len(of_each)))
+    ways_of_8 = folded(heads, rows, lambda _: True, range(2 + len(measures)))
     return answer, table(("batches in a step", *map(str, ranks)), padded), ways_of_8, note
 
 
@@ -62,7 +62,7 @@ WAITING_RANKS = (2, 8, 32)
 
 
 def waiting(document: dict[str, Any]) -> tuple[str, ...]:
-    """What each deal mixes and waits, for some numbers of ranks."""
+    """Returns mixing and waiting of each deal, for some numbers of ranks."""
     by = {(row["data"], row["cut"], row["way"], row["ranks"]): row for row in document["rows"]}
     kinds = {"fixed": f"{document['batch_size']} sequences", "budget": "a budget"}
     rows = [
@@ -74,11 +74,11 @@ def waiting(document: dict[str, Any]) -> tuple[str, ...]:
         )
         for name, cut, way in dict.fromkeys((row["data"], row["cut"], row["way"]) for row in document["rows"])
     ]
-    of_each = (f"{what}, {ranks}" for ranks in WAITING_RANKS for what in ("step mixing", "waiting"))
+    measures = (f"{measure}, {ranks}" for ranks in WAITING_RANKS for measure in ("step mixing", "waiting"))
     name = list(dict.fromkeys(row["data"] for row in document["rows"]))[-1]
     least, steps = (by[name, "fixed", way, 8] for way in ("balanced", "random steps"))
     answer = (
-        f"On {name}, 8 ranks take batches of {kinds['fixed']}. Step mixing is {least['step_mixing']:.2f} where batches "
+        f"On {name}, 8 ranks take batches of {kinds['fixed']}. Step mixing is {least['step_mixing']:.2f} if batches "
         f"of similar cost share a step, and ranks wait {percent(least['straggler_waste'])}. With random steps it is "
         f"{steps['step_mixing']:.2f}: they wait {percent(steps['straggler_waste'])}, and pad "
         f"{percent(steps['padding_share'])} instead of {percent(least['padding_share'])}."
@@ -90,7 +90,7 @@ def waiting(document: dict[str, Any]) -> tuple[str, ...]:
         "ranks hardly wait."
     )
     last = f"{name}, {kinds['fixed']}", f"{name}, {kinds['budget']}"
-    return answer, folded(("batches of", "deal", "padding", *of_each), rows, lambda row: row[0] in last), note
+    return answer, folded(("batches of", "deal", "padding", *measures), rows, lambda row: row[0] in last), note
 
 
 def waiting_cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Networks that were trained: handwriting, gradients, seconds of steps, compiled models."""
+"""The sections on trained networks: handwriting, gradients, seconds of steps, compiled models."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from sections.shared import folded
 
 
 def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
-    """One row for each strategy of a study."""
+    """Returns a row for each strategy of a study."""
     first = document["summary"][0]
-    quickest = min(document["summary"], key=lambda each: each["seconds_per_epoch"])
+    quickest = min(document["summary"], key=lambda row: row["seconds_per_epoch"])
     rows = [
         (
-            f"`{each['strategy']}`",
-            percent(each["padding_share"]),
-            f"{each['mixing']:.2f}",
-            f"{each['seconds_per_epoch']:.1f}",
-            f"{each['seconds_per_epoch'] / first['seconds_per_epoch']:.2f}",
-            f"{mean_loss(document, each['strategy'], early=True):.2f}",
-            spread(each["validation_loss"]),
-            percent(each["character_error_rate"]["mean"]),
+            f"`{row['strategy']}`",
+            percent(row["padding_share"]),
+            f"{row['mixing']:.2f}",
+            f"{row['seconds_per_epoch']:.1f}",
+            f"{row['seconds_per_epoch'] / first['seconds_per_epoch']:.2f}",
+            f"{mean_loss(document, row['strategy'], early=True):.2f}",
+            spread(row["validation_loss"]),
+            percent(row["character_error_rate"]["mean"]),
         )
-        for each in document["summary"]
+        for row in document["summary"]
     ]
     epochs, third = document["settings"]["epochs"], document["settings"]["epochs"] // 3
     heads = (
@@ -44,55 +44,55 @@ def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
         f"`{first['strategy']}`. {told_apart(document)}"
     )
     note = (
-        f"*Loss*: on words to validate on, in nats a symbol, mean of {document['settings']['seeds']} seeds (least to "
+        f"*Loss*: on validation words, in nats per symbol, mean of {document['settings']['seeds']} seeds (least to "
         f"greatest; [picture](handwriting.png)). *CER*: the share of wrong characters. Data: "
-        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} to validate on; {data['split']}."
+        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} for validation; {data['split']}."
     )
     return answer, table(heads, rows), note
 
 
 def told_apart(document: dict[str, Any]) -> str:
-    """Which strategies' last losses can be told from the first one's, and how small a difference could be."""
-    first, *others = (each["strategy"] for each in document["summary"])
+    """Returns a sentence on the strategies whose last loss differs from that of the first, and on the power."""
+    first, *names = (row["strategy"] for row in document["summary"])
     base = last_losses(document, first)
-    found = {other: beside(last_losses(document, other), base) for other in others}
-    apart = [f"`{name}`" for name, difference in found.items() if difference.excludes_zero]
-    shares = smallest_shares(found.values(), [sum(base) / len(base)] * len(found))
-    which = f"The last losses of {', '.join(apart)} differ" if apart else "No strategy's last loss differs"
+    differences = {name: difference(last_losses(document, name), base) for name in names}
+    apart = [f"`{name}`" for name, interval in differences.items() if interval.excludes_zero]
+    shares = smallest_shares(differences.values(), [sum(base) / len(base)] * len(differences))
+    subject = f"The last losses of {', '.join(apart)} differ" if apart else "No strategy's last loss differs"
     least = could_tell(shares).replace(")", ", by strategy)")
     return (
-        f"{which} from that of `{first}` by more than chance explains. {len(base)} seeds show a difference in 4 of 5 "
+        f"{subject} from that of `{first}` by more than chance explains. {len(base)} seeds show a difference in 4 of 5 "
         f"tries only if it is at least {least}."
     )
 
 
-def beside(losses: list[float], base: list[float]) -> Interval:
-    """The difference to another strategy's losses, seed by seed."""
+def difference(losses: list[float], base: list[float]) -> Interval:
+    """Returns the difference from the losses of another strategy, seed by seed."""
     return interval([ours - theirs for ours, theirs in zip(losses, base, strict=True)])
 
 
 def last_losses(document: dict[str, Any], strategy: str) -> list[float]:
-    """The validation loss after the last epoch under each seed."""
+    """Returns the validation loss after the last epoch under each seed."""
     last = document["settings"]["epochs"]
     rows = [row for row in document["rows"] if row["strategy"] == strategy and row["epoch"] == last]
     return [row["validation_loss"] for row in sorted(rows, key=lambda row: row["seed"])]
 
 
 def parallel(document: dict[str, Any]) -> tuple[str, ...]:
-    """One row for each strategy, number of processes and way of averaging."""
+    """Returns a row for each strategy, number of processes and averaging."""
     rows = [
         (
-            f"`{each['strategy'].removesuffix(several(each))}`",
-            several(each).removeprefix(", ") or "1 process",
-            f"{each['seconds_per_epoch']:.1f}",
-            f"{each['share_of_first_seconds']:.2f}",
-            f"{each['steps']:.0f}",
-            percent(each["straggler_waste"]) if each["processes"] > 1 else "",
-            f"{mean_loss(document, each['strategy'], early=True):.2f}",
-            spread(each["validation_loss"]),
-            percent(each["character_error_rate"]["mean"]),
+            f"`{row['strategy'].removesuffix(several(row))}`",
+            several(row).removeprefix(", ") or "1 process",
+            f"{row['seconds_per_epoch']:.1f}",
+            f"{row['share_of_first_seconds']:.2f}",
+            f"{row['steps']:.0f}",
+            percent(row["straggler_waste"]) if row["processes"] > 1 else "",
+            f"{mean_loss(document, row['strategy'], early=True):.2f}",
+            spread(row["validation_loss"]),
+            percent(row["character_error_rate"]["mean"]),
         )
-        for each in document["summary"]
+        for row in document["summary"]
     ]
     epochs, third = document["settings"]["epochs"], document["settings"]["epochs"] // 3
     heads = (
@@ -100,7 +100,7 @@ def parallel(document: dict[str, Any]) -> tuple[str, ...]:
         *(f"loss, epochs 1-{third}", f"loss, epoch {epochs}", "CER"),
     )
     first = document["summary"][0]["strategy"]
-    shares = [each["share_of_first_seconds"] for each in document["summary"] if each["strategy"].startswith(first)]
+    shares = [row["share_of_first_seconds"] for row in document["summary"] if row["strategy"].startswith(first)]
     answer = (
         f"On several processes an epoch of `{first}` takes {min(shares):.2f} of the time of one process at best. "
         f"{told_apart(document)}"
@@ -116,12 +116,12 @@ def parallel(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def several(summary: dict[str, Any]) -> str:
-    """What the label of a run on several processes says of them."""
+    """Returns the end of the label of a run on several processes."""
     return f", {summary['processes']} processes, {summary['averaging']}" if summary["processes"] > 1 else ""
 
 
 def mean_loss(document: dict[str, Any], strategy: str, *, early: bool) -> float:
-    """The mean validation loss over seeds and epochs, or over the first third of the epochs."""
+    """Returns the mean validation loss over seeds and epochs, or over the first third of the epochs."""
     last = document["settings"]["epochs"] // 3 if early else document["settings"]["epochs"]
     losses = [
         row["validation_loss"] for row in document["rows"] if row["strategy"] == strategy and row["epoch"] <= last
@@ -130,7 +130,7 @@ def mean_loss(document: dict[str, Any], strategy: str, *, early: bool) -> float:
 
 
 def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
-    """Predicted seconds of an epoch beside the measured ones, for each network and batching."""
+    """Compares predicted and measured seconds of an epoch, for each network and batching."""
     rows, errors = [], []
     for row in document["rows"]:
         errors.append(row["predicted"] / row["measured"] - 1)
@@ -144,25 +144,25 @@ def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
                 f"{100 * errors[-1]:+.1f} %",
             )
         )
-    near = sum(abs(error) <= 0.1 for error in errors)
+    within_tenth = sum(abs(error) <= 0.1 for error in errors)
     answer = (
-        f"From one measurement of its step, {near} of {len(rows)} epochs were predicted to within 10 %. The "
+        f"From one measurement of its step, {within_tenth} of {len(rows)} epochs were predicted to within 10 %. The "
         f"largest error is {percent(max(map(abs, errors)))}."
     )
     fits = "; ".join(f"{fit['model']} {percent(fit['error'])}" for fit in document["fits"])
     loads = f"{min(document['loads']):.1f} to {max(document['loads']):.1f}"
     note = (
-        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round times each of about "
-        f"fifteen shapes, right after a run of the same shape, and trains an epoch of each batching. "
-        f"On shapes left out, the fits miss: {fits}. Other programs ran meanwhile: the load was {loads} on "
-        f"{document['cores']} cores, so epochs differ as the brackets say."
+        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round times about "
+        f"fifteen shapes, each right after a run of the same shape, and trains an epoch of each batching. "
+        f"Errors of the fits on left-out shapes: {fits}. Other programs ran at the same time: the load was {loads} on "
+        f"{document['cores']} cores, so the seconds of epochs vary."
     )
     heads = ("network", "batching", "padding", "predicted", "measured", "error")
     return answer, table(heads, rows), note
 
 
 def gradients(document: dict[str, Any]) -> tuple[str, ...]:
-    """One row for each cut, loss, number of ranks and of micro-batches: the error of each way to weigh the losses."""
+    """Returns a row for each cut, loss, number of ranks and micro-batches: the error of each way to weight losses."""
     keys = ("cut", "loss", "ranks", "micro_batches")
     cases: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
     for row in document["rows"]:
@@ -171,11 +171,11 @@ def gradients(document: dict[str, Any]) -> tuple[str, ...]:
     rows = [
         (
             f"`{cut}`",
-            *(str(value) for value in rest),
-            *(f"{max(found[way, 'DDP'], found[way, 'FSDP']):.2g}" for way in usual),
-            *(f"{found['loss scales', wrapper]:.2g}" for wrapper in ("DDP", "FSDP")),
+            *map(str, settings),
+            *(f"{max(errors[way, 'DDP'], errors[way, 'FSDP']):.2g}" for way in usual),
+            *(f"{errors['loss scales', wrapper]:.2g}" for wrapper in ("DDP", "FSDP")),
         )
-        for (cut, *rest), found in cases.items()
+        for (cut, *settings), errors in cases.items()
     ]
     heads = ("cut", "mean over", "ranks", "micro-batches", *usual, "loss scales, DDP", "loss scales, FSDP")
     exact = max(row["error"] for row in document["rows"] if row["way"] == "loss scales")
@@ -186,7 +186,7 @@ def gradients(document: dict[str, Any]) -> tuple[str, ...]:
         f"{100 * averaged:.0f} %."
     )
     note = (
-        "Each number is max |difference| / max |gradient|, beside the whole step in one process, in float64: the "
+        "Each number is max |difference| / max |gradient|, compared with one process, in float64: the "
         f"greatest of {document['steps']} steps. *Batches summed*: the mean loss of each batch as it is. *Batches "
         "averaged*: divided by the micro-batches. *Ranks averaged*: the exact mean on every rank, averaged over ranks. "
         "These three are the same under DDP and FSDP (`fully_shard`). Data: "
@@ -196,36 +196,31 @@ def gradients(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def compilation(document: dict[str, Any]) -> tuple[str, ...]:
-    """One row for each framework, compiler and strategy."""
+    """Returns a row for each framework, compiler and strategy."""
     rows = [
         (
-            f"{FRAMEWORKS[each['framework']]}, {COMPILERS[each['compiler']]}",
-            f"`{each['strategy']}`",
-            f"{each['shapes']}",
-            f"{each['compilations']}",
-            f"{each['compile_seconds']:.0f}",
-            f"{each['seconds_per_epoch']:.2f}",
-            f"{each['total_seconds']:.0f}",
-            percent(each["padding_share"]),
+            f"{FRAMEWORKS[row['framework']]}, {COMPILERS[row['compiler']]}",
+            f"`{row['strategy']}`",
+            f"{row['shapes']}",
+            f"{row['compilations']}",
+            f"{row['compile_seconds']:.0f}",
+            f"{row['seconds_per_epoch']:.2f}",
+            f"{row['total_seconds']:.0f}",
+            percent(row["padding_share"]),
         )
-        for each in document["rows"]
+        for row in document["rows"]
     ]
     total = document["total_epochs"]
     heads = ("network", "batches", "shapes", "compiled", "compile, s", "s / epoch", f"{total} epochs, s", "padding")
-    ran = [each for each in document["rows"] if each["framework"] == "jax"]
-    quickest, slowest = (choose(ran, key=lambda each: each["total_seconds"]) for choose in (min, max))
-    eager, compiled = (
-        min(
-            (each for each in document["rows"] if each["framework"] == "torch" and (each["compiler"] == "none") == own),
-            key=lambda each: each["total_seconds"],
-        )
-        for own in (True, False)
-    )
+    jax, torch = ([row for row in document["rows"] if row["framework"] == name] for name in ("jax", "torch"))
+    quickest, slowest = (choose(jax, key=lambda row: row["total_seconds"]) for choose in (min, max))
+    eager = min(row["total_seconds"] for row in torch if row["compiler"] == "none")
+    compiled = min(row["total_seconds"] for row in torch if row["compiler"] != "none")
     answer = (
         f"More shapes pad less, and take longer to compile. {total} epochs in JAX took least with "
         f"{quickest['shapes']} shapes, {quickest['total_seconds']:.0f} s, and most with {slowest['shapes']}, "
         f"{slowest['total_seconds']:.0f} s. In PyTorch on a processor, compiling did not pay in {total} epochs: "
-        f"{compiled['total_seconds']:.0f} s at best, against {eager['total_seconds']:.0f} s without it."
+        f"{compiled:.0f} s at best, against {eager:.0f} s without it."
     )
     note = (
         "*Compile*, *s / epoch*: seconds of one core, compiling and epochs apart. `optimal:Q` is padded to the edges "
@@ -237,8 +232,6 @@ def compilation(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 FRAMEWORKS = {"jax": "LSTM in JAX", "torch": "encoder in PyTorch"}
-
-
 COMPILERS = {
     "jit": "`jit`",
     "none": "eager",
