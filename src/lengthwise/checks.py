@@ -35,8 +35,8 @@ def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") 
 def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str:
     """Returns the sentence about a file or a folder, with the whole path.
 
-    >>> source_sentence("a .npy file", "a.npy", "Write it anew.")
-    "`source` must be a .npy file, but is 'a.npy'. Write it anew."
+    >>> source_sentence("a .npy file", "a.npy", "Write it again.")
+    "`source` must be a .npy file, but is 'a.npy'. Write it again."
     """
     return make_visible(f"`source` must be {rule}, but is '{os.fspath(path)}'. {remedy}")
 

@@ -144,7 +144,7 @@ def refusals(path: str | os.PathLike[str], action: str) -> Iterator[None]:
     except OSError as error:
         if error.strerror is None:  # a sentence already
             raise
-        remedy = f"The system says: {error.strerror}. Mend that, or name another file."
+        remedy = f"The system says: {error.strerror}. Fix that, or name another file."
         refusal = type(error)(checks.sentence("path", f"a file that can be {action}", os.fspath(path), remedy))
         refusal.errno = error.errno
         raise refusal from error

@@ -154,7 +154,7 @@ def test_a_device_is_not_written(run, option):
     done = run("plan", "--subset", 9, option, "/dev/full")
     assert (done.status, done.out) == (2, "")
     rule = "`path` must be a file that can be written, but is '/dev/full'. The system says: a pipe or a device."
-    assert done.err == f"lengthwise plan: {rule} Mend that, or name another file.\n"
+    assert done.err == f"lengthwise plan: {rule} Fix that, or name another file.\n"
 
 
 @pytest.mark.parametrize("suffix", PICTURES)

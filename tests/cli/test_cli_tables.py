@@ -66,7 +66,7 @@ def test_columns_are_left_out_and_named(run, monkeypatch):
     narrow = run(*SHORT).out
     assert {"strategy", "padding", "mixing", "largest"} <= heads_of(narrow)
     assert not {"batches", "computed"} & heads_of(narrow)
-    assert "Left out for want of room: batches, computed / useful. --json has them." in " ".join(narrow.split())
+    assert "Left out of a narrow terminal: batches, computed / useful. --json has them." in " ".join(narrow.split())
     monkeypatch.setenv("COLUMNS", "200")
     wide = run(*SHORT).out
     assert {"batches", "computed"} <= heads_of(wide)

@@ -80,5 +80,7 @@ def test_shards_of_lists_and_of_numbers_are_not_mixed(folder):
             writer.write_table(rows)
     assert read_lengths(folder, column="n").tolist() == [3, 1, 7]
     refuse(
-        folder, "`source` must be of one type in each column, but is '{}'. Write it anew: input_ids", column="input_ids"
+        folder,
+        "`source` must be of one type in each column, but is '{}'. Write it again: input_ids",
+        column="input_ids",
     )

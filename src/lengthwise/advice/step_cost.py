@@ -171,7 +171,7 @@ class StepCost:
         try:
             return cls._parse(json.loads(stored))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            remedy = "Measure the step anew, by lengthwise.measure_step."
+            remedy = "Measure the step again, by lengthwise.measure_step."
             rule = "a step cost that StepCost.save wrote"
             raise checks.value_error("path", rule, os.fspath(path), remedy) from error
 

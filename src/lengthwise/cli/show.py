@@ -160,7 +160,7 @@ def table(
     lost = [" ".join(head.split()) for place, head in enumerate(heads) if place not in places]
     below = [note for note in notes if not note.startswith(tuple(f"{head}: " for head in lost))]
     if lost:
-        below.append(f"Left out for want of room: {', '.join(lost)}. --json has them.")
+        below.append(f"Left out of a narrow terminal: {', '.join(lost)}. --json has them.")
     if title:
         console.print(make_visible(title, lines=True), style="bold")
     console.print()

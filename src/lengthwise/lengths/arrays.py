@@ -235,7 +235,7 @@ def _load(path: Path, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except Exception as error:  # a damaged byte may raise any error of zip, zlib, ast, ...
-        rule, remedy = f"a {path.suffix} file", "Write it anew with `np.save` or `np.savez`, or name it for what it is."
+        rule, remedy = f"a {path.suffix} file", "Write it again by `np.save` or `np.savez`, or correct its suffix."
         # NumPy's only sign that the file needs unpickling.
         if "Object arrays" in str(error):
             rule = "an array of numbers, not of Python objects"

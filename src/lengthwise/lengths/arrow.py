@@ -56,7 +56,7 @@ def read_arrow(files: Sequence[Path], column: str | None, count: TextCount | Non
 def _join(columns: Sequence[Column], source: Path) -> Column:
     first, kinds = columns[0], list(dict.fromkeys(column.kind for column in columns))
     if len(kinds) > 1:  # lengths of lists and numbers do not mix
-        remedy = f"Write it anew: {first.name} holds {kinds[0]} in one part and {kinds[1]} in another."
+        remedy = f"Write it again: {first.name} holds {kinds[0]} in one part and {kinds[1]} in another."
         raise source_error("of one type in each column", source, remedy)
     values = np.concatenate([column.values for column in columns])
     return Column(name=first.name, values=values, place=row_place(source, 0), unit=first.unit, kind=first.kind)
@@ -126,7 +126,7 @@ def open_batches(path: Path, opener: Callable[..., Any] | None = None) -> Iterat
                 reader = pyarrow.ipc.open_stream(file)
                 yield reader.schema.names, lambda _, size: _slices(reader, size)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-        remedy = f"Write it anew, or give it the suffix of what it is ({brief(error)})."
+        remedy = f"Write it again, or correct its suffix ({brief(error)})."
         raise source_error("a Parquet or an Arrow file", path, remedy) from error
 
 

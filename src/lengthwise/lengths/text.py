@@ -48,9 +48,9 @@ def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]
             with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as file:
                 yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise source_error("a whole gzip file", path, f"Write it anew ({brief(error)}).") from error
+        raise source_error("a whole gzip file", path, f"Write it again ({brief(error)}).") from error
     except UnicodeDecodeError as error:
-        remedy = "Save it as UTF-8, or give it the suffix of what it is."
+        remedy = "Save it as UTF-8, or correct its suffix."
         bad = error.object[max(error.start - 20, 0) : error.start + 20]
         raise value_error("source", "UTF-8 text", bad, remedy, at=str(path)) from error
 
