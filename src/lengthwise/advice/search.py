@@ -70,6 +70,7 @@ def advise(
         The advice, the same for the same arguments.
 
     Raises:
+        TypeError: `cut` is none of the three.
         ValueError: A number is out of range, there is no sequence, or a sequence is over the budget.
 
     >>> import lengthwise as lw

@@ -9,9 +9,10 @@ share of open sequences after x_s. p_s is the share of length x_s. Then
     E[T - X] = the sum over s of (x_{s+1} - x_s) F_s,
     I(X; T) >= the sum over s of phi(F_s) - phi(F_{s-1} + p_s),  with phi(z) = z log z,
 
-with equality if all open sequences close with the same chance, whatever their length. F_s is in two terms only,
-phi(F_s) - phi(F_s + p_{s+1}), which are convex in it. So at the price beta of a frame, the best F_s alone is p_{s+1} /
-(exp(beta (x_{s+1} - x_s)) - 1).
+with equality if all open sequences close with the same chance, whatever their length. (The share F_{s-1} + p_s is open
+before x_s closes. The closing sequences have the lengths of the open ones, and the entropies add up.) F_s is in two
+terms only, phi(F_s) - phi(F_s + p_{s+1}), which are convex in it. So at the price beta of a frame, the best F_s alone
+is p_{s+1} / (exp(beta (x_{s+1} - x_s)) - 1).
 
 But only open sequences can close: P(T <= x_s) = P(X <= x_s) - F_s must not fall. Where it would fall, it stays level,
 and these lengths share one equation of the same form. `least_flows` joins neighbours until none falls: isotonic

@@ -244,12 +244,12 @@ class _Search:
         double = max(1, _UNLIKE * count)
         if double > self.most or not self._fits(double, self.padded[-1]):
             return ""
-        many = int(self.counts_of(max(1, count))[0])
-        while many > 1 and not self._fits(many, self.padded[0]):
-            many //= 2
-        value = f"of {many} sequences at {_place(self.padded[0])} and of {double} or more at {_place(self.padded[-1])}"
+        size = int(self.counts_of(max(1, count))[0])
+        while size > 1 and not self._fits(size, self.padded[0]):
+            size //= 2
+        value = f"of {size} sequences at {_place(self.padded[0])} and of {double} or more at {_place(self.padded[-1])}"
         remedy = (
-            f"Memory goes more with the number of sequences than the cost does: give max_sequences={many}, or a cost"
+            f"Memory goes more with the number of sequences than the cost does: give max_sequences={size}, or a cost"
             " with a part for each, such as Quadratic(per_sequence=100, linear=1)."
         )
         return checks.sentence("budget", "about the same at every length", value, remedy)

@@ -110,4 +110,4 @@ def changed(begun: int, epoch: int) -> ValueError:
     remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
     if epoch != begun:
         return checks.value_error("epoch", f"{begun} until its pass has ended", epoch, remedy)
-    return checks.value_error("position", "kept until the pass has ended", "loaded, or begun anew, since", remedy)
+    return checks.value_error("position", "kept until the pass has ended", "loaded or restarted since", remedy)

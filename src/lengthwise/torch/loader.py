@@ -169,7 +169,7 @@ class DataLoader(data.DataLoader[Any]):
             latest, self._counts, self._remainder = self._counts[-1:], [], remainder
             for count in latest:
                 epoch = count.remainder.plan.epoch
-                # A loop over a later epoch, or a loaded position, belongs to another run: no warning.
+                # No warning if the new epoch is earlier, or was loaded: then another run begins.
                 if count.taken > 1 and not count.has_all and epoch < remainder.plan.epoch and not remainder.start:
                     self.batch_sampler.notices.warn_early_end(count.delivered, len(count.remainder), epoch)
         return self._counts

@@ -166,7 +166,7 @@ def check_mean_loss(loss: Loss, batch: Any, *, shifted: bool, name: str) -> None
     >>> check_mean_loss(mean, batch, shifted=False, name="Mean")
     >>> check_mean_loss(lambda batch: mean({"labels": batch["labels"][:, 1:]}), batch, shifted=True, name="Next")
     """
-    # Without -100 among the labels, the loss may not accept -100.
+    # The batch needs -100 among its labels: else the loss may not accept -100.
     if not _can_tell(batch):
         remedy = "Give what data_collator makes of two samples of different lengths, labels [rows, places]."
         raise checks.value_error("batch", "of rows with several labels each, and -100 among them", "another", remedy)

@@ -100,7 +100,7 @@ def _check_taken(draw: Draw, epoch: int) -> None:
 
 def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.float64]) -> None:
     """Raises now the errors of later epochs, such as a sequence over the budget that epoch 0 does not take."""
-    if ((times == 0) | (times >= 1)).all():  # the first epoch takes all sequences
+    if ((times == 0) | (times >= 1)).all():  # epoch 0 takes all that later epochs take
         return
     order = batching.order
     if order is None or finds_noise(order):  # a fitted order refuses no sequence

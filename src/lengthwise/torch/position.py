@@ -60,7 +60,7 @@ class Position:
 
 
 def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[EarlierRun, ...], int]:
-    """Returns the runs in other worlds, and the number of batches that the run in this world has taken.
+    """Returns the earlier runs, and the number of batches that the last run took if it was in this world.
 
     >>> earlier, own = EarlierRun(World(8, 1), 120), EarlierRun(World(6, 1), 40)
     >>> split_runs((earlier, own), World(6, 1)) == ((earlier,), 40), split_runs((earlier,), World(6, 1))[1]

@@ -296,7 +296,7 @@ class StreamBatches:
         starts = {number: start for part in parts for number, start in part.starts.items()}
         if len(starts) != len(self._shards):
             rule = "that of the ranks that meet, in all of a pass"
-            remedy = "Let the loop end before torch.distributed does; a copy of a stream has no group, so make it anew."
+            remedy = "Let the loop end before torch.distributed does; a copy of a stream has no group: make it again."
             raise checks.value_error("world_size", rule, self._own_rank.world_size, remedy)
         in_order = tuple(starts[number] for number in sorted(starts))
         return samples, join_parts(parts, in_order), in_order
