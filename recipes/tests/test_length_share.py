@@ -156,7 +156,7 @@ BROKEN[3, 1] = np.nan
 VALUES = {
     "few": (
         lambda: LengthShare.of(GRADIENTS[:9], ALL[:9], LENGTHS),
-        "`sampled` must be at least 32 sequences, but is 9. Measure more gradients; 512 tell a share of 1 %.",
+        "`sampled` must be at least 32 sequences, but is 9. Measure more gradients: 512 show a share of 1 %.",
     ),
     "outside": (
         lambda: LengthShare.of(GRADIENTS, ALL + 1, LENGTHS),

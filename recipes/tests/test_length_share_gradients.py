@@ -109,7 +109,7 @@ def test_a_large_gradient_keeps_its_inner_products():
 VALUES = {
     "sample": (
         {"sample": 8},
-        "`sample` must be at least 32, but is 8. Give how many gradients to measure, 32 at least.",
+        "`sample` must be at least 32, but is 8. Give the number of gradients to measure, at least 32.",
     ),
     "no scalar": (
         {"loss": lambda _, batch: batch.mean()},

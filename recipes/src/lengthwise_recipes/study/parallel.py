@@ -101,7 +101,7 @@ def on_ranks(work: Callable[[Place], Iterator[Item]], sizes: Sequence[int], *, d
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    reading_end, writing_end = context.Pipe(duplex=False)  # closed when this process ends
+    reading_end, writing_end = context.Pipe(duplex=False)  # the writing end stays here, and closes with this process
     voice = Voice(sender, context.Lock())
     processes: list[SpawnProcess] = []
     with tempfile.TemporaryDirectory() as folder, receiver, reading_end, writing_end:
