@@ -60,8 +60,8 @@ def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview
         if old is not None and not os.access(target, os.W_OK):  # a move would ignore it
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         _remove_abandoned(target.parent)
-        drafted = target.with_name(f".lengthwise-{secrets.token_hex(8)}.draft")
-        file = open(drafted, "xb")  # noqa: SIM115 - closed below, in every case
+        draft_path = target.with_name(f".lengthwise-{secrets.token_hex(8)}.draft")
+        file = open(draft_path, "xb")  # noqa: SIM115 - closed below, in every case
 
     def add(data: bytes | memoryview) -> None:
         with refusals(path, "written"):
@@ -71,12 +71,12 @@ def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview
         # An error of the block itself is not about this file.
         yield add
         with refusals(path, "written"):
-            _move(file, drafted, target, old)
+            _move(file, draft_path, target, old)
     finally:
         with suppress(OSError):
             file.close()
         with suppress(OSError):
-            drafted.unlink()
+            draft_path.unlink()
 
 
 def append(path: str | os.PathLike[str], text: str) -> None:
@@ -150,15 +150,15 @@ def refusals(path: str | os.PathLike[str], action: str) -> Iterator[None]:
         raise refusal from error
 
 
-def _move(file: BinaryIO, drafted: Path, target: Path, old: os.stat_result | None) -> None:
+def _move(file: BinaryIO, draft_path: Path, target: Path, old: os.stat_result | None) -> None:
     file.flush()
     # Written to disk before the move: else a power cut could leave an empty file.
     os.fsync(file.fileno())
     file.close()
     if old is not None:
         # Before the move, so that a reader never sees the permissions of a new file.
-        os.chmod(drafted, stat.S_IMODE(old.st_mode))
-    os.replace(drafted, target)
+        os.chmod(draft_path, stat.S_IMODE(old.st_mode))
+    os.replace(draft_path, target)
 
 
 @lru_cache(maxsize=64)  # lists a folder once in a process, not for every file

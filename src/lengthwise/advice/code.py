@@ -82,12 +82,12 @@ def write_choice(value: Any) -> str:
     'lw.FixedSize(16, multiple_of=8)'
     """
     if tag_of(value) is not None:
-        chosen = [field for field in fields(value) if field.init]
+        arguments = [field for field in fields(value) if field.init]
         # The first argument has no name.
         words = [
-            ("" if field is chosen[0] and not field.kw_only else f"{field.name}=")
+            ("" if field is arguments[0] and not field.kw_only else f"{field.name}=")
             + write_choice(getattr(value, field.name))
-            for field in chosen
+            for field in arguments
             if getattr(value, field.name) != field.default
         ]
         return f"lw.{type(value).__name__}({', '.join(words)})"

@@ -167,9 +167,9 @@ class StepCost:
         """
         files.check_regular(path)
         with files.refusals(path, "read"), open(path, "rb") as file:
-            stored = file.read()
+            content = file.read()
         try:
-            return cls._parse(json.loads(stored))
+            return cls._parse(json.loads(content))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             remedy = "Measure the step again, by lengthwise.measure_step."
             rule = "a step cost that StepCost.save wrote"

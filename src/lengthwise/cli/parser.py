@@ -190,8 +190,8 @@ def draw_subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray
     remedy = f"There {'is 1 sequence' if len(lengths) == 1 else f'are {len(lengths):,} sequences'}."
     check_whole("subset", count, minimum=1, maximum=len(lengths), remedy=remedy)
     # The subset has its own stage, so that it does not change the random numbers of the plans.
-    chosen = lw.Key(seed=seed, stage="subset").permutation(len(lengths))[:count]
-    return lengths[np.sort(chosen)]
+    numbers = lw.Key(seed=seed, stage="subset").permutation(len(lengths))[:count]
+    return lengths[np.sort(numbers)]
 
 
 def choose_cut(arguments: argparse.Namespace) -> Cut | None:

@@ -46,10 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
         plan.save(arguments.output)
         show.name_file(arguments.output)
     measures = lw.measure(plan, lengths).as_dict()
-    lost = {key: getattr(plan, key)().tolist() for key in ("dropped", "repeated", "over_max_cost")}
+    exceptions = {key: getattr(plan, key)().tolist() for key in ("dropped", "repeated", "over_max_cost")}
     facts = {key: getattr(plan, key) for key in ("batching", "seed", "epoch", "world_size")}
     facts["fingerprint"] = plan.fingerprint()
-    document = {"lengths": show.summary(lengths), "plan": facts, "measures": measures, "report": lost}
+    document = {"lengths": show.summary(lengths), "plan": facts, "measures": measures, "report": exceptions}
     show.write_json(document, arguments.json)
     chunks = "" if arguments.chunk is None else f"; chunks of at most {arguments.chunk:,} frames"
     heading = f"{describe_cut(batching.cut)}{chunks}{describe_world(lw.World(plan.world_size, plan.micro_batches))}"

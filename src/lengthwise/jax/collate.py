@@ -116,12 +116,12 @@ class PadCollate:
         # Padded lengths [100, 200]: a longest sequence of 100 takes the first shape, one of 101 the second.
         longest = lengths.reshape(len(counts), -1)
         at = find_bucket(longest, self.shapes[:, 1:])
-        if (beyond := at == len(self.shapes)).any():
-            rule = f"padded to at least the longest sequence, {_show(longest[beyond].max(axis=0))}"
+        if (is_beyond := at == len(self.shapes)).any():
+            rule = f"padded to at least the longest sequence, {_show(longest[is_beyond].max(axis=0))}"
             raise checks.value_error("shapes", rule, self.shapes[-1].tolist(), _SHAPES_REMEDY)
         shapes = self.shapes[at]
-        if (over := counts > shapes[:, 0]).any():
-            first = int(over.argmax())
+        if (is_over := counts > shapes[:, 0]).any():
+            first = int(is_over.argmax())
             rule = f"of at least {counts[first]} rows where sequences are {_show(longest[first])} long"
             raise checks.value_error("shapes", rule, shapes[first].tolist(), _SHAPES_REMEDY)
         return shapes

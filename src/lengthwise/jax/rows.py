@@ -146,9 +146,9 @@ class RowCollate:
             remedy = "Give the capacity and the rows of the plan, and samples in its order."
             raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", len(starts) - 1, remedy)
         places = find_places(lengths, starts, self.capacity)
-        laid = [self._lay(column, places, rows, name) for column, name in zip(columns, names, strict=True)]
+        leaves = [self._lay(column, places, rows, name) for column, name in zip(columns, names, strict=True)]
         positions, segments, _ = number_frames(lengths, places, starts, rows, self.capacity)
-        return PackedRows(jax.tree.unflatten(tree, laid), positions.astype(np.int32), segments.astype(np.int32))
+        return PackedRows(jax.tree.unflatten(tree, leaves), positions.astype(np.int32), segments.astype(np.int32))
 
     def _lengths(self, columns: list[list[NDArray[Any]]]) -> NDArray[np.int64]:
         """Returns the length of each sample, after checking that all its arrays have it."""

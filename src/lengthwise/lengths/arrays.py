@@ -69,10 +69,10 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
 def view_lengths(values: ArrayLike) -> NDArray[np.int64]:
     """Checks lengths as `as_lengths`, without a copy of int64 arrays: for callers that do not change them."""
     array: Any = values
-    plain = type(array) is np.ndarray and array.dtype == np.int64 and array.flags.c_contiguous
-    shaped = plain and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
+    is_plain = type(array) is np.ndarray and array.dtype == np.int64 and array.flags.c_contiguous
+    is_shaped = is_plain and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
     # For other types and shapes, `as_lengths` raises the error.
-    return freeze(array.view()) if shaped and array.min(initial=1) >= 1 else as_lengths(values)
+    return freeze(array.view()) if is_shaped and array.min(initial=1) >= 1 else as_lengths(values)
 
 
 def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:

@@ -83,11 +83,11 @@ def read_saved_dataset(folder: Path, column: str | None, count: TextCount | None
         state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         shards = [folder / entry["filename"] for entry in state["_data_files"]]
         # A filtered or shuffled dataset keeps its old files, and has the indices of its rows.
-        mapped = state.get("_indices_files") or state.get("_indices_data_files")
+        index_files = state.get("_indices_files") or state.get("_indices_data_files")
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         remedy = f"Save it again, because its state.json lists no files ({brief(error)})."
         raise source_error("a saved dataset", folder, remedy) from error
-    if mapped:
+    if index_files:
         remedy = "Call `flatten_indices()` and save it again, because its rows are not in the order of its files."
         raise source_error("a dataset without an indices mapping", folder, remedy)
     return read_arrow(shards, column, count, source=folder)

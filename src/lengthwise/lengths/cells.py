@@ -58,15 +58,15 @@ def column_of_cells(
     """
     # The first cell decides the kind. A later cell of another kind is an error with its line.
     kind = type(cells[0]) if cells else float
-    counted = count is not None and kind is str and not (in_table and all(map(_is_decimal, cells)))
-    if kind is list or counted:
+    is_counted = count is not None and kind is str and not (in_table and all(map(_is_decimal, cells)))
+    if kind is list or is_counted:
         for at, cell in enumerate(cells):
             if type(cell) is not kind:
                 rule = f"a {'list' if kind is list else 'text'}, as at the first sequence"
                 raise value_error(name, rule, cell, "Put one there or drop the sequence.", at=place(at))
     if kind is list:
         return _count_lists(name, cells, place, count)
-    if count is not None and counted:
+    if count is not None and is_counted:
         return Column(name=name, values=count(cells), place=place, unit="counts", kind="texts")
     values = _numbers(cells, name, place)
     return Column(name=name, values=values, place=place, unit=unit_of(name) if unit == "unknown" else unit)
@@ -120,8 +120,8 @@ def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str 
     array([3. , 1.5])
     """
     # Checking all texts together is much faster than one by one.
-    together = "".join(texts)
-    if together.isascii() and "_" not in together:
+    all_texts = "".join(texts)
+    if all_texts.isascii() and "_" not in all_texts:
         try:
             return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
         except OverflowError as error:

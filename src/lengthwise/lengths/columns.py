@@ -92,25 +92,25 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
                 raise value_error("frame_shift", f"given, because {column.name} is in {column.unit}", None, remedy)
         return [None] * len(columns)
     alone = len(columns) == 1
-    timed = [column for column in columns if _takes_shift(column, frame_shift, alone=alone, by_type=by_type)]
-    if not timed:
+    time_columns = [column for column in columns if _takes_shift(column, frame_shift, alone=alone, by_type=by_type)]
+    if not time_columns:
         names = ", ".join(column.name for column in columns)
         remedy = f"It does not apply to counts ({names}): leave it out, or name a column of seconds."
         raise value_error("frame_shift", "given for seconds only", frame_shift, remedy)
-    for column in timed:
+    for column in time_columns:
         # The unit of a shift is that of its column, but a shift below 1 is in seconds.
         if frame_shift < 1 and column.unit in ("milliseconds", "samples"):
             remedy = f"Give {frame_shift * _PER_SECOND[column.unit]:g} for {frame_shift:g} s"
             remedy += " at 16 kHz." if column.unit == "samples" else "."
             raise value_error("frame_shift", f"in {column.unit}, as {column.name} is", frame_shift, remedy)
-    return [frame_shift if column in timed else None for column in columns]
+    return [frame_shift if column in time_columns else None for column in columns]
 
 
 def most_seconds(column: Column, frame_shift: float | None, *, by_type: bool = False) -> float:
     """Returns the longest plausible duration: 7200 s if whole numbers may be samples, as in 48000 / 0.01."""
     named = column.unit != "unknown" or _last_part(column.name) in _SECONDS_NAMES
-    sure = frame_shift is None or frame_shift >= 1 or named or _is_fractional(column, by_type)
-    return math.inf if sure else MOST_SECONDS
+    is_sure = frame_shift is None or frame_shift >= 1 or named or _is_fractional(column, by_type)
+    return math.inf if is_sure else MOST_SECONDS
 
 
 def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int64]:
@@ -148,8 +148,8 @@ def unit_of(name: str) -> Unit:
     # "durationMs" and "Duration (ms)" are both the words "duration" and "ms".
     *front, last = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+|\\d+", name)] or [""]
     # One letter may mean anything, and so may a column "ms"; frames_10_ms are not milliseconds.
-    sure = front[-1] in ("duration", "dur", "time", "audio") if last == "s" and front else len(last) > 3 or front
-    return _UNITS.get(last, "unknown") if sure and not (front and front[-1].isdigit()) else "unknown"
+    is_sure = front[-1] in ("duration", "dur", "time", "audio") if last == "s" and front else len(last) > 3 or front
+    return _UNITS.get(last, "unknown") if is_sure and not (front and front[-1].isdigit()) else "unknown"
 
 
 def _last_part(name: str) -> str:

@@ -153,9 +153,9 @@ def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed
     array([676, 507, 661, 766])
     """
     check_choice("name", name, tuple(EXAMPLES))
-    wanted = _LJSPEECH_TRAIN if count is None else count
-    check_whole("count", wanted, minimum=0, remedy="Give the number of lengths.")
-    return freeze(EXAMPLES[name](Key(seed=seed, stage="examples"), wanted))
+    number = _LJSPEECH_TRAIN if count is None else count
+    check_whole("count", number, minimum=0, remedy="Give the number of lengths.")
+    return freeze(EXAMPLES[name](Key(seed=seed, stage="examples"), number))
 
 
 def _speech(key: Key, count: int) -> NDArray[np.int64]:

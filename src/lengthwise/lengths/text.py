@@ -51,8 +51,8 @@ def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]
         raise source_error("a whole gzip file", path, f"Write it again ({brief(error)}).") from error
     except UnicodeDecodeError as error:
         remedy = "Save it as UTF-8, or correct its suffix."
-        bad = error.object[max(error.start - 20, 0) : error.start + 20]
-        raise value_error("source", "UTF-8 text", bad, remedy, at=str(path)) from error
+        snippet = error.object[max(error.start - 20, 0) : error.start + 20]
+        raise value_error("source", "UTF-8 text", snippet, remedy, at=str(path)) from error
 
 
 def read_plain(path: Path, column: str | None = None) -> list[Column]:

@@ -238,8 +238,8 @@ def _waste(plans: Sequence[Plan]) -> float:
     exponent = -np.frexp(largest)[1]
     ranks = [np.ldexp(plan.costs, exponent)[plan.grid].sum(axis=1) for plan in plans]
     # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.
-    worked = sum(float(costs_of_ranks.mean(axis=1).sum()) for costs_of_ranks in ranks)
-    return 1.0 - worked / sum(float(costs_of_ranks.max(axis=1).sum()) for costs_of_ranks in ranks)
+    work = sum(float(costs_of_ranks.mean(axis=1).sum()) for costs_of_ranks in ranks)
+    return 1.0 - work / sum(float(costs_of_ranks.max(axis=1).sum()) for costs_of_ranks in ranks)
 
 
 def _spread(costs: NDArray[np.float64]) -> float:

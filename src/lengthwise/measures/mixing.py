@@ -96,11 +96,11 @@ def mix_pairs(epochs: Epochs) -> float:
     bins = min(_MOST_PAIR_BINS, mixing_bins(count))
     joint = np.zeros((bins, bins))
     paired, squares = 0, 0.0
-    met = int(np.clip(_MEETINGS // count // 2 * 2, _LEAST_MET, _MET))
+    partners = int(np.clip(_MEETINGS // count // 2 * 2, _LEAST_MET, _MET))
     ends = np.cumsum([len(plan.sequences) for plan in epochs.plans])
     for plan, items in zip(epochs.plans, np.split(_bin_items(epochs, bins), ends[:-1]), strict=True):
         groups = plan.offsets if plan.row_offsets is None else plan.row_offsets
-        members, squared = _kernels.count_pairs(items, groups, met, joint)
+        members, squared = _kernels.count_pairs(items, groups, partners, joint)
         paired, squares = paired + members, squares + squared
     return _mixing_of_pairs(joint + joint.T, paired, paired**2 / squares) if paired else 1.0
 

@@ -93,32 +93,32 @@ def _planned_lengths(
     return in_batch.reshape(len(batch), -1).astype(np.int64), plan.padded_lengths[number].reshape(-1)
 
 
-def _tell(seen: Sequence[_Batch], cut: Cut) -> bool:
+def _tell(batches: Sequence[_Batch], cut: Cut) -> bool:
     """Warns if the batches are not as planned; returns False if more batches are needed."""
     if isinstance(cut, Rows):
-        return _tell_of_rows(seen, cut.capacity)
-    longest, total = (np.array([getattr(batch, name) for batch in seen]) for name in ("longest", "total"))
+        return _tell_of_rows(batches, cut.capacity)
+    longest, total = (np.array([getattr(batch, name) for batch in batches]) for name in ("longest", "total"))
     low, high = np.quantile(longest, (0.25, 0.75), axis=0)
     if (high < _VARIED * low).all():
         return False
-    sizes = _sizes_of_all(seen)
-    padded = {place: size for place, size in sizes.items() if all(place in batch.padded for batch in seen)}
+    sizes = _sizes_of_all(batches)
+    padded = {place: size for place, size in sizes.items() if all(place in batch.padded for batch in batches)}
     unpadded_sizes = [size for place, size in sizes.items() if place not in padded]
     # A batch may hold frames and labels, or all frames end to end. One size that rises with the plan is enough.
     if _go_together(longest, sizes.values()) or _go_together(total, unpadded_sizes) or _tell_of_order(longest, padded):
         return True
     # Only tokens [B, T]: features [B, T, 80] have an axis that never varies.
-    deep = {place[:-1] for batch in seen for place in batch.sizes if place[-1] == 2}
+    deep = {place[:-1] for batch in batches for place in batch.sizes if place[-1] == 2}
     flat = [size for (*part, axis), size in padded.items() if axis < 2 and tuple(part) not in deep]
-    return _tell_of_one_size(np.array([batch.planned[0] for batch in seen]), flat)
+    return _tell_of_one_size(np.array([batch.planned[0] for batch in batches]), flat)
 
 
-def _sizes_of_all(seen: Sequence[_Batch]) -> dict[Place, NDArray[np.int64]]:
+def _sizes_of_all(batches: Sequence[_Batch]) -> dict[Place, NDArray[np.int64]]:
     """Returns the sizes at places that all batches have, {place: [batches]}, without the numbers of sequences."""
-    places = set.intersection(*(set(batch.sizes) for batch in seen))
+    places = set.intersection(*(set(batch.sizes) for batch in batches))
     # Batches of short sequences have more of them: the number of sequences always varies with the planned length.
-    places -= frozenset.intersection(*(batch.rows for batch in seen))
-    return {place: np.array([batch.sizes[place] for batch in seen]) for place in places}
+    places -= frozenset.intersection(*(batch.rows for batch in batches))
+    return {place: np.array([batch.sizes[place] for batch in batches]) for place in places}
 
 
 def _go_together(planned: NDArray[np.int64], sizes: Iterable[NDArray[np.int64]]) -> bool:
@@ -139,16 +139,16 @@ def _tell_of_other_rows(batch: PackedRows, cut: Rows) -> bool:
     return True
 
 
-def _tell_of_rows(seen: Sequence[_Batch], capacity: int) -> bool:
+def _tell_of_rows(batches: Sequence[_Batch], capacity: int) -> bool:
     """Warns of batches that are padded to their longest sequence, where packed rows were planned."""
-    places = set.intersection(*(set(batch.sizes) for batch in seen))
-    sizes = {place: np.array([batch.sizes[place] for batch in seen]) for place in places}
-    total = np.array([batch.total[0] for batch in seen])
+    places = set.intersection(*(set(batch.sizes) for batch in batches))
+    sizes = {place: np.array([batch.sizes[place] for batch in batches]) for place in places}
+    total = np.array([batch.total[0] for batch in batches])
     # One tensor of rows of the capacity, or of all sequences end to end, is enough.
     if any((size == capacity).all() or (size == total).all() for size in sizes.values()):
         return True
-    longest = np.array([batch.longest[0] for batch in seen])
-    padded = [sizes[place] for place in places & frozenset.intersection(*(batch.padded for batch in seen))]
+    longest = np.array([batch.longest[0] for batch in batches])
+    padded = [sizes[place] for place in places & frozenset.intersection(*(batch.padded for batch in batches))]
     too_long = [size for size in padded if size.min() < size.max() and (size >= longest).all()]
     if too_long:
         most = max(too_long, key=lambda size: size.sum())

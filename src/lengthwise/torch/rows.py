@@ -121,11 +121,11 @@ class PackedRows(NamedTuple):
         ends = {"cu_seq_lens_q": self.offsets, "cu_seq_lens_k": self.offsets}
         longest = {"max_length_q": self.max_length, "max_length_k": self.max_length}
         size = self.positions.shape
-        laid = {
+        flat_inputs = {
             name: field.flatten(0, 1)[None] if isinstance(field, Tensor) and field.shape[:2] == size else field
             for name, field in inputs.items()
         }
-        return {**laid, **ends, **longest}
+        return {**flat_inputs, **ends, **longest}
 
     def _check_seen(self, mask: Any) -> None:
         """Refuses samples that were padded before they were packed."""

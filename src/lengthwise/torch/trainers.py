@@ -179,6 +179,6 @@ def describe_memory(device: torch.device) -> str:
     """Returns the peak memory of a GPU as a sentence; an empty text on other devices."""
     if device.type != "cuda":
         return ""
-    took, total = torch.cuda.max_memory_allocated(device), torch.cuda.get_device_properties(device).total_memory
-    advice = "\nA larger budget fits: lw.torch.find_budget finds the largest." if took < _ROOM * total else ""
-    return f"Training took at most {took / 2**30:.1f} of the {total / 2**30:.1f} GiB of the GPU.{advice}"
+    peak, total = torch.cuda.max_memory_allocated(device), torch.cuda.get_device_properties(device).total_memory
+    advice = "\nA larger budget fits: lw.torch.find_budget finds the largest." if peak < _ROOM * total else ""
+    return f"Training took at most {peak / 2**30:.1f} of the {total / 2**30:.1f} GiB of the GPU.{advice}"

@@ -71,12 +71,12 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         loader = kwargs["train_dataloader"]
         sampler = loader.batch_sampler
         # Another callback may have left the epoch early. Then its rest is skipped, as in a plain Trainer.
-        over, self.begun = self.begun or loader.delivered == len(sampler), True
+        is_over, self.begun = self.begun or loader.delivered == len(sampler), True
         is_last = args.max_steps <= 0 and sampler.epoch + 1 >= args.num_train_epochs
         # A run that was resumed after its last step takes no further step.
-        if state.global_step >= state.max_steps or (over and is_last):
+        if state.global_step >= state.max_steps or (is_over and is_last):
             control.should_epoch_stop = True
-        elif over:
+        elif is_over:
             sampler.set_epoch(sampler.epoch + 1)
         self.trained, self.batches = loader.delivered, len(sampler)
         self.speed.begin_epoch(sampler)
