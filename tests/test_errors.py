@@ -33,6 +33,8 @@ def planned_with(cost):
     return lambda: lw.make_plan([1, 2, 3], lw.Batching(budget=10, order=lw.Shuffled(), cost=cost))
 
 
+HIDDEN = np.ma.array([3, 4], mask=[True, False])
+MASKED = "Drop the masked sequences first, as by `values.compressed()`."
 VALUES = {
     "size of 0": (lambda: lw.FixedSize(0), f"`batch_size` must be at least 1, but is 0. {SIZE}"),
     "budget of 0": (
@@ -196,6 +198,22 @@ VALUES = {
         "edges=None, buckets=2, by='...to_edge=False, longer='error'). "
         "Plan with it: make_plan fits it.",
     ),
+    "masked times": (
+        lambda: lw.make_plan([3, 4], BATCHING, times=HIDDEN),
+        f"`times` must be an array without masked values, but is 'masked'. {MASKED}",
+    ),
+    "masked groups": (
+        lambda: lw.make_plan([3, 4], BATCHING, groups=HIDDEN),
+        f"`groups` must be an array without masked values, but is 'masked'. {MASKED}",
+    ),
+    "masked weights": (
+        lambda: lw.loss_scales(lw.make_plan([3, 4], BATCHING), HIDDEN),
+        f"`weights` must be an array without masked values, but is 'masked'. {MASKED}",
+    ),
+    "masked lengths": (
+        lambda: lw.make_plan(HIDDEN, BATCHING),
+        f"`lengths` must be an array without masked values, but is 'masked'. {MASKED}",
+    ),
     "tail": (
         lambda: lw.Balanced(tail="keep"),
         "`tail` must be one of split, repeat, drop, but is 'keep'. Choose one of these words.",
@@ -284,7 +302,7 @@ VALUES = {
     ),
     "times that no memory holds": (
         lambda: lw.make_plan([3, 4], BATCHING, times=[1, 1e300]),
-        "`times` must be at most 2147483648 in sum, rounded up, but is 1e+300. "
+        "`times` must be at most 268435456 in sum, rounded up, but is 1e+300. "
         "Give how often one epoch takes each sequence, not a share or a number of frames.",
     ),
     "seed below 0": (lambda: lw.make_plan([3], BATCHING, seed=-1), f"`seed` must be at least 0, but is -1. {SEED}"),

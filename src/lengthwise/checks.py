@@ -11,6 +11,7 @@ import inspect
 import math
 import numbers
 import os
+import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -39,6 +40,15 @@ def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str
     "`source` must be a .npy file, but is 'a.npy'. Write it again."
     """
     return make_visible(f"`source` must be {rule}, but is '{os.fspath(path)}'. {remedy}")
+
+
+def refuse_masked(name: str, values: object) -> None:
+    """Refuses a masked array, whose hidden values would be read."""
+    # numpy.ma takes a while to import, and without it no array is masked.
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and masked.is_masked(values):
+        remedy = "Drop the masked sequences first, as by `values.compressed()`."
+        raise value_error(name, "an array without masked values", "masked", remedy)
 
 
 def brief(error: BaseException, most: int = 160) -> str:

@@ -25,7 +25,7 @@ def write_loop(batching: Batching, *, micro_batches: int) -> str:
             wrap_call(f"batching = {write_batching(batching)}"),
             f"sampler = lw.torch.BatchSampler(lengths, batching{options})",
             "loader = lw.torch.DataLoader(dataset, sampler)  # pads; or your collate_fn",
-            "for epoch in range(epochs):",
+            "for epoch in range(loader.epoch, epochs):",
             "    loader.set_epoch(epoch)",
             "    for batch in loader:",
             "        ...",

@@ -13,7 +13,6 @@ import itertools
 import mmap
 import numbers
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import files
-from lengthwise.checks import sentence, source_error, type_error, value_error
+from lengthwise.checks import refuse_masked, sentence, source_error, type_error, value_error
 from lengthwise.lengths.columns import Column, choose_columns, choose_dimensions
 from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole_lengths
 
@@ -138,10 +137,7 @@ def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
 
 
 def _as_array(values: ArrayLike) -> NDArray[Any]:
-    # numpy.ma is slow to import, and only it makes masked arrays.
-    if "numpy.ma" in sys.modules and np.ma.is_masked(values):
-        remedy = "Drop the masked sequences first, as by `values.compressed()`."
-        raise value_error("lengths", "an array without masked values", "masked", remedy)
+    refuse_masked("lengths", values)
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -269,7 +265,7 @@ def map_file(path: str | os.PathLike[str]) -> NDArray[Any]:
         try:
             array = np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
-            raise _no_file(path, f"Write one by numpy.save ({error}).") from error
+            raise _no_file(path, "Write one by numpy.save(path, lengths).") from error
     if not isinstance(array, np.ndarray):  # numpy.load opens archives too
         array.close()
         raise _no_file(path, "Write one by numpy.save, because an archive cannot be mapped into memory.")

@@ -80,6 +80,7 @@ def read_groups(groups: ArrayLike, count: int) -> NDArray[np.int64]:
     >>> read_groups(["b", "a", "b"], 3)
     array([1, 0, 1])
     """
+    checks.refuse_masked("groups", groups)
     names = np.asarray(groups)
     if names.dtype == object and all(isinstance(name, str) for name in names.flat):  # a column of a table
         names = names.astype(str)

@@ -131,6 +131,7 @@ def check_weights(
     """
     if weights is None:
         return np.ones(count)
+    checks.refuse_masked("weights", weights)
     checked = np.asarray(weights, np.float64)
     if checked.shape != (count,):
         raise checks.value_error("weights", f"of shape [{count}]", checked.shape, remedy)

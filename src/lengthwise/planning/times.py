@@ -30,7 +30,7 @@ from lengthwise._random import Key, argsort, sort_by
 from lengthwise.choices.arithmetic import sum_rows
 
 _REMEDY = "Give one number for each sequence, such as 0.5 to take it in every second epoch, or 2 for twice an epoch."
-_MOST_COPIES = 2**31  # of an epoch: their numbers take 16 GiB
+_MOST_COPIES = 2**28  # of an epoch: a plan of them takes about 13 GiB
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
 _NEIGHBOURS = 4  # in length, among which chance decides
 
@@ -49,6 +49,7 @@ def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
     >>> read_times([0.4, 2], 2), read_times(0.5, 2)
     (array([0.4, 2. ]), array([0.5, 0.5]))
     """
+    checks.refuse_masked("times", times)
     try:
         array = np.asarray(times)
     except (TypeError, ValueError, RuntimeError) as error:  # rows of several widths, a tensor on a GPU
