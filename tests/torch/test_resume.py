@@ -295,7 +295,7 @@ def test_a_position_that_is_loaded_ends_the_loop_before():
     batches = iter(loader)
     next(batches)
     loader.load_state_dict(made().state_after(4))
-    said = r"`position` must be kept until the pass has ended, but is 'loaded, or .+\. Set"
+    said = r"`position` must be kept until the pass has ended, but is 'loaded or .+\. Set"
     with pytest.raises(ValueError, match=said):
         next(batches)
     assert loader.delivered == 4
