@@ -112,3 +112,21 @@ def test_groups_that_cannot_be_kept_apart_are_refused(given, groups, sentence):
     batching = lw.Batching(**({"budget": 20} if "cut" not in given else {}), **given)
     with pytest.raises((ValueError, TypeError), match=f"^{sentence}"):
         lw.make_plan([5, 6, 7], batching, groups=groups, world_size=2)
+
+
+class ByTask:
+    """Sorts by task: a batch that crosses a boundary would mix two."""
+
+    def __call__(self, sizes, key):
+        tasks = np.arange(len(sizes)) % 3
+        order = np.lexsort((key.uniform(len(sizes)), tasks))
+        return lw.Ordered(order, 1 + np.flatnonzero(np.diff(tasks[order])))
+
+
+def test_boundaries_of_an_own_order_are_kept_or_refused():
+    lengths, tasks = LONG_TAILED[:2_000], np.arange(2_000) % 3
+    plan = lw.make_plan(lengths, lw.Batching(budget=20_000, order=ByTask(), deal=lw.Balanced()), world_size=4)
+    assert all(len(batch) == 1 for batch in groups_of(plan, tasks))
+    in_steps = lw.Batching(budget=20_000, order=ByTask(), deal=lw.RandomSteps())
+    with pytest.raises(ValueError, match=r"^`boundaries` must be left out in random steps, but is \[667, 1334\]\."):
+        lw.make_plan(lengths, in_steps, world_size=4)

@@ -142,6 +142,9 @@ def _put_in_line(lengths: NDArray[np.int64], groups: NDArray[np.int64] | None, f
     if ordered.edges is not None and row_capacity(batching.cut) is not None:
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
+    if in_steps and is_custom(batching.order) and len(ordered.boundaries):
+        remedy = "Give `groups=` to keep batches apart, or take another deal, such as Mixed()."
+        raise checks.value_error("boundaries", "left out in random steps", ordered.boundaries.tolist(), remedy)
     if groups is not None and not in_steps:
         ordered, groups = _group(ordered, groups), None
     sequences, boundaries, _ = ordered
