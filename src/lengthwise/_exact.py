@@ -20,6 +20,8 @@ _LN2 = 0.6931471805599453
 _LN2_HIGH = 6.93147180369123816490e-01  # 32 bits, so that k times it is exact
 _LN2_LOW = 1.90821492927058770002e-10  # the rest
 _PER_LN2 = 1.4426950408889634
+_LEAST_NORMAL = 2.0**-1022
+_MANTISSA, _HALF = np.int64(2**52 - 1), np.int64(1022 << 52)  # bits of a double: of m, and of the exponent of 1/2
 _LEAST, _MOST = -708.0, 709.0  # below, exp is 0, and above, it is infinite
 # 1 / 13!, 1 / 12!, ..., 1 / 3!
 _INVERSE_FACTORIALS = [
@@ -48,20 +50,36 @@ def exp(value: float) -> float:
 
 def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Returns the natural logarithms of finite numbers of at least 0, and NaN for others: [n]."""
-    good = (values > 0.0) & (values < np.inf)
-    # value = m 2^k with m in (sqrt(1/2), sqrt(2)].
-    mantissas, exponents = np.frexp(np.where(good, values, 1.0))
+    numbers = np.ascontiguousarray(values, np.float64)
+    normal = (numbers >= _LEAST_NORMAL) & (numbers < np.inf)
+    if not normal.all():
+        return _special_logs(numbers, normal)
+    # number = m 2^k with m in (sqrt(1/2), sqrt(2)]: the bits of a double are those of k, then those of m.
+    bits = numbers.view(np.int64)
+    mantissas = (bits & _MANTISSA | _HALF).view(np.float64)
     small = mantissas <= _ROOT
-    mantissas = np.where(small, mantissas * 2.0, mantissas)
+    mantissas *= 1.0 + small
+    exponents = (bits >> 52) - 1022 - small
     # log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172: eleven terms leave less than 1e-17.
     s = (mantissas - 1.0) / (mantissas + 1.0)
     square = s * s
-    # Horner: atanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ... + s^20 / 21).
-    series = square * (1.0 / 21.0) + 1.0 / 19.0
+    # Horner: atanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ... + s^20 / 21). In place, the numbers stay in the cache.
+    series = square * (1.0 / 21.0)
+    series += 1.0 / 19.0
     for term in range(17, 0, -2):
-        series = series * square + 1.0 / term
-    logarithms = (exponents - small) * _LN2 + 2.0 * s * series
-    return np.where(good, logarithms, np.where(values == 0.0, -np.inf, np.nan))
+        series *= square
+        series += 1.0 / term
+    s *= 2.0
+    s *= series
+    return exponents * _LN2 + s
+
+
+def _special_logs(numbers: NDArray[np.float64], normal: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Returns the logarithms where some numbers are 0, negative, not finite, or below the least normal double."""
+    tiny = (numbers > 0.0) & (numbers < _LEAST_NORMAL)
+    scaled = np.where(tiny, numbers, 2.0**-54) * 2.0**54  # subnormal numbers become normal, and others 1
+    logarithms = logs(np.where(normal, numbers, scaled)) - tiny * (54 * _LN2)
+    return np.where(normal | tiny, logarithms, np.where(numbers == 0.0, -np.inf, np.nan))
 
 
 def exps(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
