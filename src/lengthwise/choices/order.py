@@ -348,8 +348,12 @@ def sort_parts(
     """
     counts = np.diff(np.append(starts, len(sequences)))
     part_of = np.repeat(np.arange(len(starts)), counts)
-    # Both sorts are stable: by size, then by part.
-    order = _random.sort_by(_random.argsort(sizes[sequences]), part_of)
+    part_sizes = sizes[sequences]
+    beyond = int(part_sizes.max(initial=0)) + 1
+    if part_sizes.dtype.kind == "i" and beyond * len(starts) < 2**40:  # which `argsort` tells apart
+        order = _random.argsort(part_of * beyond + part_sizes)
+    else:  # both sorts are stable: by size, then by part
+        order = _random.sort_by(_random.argsort(part_sizes), part_of)
     if turned:
         # In a part of the positions 2 and 3: 3 and 2.
         turns = part_of % 2 == 1
