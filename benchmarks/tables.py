@@ -39,8 +39,7 @@ END = "<!-- end -->"
 HEAD = """# Results
 
 All measurements, also those that speak against this package. Each section begins with the answer. The table follows,
-then notes for reading it, and the command of the measurement. Long tables show some rows. Click "All rows" for the
-others.
+then notes for reading it, and the command of the measurement. Long tables show some rows, and link the JSON of all.
 
 - *Padding* is the share of all computed frames that hold no data.
 - *Mixing* measures how random the lengths in batches are. It is 1 for random batches, and near 0 for sorted ones. At

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lengthwise_recipes.pages import table
 
 
-def folded(
-    heads: Sequence[str],
-    rows: Iterable[tuple[str, ...]],
-    shown: Callable[[tuple[str, ...]], bool],
-    columns: Sequence[int] = (),
-) -> str:
-    """Returns the shown rows and columns of a table, with the whole table behind a click."""
-    rows = list(rows)
-    columns = columns or range(len(heads))
-    short_rows = [[row[column] for column in columns] for row in rows if shown(row)]
-    short_table = table([heads[column] for column in columns], short_rows)
-    return f"{short_table}\n\n{behind_a_click(table(heads, rows), len(rows))}"
-
-
-def behind_a_click(text: str, rows: int) -> str:
-    """Returns a table of `rows` rows that opens on a click, on the site and on GitHub."""
-    return f'<details markdown="1">\n<summary>All rows ({rows})</summary>\n\n{text}\n\n</details>'
+def some_rows(heads: Sequence[str], rows: Sequence[tuple[str, ...]], shown: Callable[[tuple[str, ...]], bool]) -> str:
+    """Returns a table of the shown rows, and a sentence that says how many there are."""
+    short_rows = [row for row in rows if shown(row)]
+    return f"{table(heads, short_rows)}\n\nThe table has {len(short_rows)} of {len(rows)} rows; the JSON has all."
 
 
 def saving(share: float) -> str:

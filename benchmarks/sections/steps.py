@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from lengthwise_recipes.pages import percent, table
-from sections.shared import folded
 
-SHOWN_RANKS = (8, 32)
+SHOWN_RANKS = 8
 
 
 def steps(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the padding of random steps by their number of batches, then all ways to make steps of 8 and 32."""
+    """Returns the padding of random steps by their number of batches, then all ways to make steps of 8."""
     by = {(row["data"], row["way"], row["ranks"]): row for row in document["rows"]}
     names = ("data", "way", "ranks")
     data, ways, ranks = (list(dict.fromkeys(row[name] for row in document["rows"])) for name in names)
@@ -21,15 +20,9 @@ def steps(document: dict[str, Any]) -> tuple[str, ...]:
         for way in ("random steps", "bound")
         if (name, way, ranks[0]) in by
     ]
-    rows = [
-        (name, way, *(cell for count in SHOWN_RANKS for cell in step_cells(by[name, way, count])))
-        for name in data
-        for way in ways
-        if way != "bound"
-    ]
+    rows = [(name, way, *step_cells(by[name, way, SHOWN_RANKS])) for name in data for way in ways if way != "bound"]
     budgets = ", ".join(f"{budget:,} on {name}" for name, budget in document["budgets"].items())
-    measures = ("padding", "step mixing", "vary", "waiting", "costliest")
-    heads = ("lengths", "steps of", *(f"{head}, {count}" for count in SHOWN_RANKS for head in measures))
+    heads = ("lengths", "steps of", "padding", "step mixing", "vary", "waiting", "costliest")
     least, most = (percent(by[data[0], "random steps", count]["padding_share"]) for count in (ranks[0], ranks[-1]))
     answer = (
         f"Random steps pad less if a step has more batches: on {data[0]} lengths {least} with {ranks[0]} batch "
@@ -38,13 +31,12 @@ def steps(document: dict[str, Any]) -> tuple[str, ...]:
     note = (
         f"First table: padding by the number of batches in a step, under a budget ({budgets}). *Bound*: the padding of "
         "equally many optimal buckets, the least of unlimited random steps. Finite steps of a long tail pad less. "
-        f"Second table: steps of {' batches; all rows also of '.join(map(str, SHOWN_RANKS))}. *Vary*: the variance of "
+        f"Second table: steps of {SHOWN_RANKS} batches; the JSON has 1 to {ranks[-1]}. *Vary*: the variance of "
         "the mean length of steps, relative to random samples. *Waiting*: the share of time that ranks wait for the "
         "costliest. *Costliest*: the padded frames of the costliest batch. `batch_rebalance` has the mean number of "
         "sequences of random steps, and no budget."
     )
-    ways_of_8 = folded(heads, rows, lambda _: True, range(2 + len(measures)))
-    return answer, table(("batches in a step", *map(str, ranks)), padded), ways_of_8, note
+    return answer, table(("batches in a step", *map(str, ranks)), padded), table(heads, rows), note
 
 
 def step_cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -89,8 +81,7 @@ def waiting(document: dict[str, Any]) -> tuple[str, ...]:
         "the JSON has 1 to 64 ranks. Batches under a budget cost about the same: any of them may share a step, and "
         "ranks hardly wait."
     )
-    last = f"{name}, {kinds['fixed']}", f"{name}, {kinds['budget']}"
-    return answer, folded(("batches of", "deal", "padding", *measures), rows, lambda row: row[0] in last), note
+    return answer, table(("batches of", "deal", "padding", *measures), rows), note
 
 
 def waiting_cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 from lengthwise import cli, files
 from lengthwise.cli.parser import Parser
 
-# What is code already; options, and names that Python has. Code is never broken at a hyphen.
+# Code in backticks, options, and Python names.
 _CODE = re.compile(r"`[^`]+`|(?<![\w-])--[a-z][a-z-]*|\blengthwise(?:\.\w+)+")
 PAGE = Path(__file__).parents[1] / "reference" / "command-line.md"
 HEAD = """# Command line
@@ -32,39 +31,49 @@ def main() -> None:
 
 
 def page() -> str:
-    """What the page should say."""
-    return "\n".join([HEAD, *(_section(name, parser) for name, parser in _parsers().items())])
+    """Returns the page: the options of every command once, then those of each."""
+    parsers = _parsers()
+    rows = {name: _rows(parser) for name, parser in parsers.items()}
+    common = [row for row in next(iter(rows.values())) if all(row in each for each in rows.values())]
+    sections = []
+    for name, parser in parsers.items():
+        further_rows = [row for row in rows[name] if row not in common]
+        sections.append(_section(f"`lengthwise {name}`", parser.description, further_rows, parser.epilog))
+    return "\n".join([HEAD, _section("Every command", "Every command has these options.", common), *sections])
 
 
 def _parsers() -> dict[str, argparse.ArgumentParser]:
-    """The commands of the library; those of other packages are told there."""
+    """Returns the parsers of the library's commands, without those of other packages."""
     commands = Parser(prog="lengthwise").add_subparsers()
     for command in cli.COMMANDS.values():
         command.add(commands)
     return dict(commands.choices)
 
 
-def _section(name: str, parser: argparse.ArgumentParser) -> str:
-    rows = [row for group in parser._action_groups for row in _rows(group)]
-    table = "\n".join(["| option | what it is |", "|---|---|", *rows])
-    epilog = f"\n```text\n{textwrap.dedent(parser.epilog).strip()}\n```\n" if parser.epilog else ""
-    return f"## `lengthwise {name}`\n\n{parser.description}\n\n{table}\n{epilog}"
+def _section(title: str, description: str | None, rows: list[str], epilog: str | None = None) -> str:
+    table = "\n".join(["| option | meaning |", "|---|---|", *rows])
+    names = f"\n```text\n{textwrap.dedent(epilog).strip()}\n```\n" if epilog else ""
+    return f"## {title}\n\n{description}\n\n{table}\n{names}"
 
 
-def _rows(group: argparse._ArgumentGroup) -> Iterator[str]:
-    for action in group._group_actions:
-        if action.dest != "help":
-            text = re.sub(r"([|\[])", r"\\\1", (action.help or "") % vars(action))
-            told = _CODE.sub(lambda found: f"`{found[0].strip('`')}`", text)
-            yield f"| {_written(action)} | {told} |"
+def _rows(parser: argparse.ArgumentParser) -> list[str]:
+    """Returns a row of the table for each option but --help."""
+    actions = (action for group in parser._action_groups for action in group._group_actions if action.dest != "help")
+    return [f"| {_usage(action)} | {_meaning(action)} |" for action in actions]
 
 
-def _written(action: argparse.Action) -> str:
-    """An option as it is written: each name in a piece of code of its own, the value behind the last."""
+def _meaning(action: argparse.Action) -> str:
+    """Returns the help of an option in Markdown, with code in backticks."""
+    text = re.sub(r"([|\[])", r"\\\1", (action.help or "") % vars(action))
+    return _CODE.sub(lambda match: f"`{match[0].strip('`')}`", text)
+
+
+def _usage(action: argparse.Action) -> str:
+    """Returns the names of an option in backticks, with its value behind the last name."""
     value = action.metavar or f"{{{','.join(action.choices or ())}}}"
-    *others, last = sorted(action.option_strings, key=len) or [""]
-    words = " ".join(filter(None, (last, "" if action.nargs == 0 else str(value))))
-    return ", ".join(f"`{name}`" for name in (*others, words))
+    *short_names, last_name = sorted(action.option_strings, key=len) or [""]
+    last = " ".join(filter(None, (last_name, "" if action.nargs == 0 else str(value))))
+    return ", ".join(f"`{name}`" for name in (*short_names, last))
 
 
 if __name__ == "__main__":

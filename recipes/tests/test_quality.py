@@ -403,7 +403,7 @@ def test_earlier_results_stand_below_and_count_for_nothing_above(document):
     assert below.count("| handwriting, [2025-01-02](results/before.json) |") == len(document["paddings"])
     ours = [each for each in document["comparisons"] if each["one"].startswith("max-entropy")]
     first = [each for each in ours if each["padding"] == document["paddings"][0] and each["measure"] == "last"]
-    assert f" higher of {len(first)} |" in below
+    assert f"of {len(first)} |" in below
 
 
 def test_ours_difference_to_random_is_that_of_the_largest_padding():

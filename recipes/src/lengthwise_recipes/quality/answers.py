@@ -16,8 +16,8 @@ Document = Mapping[str, Any]
 
 PLACES = {"smallest": 0, "largest": -1}  # of a task's paddings
 SPEED = (
-    "A lower loss than that of random batches in equal time shows speed: with less padding, more epochs fit in the "
-    "same time. It says nothing about the model after equally many epochs."
+    "A lower loss than that of random batches in equal time shows speed. It says nothing about the model after equally "
+    "many epochs."
 )
 
 
@@ -57,13 +57,11 @@ def answers(documents: Sequence[Document]) -> list[str]:
     )
     return [
         conclusion(tallies[DECIDING]),
-        f"In the other comparisons no difference shows. By chance alone, about {tallies[DECIDING].by_chance:.1f} would "
-        "show one.",
+        f"The others show no difference. By chance alone, about {tallies[DECIDING].by_chance:.1f} would show one.",
         power_sentence(documents, DECIDING),
         *by_padding(documents),
         f"By the other measures: {by_measure}.",
-        f"{SPEED} The loss of max-entropy batching minus that of random batches, on test sequences in equal training "
-        f"time: {to_random}.",
+        f"{SPEED} The loss of max-entropy batching minus that of random batches, on test sequences: {to_random}.",
         below_random(documents),
     ]
 
@@ -111,8 +109,8 @@ def below_random(documents: Sequence[Document]) -> str:
         for measures in (("equal_seconds", "test_equal_seconds"), ("last", "test_last"))
     )
     return (
-        "Strategies with a knob that have a lower loss than random batches, first on validation and then on test "
-        f"sequences. In equal training time: {in_time}. After equally many epochs: {by_epochs}."
+        "Strategies with a knob that have a lower loss than random batches, on validation and on test sequences. In "
+        f"equal training time: {in_time}. After equally many epochs: {by_epochs}."
     )
 
 

@@ -15,23 +15,29 @@ from lengthwise_recipes.quality.power import power_table
 
 QUESTION = "Does more mixing give a better model, at equal padding and in equal training time?"
 METHOD = (
-    "How it was measured: the knobs of all strategies are set to the same padding on these lengths. All strategies "
-    "start from the same weights and train for the same number of epochs. Their losses are measured on the same "
-    "held-out sequences in the same random batches. No knob, learning rate or number of epochs was chosen by the test "
-    "sequences. The verdict and the recommended padding follow from the test sequences.\n\nHow to read it: intervals "
-    "are of 95 %, by Student's t over the seeds. Differences are computed seed by seed; those that can be told apart "
-    "from 0 are in bold. With less padding, more epochs fit in equal time: what a strategy gains there is speed. At "
-    "equal padding nearly the same number of epochs fits."
+    "How it was measured: the knobs of all strategies are set to the same padding. All strategies start from the same "
+    "weights and train for the same number of epochs. Losses are measured on the same held-out sequences. The test "
+    "sequences chose no knob, no learning rate and no number of epochs. The verdict follows from them.\n\n"
+    "How to read it:\n\n"
+    "- **Intervals** are of 95 %, by Student's t over the seeds. Differences are computed seed by seed. Those that can "
+    "be told apart from 0 are in bold.\n"
+    "- **Equal time** is the time of the fastest strategy for all epochs, with planning. Between epochs, losses are "
+    "interpolated linearly. With less padding, more epochs fit in equal time. At equal padding nearly the same number "
+    "fits.\n"
+    "- **s / epoch**: in each round every strategy trains one epoch, in another order each time. This is the median "
+    "over the rounds, relative to the other strategies.\n"
+    "- **Dynamic sizes** are those of Ge et al. 2021, at three learning rates: constant, in proportion to the size of "
+    "a step, and in proportion to its root."
 )
 POWER = (
-    "The smallest difference of loss between max-entropy batching and another order of its padding that these seeds "
-    "would show in 4 of 5 tries (80 % power; two-sided 5 %, Student's t over the paired seeds). It is in percent of "
-    "the loss of the other order: the mean over the comparisons (least to greatest). Smaller differences may exist:"
+    "The smallest difference from the loss of another order of equal padding that these seeds would show in 4 of 5 "
+    "tries (80 % power; two-sided 5 %). It is in percent of that loss: the mean over the comparisons (least to "
+    "greatest). Smaller differences may exist:"
 )
 RECORDS = (
-    "Every order with a knob, compared with the other orders of its padding on all tasks: the number of comparisons in "
-    "which its loss is lower, and in which it is higher. The comparisons of one padding share the runs of the order, "
-    "so they are not independent:"
+    "Every order with a knob, compared with the other orders of its padding on all tasks: in how many comparisons its "
+    "loss is lower, and in how many higher. Comparisons of one padding share the runs of the order, so they are not "
+    "independent:"
 )
 HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch")
 LOSS_HEADS = {
@@ -41,10 +47,7 @@ LOSS_HEADS = {
     "test_equal_seconds": "test loss, equal time",
 }
 SPARE = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])  # of the heads: left out of narrow tables
-EARLIER = (
-    "The number of comparisons in which the loss of max-entropy batching was lower than that of another order, and in "
-    "which it was higher. The counts above do not include these."
-)
+EARLIER = "In how many comparisons max-entropy batching had a lower or a higher loss. The counts above leave these out."
 
 
 def page(documents: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping[str, Any]] | None = None) -> str:
@@ -57,7 +60,8 @@ def page(documents: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping
     latest = list(documents.values())
     conclusion, *sentences = answers(latest)
     bullets = "\n".join(f"- {sentence}" for sentence in sentences)
-    parts = ["# What mixing is worth", QUESTION, conclusion, bullets, METHOD]
+    features = dict.fromkeys(features_note(each["data"]) for each in latest if each["task"] != "handwriting")
+    parts = ["# What mixing is worth", QUESTION, conclusion, bullets, METHOD, *features]
     parts += [POWER, power_table(latest, LOSS_HEADS), RECORDS, records_table(latest)]
     for link, document in documents.items():
         parts += section(document, json_link=link)
@@ -99,6 +103,8 @@ def records_table(documents: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _lower_and_higher(counts: Tally) -> str:
+    if counts.lower == counts.higher == 0:
+        return f"none of {counts.total}"
     return f"{counts.lower} lower, {counts.higher} higher of {counts.total}"
 
 
@@ -109,12 +115,8 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         f"## {name.capitalize()}",
         settings_note(document),
         strategies_table(document),
-        f"Loss in {document['loss']['unit']}. *Equal time* is {document['equal_seconds']:.0f} s of planning and "
-        "training, the time of the fastest strategy for all epochs. Between epochs, losses are interpolated linearly. "
-        "*s / epoch*: in each round every strategy trains one epoch, in another order each time. This is the median "
-        f"over the rounds, relative to the other strategies. {seconds_note(document)} *Dynamic sizes* are those of Ge "
-        "et al. 2021, at three learning rates: constant, in proportion to the size of a step, and in proportion to its "
-        f"root.{left_out_note(document)}",
+        f"Loss in {document['loss']['unit']}. Equal time is {document['equal_seconds']:.0f} s. {seconds_note(document)}"
+        f"{left_out_note(document)}",
         "The loss of max-entropy batching minus that of another strategy at the same padding:",
         comparisons_table(document),
         correlations_note(document),
@@ -213,7 +215,6 @@ def settings_note(document: Mapping[str, Any]) -> str:
         f"{document['words']}: {document['sequences']:,} sequences of {data['name']}; {data['split']}. "
         f"Network: {network}. {settings['optimizer'].capitalize()} at a rate of {settings['learning_rate']:g}, batches "
         f"of {document['batch_size']}; epochs: {settings['epochs']}, seeds: {settings['seeds']}."
-        f"{'' if document['task'] == 'handwriting' else f' {features_note(data)}'}"
     )
 
 
