@@ -45,9 +45,7 @@ docs: $(VENV)/.docs
 
 # The lowest versions that pyproject.toml allows, of all that planning, reading, drawing and fitting need; PyTorch as pinned.
 OF_THE_CORE := tests/lengths tests/engines tests/report tests/torch tests/test_promises.py tests/test_golden.py \
-	tests/test_plan.py tests/test_plan_file.py tests/test_same_plan.py tests/test_rest.py tests/kernels \
-	tests/test_random.py tests/choices tests/measures tests/test_loss.py \
-	tests/test_errors.py
+	tests/kernels tests/planning tests/test_random.py tests/choices tests/measures tests/test_errors.py
 
 lowest:
 	$(PYTHON) -m venv --clear out/lowest

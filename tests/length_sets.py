@@ -1,4 +1,4 @@
-"""Hypothesis strategies: sets of lengths of every shape that trips a planner up."""
+"""Sets of lengths of every shape that trips a planner up: by Hypothesis, and by chance."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -28,3 +28,17 @@ pairs = st.lists(st.tuples(st.integers(1, 90), st.integers(1, 90)), max_size=40)
     lambda rows: np.array(rows, np.int64).reshape(-1, 2)
 )
 """[n, 2]: two lengths a sequence."""
+
+
+def draw_lengths(chance, dims):
+    """Returns 0 to 60 lengths, spread out, long-tailed, of two kinds, all equal, or with giants: [n] or [n, 2]."""
+    kinds = (
+        lambda: chance.randint(80, 800),
+        lambda: max(1, round(chance.lognormvariate(4, 0.8))),
+        lambda: chance.choice([5, 510]) + chance.randrange(9),
+        lambda: 37,
+        lambda: 900 if chance.random() < 0.05 else 3,
+    )
+    count = chance.choice([0, 1, 2, 3, 5, 8, 13, 30, 60])
+    columns = [[kind() for _ in range(count)] for kind in chance.choices(kinds, k=dims)]
+    return np.array(columns, np.int64).T.reshape((count, dims)[:dims])

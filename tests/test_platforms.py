@@ -34,9 +34,8 @@ def digest(*arrays):
 
 def plans():
     """Fingerprints of plans by each order of the table, once of one length a sequence and once of two."""
-    tables = [menu.cuts, menu.padding_cuts]
     of_cuts, of_deals, of_costs, of_arrangements = map(
-        itertools.cycle, (tables[0](1, 1), menu.DEALS, list(menu.COSTS)[:4], menu.ARRANGEMENTS)
+        itertools.cycle, (menu.cuts(1, 1), menu.DEALS, list(menu.COSTS)[:4], menu.ARRANGEMENTS)
     )
     drawn = Key(seed=5, stage="examples").words(300).reshape(150, 2) >> np.uint64(57)
     for dims, orders in (1, menu.ORDERS), (2, menu.OF_PAIRS):
@@ -44,7 +43,8 @@ def plans():
         for name, order in orders.items():
             cost = menu.COSTS[next(of_costs)]
             budget = float(cost(np.array([8]), np.full((1, dims), 160))[0])
-            cut = tables[dims - 1](budget, budget).get(next(of_cuts), lw.FixedSize(7))
+            cut = menu.cuts(budget, budget)[next(of_cuts)]
+            cut = lw.FixedSize(7) if dims == 2 and menu.packs(cut) else cut
             batching = lw.Batching(
                 order=menu.suit_order(order, cut),
                 cut=cut,

@@ -256,7 +256,7 @@ def mixing_counted_out(sizes, padded, bins):
 def test_measures_of_random_plans_are_those_counted_out(order):
     chance = random.Random(order)
     for dims in (1, 1, 2):
-        one_length = menu.needs_one_length(menu.ORDERS[order], None)
+        one_length = menu.OF_PAIRS.get(order) is not menu.ORDERS[order]
         shape = (chance.randint(5, 60), 1 if one_length else dims)
         lengths = np.array([[chance.randint(1, 390) for _ in range(shape[1])] for _ in range(shape[0])])
         lengths = lengths[:, 0] if shape[1] == 1 else lengths

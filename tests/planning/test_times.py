@@ -1,7 +1,5 @@
-"""How often epochs take each sequence: the law of the draw, and every promise of plans of copies."""
+"""Times: how often epochs take each sequence, by the law of the draw; plans of copies."""
 
-import pickle
-import warnings
 from fractions import Fraction
 from math import ceil, floor
 
@@ -17,7 +15,6 @@ from lengthwise.planning.fit import Recent
 from lengthwise.planning.times import name_times, read_times
 
 EPOCHS = [0, 1, 2, 7, 999_999, 10**6, 2**40, 2**64 - 2]
-
 some_times = st.lists(
     st.one_of(
         st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.5, 1.0, 1 / 3, 2.5, 7.0]),
@@ -26,7 +23,6 @@ some_times = st.lists(
     min_size=1,
     max_size=40,
 ).filter(any)
-"""[n]: many of them equal, as those of a source are."""
 
 
 def draw_times(times, seed, lengths=None):
@@ -40,7 +36,7 @@ def exact(draw, number):
     return times, Fraction(int(draw.phases[number]), unit)
 
 
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(some_times, st.integers(0, 2**64 - 1))
 def test_the_draw_is_its_formula_without_rounding_in_every_epoch(times, seed):
     draw = draw_times(np.array(times), seed)
@@ -53,7 +49,7 @@ def test_the_draw_is_its_formula_without_rounding_in_every_epoch(times, seed):
             assert floor(own) <= expected <= ceil(own)
 
 
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(some_times, st.integers(0, 2**32), st.sampled_from(EPOCHS[:-1]), st.integers(1, 30))
 def test_over_epochs_in_a_row_sequences_and_sources_are_exact(times, seed, first, epochs):
     """Each sequence, and all that have the same times together, are taken as often as asked, rounded up or down."""
@@ -67,66 +63,28 @@ def test_over_epochs_in_a_row_sequences_and_sources_are_exact(times, seed, first
         assert floor(together) <= taken[of_value].sum() <= ceil(together)
 
 
-@pytest.mark.parametrize(
-    ("times", "sizes"), [((0.4, 2.5), (1_000, 160)), ((0.1, 1.0, 3.3), (77, 5, 1)), ((1 / 3,), (7,))]
-)
-def test_each_source_is_exact_in_every_epoch_far_out_too(times, sizes):
-    draw = draw_times(np.repeat(times, sizes), seed=5)
-    source = np.repeat(np.arange(len(times)), sizes)
-    for epoch in [*range(50), *range(10**6 - 50, 10**6)]:
-        totals = np.bincount(source, draw.take(epoch))
-        assert (np.abs(totals - np.multiply(times, sizes)) < 1 + 1e-9).all()
-
-
-def test_whole_times_are_taken_in_every_epoch():
-    draw = draw_times(np.array([0.0, 1.0, 3.0]), seed=1)
-    assert all(draw.take(epoch).tolist() == [0, 1, 3] for epoch in EPOCHS)
-
-
 def test_seeds_draw_other_phases_and_every_phase_is_as_likely():
     times = np.full(16, 0.5)
-    first = np.array([draw_times(times, seed).take(0) for seed in range(400)])
+    first = np.array([draw_times(times, seed).take(0) for seed in range(200)])
     assert (first.sum(axis=1) == 8).all()
-    assert len({row.tobytes() for row in first}) > 390
-    # Each is taken in half of the seeds: 200, with a standard deviation of 10.
-    assert (np.abs(first.sum(axis=0) - 200) < 50).all()
+    assert len({row.tobytes() for row in first}) > 195
+    # Each is taken in half of the seeds: 100, with a standard deviation of 7.
+    assert (np.abs(first.sum(axis=0) - 100) < 35).all()
     # So are sequences whose times all differ, each of which is a group of its own.
-    apart = np.array([draw_times(0.5 + np.arange(16) / 1_000, seed).take(0) for seed in range(400)])
-    assert (np.abs(apart.sum(axis=0) - 200) < 55).all()
+    apart = np.array([draw_times(0.5 + np.arange(16) / 1_000, seed).take(0) for seed in range(200)])
+    assert (np.abs(apart.sum(axis=0) - 100) < 38).all()
 
 
-def test_the_order_of_the_sequences_is_no_order_of_phases():
-    phases = draw_times(np.full(10_000, 0.5), seed=0).phases.astype(float)
-    assert abs(np.corrcoef(np.arange(10_000), phases)[0, 1]) < 0.05
-
-
-@pytest.mark.parametrize("often", [0.1, 1 / 3, 0.4, 0.5, 2.5])
+@pytest.mark.parametrize("often", [1 / 3, 0.4, 2.5])
 def test_epochs_take_the_same_lengths_so_that_few_steps_are_left_over(often):
     """Sequences that are taken without regard to length fill 0.06 to 3.7 % more or less from epoch to epoch."""
     lengths = np.random.default_rng(0).lognormal(5, 0.8, 4_000).astype(int) + 1
     draw = draw_times(np.full(4_000, often), 3, lengths)
-    frames = np.array([draw.take(epoch) @ lengths for epoch in range(60)])
+    frames = np.array([draw.take(epoch) @ lengths for epoch in range(20)])
     assert frames.std() / frames.mean() < 0.002 * max(1.0, 0.4 / often**1.5)
     other = draw_times(np.full(4_000, often), 4, lengths)
     both = np.mean([(draw.take(0) > np.floor(often)) & (other.take(0) > np.floor(often))])
     assert both == pytest.approx((often % 1) ** 2, abs=0.03)  # another seed takes others
-
-
-def test_the_most_holds_every_epoch():
-    times = np.array([0.0, 0.3, 1.0, 2.5])
-    draw = draw_times(times, seed=3)
-    assert draw.most().tolist() == [0, 1, 1, 3]
-    assert np.max([draw.take(epoch) for epoch in range(20)], axis=0).tolist() == [0, 1, 1, 3]
-
-
-def test_the_draw_is_the_same_on_every_platform():
-    draw = draw_times(np.array([0.4] * 7 + [2.5] * 3 + [1 / 3]), seed=11)
-    assert [draw.take(epoch).tolist() for epoch in (0, 1, 10**6)] == [
-        [0, 1, 0, 1, 0, 1, 0, 2, 3, 2, 1],
-        [1, 0, 0, 0, 1, 0, 1, 3, 2, 3, 0],
-        [0, 1, 0, 1, 0, 1, 0, 2, 3, 2, 0],
-    ]
-    assert name_times(np.array([0.4, 2.5])) == "075083f2771e5828"
 
 
 def test_one_number_and_every_kind_of_numbers_are_read():
@@ -149,42 +107,31 @@ def two_sources(large=4_000, small=600):
 
 def test_the_plan_takes_each_source_as_often_as_asked():
     lengths, times = two_sources()
-    for epoch in (0, 1, 2, 10**6):
+    for epoch in (0, 10**6):
         plan = lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1), epoch=epoch, times=times, world_size=4)
         assert plan.count == plan.times.sum() == 0.4 * 4_000 + 2.5 * 600
         assert plan.times[:4_000].sum() == 0.4 * 4_000
         taken = np.concatenate([batch for rank in range(4) for batch in plan.batches(rank)])
         assert np.array_equal(np.bincount(taken, minlength=len(lengths)), plan.times)
-        assert not len(plan.dropped())
-        assert not len(plan.repeated())
 
 
-@pytest.mark.parametrize("times", [1, 1.0, np.ones(500)], ids=["whole", "one", "each"])
+@pytest.mark.parametrize("times", [1, np.ones(500)], ids=["one", "each"])
 def test_times_of_one_make_the_batches_of_no_times(times):
     lengths = lw.example_lengths("long-tailed", count=500)
     batching = lw.Batching(budget=20_000, padding=0.1)
-    plans = [lw.make_plan(lengths, batching, epoch=3, world_size=2, times=given) for given in (None, times)]
+    plans = [lw.make_plan(lengths, batching, epoch=3, world_size=2, times=value) for value in (None, times)]
     for name in ("sequences", "offsets", "padded_lengths", "costs", "grid"):
         assert np.array_equal(*(getattr(plan, name) for plan in plans)), name
 
 
-def test_short_epochs_of_a_long_one_take_each_sequence_once():
-    """An eighth of the sequences in an epoch: eight epochs are one of all."""
-    lengths = lw.example_lengths("speech", count=803)
-    plans = [lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)), epoch=epoch, times=1 / 8) for epoch in range(8)]
-    assert {plan.count for plan in plans} <= {100, 101}
-    assert sorted(np.concatenate([plan.numbers for plan in plans])) == list(range(803))
-
-
 REQUESTS = {
-    "budget": ({"budget": 20_000, "padding": 0.1}, 1),
-    "size": ({"cut": lw.FixedSize(16), "padding": 0.1}, 1),
-    "ranks": ({"budget": 20_000, "padding": 0.08}, 4),
+    "budget": ({"budget": 20_000, "padding": 0.1}, 1, 2),
+    "size": ({"cut": lw.FixedSize(16), "padding": 0.1}, 1, 1),
+    "ranks": ({"budget": 20_000, "padding": 0.08}, 4, 1),
 }
 
 
-@pytest.mark.parametrize(("asked", "ranks"), REQUESTS.values(), ids=REQUESTS)
-@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize(("asked", "ranks", "dims"), REQUESTS.values(), ids=REQUESTS)
 def test_a_padding_is_reached_in_every_epoch_though_it_is_fitted_once(asked, ranks, dims, monkeypatch):
     lengths, times = two_sources()
     spread = np.random.default_rng(1).uniform(0.9, 1.1, len(lengths))
@@ -198,13 +145,6 @@ def test_a_padding_is_reached_in_every_epoch_though_it_is_fitted_once(asked, ran
     assert len(fitted) <= 1
 
 
-def test_a_mixing_is_reached_too():
-    lengths, times = two_sources()
-    batching = lw.Batching(budget=20_000, order=lw.MaxEntropy(mixing=0.4))
-    plans = [lw.make_plan(lengths, batching, epoch=epoch, times=times) for epoch in range(4)]
-    assert lw.measure(plans, lengths).mixing == pytest.approx(0.4, abs=0.05)
-
-
 @pytest.mark.parametrize("deal", [lw.Balanced(), lw.RandomSteps()], ids=["batches", "steps"])
 def test_buckets_have_the_same_edges_in_every_epoch(deal):
     """Few shapes in a run, also where the longest sequence of a bucket is not taken in every epoch."""
@@ -212,26 +152,13 @@ def test_buckets_have_the_same_edges_in_every_epoch(deal):
     batching = lw.Batching(budget=20_000, order=lw.Bucketed(buckets=5, pad_to_edge=True), deal=deal)
     shapes = lw.batch_shapes(np.repeat(lengths, np.ceil(times).astype(int)), batching)
     assert len(shapes) <= 5
-    for epoch in range(12):
+    for epoch in range(6):
         plan = lw.make_plan(lengths, batching, epoch=epoch, times=times, world_size=2)
         assert set(plan.padded_lengths[:, 0].tolist()) <= set(shapes[:, 1].tolist())
         rows = dict(zip(shapes[:, 1].tolist(), shapes[:, 0].tolist(), strict=True))
         assert all(
             size <= rows[int(length)] for size, (length,) in zip(plan.batch_sizes, plan.padded_lengths, strict=True)
         )
-
-
-def test_a_missed_padding_is_told_once_for_all_epochs():
-    lengths, times = np.full(900, 50), np.full(900, 0.5)
-    lengths[::9] = 60
-    batching = lw.Batching(cut=lw.FixedSize(8), padding=0.3)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        for epoch in range(4):
-            lw.make_plan(lengths, batching, epoch=epoch, times=times)
-    assert len(told) == 1
-    assert str(told[0].message).startswith("`padding` must be within 0.02 of what was asked, 0.3, but is ")
-    assert told[0].filename == __file__
 
 
 @pytest.mark.parametrize(
@@ -267,97 +194,20 @@ def test_a_giant_is_named_by_its_number_in_the_data_set():
         lw.make_plan(lengths, lw.Batching(budget=100, chunks=lw.Chunks(400)), times=times)
 
 
-def test_what_is_dropped_is_named_once_for_each_copy():
-    lengths, times = np.array([10, 20, 900, 30]), np.array([3, 0, 2, 1])
-    plan = lw.make_plan(lengths, lw.Batching(cut=lw.Budget(100, oversize="drop")), times=times)
-    assert plan.dropped().tolist() == [2, 2]
-    assert lw.measure(plan, lengths).dropped == 2
-    assert sorted(plan.numbers) == [0, 0, 0, 3]
-
-
-def test_what_is_repeated_is_named_by_its_number_in_the_data_set():
-    plan = lw.make_plan([7, 3], lw.Batching(cut=lw.FixedSize(1)), times=[2, 1], world_size=4)
-    assert plan.repeated().tolist() == [1]
-    assert (lw.loss_scales(plan) == 0).sum() == 1
-
-
 def test_chunks_of_copies_are_spans_of_the_data_set():
     plan = lw.make_plan([7, 3], lw.Batching(cut=lw.FixedSize(2), chunks=lw.Chunks(4)), times=[2, 1])
     spans = sorted(span for batch in plan.batches() for span in map(tuple, batch.tolist()))
     assert spans == [(0, 0, 4), (0, 0, 4), (0, 4, 7), (0, 4, 7), (1, 0, 3)]
 
 
-def test_measures_count_copies():
-    lengths, times = np.array([4, 8]), np.array([1, 3])
-    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(4)), times=times)
-    measured = lw.measure(plan, lengths)
-    assert measured.sequences == 4
-    assert measured.padding_share == pytest.approx(1 - (4 + 3 * 8) / 32)
-    with pytest.raises(ValueError, match="`lengths` must be those of the plan"):
-        lw.measure(plan, lengths[plan.copies])
-
-
-def test_losses_are_weighted_by_the_sequences_of_the_data_set():
+def test_losses_and_measures_are_of_the_sequences_of_the_data_set():
     lengths, times = np.array([4, 8, 6]), np.array([1, 3, 0])
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2)), times=times, micro_batches=2)
     sums = np.array([lengths[batch].sum() for batch in plan.batches()])
     assert lw.loss_scales(plan, lengths).reshape(-1) == pytest.approx(sums / 28)
     with pytest.raises(ValueError, match=r"`weights` must be of shape \[3\], but is \(4,\)"):
         lw.loss_scales(plan, np.ones(4))
-
-
-def test_outputs_go_back_to_the_order_of_the_data_set():
-    plan = lw.make_plan([4, 8, 6], lw.Batching(cut=lw.FixedSize(2)), times=[1, 3, 0], world_size=2)
-    outputs = [[10 * number for batch in plan.batches(rank) for number in batch.tolist()] for rank in range(2)]
-    assert lw.restore_order(plan, outputs) == [0, 10, None]
-
-
-def test_a_plan_with_times_is_saved_whole(tmp_path):
-    lengths, times = two_sources(80, 20)
-    plan = lw.make_plan(lengths, lw.Batching(budget=2_000, padding=0.1), times=times, after=[(2, 1, 3)], world_size=3)
-    plan.save(tmp_path / "plan.npz")
-    for other in (lw.Plan.load(tmp_path / "plan.npz"), pickle.loads(pickle.dumps(plan))):
-        assert other.fingerprint() == plan.fingerprint()
-        assert np.array_equal(other.copies, plan.copies)
-        assert not other.copies.flags.writeable
-        for rank in range(3):
-            assert [batch.tolist() for batch in other.batches(rank)] == [b.tolist() for b in plan.batches(rank)]
-
-
-def test_other_times_are_another_plan():
-    plans = [lw.make_plan([5, 9, 2], lw.Batching(cut=lw.FixedSize(2)), times=times) for times in ([2, 1, 0], [2, 0, 1])]
-    assert plans[0].fingerprint() != plans[1].fingerprint()
-
-
-def test_evenly_drawn_epochs_meet_other_company():
-    """An epoch that takes all again shuffles them anew, as without times."""
-    lengths = lw.example_lengths("speech", count=200)
-    plans = [lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)), epoch=epoch, times=2) for epoch in range(2)]
-    batches = [{tuple(sorted(plan.batch(number).tolist())) for number in range(len(plan.costs))} for plan in plans]
-    assert len(batches[0] & batches[1]) < 5
-
-
-def test_with_half_the_times_two_halves_take_turns():
-    draw = draw_times(np.full(100, 0.5), seed=0)
-    assert np.array_equal(draw.take(0), draw.take(2))
-    assert (draw.take(0) + draw.take(1) == 1).all()
-
-
-def test_where_all_times_differ_the_size_of_an_epoch_varies_by_about_a_percent():
-    """As the guide says of a thousand sequences."""
-    times = np.random.default_rng(0).uniform(0, 2, 1_000)
-    sizes = np.array([draw_times(times, seed).take(3).sum() for seed in range(200)])
-    assert sizes.mean() == pytest.approx(times.sum(), abs=5)
-    assert 0.005 < sizes.std() / times.sum() < 0.02
-
-
-def test_little_padding_brings_copies_together_more_often():
-    lengths = lw.example_lengths("speech", count=2_000)
-
-    def met(order):
-        plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=order), times=2)
-        return sum(len(batch) - len(set(batch.tolist())) for batch in plan.batches())
-
-    random, padded = met(lw.Shuffled()), met(lw.MaxEntropy(padding=0.01))
-    assert random < 40  # each of 2,000 meets its copy with a chance of 15 in 3,999
-    assert padded > 2 * random
+    whole = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(4)), times=times)
+    assert lw.measure(whole, lengths).padding_share == pytest.approx(1 - (4 + 3 * 8) / 32)
+    with pytest.raises(ValueError, match="`lengths` must be those of the plan"):
+        lw.measure(plan, lengths[plan.copies])

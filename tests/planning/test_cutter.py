@@ -3,13 +3,11 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
 import menu
-from lengthwise import _kernels
 from lengthwise.choices.greedy import cut_greedily
 from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, limits_of
 
@@ -32,7 +30,7 @@ def costs_of(needed, offsets, limits):
     return limits.cost(np.array(rows), np.array([part.max(axis=0) for part in parts]))
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=120, derandomize=True)
 @given(st.data())
 def test_the_costliest_batch_is_as_cheap_as_brute_force_finds(data):
     dims = data.draw(st.integers(1, 2))
@@ -61,7 +59,7 @@ def test_the_costliest_batch_is_as_cheap_as_brute_force_finds(data):
     assert costs_of(needed, offsets, limits).max() == best <= limits.budget
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 @given(st.integers(1, 40), st.sets(st.integers(1, 39), max_size=4), st.integers(0, 40))
 def test_batches_of_a_fixed_size_differ_as_little_as_boundaries_allow(count, inner, more):
     boundaries = np.array(sorted(place for place in inner if place < count), np.int64)
@@ -85,10 +83,10 @@ def test_ten_sequences_in_batches_of_four_by_hand():
 
 
 def test_many_batches_are_level_within_half_a_per_cent():
-    lengths = np.sort(np.random.default_rng(0).lognormal(5, 0.6, 60_000).astype(np.int64) + 1)[:, None]
+    lengths = np.sort(np.random.default_rng(0).lognormal(5, 0.6, 20_000).astype(np.int64) + 1)[:, None]
     limits = limits_of(lw.Budget(20_000), lw.Padded(), lengths.max(axis=0))
     fewest = len(cut_greedily(lengths, NONE, cost=lw.Padded(), budget=20_000.0)) - 1
-    for batches in (fewest, fewest + 3, fewest + 90):
+    for batches in (fewest, fewest + 30):
         offsets = cut_into(lengths, NONE, batches, limits)
         costs = costs_of(lengths, offsets, limits)
         assert len(costs) == batches
@@ -101,15 +99,3 @@ def test_a_cost_of_the_users_own_fills_batches_and_halves_the_largest():
     limits = Limits(lambda counts, lengths: counts * lengths[:, 0] * 1.0, 16.0)
     assert cut_into(needed, NONE, 3, limits).tolist() == [0, 4, 8, 10]
     assert cut_into(needed, NONE, 4, limits).tolist() == [0, 2, 4, 8, 10]
-
-
-@pytest.mark.parametrize("kind", ["__call__", "py_func"])
-def test_more_batches_than_are_wanted_are_said_to_be_one_more(kind, monkeypatch):
-    if kind == "py_func":
-        for name in ("try_budget", "fill_batch", "count_rows", "split_widest", "_copy", "_count_wider"):
-            monkeypatch.setattr(_kernels.cuts, name, getattr(_kernels.cuts, name).py_func)
-    ends, prices = np.empty(2, np.int64), np.array([0.0, 0.0, 1.0, 0.0, 0.0])
-    cut = getattr(_kernels.cut_into, kind)
-    assert cut(np.full((9, 1), 5), NONE, prices, 15.0, 2**62, 1, np.bool_(False), 0, np.inf, ends)[0] == 3
-    assert cut(np.full((6, 1), 5), NONE, prices, 15.0, 2**62, 1, np.bool_(False), 0, np.inf, ends) == (2, 15.0)
-    assert ends.tolist() == [3, 6]

@@ -1,4 +1,4 @@
-"""Steps first: as many sequences as fit, cut as evenly as can be; the same by kernels and by brute force."""
+"""Random steps: as many sequences as fit, cut as evenly as can be; the same by kernels and by brute force."""
 
 import itertools
 
@@ -18,7 +18,7 @@ QUADRATIC = menu.COSTS["per_length"]
 
 
 def by_steps(needed, cut, slots, *, cost=None, steps=None, **deal):
-    """The steps, each a list of batches, each a list of positions."""
+    """Returns the steps, each a list of batches, each a list of positions."""
     needed = np.array(needed, np.int64).reshape(len(needed), -1)  # a copy: steps move its rows
     longest = needed.max(axis=0)
     cost = cost or lw.Padded()
@@ -33,14 +33,14 @@ def by_steps(needed, cut, slots, *, cost=None, steps=None, **deal):
 
 
 def cuts_of(count, most):
-    """Every way to cut `count` things in a row into at most `most` parts: the ends of the parts."""
+    """Yields the ends of the parts, for every way to cut a row of `count` into at most `most` parts."""
     for parts in range(1, min(most, count) + 1):
         for inner in itertools.combinations(range(1, count), parts - 1):
             yield (*inner, count)
 
 
 def least_costliest(lengths, slots, cost, most_sequences=None, multiple=1):
-    """The least that the costliest of `slots` batches can cost, cut from the sequences sorted from the longest."""
+    """Returns the least cost of the costliest of `slots` batches, cut from the sequences sorted from the longest."""
     rows = sorted(lengths, key=sum, reverse=True)
     least = np.inf
     for ends in cuts_of(len(rows), slots):
@@ -51,7 +51,7 @@ def least_costliest(lengths, slots, cost, most_sequences=None, multiple=1):
 
 
 def cost_of(rows, cost, multiple=1):
-    """What a batch costs whose rows are filled up to a multiple, unless it holds less than one."""
+    """Returns the cost of a batch whose rows are filled up to a multiple, unless it holds less than one."""
     count = len(rows) if len(rows) < multiple else -(-len(rows) // multiple) * multiple
     return float(cost(np.array([count]), np.array(rows).max(axis=0)[None])[0])
 
@@ -73,10 +73,6 @@ def test_by_count_every_step_has_its_own_batches():
     assert by_steps(range(1, 11), lw.FixedSize(2), 2, even=False) == [[[3, 2], [1, 0]], [[7, 6], [5, 4]], [[9], [8]]]
 
 
-def test_sizes_that_differ_by_more_than_31_bits_are_sorted():
-    assert by_steps([2**40, 5, 2**33, 1], lw.FixedSize(2), 2) == [[[0], [2, 1, 3]]]
-
-
 def test_a_step_whose_least_budget_leaves_places_free_has_its_widest_batches_halved():
     """A budget of 5 makes four batches of the first, one of 10 makes two: three places, so one of the two is halved."""
     assert by_steps([5, 5, 5, 5], lw.Budget(20), 3) == [[[0], [1], [2, 3]]]
@@ -91,7 +87,7 @@ def test_the_last_step_is_filled_from_those_before():
     assert [[len(batch) for batch in step] for step in steps] == [[2, 2], [2, 1], [1, 1]]
 
 
-@settings(max_examples=75, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.data())
 def test_a_step_takes_the_most_that_fit_and_its_costliest_batch_costs_the_least(data):
     dims = data.draw(st.integers(1, 2))
@@ -121,16 +117,15 @@ def test_a_step_takes_the_most_that_fit_and_its_costliest_batch_costs_the_least(
     assert start == len(lengths)
 
 
-@pytest.mark.parametrize("cost", [lw.Padded(), QUADRATIC], ids=repr)
-@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize(("cost", "dims"), [(lw.Padded(), 1), (QUADRATIC, 2)])
 def test_kernels_and_their_python_form_the_same_steps(cost, dims, monkeypatch):
     chance = np.random.default_rng(dims)
-    for slots in (1, 3, 8):
-        needed = chance.lognormal(4, 0.7, (400, dims)).astype(np.int64) + 1
+    for slots in (1, 3):
+        needed = chance.lognormal(4, 0.7, (60, dims)).astype(np.int64) + 1
         few_alone = lw.Budget(3_000, max_sequences=5, oversize="alone")
         filled = lw.Budget(6_000 * dims, count_multiple_of=4)
         for cut in (lw.Budget(6_000 * dims), few_alone, filled, lw.FixedSize(7)):
-            few = by_steps(needed[:60], cut, slots, cost=cost)
+            steps = by_steps(needed, cut, slots, cost=cost)
             with monkeypatch.context() as patched:
                 for module in (_kernels.steps, _kernels.cuts):
                     for name, kernel in vars(module).items():
@@ -138,73 +133,29 @@ def test_kernels_and_their_python_form_the_same_steps(cost, dims, monkeypatch):
                             patched.setattr(module, name, kernel.py_func)
                 for name in ("sort_steps", "fill_steps", "cut_steps"):
                     patched.setattr(_kernels, name, getattr(_kernels, name).py_func)
-                assert by_steps(needed[:60], cut, slots, cost=cost) == few
+                assert by_steps(needed, cut, slots, cost=cost) == steps
 
 
-def halve_one_by_one(sizes, slots):
-    while len(sizes) < slots and max(sizes) > 1:
-        at = sizes.index(max(sizes))
-        sizes[at : at + 1] = [-(-sizes[at] // 2), sizes[at] // 2]
-    return sizes
-
-
-@settings(max_examples=75, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 60))
 def test_the_widest_batches_are_halved_as_if_one_after_the_other(sizes, slots):
     slots = max(slots, len(sizes))
-    for kernel in (_kernels.split_widest, _kernels.split_widest.py_func):
-        ends = np.zeros(slots, np.int64)
-        ends[: len(sizes)] = np.cumsum(sizes)
-        batches = kernel(ends, len(sizes))
-        assert np.diff(ends[:batches], prepend=0).tolist() == halve_one_by_one(list(sizes), slots)
-
-
-def test_what_is_over_the_budget_stands_alone_in_a_step_of_the_others():
-    lengths = [5, 4, 90, 3, 6, 2]
-    batching = lw.Batching(cut=lw.Budget(12, oversize="alone"), order=lw.Shuffled(), deal=lw.RandomSteps())
-    plan = lw.make_plan(lengths, batching, world_size=3)
-    alone = plan.over_max_cost()
-    assert [plan.batch(number).tolist() for number in alone] == [[2]]
-    assert not plan.dropped().size
-    dropping = lw.Batching(cut=lw.Budget(12, oversize="drop"), order=lw.Shuffled(), deal=lw.RandomSteps())
-    assert lw.make_plan(lengths, dropping, world_size=3).dropped().tolist() == [2]
-    refusing = lw.Batching(cut=lw.Budget(12), order=lw.Shuffled(), deal=lw.RandomSteps())
-    with pytest.raises(lw.OversizeError, match="at sequence 2"):
-        lw.make_plan(lengths, refusing, world_size=3)
+    ends = np.zeros(slots, np.int64)
+    ends[: len(sizes)] = np.cumsum(sizes)
+    batches = _kernels.split_widest(ends, len(sizes))
+    while len(sizes) < slots and max(sizes) > 1:
+        at = sizes.index(max(sizes))
+        sizes[at : at + 1] = [-(-sizes[at] // 2), sizes[at] // 2]
+    assert np.diff(ends[:batches], prepend=0).tolist() == sizes
 
 
 def test_a_step_is_a_random_sample_and_its_ranks_wait_for_little():
     batching = lw.Batching(budget=20_000, order=lw.Shuffled(), deal=lw.RandomSteps())
-    plans = [lw.make_plan(LONG_TAILED, batching, world_size=8, micro_batches=4, epoch=epoch) for epoch in range(8)]
+    plans = [lw.make_plan(LONG_TAILED, batching, world_size=8, micro_batches=4, epoch=epoch) for epoch in range(3)]
     measures = lw.measure(plans, LONG_TAILED)
     assert measures.step_mixing > 0.99
     assert measures.padding_share < 0.055
     assert measures.straggler_waste < 0.025
-    random_batches = lw.Batching(budget=20_000, order=lw.Shuffled())
-    assert lw.measure(lw.make_plan(LONG_TAILED, random_batches), LONG_TAILED).padding_share > 0.6
-
-
-def test_the_same_steps_on_as_many_places_after_a_crash():
-    batching = lw.Batching(budget=20_000, order=lw.Shuffled(), deal=lw.RandomSteps())
-    whole = lw.make_plan(LONG_TAILED, batching, world_size=8)
-    rest = lw.make_plan(LONG_TAILED, batching, world_size=4, micro_batches=2, after=[(8, 1, 10)])
-    assert steps_of(rest) == steps_of(whole)[10:]
-
-
-def steps_of(plan):
-    return [sorted(number for batch in step.reshape(-1) for number in plan.batch(batch).tolist()) for step in plan.grid]
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"cut": lw.DynamicSize(4, rule="paper")}, "`cut` must be .* RandomSteps, but is DynamicSize"),
-        ({"budget": 9, "deal": lw.RandomSteps(even=False)}, "`even` must be True beside a budget"),
-    ],
-)
-def test_a_cut_that_cannot_form_steps_is_refused_when_the_batching_is_made(given, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        lw.Batching(**{"deal": lw.RandomSteps(), **given})
 
 
 def test_a_last_step_that_is_not_full_is_dropped_by_the_deal_alone():
@@ -213,24 +164,32 @@ def test_a_last_step_that_is_not_full_is_dropped_by_the_deal_alone():
     )
     for batching, count, dropped in ((by_size, 8, 0), (by_size, 7, 3), (by_budget, 16, 0), (by_budget, 31, 15)):
         assert lw.make_plan([10] * count, batching, world_size=2).dropped().size == dropped
-    with pytest.raises(
-        ValueError, match=r"^`drop_incomplete` must be False beside RandomSteps.* RandomSteps\(tail='drop'"
-    ):
-        lw.Batching(cut=lw.FixedSize(2, drop_incomplete=True), deal=lw.RandomSteps())
 
 
-@pytest.mark.parametrize("count", [65_535, 65_536, 70_000])
-def test_a_step_holds_more_sequences_than_a_short_number_counts(count):
-    batching = lw.Batching(budget=count, order=lw.Shuffled(), deal=lw.RandomSteps())
-    plan = lw.make_plan(np.ones(count, np.int64), batching)
-    assert plan.batch_sizes.tolist() == [count]
+@pytest.mark.parametrize(
+    ("choices", "sentence"),
+    [
+        ({"cut": lw.DynamicSize(4, rule="paper")}, "`cut` must be .* RandomSteps, but is DynamicSize"),
+        ({"budget": 9, "deal": lw.RandomSteps(even=False)}, "`even` must be True beside a budget"),
+        ({"cut": lw.FixedSize(2, drop_incomplete=True)}, "`drop_incomplete` must be False beside RandomSteps"),
+    ],
+)
+def test_a_cut_that_cannot_form_steps_is_refused_when_the_batching_is_made(choices, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        lw.Batching(**{"deal": lw.RandomSteps(), **choices})
+
+
+def test_a_sequence_over_the_budget_is_named_from_within_a_step():
+    batching = lw.Batching(cut=lw.Budget(12), order=lw.Shuffled(), deal=lw.RandomSteps())
+    with pytest.raises(lw.OversizeError, match="at sequence 2"):
+        lw.make_plan([5, 4, 90, 3, 6, 2], batching, world_size=3)
 
 
 def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
     """How many fit is found by a division, which rounds: the budgets lie at what so many cost, and a bit below."""
     chance, checked = np.random.default_rng(0), 0
     lengths, ends, none = np.full((6, 1), 7), np.empty(6, np.int64), np.empty(0, np.int64)
-    for prices in chance.random((400, 5)):
+    for prices in chance.random((150, 5)):
         each, once = prices[1] + (prices[2] * 7.0 + prices[3] * (7.0 * 7.0)), prices[0] + prices[4] * 7.0
         for count in (1, 2, 3, 5):
             for budget in (np.nextafter(once + count * each, 0.0), once + count * each):
@@ -242,24 +201,14 @@ def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
 
 
 # Up to 40 sizes are put in order one by one; from 4,097 and from 65,537 on, by longer digits.
-@pytest.mark.parametrize("count", [1, 40, 41, 255, 4_096, 4_097, 65_536, 65_537])
+@pytest.mark.parametrize("count", [40, 41, 4_096, 4_097, 65_537])
 def test_sizes_of_any_width_are_sorted_as_numpy_sorts_them(count):
     chance = np.random.default_rng(count)
-    for bits in (1, 8, 14, 26, 28, 31):
+    for bits in (1, 14, 28, 40):
         sizes = chance.integers(0, 2**bits, count)
-        found = np.empty(count, np.int64)
-        _kernels.sort_steps(sizes, np.array([count]), found)
-        assert np.array_equal(found, np.argsort(-sizes, kind="stable")), bits
-
-
-def test_ranks_wait_for_the_rows_that_are_filled_up_and_the_budget_counts_them():
-    for multiple, most in ((1, 0.025), (8, 0.15)):
-        cut = lw.Budget(20_000, count_multiple_of=multiple)
-        plan = lw.make_plan(LONG_TAILED, lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps()), world_size=8)
-        rows = np.where(plan.batch_sizes < multiple, plan.batch_sizes, -(-plan.batch_sizes // multiple) * multiple)
-        assert (plan.costs == rows * plan.padded_lengths[:, 0]).all()
-        assert plan.costs.max() <= 20_000
-        assert lw.measure(plan, LONG_TAILED).straggler_waste < most
+        order = np.empty(count, np.int64)
+        _kernels.sort_steps(sizes, np.array([count]), order)
+        assert np.array_equal(order, np.argsort(-sizes, kind="stable")), bits
 
 
 def test_a_cost_that_is_no_sum_of_prices_takes_another_deal_or_is_refused():

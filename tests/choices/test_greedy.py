@@ -1,0 +1,125 @@
+"""Greedy cuts: a batch takes the next sequence exactly if its cost allows, by prices and by calls."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import length_sets
+import lengthwise as lw
+from lengthwise.choices.cut import cut_greedily
+
+NO_BOUNDARIES = np.empty(0, np.int64)
+
+
+def test_a_cut_by_itself_drops_what_is_over_the_budget_and_not_what_equals_it():
+    lengths = np.array([[4], [11], [10], [5], [5], [5]])
+    for cost in (lw.Padded(), lambda counts, padded: counts * padded[:, 0]):
+        rules = {"cost": cost, "longest": np.array([11])}
+        kept, offsets = lw.Budget(10, oversize="drop")(lengths, np.array([4]), **rules)
+        assert kept.tolist() == [0, 2, 3, 4, 5]
+        # A boundary before position 4, the fourth of those that stay: 5 and the two fives behind it do not meet.
+        assert offsets.tolist() == [0, 1, 2, 3, 5]
+
+
+@settings(max_examples=80, derandomize=True)
+@given(
+    st.one_of(length_sets.flat, length_sets.pairs),
+    st.tuples(*[st.floats(0, 2, width=32)] * 5),
+    st.integers(1, 9),
+    st.sampled_from([-1, 0, 1]),
+)
+def test_a_batch_takes_the_next_sequence_exactly_if_its_own_cost_allows(lengths, coefficients, count, nudge):
+    """Also where the budget lies on the cost of a batch, or one rounding beside it."""
+    names = ("linear", "quadratic", "per_sequence", "per_batch", "per_length")
+    cost = lw.Quadratic(**dict(zip(names, coefficients, strict=True)))
+    rows = lengths if lengths.ndim == 2 else lengths[:, None]
+    if not len(rows):
+        return
+    budget = float(cost(np.array([count]), rows.max(axis=0)[None])[0])
+    budget = max(np.nextafter(budget, nudge * np.inf) if nudge else budget, 5e-324)
+    cut, given = lw.Budget(budget, oversize="alone"), {"longest": rows.max(axis=0)}
+    offsets = cut(rows, np.empty(0, np.int64), cost=cost, **given).offsets
+    by_calls = cut(rows, np.empty(0, np.int64), cost=lambda *batches: cost(*batches), **given)
+    assert by_calls.offsets.tolist() == offsets.tolist()
+    for start, end in itertools.pairwise(offsets.tolist()):
+        assert end - start == 1 or cost(np.array([end - start]), rows[start:end].max(axis=0)[None])[0] <= budget
+        if end < len(rows):
+            more = rows[start : end + 1]
+            assert cost(np.array([len(more)]), more.max(axis=0)[None])[0] > budget
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3, 12])
+def test_no_batch_costs_more_than_its_budget_by_a_bit(dims):
+    """Prices such as 0.1 round at every sum, so that the sum of 8 lengths depends on the order of its terms."""
+    chance = np.random.default_rng(dims)
+    for _ in range(12):
+        linear, quadratic, per_length = chance.random((3, dims))  # one for each dimension
+        each, fixed = chance.random(2)
+        cost = lw.Quadratic(
+            linear=linear, quadratic=quadratic, per_sequence=each, per_batch=fixed, per_length=per_length
+        )
+        lengths = chance.integers(1, 999, (30, dims))
+        count = int(chance.integers(1, 6))
+        budget = float(cost([count], lengths[:count].max(axis=0)[None])[0])
+        for max_cost in (
+            budget,
+            float(np.nextafter(budget, 0.0)),
+        ):  # one the first batch just fits, one it just exceeds
+            offsets = cut_greedily(lengths, NO_BOUNDARIES, cost=cost, budget=max_cost)
+            sizes, longest = np.diff(offsets), np.maximum.reduceat(lengths, offsets[:-1], axis=0)
+            assert (cost(sizes, longest)[sizes > 1] <= max_cost).all()
+            assert offsets.tolist() == cut_one_by_one(lengths, [], cost, max_cost, 99, False)
+
+
+def cut_one_by_one(lengths, boundaries, cost, budget, most, overshoot):
+    """The rule in plain Python: a sequence joins the batch or begins the next, and stands alone where it is over."""
+    offsets, longest, full = [0], lengths[0], False
+    for index in range(len(lengths)):
+        size, joined = index - offsets[-1], np.maximum(longest, lengths[index])
+        over = not overshoot and cost([size + 1], joined[None])[0] > budget
+        if size and (full or over or size == most or index in boundaries):
+            offsets.append(index)
+            size, joined = 0, lengths[index]
+        reached = cost([size + 1], joined[None])[0]
+        longest, full = joined, reached >= budget if overshoot else reached > budget
+    return [*offsets, len(lengths)]
+
+
+def rising(counts, padded_lengths):
+    return np.asarray(counts) * np.asarray(padded_lengths, np.float64).sum(axis=1)
+
+
+def falling_at_times(counts, padded_lengths):
+    """What no cost may do, and what is then done must still be the rule: 37 x 2 + 20 x 5 = 174, but 111 + 100 = 11."""
+    return (37 * np.asarray(counts) + 5 * np.asarray(padded_lengths).sum(axis=1)) % 200
+
+
+@pytest.mark.parametrize("cost", [rising, falling_at_times])
+@pytest.mark.parametrize("overshoot", [False, True])
+@pytest.mark.parametrize("most", [3, 10**9])
+@pytest.mark.parametrize("budget", [190, 60_000])
+def test_calls_of_a_cost_cut_what_the_rule_does(cost, overshoot, most, budget):
+    """Batches of one to hundreds, small beside large: the lengths of the second half are a hundredth of the others."""
+    chance = np.random.default_rng(most)
+    lengths = np.concatenate([chance.integers(100, 2_000, (300, 2)), chance.integers(1, 20, (600, 2))])
+    boundaries = np.unique(chance.integers(1, 900, 9))
+    offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, most=most, overshoot=overshoot)
+    expected = cut_one_by_one(lengths, set(boundaries.tolist()), cost, budget, most, overshoot)
+    assert offsets.tolist() == expected
+
+
+@pytest.mark.parametrize("size", [1, 400])
+def test_a_cost_is_called_far_less_often_than_there_are_sequences(size):
+    calls = []
+
+    def cost(counts, padded_lengths):
+        calls.append(len(counts))
+        return rising(counts, padded_lengths)
+
+    offsets = cut_greedily(np.full((20_000, 1), 7), NO_BOUNDARIES, cost=cost, budget=7 * size)
+    assert np.diff(offsets)[:-1].tolist() == [size] * (len(offsets) - 2)
+    assert len(calls) < 100
+    assert max(calls) < 20_000

@@ -1,0 +1,77 @@
+"""Fit: every epoch of a run has the same number of steps, and its batches are full."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+from lengthwise.planning.fit import has_equal_epochs
+
+LONG_TAILED = lw.example_lengths()
+
+
+def steps_of(lengths, batching, epochs, **which):
+    return {lw.make_plan(lengths, batching, epoch=epoch, **which).steps for epoch in epochs}
+
+
+@pytest.mark.parametrize("ranks", [1, 8, 1_024])
+def test_batches_are_as_full_as_the_budget_and_the_ranks_allow(ranks):
+    batchings = {
+        "open": lw.Batching(budget=20_000),
+        "random steps": lw.Batching(budget=20_000, deal=lw.RandomSteps()),
+        "strata": lw.Batching(budget=20_000, order=lw.MaxEntropy(padding=0.1)),
+        "random": lw.Batching(budget=20_000, order=lw.Shuffled()),
+        "sorted": lw.Batching(budget=20_000, order=lw.Sorted()),
+        "buckets": lw.Batching(budget=20_000, order=lw.Bucketed(buckets=8)),
+        "rows": lw.Batching(cut=lw.Rows(8_192, rows=2)),
+    }
+    for name, batching in batchings.items():
+        plans = [lw.make_plan(LONG_TAILED, batching, epoch=epoch, world_size=ranks) for epoch in range(5)]
+        assert len({plan.steps for plan in plans}) == 1, name
+        # As many full batches as one rank has fill so many steps, and no more than a twentieth is left to chance.
+        deal = lw.Batching.from_json(plans[0].batching).deal
+        deal = lw.Balanced() if isinstance(deal, lw.RandomSteps) else deal
+        alone = lw.make_plan(LONG_TAILED, replace(batching, deal=deal))
+        assert plans[0].steps <= max(1, np.ceil(1.05 * len(alone.costs) / ranks)), name
+        if ranks == 1:
+            assert np.mean([plan.costs.mean() / plan.max_cost for plan in plans]) > (0.85 if "random" in name else 0.9)
+
+
+def test_an_epoch_that_needs_more_steps_is_drawn_again():
+    lengths = np.random.default_rng(3).lognormal(4, 1.0, 400).astype(np.int64) + 1
+    batching = lw.Batching(budget=3_000, order=lw.Shuffled())
+    (steps,) = steps_of(lengths, batching, range(40))
+    # What the order of the first draw needs, of as many epochs: some need a batch more than the run has.
+    keys = [lw.Key(seed=0, epoch=epoch, stage="order") for epoch in range(40)]
+    orders = [lengths[lw.Shuffled()(lengths, key).sequences][:, None] for key in keys]
+    options = {"cost": lw.Padded(), "longest": lengths.max(keepdims=True)}
+    alone = [len(lw.Budget(3_000)(order, np.empty(0, np.int64), **options).offsets) - 1 for order in orders]
+    assert max(alone) > steps
+    assert np.mean(np.array(alone) > steps) < 0.3
+
+
+def test_copies_of_other_sequences_in_every_epoch_fill_as_many_steps():
+    lengths = np.random.default_rng(5).lognormal(4, 0.8, 3_000).astype(np.int64) + 1
+    times = np.where(np.arange(3_000) % 3 == 0, 0.4, 1.3)
+    for batching in (lw.Batching(budget=5_000), lw.Batching(budget=5_000, order=lw.Sorted())):
+        assert len(steps_of(lengths, batching, range(0, 200, 20), times=times, world_size=4)) == 1
+
+
+def test_steps_of_very_many_lengths_are_counted_by_a_sample():
+    lengths = np.random.default_rng(5).lognormal(5, 0.7, 300_000).astype(np.int64) + 1
+    batching = lw.Batching(budget=40_000)
+    plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=8) for epoch in range(2)]
+    assert len({plan.steps for plan in plans}) == 1
+    assert min(plan.costs.mean() / plan.max_cost for plan in plans) > 0.95
+
+
+def test_a_rule_that_overshoots_and_a_cut_of_the_users_promise_no_number():
+    assert not has_equal_epochs(lw.DynamicSize(4, rule="paper"))
+    assert has_equal_epochs(lw.DynamicSize(4))
+    assert has_equal_epochs(lw.Rows(10))
+
+    class Own(lw.Budget):
+        pass
+
+    assert not has_equal_epochs(Own(10))

@@ -1,0 +1,98 @@
+"""`make_plan`: the same plan from the same inputs, another one for every seed and epoch."""
+
+import random
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+import menu
+from lengthwise._random import Key
+
+LENGTHS = lw.example_lengths(count=300)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float64])
+def test_lengths_of_any_type_give_the_same_plan(dtype):
+    lengths = (LENGTHS % 255 + 1).astype(dtype)
+    plans = [lw.make_plan(each, lw.Batching(budget=3_000)) for each in (lengths, lengths.astype(np.int64))]
+    assert plans[0].fingerprint() == plans[1].fingerprint()
+
+
+def test_every_portion_draws_by_keys_of_its_own(monkeypatch):
+    """One that drops, too: of equal portions it would leave out the batches at the same places."""
+
+    class Dropping(lw.Portions):
+        tail = "drop"
+
+    drawn, words = [], Key.words
+    monkeypatch.setattr(Key, "words", lambda key, count: drawn.append((key.stage, key.lane)) or words(key, count))
+    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.SemiSorted(), deal=Dropping())
+    lw.make_plan(np.arange(1, 61), batching, world_size=3, micro_batches=2)
+    for stage in ("order", "tail"):  # the lanes of trial epochs begin at 2**40
+        assert sorted(lane for each, lane in drawn if each == stage and lane < 2**40) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "cut", "world_size", "micro_batches", "repeats"),
+    [([5, 6, 7, 8, 9], lw.FixedSize(1), 2, 1, 1), ([900] * 1_001, lw.Budget(1_000), 8, 4, 23)],
+)
+def test_what_single_sequences_do_not_fill_repeats_the_cheapest_at_no_weight(
+    lengths, cut, world_size, micro_batches, repeats
+):
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut), world_size=world_size, micro_batches=micro_batches)
+    assert (plan.batch_sizes == 1).all()
+    assert plan.dropped().size == 0
+    assert plan.repeated().size == repeats
+    assert {lengths[number] for number in plan.repeated()} == {min(lengths)}
+    assert (lw.loss_scales(plan) == 0).sum() == repeats
+
+
+@pytest.mark.parametrize("order", [*menu.ORDERS.values(), menu.OF_PAIRS["edges"]], ids=repr)
+def test_every_epoch_and_every_seed_has_batches_of_its_own(order):
+    lengths = np.minimum(LENGTHS, 5_000)
+    lengths = np.stack([lengths, lengths[::-1]], axis=1) if order is menu.OF_PAIRS["edges"] else lengths
+    keys = [(0, 0), (0, 1), (1, 0), (2**64 - 1, 0), (0, 2**64 - 1)]  # `seed + epoch` would make two of them alike
+    batching = lw.Batching(order=order, cut=lw.FixedSize(3))
+    plans = [lw.make_plan(lengths, batching, seed=seed, epoch=epoch) for seed, epoch in keys]
+    batches = {frozenset(frozenset(batch.tolist()) for batch in plan.batches()) for plan in plans}
+    assert len(batches) == len(keys)
+
+
+def test_no_global_generator_is_read_or_written():
+    random.seed(1)
+    np.random.seed(1)
+    before = random.getstate(), str(np.random.get_state())
+    plan = lw.make_plan(LENGTHS, lw.Batching(budget=20_000))
+    assert (random.getstate(), str(np.random.get_state())) == before
+    random.seed(2)
+    np.random.seed(2)
+    assert lw.make_plan(LENGTHS, lw.Batching(budget=20_000)).fingerprint() == plan.fingerprint()
+
+
+UNITS = ("shuffled", "sorted", "falling", "semi_sorted", "alternated", "windowed", "bucketed", "optimal", "uniform")
+
+
+@pytest.mark.parametrize("order", UNITS)
+def test_the_unit_of_lengths_changes_no_plan(order):
+    """In a unit 2**34 times as fine no length is below 2**31, and the frames of a batch are beyond 2**40."""
+    lengths, unit = lw.example_lengths("speech", count=150), 2**34
+    for name, (cut, fine_cut) in zip(
+        ("RandomSteps_split", "portions", "Balanced_drop"),
+        ((lw.Budget(3_000), lw.Budget(3_000 * unit)), 2 * (lw.FixedSize(3),), 2 * (lw.DynamicSize(2),)),
+        strict=True,
+    ):
+        choices = {"order": menu.ORDERS[order], "deal": menu.DEALS[name]}
+        small = lw.make_plan(lengths, lw.Batching(cut=cut, **choices), world_size=3, micro_batches=2)
+        large = lw.make_plan(lengths * unit, lw.Batching(cut=fine_cut, **choices), world_size=3, micro_batches=2)
+        for array in ("sequences", "offsets", "grid"):
+            assert np.array_equal(getattr(small, array), getattr(large, array)), (cut, array)
+        assert np.array_equal(small.padded_lengths * unit, large.padded_lengths)
+        assert np.array_equal(small.costs * unit, large.costs)
+
+
+@pytest.mark.parametrize("cut", menu.cuts(1_000.0, 250.0).values(), ids=repr)
+def test_a_plan_without_a_batch_is_refused(cut):
+    batching = lw.Batching(order=lw.Bucketed(edges=(20, 90), longer="drop"), cut=cut, deal=lw.Balanced())
+    with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0\. No batch is left\. "):
+        lw.make_plan([100, 200, 100], batching, world_size=2)

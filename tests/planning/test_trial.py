@@ -1,0 +1,130 @@
+"""Trials: the noise of an order by which plans pad, or mix, what was asked; few trials find it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lengthwise as lw
+from lengthwise.planning.joint import mixing_of_batches
+from lengthwise.planning.trial import Trial, _seek
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(st.floats(1e-3, 0.98), st.floats(-2.0, 2.0), st.floats(0.5, 3.0), st.floats(1e-3, 0.4), st.floats(0.5, 1.0))
+def test_a_scale_is_found_by_few_trials(asked, shift, slope, least, most):
+    """Whatever the first guess is, and however padding rises with the noise between sorted and random batches."""
+
+    def measure(order):
+        if not isinstance(order, lw.MaxEntropy):
+            return most if isinstance(order, lw.Shuffled) else least
+        odds = math.exp(shift) * order.scale**slope
+        return least + (most - least) * odds / (1.0 + odds)
+
+    tried = _seek(asked, 1e-3, lambda scale: lw.MaxEntropy(scale=scale), asked / (1.0 - asked), measure)
+    nearest = min(max(asked, least), most)
+    assert min(abs(achieved - nearest) for _, achieved in tried) < 0.004
+    assert len(tried) <= 20
+
+
+def pairs_of(count, name):
+    lengths = lw.example_lengths(name, count=count)
+    return np.stack([lengths, np.maximum(1, lengths * (3 + np.arange(count) * 7_919 % 5) // 5)], axis=1)
+
+
+@pytest.mark.parametrize(("name", "padding"), [("speech", 0.1), ("long-tailed", 0.2)])
+def test_a_padding_of_two_lengths_takes_few_trials(name, padding, monkeypatch):
+    trials, measure = [], Trial.padding_of
+    monkeypatch.setattr(
+        Trial, "padding_of", lambda self, order, **how: trials.append(order) or measure(self, order, **how)
+    )
+    pairs = pairs_of(5_000, name)
+    batching = lw.Batching(cut=lw.FixedSize(16), padding=padding, deal=lw.Stratified())
+    plans = [lw.make_plan(pairs, batching, epoch=epoch) for epoch in range(4)]
+    assert len(trials) <= 20
+    assert lw.measure(plans, pairs).padding_share == pytest.approx(padding, abs=0.006)
+
+
+def test_rows_that_are_filled_up_count_as_padding():
+    """Fitted to the sequences alone, plans padded up to 3 points more than was asked, without a word."""
+    lengths = lw.example_lengths("speech", count=10_000)
+    cut = lw.Budget(24 * float(lengths.mean()), count_multiple_of=8)
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut, padding=0.1, deal=lw.Stratified()))
+    assert lw.measure(plan, lengths).padding_share == pytest.approx(0.1, abs=0.005)
+
+
+SPEECH = lw.example_lengths("speech", count=6_000)
+TAILED = lw.example_lengths(count=6_000)
+PAIRS = np.random.default_rng(0).integers(10, 200, (4_000, 2))
+FIXED = lw.FixedSize(16)
+
+
+def asked(mixing, *, cut=FIXED, **verbs):
+    return lw.Batching(cut=cut, order=lw.MaxEntropy(mixing=mixing), **verbs)
+
+
+def measured(lengths, batching, *, epochs=4, **run):
+    """Returns the mean padding and mixing of single epochs."""
+    measures = [lw.measure(lw.make_plan(lengths, batching, epoch=epoch, **run), lengths) for epoch in range(epochs)]
+    return tuple(np.mean([(each.padding_share, each.mixing) for each in measures], axis=0))
+
+
+WORLDS = {  # lengths, choices, ranks and micro-batches, epochs
+    "a step": (SPEECH[:600], {"cut": lw.Budget(20_000)}, {"world_size": 40}, 20),
+    "a step of micro-batches": (SPEECH[:600], {"cut": lw.Budget(20_000)}, {"world_size": 8, "micro_batches": 8}, 20),
+    "portions": (SPEECH, {"deal": lw.Portions()}, {"world_size": 8}, 4),
+    "copies": (SPEECH[:3_000], {"cut": lw.Budget(20_000)}, {"times": np.repeat([0.4, 2.5], [2_400, 600])}, 4),
+}
+
+
+@pytest.mark.parametrize(("lengths", "choices", "options", "epochs"), WORLDS.values(), ids=WORLDS)
+def test_few_steps_portions_and_copies_mix_what_was_asked(lengths, choices, options, epochs):
+    mixing = measured(lengths, asked(0.4, **choices), epochs=epochs, **options)[1]
+    assert mixing == pytest.approx(0.4, abs=0.03)
+
+
+def test_mixing_is_the_other_end_of_padding():
+    for cut, padding in ((FIXED, 0.05), (lw.Budget(8_000), 0.2)):
+        by_padding = lw.Batching(cut=cut, order=lw.MaxEntropy(padding=padding), deal=lw.Balanced())
+        pads, mixes = measured(SPEECH, by_padding)
+        assert measured(SPEECH, asked(mixes, cut=cut, deal=lw.Balanced())) == pytest.approx((pads, mixes), abs=0.01)
+
+
+@pytest.mark.parametrize("mixing", [0.1, 0.5])
+@pytest.mark.parametrize("lengths", [SPEECH, TAILED, PAIRS], ids=["speech", "tailed", "pairs"])
+def test_plans_mix_what_was_asked_and_hardly_more(lengths, mixing):
+    found = measured(lengths, asked(mixing))[1]
+    assert mixing - 0.005 < found < mixing + 0.015
+
+
+def test_the_padding_is_near_the_limit_in_closed_form():
+    """For lengths that fall below a constant by an exponential the limit is mixing = D / D of random batches."""
+    chance = np.random.default_rng(1)
+    fall = np.round(chance.exponential(400.0, 60_000)).astype(np.int64)
+    lengths = 10_000 - np.minimum(fall, 9_000)
+    for mixing in (0.3, 0.6):
+        plan = lw.make_plan(lengths, asked(mixing, cut=lw.FixedSize(100)))
+        padded = np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) - lengths[plan.sequences]
+        hidden = 2.5 / lw.measure(plan, lengths).mixing_bins  # by which bins may show too much
+        assert mixing - hidden < padded.mean() / 400.0 < 1.1 * mixing
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=200), st.integers(1, 9), st.booleans())
+@settings(max_examples=30, derandomize=True)
+def test_trials_measure_what_measure_does(lengths, size, pairs):
+    lengths = np.array([lengths, lengths[::-1]]).T if pairs else np.array(lengths)
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(size), order=lw.Shuffled()))
+    own = lengths.sum(axis=1) if pairs else lengths
+    found = mixing_of_batches(own[plan.sequences], plan.padded_lengths.sum(axis=1), plan.batch_sizes)
+    assert found == lw.measure(plan, lengths).mixing
+
+
+def test_batches_of_random_steps_would_be_sorted_so_it_is_strata_that_are_dealt():
+    default = asked(0.5, cut=lw.Budget(9_000))
+    assert default.deal == lw.Stratified()
+    assert lw.measure(lw.make_plan(SPEECH, default, world_size=8), SPEECH).mixing > 0.48
+    assert asked(0.5).deal == lw.Balanced()
+    with pytest.raises(ValueError, match="must be left out beside RandomSteps"):
+        asked(0.5, cut=default.cut, deal=lw.RandomSteps())
