@@ -111,11 +111,11 @@ def test_places_are_a_permutation_whose_parts_fit_together(count, seed, data):
 @pytest.mark.parametrize("count", [2, 3, 17])
 def test_every_number_comes_to_every_place_equally_often(count):
     seeds = 500
-    found = np.zeros((count, count))
+    counts = np.zeros((count, count))
     for seed in range(seeds):
-        found[np.arange(count), Key(seed=seed).places(0, count, count)] += 1
+        counts[np.arange(count), Key(seed=seed).places(0, count, count)] += 1
     expected = seeds / count
-    chi_squared = ((found - expected) ** 2 / expected).sum()
+    chi_squared = ((counts - expected) ** 2 / expected).sum()
     # (count - 1)**2 degrees of freedom: the mean, and five standard deviations above it.
     assert chi_squared < (count - 1) ** 2 + 5 * np.sqrt(2) * (count - 1)
 
@@ -129,8 +129,8 @@ def place_by_whole_numbers(key, number, count):
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             mixed = (mixed ^ mixed >> shift) * factor % 2**64
         left, right = right, left ^ (mixed ^ mixed >> 31) >> (64 - half)
-    found = left * 2**half + right
-    return found if found < count else place_by_whole_numbers(key, found, count)
+    place = left * 2**half + right
+    return place if place < count else place_by_whole_numbers(key, place, count)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 1_000, 10**9 // 2048, 10**15])

@@ -128,11 +128,11 @@ def test_a_table_of_buckets_fills_the_batches_of_tf_data(names):
         full, rest = divmod(int((bucket_of == bucket).sum()), size)
         expected[bucket, size] += full
         expected[bucket, rest] += rest > 0
-    found = Counter()
+    batches = Counter()
     for batch in batches_of(plan):
         (bucket,) = set(bucket_of[batch].tolist())
-        found[bucket, len(batch)] += 1
-    assert found == +expected
+        batches[bucket, len(batch)] += 1
+    assert batches == +expected
 
 
 def test_the_rows_of_best_fit_are_those_of_best_fit_decreasing(names):

@@ -74,7 +74,7 @@ def test_with_two_batches_a_step_no_rank_need_take_less(costs):
 
 
 def counts_of(lengths, batching, ranks):
-    """How many sequences the batches have, where one step takes them all: from the shortest."""
+    """Returns the sizes of the batches, rising, where one step takes them all."""
     plan = lw.make_plan(np.array(lengths), batching, world_size=ranks)
     assert plan.steps == 1
     return sorted(np.diff(plan.offsets).tolist())

@@ -54,7 +54,7 @@ def test_a_batch_that_stood_twice_and_was_delivered_weighs_nothing():
 
 
 def test_a_batch_that_stood_twice_is_not_taken_again_two_runs_later():
-    """Of three sequences, two ranks take two; then one rank takes the third first, before one of those again."""
+    """Two ranks take two of three sequences. Then one rank takes the third, before one of those again."""
     batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(1), deal=lw.Mixed(tail="repeat"))
     for epoch in range(8):
         plan = lw.make_plan([3, 4, 5], batching, epoch=epoch, world_size=4, after=[(2, 1, 1), (1, 2, 1)])

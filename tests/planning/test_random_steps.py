@@ -186,7 +186,7 @@ def test_a_sequence_over_the_budget_is_named_from_within_a_step():
 
 
 def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
-    """How many fit is found by a division, which rounds: the budgets lie at what so many cost, and a bit below."""
+    """A division finds how many fit, and rounds: the budgets lie at the cost of so many, and one bit below."""
     chance, checked = np.random.default_rng(0), 0
     lengths, ends, none = np.full((6, 1), 7), np.empty(6, np.int64), np.empty(0, np.int64)
     for prices in chance.random((150, 5)):

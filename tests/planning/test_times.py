@@ -165,7 +165,7 @@ def test_buckets_have_the_same_edges_in_every_epoch(deal):
     "order", [None, lw.Bucketed(buckets=2), lw.MaxEntropy(mixing=0.5)], ids=["padding", "buckets", "mixing"]
 )
 def test_an_epoch_may_take_nothing(order):
-    """Of two sequences taken every fourth time, most epochs take none, also the first."""
+    """Two sequences are taken every fourth time: most epochs take none, the first among them."""
     batching = lw.Batching(cut=lw.FixedSize(2), **({"padding": 0.1} if order is None else {"order": order}))
     seed = next(seed for seed in range(99) if not draw_times(np.array([0.25, 0.24]), seed).take(0).any())
     counts = []

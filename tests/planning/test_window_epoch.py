@@ -111,12 +111,12 @@ def test_a_bad_weight_is_named_by_the_number_of_its_sequence(number):
 def test_loss_scales_are_those_of_the_windows():
     windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4, world_size=2, micro_batches=2)
     epoch = lw.WindowEpoch(windows, 0)
-    found = list(epoch.loss_scales(LENGTHS, rank=1, start=3))
+    scales = list(epoch.loss_scales(LENGTHS, rank=1, start=3))
     expected = []
     for number in range(len(windows)):
         window = windows.plan(0, number)
         expected += lw.loss_scales(window.plan, LENGTHS[window.numbers])[:, :, 1].reshape(-1).tolist()
-    assert found == expected[3:]
+    assert scales == expected[3:]
 
 
 def test_a_window_may_weigh_nothing_and_an_epoch_may_not():
@@ -167,9 +167,9 @@ def test_windows_of_very_different_lengths_are_refused_with_a_remedy():
 def test_a_missed_padding_is_said_once():
     batching = lw.Batching(cut=lw.FixedSize(16), padding=0.6)
     windows = lw.Windows(np.arange(100, 800), batching, window=64, block=4)
-    with pytest.warns(UserWarning, match="`padding` must be within 0.02") as found:
+    with pytest.warns(UserWarning, match="`padding` must be within 0.02") as caught:
         list(lw.WindowEpoch(windows, 0).batches())
-    assert [each.filename for each in found] == [__file__]
+    assert [each.filename for each in caught] == [__file__]
     with pytest.warns(UserWarning, match="`padding` must be within 0.02"):
         windows.share_out(8).plan(0, 0)
 

@@ -42,12 +42,10 @@ def test_windows_have_on_average_what_was_asked(chosen, world_size, dims):
         lengths = np.stack([lengths, np.maximum(1, lengths * (3 + np.arange(16_000) * 7_919 % 5) // 5)], axis=1)
     batching = lw.Batching(cut=lw.FixedSize(16), order=lw.MaxEntropy(**chosen), deal=lw.Stratified())
     windows = lw.Windows(lengths, batching, window=1024, block=16, world_size=world_size)
-    found = [
-        lw.measure(each.plan, lengths[each.numbers])
-        for each in (windows.plan(3, number) for number in range(len(windows)))
-    ]
-    had = np.mean([each.padding_share if "padding" in chosen else each.mixing for each in found])
-    assert had == pytest.approx(next(iter(chosen.values())), abs=0.01)
+    plans = [windows.plan(3, number) for number in range(len(windows))]
+    measures = [lw.measure(window.plan, lengths[window.numbers]) for window in plans]
+    share = np.mean([each.padding_share if "padding" in chosen else each.mixing for each in measures])
+    assert share == pytest.approx(next(iter(chosen.values())), abs=0.01)
 
 
 @pytest.mark.parametrize(("dims", "deal"), [(1, "portions"), (1, "Balanced_drop"), (2, "RandomSteps_split")])
@@ -141,9 +139,9 @@ def test_a_mapped_file_is_pickled_as_its_path(tmp_path, protocol):
         windows.plan(0, 3)
         sent = pickle.dumps(windows, protocol)
         assert len(sent) < 5_000
-        found = pickle.loads(sent)
-        assert found.plan(0, 3).plan.fingerprint() == windows.plan(0, 3).plan.fingerprint()
-        assert len(pickle.dumps(found, protocol)) < 5_000
+        received = pickle.loads(sent)
+        assert received.plan(0, 3).plan.fingerprint() == windows.plan(0, 3).plan.fingerprint()
+        assert len(pickle.dumps(received, protocol)) < 5_000
     part = lw.Windows(mapped[70:700], BATCHING, window=64, block=4)  # no whole file: its lengths travel
     assert pickle.loads(pickle.dumps(part, protocol)).lengths.tolist() == lengths[70:700].tolist()
     pairs = np.memmap(tmp_path / "pairs", np.uint16, "w+", 6, (300, 2), "F")
