@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -38,8 +37,8 @@ TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 END = "<!-- end -->"
 HEAD = """# Results
 
-All measurements, also those that speak against this package. Each section begins with the answer. The table follows,
-then notes for reading it, and the command of the measurement. Long tables show some rows, and link the JSON of all.
+All measurements, also those that speak against this package. Each section begins with the answer, and ends with the
+command of the measurement. Long tables show some rows; the JSON has all.
 
 - *Padding* is the share of all computed frames that hold no data.
 - *Mixing* measures how random the lengths in batches are. It is 1 for random batches, and near 0 for sorted ones. At
@@ -81,7 +80,7 @@ def pages() -> dict[Path, str]:
     research = [f"[{name}](/recipes/docs/{name}.md)" for name in ("length-share", "limits")]
     head += f"- Research on lengths, gradients and limits: {', '.join(research)}.\n"
     recipes = fill(RECIPES.read_text(), "quality", quality_text)
-    return {RECIPES: recipes, PAGE: "\n".join([head, contents(), *sections]), **papers(), **quality()}
+    return {RECIPES: recipes, PAGE: "\n".join([head, *sections]), **papers(), **quality()}
 
 
 def fill(text: str, name: str, content: str) -> str:
@@ -146,25 +145,6 @@ def results(kind: str) -> list[tuple[Path, dict[str, Any]]]:
         key=lambda path: path.stem.rsplit("_")[-1],
     )
     return [(path, json.loads(path.read_text())) for path in paths]
-
-
-def contents() -> str:
-    """Returns links to all sections, by their group."""
-    links = {
-        group: [f"[{title}](#{anchor(title)})" for kind, (title, _) in members.items() if results(kind)]
-        for group, members in GROUPS.items()
-    }
-    rows = [f"| {group} | {' · '.join(group_links)} |" for group, group_links in links.items() if group_links]
-    return "\n".join(["| about | sections |", "|---|---|", *rows]) + "\n"
-
-
-def anchor(title: str) -> str:
-    """Returns the anchor of a heading, as on the site and on GitHub.
-
-    >>> anchor("Ge et al. 2021: padding, and counts")
-    'ge-et-al-2021-padding-and-counts'
-    """
-    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def group(title: str, members: dict[str, tuple[str, Section]]) -> list[str]:

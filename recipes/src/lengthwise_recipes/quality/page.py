@@ -46,7 +46,8 @@ LOSS_HEADS = {
     "test_last": "test loss, last epoch",
     "test_equal_seconds": "test loss, equal time",
 }
-SPARE = ("steps", LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])  # of the heads: left out of narrow tables
+VALIDATION = (LOSS_HEADS["last"], LOSS_HEADS["equal_seconds"])  # left out of the page
+SPARE = ("steps", *VALIDATION)  # left out of narrow tables
 EARLIER = "In how many comparisons max-entropy batching had a lower or a higher loss. The counts above leave these out."
 
 
@@ -115,7 +116,8 @@ def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
         f"## {name.capitalize()}",
         settings_note(document),
         strategies_table(document),
-        f"Loss in {document['loss']['unit']}. Equal time is {document['equal_seconds']:.0f} s. {seconds_note(document)}"
+        f"Loss in {document['loss']['unit']}; the JSON has that on validation sequences too. Equal time is "
+        f"{document['equal_seconds']:.0f} s. {seconds_note(document)}"
         f"{left_out_note(document)}",
         "The loss of max-entropy batching minus that of another strategy at the same padding:",
         comparisons_table(document),
@@ -130,9 +132,11 @@ def figure_name(task: str) -> str:
 
 
 def strategies_table(document: Mapping[str, Any]) -> str:
-    """Returns a table with a row for each strategy."""
+    """Returns a table with a row for each strategy, without the losses on validation sequences."""
+    heads = strategy_heads(document)
+    shown = [place for place, head in enumerate(heads) if head not in VALIDATION]
     rows = ((f"`{label}`", *cells) for label, *cells in strategy_cells(document))
-    return table(strategy_heads(document), rows)
+    return table([heads[place] for place in shown], ([row[place] for place in shown] for row in rows))
 
 
 def strategy_heads(document: Mapping[str, Any]) -> tuple[str, ...]:
