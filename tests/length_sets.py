@@ -42,3 +42,9 @@ def draw_lengths(chance, dims):
     count = chance.choice([0, 1, 2, 3, 5, 8, 13, 30, 60])
     columns = [[kind() for _ in range(count)] for kind in chance.choices(kinds, k=dims)]
     return np.array(columns, np.int64).T.reshape((count, dims)[:dims])
+
+
+def spread_out(mean, count):
+    """Log-normal lengths of a mean, at most 4,096: the sequences of fine-tuning, roughly."""
+    drawn = np.random.default_rng(0).lognormal(0.0, 0.7, count) * mean / np.exp(0.7**2 / 2)
+    return np.rint(drawn).astype(np.int64).clip(1, 4_096)

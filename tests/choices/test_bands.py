@@ -63,24 +63,11 @@ def test_a_line_by_hand():
     assert line_up(of_three, [2, 2]).tolist() == [1, 2, 4, 3, 8, 7, 5, 6]
 
 
-@settings(max_examples=100, derandomize=True)
-@given(st.integers(2, 3), st.integers(1, 9), st.data())
-def test_places_are_shared_by_equal_sequences_alone_within_a_band(dims, bands, data):
-    row = st.lists(st.integers(1, 9), min_size=dims, max_size=dims)
-    lengths = np.array(data.draw(st.lists(row, min_size=1, max_size=40)))
-    places = line_up(lengths, [bands] * (dims - 1))
-    assert sorted(set(places.tolist())) == list(range(1, len(set(places.tolist())) + 1))
-    for place in set(places.tolist()):
-        assert len(set(lengths[places == place, -1].tolist())) == 1
-    for row in np.unique(lengths, axis=0):  # equal sequences stand together
-        assert len(set(places[(lengths == row).all(axis=1)].tolist())) == 1
-
-
-@pytest.mark.parametrize("dims", [2, 3, 4])
-@pytest.mark.parametrize("longest", [3, 300, 65_535, 65_536, 10**6, 2**40])
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("longest", [3, 65_535, 65_536, 2**40])
 def test_a_line_is_the_same_by_tables_and_by_sorts(dims, longest, monkeypatch):
     chance = np.random.default_rng(longest)
-    for count, bands, counted in itertools.product((1, 700), (1, 2, 7, 256), (2**16, 0)):
+    for count, bands, counted in itertools.product((1, 700), (1, 7, 256), (2**16, 0)):
         monkeypatch.setattr("lengthwise.choices.bands._COUNTED", counted)  # 0: more is sorted
         lengths = chance.integers(1, longest + 1, (count, dims))
         lengths[chance.random(count) < 0.2] = lengths[0]
@@ -90,7 +77,7 @@ def test_a_line_is_the_same_by_tables_and_by_sorts(dims, longest, monkeypatch):
             assert np.array_equal(line_up(array, in_turn), expected)
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(st.integers(2, 4), st.floats(0.1, 1e6), st.data())
 def test_any_lengths_have_bands(dims, batches, data):
     edge = st.sampled_from([1, 2, 9, 300, 10**6, 2**40])
@@ -104,7 +91,7 @@ def test_any_lengths_have_bands(dims, batches, data):
 def padding_of_steps(lengths, bands, batches, *, size=32):
     """Padding of random steps of so many batches of `size`, each step sorted in bands; for no bands, by the sum."""
     chance, useful, computed = np.random.default_rng(0), 0, 0
-    for _ in range(max(4, 400 // batches)):
+    for _ in range(max(4, 200 // batches)):
         step = lengths[chance.permutation(len(lengths))[: batches * size]]
         key = line_up(step, bands) if bands else step.sum(axis=1)
         padded = step[np.argsort(key, kind="stable")].reshape(batches, size, -1)
@@ -112,35 +99,12 @@ def padding_of_steps(lengths, bands, batches, *, size=32):
     return 1 - useful / computed
 
 
-def correlated(first, second, between, *, longer=1.0):
-    """Pairs whose lengths are log-normal: of these spreads, `between` of them shared."""
-    chance = np.random.default_rng(1)
-    shared, apart = chance.normal(0, 1, (2, 20_000))
+def correlated(first, second, between):
+    """Pairs whose lengths are log-normal, of two spreads that go together by `between`."""
+    shared, apart = np.random.default_rng(1).normal(0, 1, (2, 20_000))
     source = np.exp(4 + first * shared)
-    target = longer * np.exp(4 + second * (between * shared + (1 - between**2) ** 0.5 * apart))
+    target = np.exp(4 + second * (between * shared + (1 - between**2) ** 0.5 * apart))
     return np.stack([source, target], axis=1).astype(np.int64) + 1
-
-
-@pytest.mark.parametrize("batches", [8, 32, 128, 512])
-@pytest.mark.parametrize(
-    "lengths",
-    [
-        correlated(0.5, 0.5, 0.0),
-        correlated(0.5, 0.5, 0.7),
-        correlated(0.5, 0.5, 0.9),
-        correlated(0.5, 0.5, 0.98),
-        correlated(0.6, 0.6, 0.9, longer=0.1),
-        correlated(0.6, 0.6, 0.9, longer=10.0),
-        correlated(0.4, 0.7, 0.3),
-        correlated(0.9, 0.5, 0.5),
-    ],
-    ids=str,
-)
-def test_the_number_of_bands_pads_hardly_more_than_the_best_one(lengths, batches):
-    padding = padding_of_steps(lengths, count_bands(lengths, batches), batches)
-    tried = [(), *((count,) for count in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, len(lengths)))]
-    best = min(padding_of_steps(lengths, bands, batches) for bands in tried)
-    assert padding < best + (0.02 if batches > 8 else 0.04)
 
 
 def test_more_sequences_are_sorted_in_more_bands():
@@ -148,6 +112,26 @@ def test_more_sequences_are_sorted_in_more_bands():
     counts = [count_bands(lengths, batches)[0] for batches in (16, 256, 4_096)]
     assert counts == sorted(counts)
     assert counts[2] / counts[1] == pytest.approx(4, abs=0.2)
+
+
+@pytest.mark.parametrize("spreads", [(0.5, 0.5, 0.0), (0.5, 0.5, 0.9), (0.4, 0.7, 0.3)], ids=str)
+def test_the_number_of_bands_pads_hardly_more_than_the_best_one(spreads):
+    lengths = correlated(*spreads)
+    for batches, slack in ((8, 0.04), (128, 0.02)):
+        padding = padding_of_steps(lengths, count_bands(lengths, batches), batches)
+        tried = [(), *((count,) for count in (1, 2, 4, 8, 16, 32, len(lengths)))]
+        assert padding < slack + min(padding_of_steps(lengths, bands, batches) for bands in tried)
+
+
+@pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)
+def test_the_padding_asked_for_is_had_of_two_lengths_and_more_of_it_mixes_more(cut):
+    lengths = pairs_of(8_000)
+    mixing = []
+    for padding in (0.06, 0.2):
+        measures = padding_of(lengths, lw.MaxEntropy(padding=padding), cut)
+        assert measures.padding_share == pytest.approx(padding, abs=0.006)
+        mixing.append(measures.mixing)
+    assert mixing[1] > 1.5 * mixing[0]
 
 
 @pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)
@@ -158,21 +142,6 @@ def test_sorted_pairs_pad_a_fraction_of_what_sorting_by_the_sum_does(cut):
     evaluation = lw.measure(lw.evaluation_plan(lengths, cut), lengths)
     assert evaluation.padding_share < 0.4 * by_sum
     assert (evaluation.dropped, evaluation.repeated) == (0, 0)
-
-
-@pytest.mark.parametrize("padding", [0.06, 0.1, 0.2])
-@pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)
-def test_a_padding_asked_for_is_had_of_two_lengths(cut, padding):
-    lengths = pairs_of(8_000)
-    measures = padding_of(lengths, lw.MaxEntropy(padding=padding), cut)
-    assert measures.padding_share == pytest.approx(padding, abs=0.006)
-
-
-def test_more_padding_mixes_more():
-    lengths = pairs_of(8_000)
-    mixing = [padding_of(lengths, lw.MaxEntropy(padding), lw.FixedSize(32)).mixing for padding in (0.06, 0.1, 0.2, 0.3)]
-    assert mixing == sorted(mixing)
-    assert mixing[-1] > 2 * mixing[0]
 
 
 def test_random_steps_of_two_lengths_are_sorted_in_bands():

@@ -23,7 +23,7 @@ def test_numbers_of_numpy_are_those_of_python():
         chunks=lw.Chunks(np.int64(400), step=np.int16(200)),
     )
     theirs = lw.Batching(
-        cut=lw.Budget(20_000.0, max_sequences=64),
+        cut=lw.Budget(20_000, max_sequences=64),
         order=lw.Bucketed(buckets=5),
         arrange=lw.CostliestFirst(steps=2),
         cost=lw.Quadratic(linear=1, quadratic=0),
@@ -32,11 +32,6 @@ def test_numbers_of_numpy_are_those_of_python():
     assert ours == theirs
     assert ours.to_json() == theirs.to_json()
     assert lw.make_plan(LENGTHS, ours).fingerprint() == lw.make_plan(LENGTHS, theirs).fingerprint()
-
-
-def test_a_whole_budget_and_the_same_in_fractions_name_the_same_plan():
-    whole, fraction = (lw.make_plan(LENGTHS, lw.Batching(budget=budget)) for budget in (20_000, 20_000.0))
-    assert whole.fingerprint() == fraction.fingerprint()
 
 
 def test_portions_share_the_edges_of_their_buckets():
@@ -73,16 +68,11 @@ EVERY_CHOICE = [
 
 
 @pytest.mark.parametrize("given", EVERY_CHOICE, ids=repr)
-def test_what_was_given_is_read_off_and_a_batching_is_written_as_it_may_be_made(given):
+def test_a_batching_says_what_it_was_given_and_its_copies_are_the_same(given):
     batching = lw.Batching(**{"budget": 90.0, **given} if "cut" not in given else given)
     assert {name: getattr(batching, name) for name in given} == given
-    assert eval(repr(batching), vars(lw)) == batching
-
-
-@pytest.mark.parametrize("given", EVERY_CHOICE, ids=repr)
-def test_copies_are_the_same_and_hash_alike(given):
-    batching = lw.Batching(**{"budget": 90.0, **given} if "cut" not in given else given)
-    copies = [pickle.loads(pickle.dumps(batching)), copy.copy(batching), copy.deepcopy(batching), replace(batching)]
+    copies = [pickle.loads(pickle.dumps(batching)), copy.deepcopy(batching), replace(batching)]
+    copies += [eval(repr(batching), vars(lw)), lw.Batching.from_json(batching.to_json())]
     assert set(copies) == {batching}
     assert {each.to_json() for each in copies} == {batching.to_json()}
 
@@ -136,22 +126,12 @@ def test_the_default_order_is_for_pairs_and_for_chunks_too():
     assert lw.measure(chunks, LENGTHS).padding_share < 0.12
 
 
-def test_what_the_short_words_do_not_say_is_written_out():
-    batching = lw.Batching(cut=lw.Budget(90, oversize="drop"), order=lw.MaxEntropy(padding=0.1), deal=lw.Mixed())
-    assert repr(batching) == (
-        "Batching(cut=Budget(budget=90.0, oversize='drop', max_sequences=None, "
-        "multiple_of=1, count_multiple_of=1), "
-        "deal=Mixed(tail='split'))"
-    )
-
-
 def test_one_thing_is_replaced_and_the_rest_stays():
     batching = lw.Batching(cut=lw.Budget(20_000, oversize="alone"), padding=0.1, deal=lw.Mixed())
     assert replace(batching, budget=9_000) == lw.Batching(
         cut=lw.Budget(9_000, oversize="alone"), padding=0.1, deal=lw.Mixed()
     )
     assert replace(batching, padding=0.2).order == lw.MaxEntropy(padding=0.2)
-    assert replace(batching, padding=0.2).cut == batching.cut
     assert replace(batching, cut=lw.FixedSize(16)).budget is None
     assert replace(batching, order=lw.Sorted()).padding is None
     with pytest.raises(ValueError, match=r"^`Batching` must be given one of cut, budget"):
@@ -160,25 +140,17 @@ def test_one_thing_is_replaced_and_the_rest_stays():
         replace(lw.Batching(budget=9, order=lw.Sorted()), padding=0.1)
 
 
-TABLES = (
-    *(menu.ARRANGEMENTS, menu.CHUNKS, menu.COSTS, menu.DEALS, menu.ORDERS),
-    menu.cuts(900, 90),
-)
-CHOICES = [choice for table in TABLES for choice in table.values() if is_dataclass(choice)]
+def test_a_tag_is_the_verb_and_the_name_that_a_choice_had_first():
+    tables = (menu.ARRANGEMENTS, menu.CHUNKS, menu.COSTS, menu.DEALS, menu.ORDERS, menu.cuts(900, 90))
+    choices = [choice for table in tables for choice in table.values() if is_dataclass(choice)]
+    assert {tags.tag_of(choice) for choice in choices} == set(tags.CLASSES)
+    for tag, choice in tags.CLASSES.items():
+        verb, name = tag.split(".")
+        assert verb in ("order", "cut", "deal", "arrange", "cost", "chunk")
+        assert choice is getattr(lw, name)
 
 
-def test_every_choice_has_a_tag_and_every_tag_a_choice():
-    assert {tags.tag_of(choice) for choice in CHOICES} == set(tags.CLASSES)
-
-
-@pytest.mark.parametrize("tag", tags.CLASSES)
-def test_a_tag_is_the_verb_and_the_name_that_the_choice_had_first(tag):
-    verb, name = tag.split(".")
-    assert verb in ("order", "cut", "deal", "arrange", "cost", "chunk")
-    assert tags.CLASSES[tag] is getattr(lw, name)
-
-
-def test_what_extends_a_choice_has_none():
+def test_what_extends_a_choice_has_no_tag():
     class Mine(lw.MaxEntropy):
         pass
 

@@ -142,6 +142,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_spawned_process_names_the_costs_of_the_script_alike(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     command = [sys.executable, "-W", "error", str(tmp_path / "train.py")]
@@ -167,7 +168,7 @@ class Reusing:
         return self.kept[: len(counts)]
 
 
-@pytest.mark.parametrize("cut", [lw.Budget(20), lw.FixedSize(2), lw.DynamicSize(2)], ids=repr)
+@pytest.mark.parametrize("cut", [lw.Budget(20), lw.FixedSize(2)], ids=repr)
 @pytest.mark.parametrize("cost", [writing, Reusing()])
 def test_a_cost_that_writes_where_it_pleases_changes_no_plan(cut, cost):
     whole = lw.make_plan(LENGTHS, lw.Batching(cut=cut, cost=frames), world_size=2)
@@ -180,21 +181,18 @@ def test_a_cost_that_writes_where_it_pleases_changes_no_plan(cut, cost):
 
 
 @pytest.mark.parametrize(
-    ("cost", "said"),
+    ("cost", "kind"),
     [
         (lambda counts, _: counts * 1j, "'complex128'"),
-        (lambda counts, _: counts.astype("S9"), "'bytes72'"),
         (lambda counts, _: [str(count) for count in counts], "'str32'"),
-        (lambda counts, _: counts.astype(object), "'object'"),
-        (lambda counts, _: [None] * len(counts), "'object'"),
         (lambda counts, _: counts > 0, "'bool'"),
         (lambda counts, _: counts.astype("m8[s]"), r"'timedelta64\[s\]'"),
         (lambda counts, _: [[1], [1, 2], *counts[2:]], r"\[\[1\], \[1, 2\]"),
         (lambda *_: None, "'object'"),
     ],
 )
-def test_what_is_no_number_is_no_cost(cost, said):
-    rule = rf"^`cost` must be an array of (real )?numbers, but is {said}.*\. Return an array, from counts \[batches\]"
+def test_what_is_no_number_is_no_cost(cost, kind):
+    rule = rf"^`cost` must be an array of (real )?numbers, but is {kind}.*\. Return an array, from counts \[batches\]"
     with pytest.raises(TypeError, match=rule):
         lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(2), cost=cost))
 
@@ -205,9 +203,8 @@ def test_the_larger_of_two_lengths_is_what_counts():
     for number in range(len(plan.costs)):
         longest = pairs[plan.batch(number)].max()
         assert plan.costs[number] == len(plan.batch(number)) * longest <= 400
-    lengths = lw.example_lengths("speech", count=400)
-    plans = [
-        lw.make_plan(lengths, lw.Batching(budget=9_000, cost=cost)) for cost in (lw.Padded(dims="largest"), lw.Padded())
-    ]
-    assert plans[0].batch(0).tolist() == plans[1].batch(0).tolist()
-    assert np.array_equal(plans[0].grid, plans[1].grid)
+    lengths = pairs[:, 0]
+    one, same = (
+        lw.make_plan(lengths, lw.Batching(budget=400, cost=cost)) for cost in (lw.Padded(dims="largest"), lw.Padded())
+    )
+    assert (one.sequences.tolist(), one.grid.tolist()) == (same.sequences.tolist(), same.grid.tolist())

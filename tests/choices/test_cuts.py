@@ -11,7 +11,6 @@ import lengthwise as lw
 import menu
 from lengthwise.choices.greedy import cut_greedily
 
-NONE = np.empty(0, np.int64)
 CASES = st.tuples(
     st.lists(st.integers(1, 12), min_size=1, max_size=9),
     st.integers(1, 2),  # lengths of each sequence
@@ -71,49 +70,25 @@ def test_rows_are_filled_up_by_hand():
     assert lw.measure(lw.make_plan([10] * 13, batching), [10] * 13).padding_share == pytest.approx(3 / 16)
 
 
-def test_the_most_sequences_are_those_of_whole_multiples():
-    cut = lw.Budget(1_000, max_sequences=13, count_multiple_of=8)
-    plan = lw.make_plan([10] * 20, lw.Batching(cut=cut, order=lw.Sorted()))
-    assert sorted(plan.batch_sizes.tolist()) == [6, 7, 7]
-
-
-def test_halves_that_fill_a_step_cost_no_more_than_the_whole():
-    cut = lw.Budget(1_600, count_multiple_of=8)
-    plan = lw.make_plan(np.full(96, 50), lw.Batching(cut=cut, order=lw.Sorted()), world_size=4)
-    assert sorted(plan.batch_sizes.tolist()) == [24, 24, 24, 24]
-    plan = lw.make_plan(np.full(90, 50), lw.Batching(cut=cut, order=lw.Sorted()), world_size=7)
-    assert plan.costs.max() <= 1_600
-
-
-def test_by_hand():
-    lengths = np.array([2, 9, 2, 2, 9, 9])[:, None]
-    assert cut_greedily(lengths, NONE, cost=lw.Padded(), budget=27.0).tolist() == [0, 3, 6]
-    lengths = np.array([2, 2, 2, 9, 9])[:, None]
-    assert cut_greedily(lengths, NONE, cost=lw.Padded(), budget=36.0).tolist() == [0, 4, 5]  # 36 + 9
-
-
 @pytest.mark.parametrize(
-    "cut",
+    ("cut", "lengths", "world_size", "sizes"),
     [
-        lw.Budget(20_000, multiple_of=64),
-        lw.FixedSize(16, multiple_of=64),
-        lw.DynamicSize(8, multiple_of=64),
-        lw.Budget(20_000, multiple_of=64, count_multiple_of=4),
+        (lw.Budget(1_000, max_sequences=13, count_multiple_of=8), [10] * 20, 1, [6, 7, 7]),  # at most 8
+        (lw.Budget(1_600, count_multiple_of=8), [50] * 96, 4, [24] * 4),  # halves of 48 fill the step
     ],
 )
-@pytest.mark.parametrize("order", [lw.Shuffled(), lw.Bucketed(buckets=6, pad_to_edge=True), lw.MaxEntropy(padding=0.2)])
-def test_padded_lengths_are_multiples_and_cost_so(cut, order):
-    lengths = lw.example_lengths(count=1_000)
-    deals = (lw.Balanced(), None) if cut == lw.Budget(20_000, multiple_of=64) else (lw.Balanced(),)
-    for deal in deals:
-        plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=order, deal=deal), world_size=4)
-        assert (plan.padded_lengths % 64 == 0).all()
-        assert (plan.costs == plan.row_counts * plan.padded_lengths[:, 0]).all()
-        assert plan.costs.max() <= plan.max_cost
-        useful, computed = lengths.sum(), plan.costs.sum()
-        assert lw.measure(plan, lengths).padding_share == pytest.approx(1 - useful / computed)
-    evaluation = lw.evaluation_plan(lengths, cut)
-    assert (evaluation.padded_lengths % 64 == 0).all()
+def test_multiples_of_counts_by_hand(cut, lengths, world_size, sizes):
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=lw.Sorted()), world_size=world_size)
+    assert sorted(plan.batch_sizes.tolist()) == sizes
+
+
+def test_multiples_hold_in_measures_and_evaluations():
+    lengths, cut = lw.example_lengths(count=1_000), lw.Budget(20_000, multiple_of=64, count_multiple_of=4)
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=lw.Bucketed(buckets=6, pad_to_edge=True)), world_size=4)
+    assert (plan.costs == plan.row_counts * plan.padded_lengths[:, 0]).all()
+    assert lw.measure(plan, lengths).padding_share == pytest.approx(1 - lengths.sum() / plan.costs.sum())
+    for multiples in (plan, lw.evaluation_plan(lengths, cut)):
+        assert (multiples.padded_lengths % 64 == 0).all()
 
 
 def test_what_stands_alone_is_padded_to_a_multiple_too():

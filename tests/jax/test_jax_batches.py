@@ -1,8 +1,5 @@
 """The door to JAX: every batch has one of the declared shapes, and is nothing but its sequences."""
 
-import subprocess
-import sys
-import textwrap
 from dataclasses import replace
 
 import numpy as np
@@ -49,21 +46,6 @@ def unpadded(batch, row):
     )
 
 
-def test_an_epoch_with_times_has_the_shapes_of_the_most_that_it_may_take():
-    chance = np.random.default_rng(0)
-    lengths, times = chance.integers(1, 200, 90), chance.choice([0.0, 0.4, 2.5], 90)
-    batching = lw.Batching(budget=1_000, order=lw.Bucketed(buckets=4, pad_to_edge=True))
-    shapes = lw.batch_shapes(np.repeat(lengths, np.ceil(times).astype(int)), batching)
-    samples, collate = numbered(lengths), lw.jax.PadCollate(shapes, pad_to=PAD_TO)
-    for epoch in range(4):
-        plan = lw.make_plan(lengths, batching, epoch=epoch, times=times)
-        for batch, members in zip(lw.jax.batches(samples, plan, collate), plan.batches(), strict=True):
-            assert batch["number"][: len(members)].tolist() == members.tolist()
-            assert list(batch["inputs"][0].mask.shape) in shapes.tolist()
-    with pytest.raises(ValueError, match="`dataset` must be of the 90 sequences of the plan, but is 89"):
-        lw.jax.batches(samples[1:], plan, collate)
-
-
 def test_a_batch_worked_by_hand():
     collate = lw.jax.PadCollate([[3, 4], [1, 9]], pad_to={"1": 2})
     inputs, labels, number = collate(
@@ -88,7 +70,7 @@ def test_labels_of_a_dict_hold_what_counts_in_no_loss():
     assert padding == {"input_ids": [9], "attention_mask": [0], "labels": [1]}
 
     def padded(labels, **choices):
-        return lw.jax.PadCollate([[2, 3]], pad_to=choices.pop("pad_to", None), **choices)([labels])
+        return lw.jax.PadCollate([[2, 3]], **choices)([labels])
 
     assert padded({"x": np.ones(2), "label": 4})["label"].tolist() == [4, -100]  # the row that the batch lacks
     assert padded({"x": np.ones(2), "label": 4}, value={"label": 7, "x": 1})["label"].tolist() == [4, 7]
@@ -119,7 +101,7 @@ def test_the_loss_of_padded_labels_is_that_of_the_labels_alone():
     np.testing.assert_allclose(of_padded[1][batch["labels"].mask], of_all[1], rtol=1e-5)
 
 
-@settings(max_examples=30, derandomize=True)
+@settings(max_examples=20, derandomize=True)
 @given(
     length_sets.flat,
     st.sampled_from([lw.FixedSize(3), lw.Budget(20_000, max_sequences=5), lw.DynamicSize(2, rule="paper")]),
@@ -157,7 +139,7 @@ def test_jit_compiles_once_for_each_shape_and_never_again():
     def frames(batch):
         return (batch.values * batch.mask).sum()
 
-    for seed, epoch, world_size in ((0, 0, 1), (0, 1, 1), (5, 2, 2), (5, 3, 3)):
+    for seed, epoch, world_size in ((0, 0, 1), (5, 1, 3)):
         plan = lw.make_plan(lengths, batching, seed=seed, epoch=epoch, world_size=world_size)
         ranks = (lw.jax.batches(samples, plan, collate, rank=rank) for rank in range(world_size))
         assert sum(float(frames(batch)) for taken in ranks for batch in taken) == lengths.sum()
@@ -165,7 +147,7 @@ def test_jit_compiles_once_for_each_shape_and_never_again():
 
 
 @pytest.mark.parametrize("size", [2, 5])  # batches of 2 and 1, most of whose shards hold nothing; and of 4 and 3
-def test_shards_together_are_the_batch_and_take_the_same_shape(size):
+def test_shards_together_are_the_batch_and_a_run_resumes_within_the_epoch(size):
     shapes = lw.batch_shapes(LENGTHS, replace(BATCHING, cut=lw.FixedSize(5)))
     shapes[:, 0] = 6  # for two shards and for three
     plan = lw.make_plan(LENGTHS, replace(BATCHING, cut=lw.FixedSize(size)))
@@ -176,19 +158,11 @@ def test_shards_together_are_the_batch_and_take_the_same_shape(size):
             assert {len(part["number"]) for part in taken} == {6 // parts}
             together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *taken)
             jax.tree.map(np.testing.assert_array_equal, together, whole)
+    whole, rest = (list(lw.jax.batches(samples, plan, collate, start=start)) for start in (0, 1))
+    jax.tree.map(np.testing.assert_array_equal, rest, whole[1:])
 
 
-def test_a_run_resumes_within_the_epoch():
-    plan = lw.make_plan(LENGTHS, BATCHING)
-    collate = lw.jax.PadCollate(lw.batch_shapes(LENGTHS, BATCHING), pad_to=PAD_TO)
-    whole = list(lw.jax.batches(numbered(LENGTHS), plan, collate))
-    rest = list(lw.jax.batches(numbered(LENGTHS), plan, collate, start=2))
-    assert len(rest) == len(whole) - 2
-    jax.tree.map(np.testing.assert_array_equal, rest, whole[2:])
-
-
-def test_chunks_are_asked_for_as_spans():
-    batching = replace(BATCHING, chunks=lw.Chunks(10))
+def test_samples_are_asked_for_one_batch_at_a_time_and_chunks_as_spans():
     asked = []
 
     class Frames:
@@ -196,138 +170,116 @@ def test_chunks_are_asked_for_as_spans():
             asked.append(span)
             return np.arange(*span[1:])
 
-    collate = lw.jax.PadCollate(lw.batch_shapes([25, 7], batching))
-    taken = lw.jax.batches(Frames(), lw.make_plan([25, 7], batching), collate)
-    lengths = [length for batch in taken for length in batch.lengths.tolist()]
+    batching = replace(BATCHING, chunks=lw.Chunks(10))
+    plan = lw.make_plan([25, 7], batching)
+    batches = lw.jax.batches(Frames(), plan, lw.jax.PadCollate(lw.batch_shapes([25, 7], batching)))
+    assert asked == []
+    first = next(batches)
+    assert asked == [tuple(span) for span in plan.batch(int(plan.grid[0, 0, 0])).tolist()]
+    lengths = [length for batch in (first, *batches) for length in batch.lengths.tolist()]
     assert sorted(asked) == [(0, 0, 10), (0, 10, 20), (0, 20, 25), (1, 0, 7)]
     assert sorted(lengths) == [5, 7, 10, 10]
-
-
-def test_nothing_is_loaded_before_it_is_asked_for():
-    class Once(list):
-        def __getitem__(self, number):
-            loaded.append(number)
-            return super().__getitem__(number)
-
-    loaded = []
-    plan = lw.make_plan(LENGTHS, BATCHING)
-    collate = lw.jax.PadCollate(lw.batch_shapes(LENGTHS, BATCHING), pad_to=PAD_TO)
-    taken = lw.jax.batches(Once(numbered(LENGTHS)), plan, collate)
-    assert loaded == []
-    next(taken)
-    assert loaded == plan.batch(int(plan.grid[0, 0, 0])).tolist()
-
-
-def test_batches_are_fresh():
-    plan = lw.make_plan(LENGTHS, BATCHING)
-    samples, collate = numbered(LENGTHS), lw.jax.PadCollate(lw.batch_shapes(LENGTHS, BATCHING), pad_to=PAD_TO)
-    for batch in lw.jax.batches(samples, plan, collate):
-        batch["inputs"][0].values[:] = -1
-    jax.tree.map(np.testing.assert_array_equal, samples, numbered(LENGTHS))
 
 
 PLAN = lw.make_plan(LENGTHS, BATCHING)
 SHAPES = [[2, 10], [2, 40]]
 
 
-def taken(plan=PLAN, shapes=SHAPES, **which):
-    return lw.jax.batches(numbered(LENGTHS), plan, lw.jax.PadCollate(shapes, pad_to=PAD_TO), **which)
+def taken(plan=PLAN, shapes=SHAPES, dataset=None, **which):
+    samples = numbered(LENGTHS) if dataset is None else dataset
+    return lambda: list(lw.jax.batches(samples, plan, lw.jax.PadCollate(shapes, pad_to=PAD_TO), **which))
 
 
-@pytest.mark.parametrize(
-    ("work", "message"),
-    [
-        (
-            lambda: taken(shapes=[[2, 10]]),
-            r"`shapes` must be padded to at least the longest sequence, 40, but is \[2, 10]",
-        ),
-        (
-            lambda: taken(shapes=[[1, 10], [2, 40]]),
-            r"`shapes` must be of at least 2 rows where sequences are 10 long, but is \[1, 10\]. Give lw.batch_shapes",
-        ),
-        (lambda: taken(shard=(0, 3)), r"`shapes` must be of rows that divide by the 3 shards, .*Round them up"),
-        (lambda: taken(shard=(2, 2)), r"`shard` must be at most 1, but is 2"),
-        (lambda: taken(rank=1), r"`rank` must be at most 0, but is 1"),
-        (lambda: taken(start=9), r"`start` must be at most 4, but is 9"),
-        (
-            lambda: taken(lw.make_plan([3, 4], lw.Batching(cut=lw.Rows(9)))),
-            r"`plan` must be of one sequence a row beside a PadCollate, but is 'a plan of packed rows'\. Take Row",
-        ),
-        (
-            lambda: taken(lw.make_plan([[3, 4]], lw.Batching(cut=lw.FixedSize(1)))),
-            r"`plan` must be of one length a sequence, as the shapes are, but is 2. Take the shapes",
-        ),
-        (lambda: taken(shapes=[[2, 10, 9], [2, 40, 9]]), r"`plan` must be of 2 lengths a sequence, .*, but is 1"),
-        (
-            lambda: lw.jax.PadCollate([[2, 10, 9]])([(np.ones(3), np.ones(2), np.ones(2))]),
-            r"`samples` must be of 2 arrays that are padded to the shape, but is 3. Give each other array its length",
-        ),
-        (lambda: lw.jax.PadCollate([[2, 9, 9], [2, 1, 3]]), r"`shapes` must be positive, and padded lengths rising"),
-        (
-            lambda: lw.jax.PadCollate([[2, 10, 9]])([(np.ones(3), np.ones(12))]),
-            r"`shapes` must be padded to at least the longest sequence, 3 x 12, but is \[2, 10, 9\]",
-        ),
-        (lambda: lw.jax.PadCollate([[2, 10], [2, 10]]), r"`shapes` must be positive, and padded lengths rising"),
-        (lambda: lw.jax.PadCollate([[0, 10]]), r"`shapes` must be positive"),
-        (lambda: lw.jax.PadCollate([2, 10]), r"`shapes` must be whole numbers \[k, 2\], .* but is 'int64 \[2\]'"),
-        (lambda: lw.jax.PadCollate([[2.0, 10.0]]), r"`shapes` must be whole numbers"),
-        (lambda: lw.jax.PadCollate(SHAPES, pad_to={"1": 0}), r"`pad_to` must be at least 1, but is 0"),
-        (lambda: lw.jax.PadCollate(SHAPES)([]), r"`samples` must be at least one, but is \[\]"),
-        (
-            lambda: lw.jax.PadCollate(SHAPES, value={"lables": 0})([{"labels": np.ones(3)}]),
-            r"`value` must be by the names of fields that are padded \(labels\), but is 'lables'\.",
-        ),
-        (
-            lambda: lw.jax.PadCollate(SHAPES, value=0.5)([np.array([1, 2])]),
-            r"`value` must be a whole number that int64 holds, but is 0\.5\. Give one that it holds; if",
-        ),
-        (
-            lambda: lw.jax.PadCollate(SHAPES, pad_to={"": 9})([np.ones(3)]),
-            r"`pad_to` must be without one array",
-        ),
-        (lambda: lw.jax.PadCollate(SHAPES)([np.ones(41)]), r"`shapes` must be padded to at least the longest .* 41"),
-        (lambda: lw.jax.PadCollate(SHAPES)([np.ones(3)] * 3), r"`shapes` must be of at least 3 rows"),
-        (
-            lambda: lw.jax.PadCollate(SHAPES, pad_to={"1": 2})([(np.ones(3), np.ones(2)), (np.ones(3), np.ones(3))]),
-            r"`samples` must be at most 2 long, but is 3 at sample 1. Raise the number in pad_to",
-        ),
-        (
-            lambda: lw.jax.PadCollate(SHAPES, pad_to={"2": 3})([(np.ones(3), np.ones(2))]),
-            r"`pad_to` must be by the names of fields that are padded \(0, 1\), but is '2'",
-        ),
-        (
-            lambda: lw.jax.PadCollate(SHAPES)([{"x": np.ones(3)}, {"y": np.ones(3)}]),
-            r"`samples` must be built as PyTreeDef.* at sample 1",
-        ),
-        (
-            lambda: lw.jax.PadCollate(SHAPES)([np.ones((3, 2)), np.ones((3, 4))]),
-            r"`samples` must be alike but in the first axis, .*, as \(3, 2\), but is \(3, 4\) at sample 1",
-        ),
-    ],
-)
-def test_bad_values_are_refused_at_once(work, message):
-    with pytest.raises(ValueError, match=message):
+def padded(*samples, shapes=SHAPES, **choices):
+    return lambda: lw.jax.PadCollate(shapes, **choices)(list(samples))
+
+
+ONES = np.ones(3)
+REFUSED = [
+    (taken(shapes=[[2, 10]]), r"`shapes` must be padded to at least the longest sequence, 40, but is \[2, 10]"),
+    (
+        taken(shapes=[[1, 10], [2, 40]]),
+        r"`shapes` must be of at least 2 rows where sequences are 10 long, but is \[1, 10\]\. Give lw.batch_shapes",
+    ),
+    (taken(shard=(0, 3)), r"`shapes` must be of rows that divide by the 3 shards, .*Round them up"),
+    (taken(shard=(2, 2)), "`shard` must be at most 1, but is 2"),
+    (taken(shard=2), r"`shard` must be a pair \(index, count\), but is 2"),
+    (taken(rank=1), "`rank` must be at most 0, but is 1"),
+    (taken(start=9), "`start` must be at most 4, but is 9"),
+    (taken([3, 9]), r"`plan` must be a lengthwise\.Plan, but is \[3, 9\]\. Make one with"),
+    (
+        taken(lw.make_plan([3, 4], lw.Batching(cut=lw.Rows(9)))),
+        r"`plan` must be of one sequence a row beside a PadCollate, but is 'a plan of packed rows'\. Take Row",
+    ),
+    (
+        taken(lw.make_plan([[3, 4]], lw.Batching(cut=lw.FixedSize(1)))),
+        "`plan` must be of one length a sequence, as the shapes are, but is 2. Take the shapes",
+    ),
+    (taken(shapes=[[2, 10, 9], [2, 40, 9]]), "`plan` must be of 2 lengths a sequence, .*, but is 1"),
+    (taken(dataset=[ONES] * 6), r"`dataset` must be of the 7 sequences of the plan, but is 6\. Plan the lengths"),
+    (
+        taken(dataset=numbered(LENGTHS[::-1])),
+        r"`samples` must be at most 10 long, but is \d+ at sample \d\. Plan the lengths of this dataset, in its order",
+    ),
+    (
+        lambda: lw.jax.batches([], PLAN, list),
+        r"`collate` must be a PadCollate or a RowCollate of lengthwise\.jax, but is",
+    ),
+    (padded(shapes=[[2, 9, 9], [2, 1, 3]]), "`shapes` must be positive, and padded lengths rising"),
+    (padded(shapes=[[2, 10], [2, 10]]), "`shapes` must be positive, and padded lengths rising"),
+    (padded(shapes=[[0, 10]]), "`shapes` must be positive"),
+    (padded(shapes=[2, 10]), r"`shapes` must be whole numbers \[k, 2\], .* but is 'int64 \[2\]'"),
+    (padded(shapes=[[5], [6]]), r"`shapes` must be whole numbers \[k, 2\]"),
+    (padded(shapes=[[2.0, 10.0]]), "`shapes` must be whole numbers"),
+    (padded(), r"`samples` must be at least one, but is \[\]"),
+    (padded(np.ones(41)), "`shapes` must be padded to at least the longest .* 41"),
+    (padded(ONES, ONES, ONES), "`shapes` must be of at least 3 rows"),
+    (
+        padded((ONES, np.ones(12)), shapes=[[2, 10, 9]]),
+        r"`shapes` must be padded to at least the longest sequence, 3 x 12, but is \[2, 10, 9\]",
+    ),
+    (
+        padded((ONES, ONES, ONES), shapes=[[2, 10, 9]]),
+        "`samples` must be of 2 arrays that are padded to the shape, but is 3. Give each other array its length",
+    ),
+    (padded({"x": ONES}, {"y": ONES}), r"`samples` must be built as PyTreeDef.* at sample 1"),
+    (
+        padded(np.ones((3, 2)), np.ones((3, 4))),
+        r"`samples` must be alike but in the first axis, .*, as \(3, 2\), but is \(3, 4\) at sample 1",
+    ),
+    (
+        padded((ONES, np.ones(2)), (ONES, ONES), pad_to={"1": 2}),
+        "`samples` must be at most 2 long, but is 3 at sample 1. Raise the number in pad_to",
+    ),
+    (padded(pad_to={"1": 0}), "`pad_to` must be at least 1, but is 0"),
+    (padded(pad_to={"1": "long"}), "`pad_to` must be a whole number, but is 'long'"),
+    (padded(pad_to=24), "`pad_to` must be a dict of lengths by name, but is 24"),
+    (padded(ONES, pad_to={"": 9}), "`pad_to` must be without one array"),
+    (padded((ONES, ONES), pad_to={"2": 3}), r"`pad_to` must be by the names of fields that are padded \(0, 1\), but"),
+    (
+        padded({"labels": ONES}, value={"lables": 0}),
+        r"`value` must be by the names of fields that are padded \(labels\), but is 'lables'\.",
+    ),
+    (padded(np.array([1, 2]), value=0.5), r"`value` must be a whole number that int64 holds, but is 0\.5\. Give one"),
+]
+
+
+@pytest.mark.parametrize(("work", "message"), REFUSED)
+def test_bad_values_are_refused_in_one_sentence(work, message):
+    with pytest.raises((ValueError, TypeError), match=f"^{message}"):
         work()
 
 
-def test_lengths_of_another_order_are_refused_by_their_name():
-    batches = lw.jax.batches(numbered(LENGTHS[::-1]), PLAN, lw.jax.PadCollate(SHAPES, pad_to=PAD_TO))
-    said = (
-        r"`samples` must be at most 10 long, but is \d+ at sample \d\. Plan the lengths of this dataset, in its order; "
-    )
-    with pytest.raises(ValueError, match=said):
-        list(batches)
+def test_the_longest_array_of_the_longest_sample_chooses_the_shape():
+    first, second = padded((ONES, np.ones(2)), (np.ones(1), np.ones(7)), shapes=[[3, 4], [3, 8]])()
+    assert first.values.shape == second.values.shape == (3, 8)
 
 
-@pytest.mark.parametrize("change", [-1, 1])
-def test_a_data_set_of_another_size_than_was_planned_is_refused_at_once(change):
-    lengths = (LENGTHS * 2)[: len(LENGTHS) + change]
-    said = rf"`dataset` must be of the {len(LENGTHS)} sequences of the plan, but is {len(lengths)}\. Plan the lengths"
-    rows = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(40, rows=2)))
-    samples = [np.arange(length) for length in lengths]
-    for plan, collate in ((PLAN, lw.jax.PadCollate(SHAPES)), (rows, lw.jax.RowCollate(40, rows=2))):
-        with pytest.raises(ValueError, match=said):
-            lw.jax.batches(samples, plan, collate)
+def test_columns_of_several_types_have_one_that_holds_both():
+    column, number = padded((np.array([1, 2]), 3), (np.array([0.5]), 2.5), shapes=[[3, 2]])()
+    assert column.values.tolist() == [[1.0, 2.0], [0.5, 0.0], [0.0, 0.0]]
+    assert number.tolist() == [3.0, 2.5, 0.0]
+    assert (column.lengths.dtype, column.mask.dtype) == (np.int32, np.bool_)
 
 
 def test_each_of_two_lengths_is_padded_to_its_own():
@@ -347,37 +299,6 @@ def test_each_of_two_lengths_is_padded_to_its_own():
         assert np.stack([source.lengths, target.lengths], axis=1)[rows].tolist() == pairs[number[rows]].tolist()
         seen += number[rows].tolist()
     assert sorted(seen) == list(range(5))
-
-
-def test_what_is_no_plan_or_no_collate_function_is_refused_at_once():
-    plan = lw.make_plan([3, 9], lw.Batching(budget=9))
-    with pytest.raises(TypeError, match=r"^`plan` must be a lengthwise\.Plan, but is \[3, 9\]\. Make one with"):
-        lw.jax.batches([], [3, 9], lw.jax.PadCollate(SHAPES))
-    with pytest.raises(TypeError, match=r"^`collate` must be a PadCollate or a RowCollate of lengthwise\.jax, but is"):
-        lw.jax.batches([], plan, list)
-
-
-def test_what_is_no_pair_or_no_number_is_refused():
-    with pytest.raises(TypeError, match=r"`shard` must be a pair \(index, count\), but is 2"):
-        taken(shard=2)
-    with pytest.raises(TypeError, match=r"`pad_to` must be a whole number, but is 'long'"):
-        lw.jax.PadCollate(SHAPES, pad_to={"1": "long"})
-    with pytest.raises(TypeError, match=r"`pad_to` must be a dict of lengths by name, but is 24"):
-        lw.jax.PadCollate(SHAPES, pad_to=24)
-
-
-def test_without_jax_the_extra_is_named():
-    script = """
-    import sys
-
-    sys.modules["jax"] = None
-    try:
-        import lengthwise.jax
-    except ImportError as error:
-        print(error)
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
-    assert done.stdout == 'lengthwise.jax needs JAX: pip install "lengthwise[jax]"\n'
 
 
 def test_a_step_of_jax_is_measured_and_one_that_returns_nothing_is_refused():
@@ -421,30 +342,3 @@ def test_the_clock_begins_with_the_step_and_ends_when_its_arrays_are_there(monke
     assert cost.measured_seconds.tolist() == (cost.counts + 0.5).tolist()
     assert (cost.counts * cost.padded_lengths[:, 0]).max() == 100
     assert len(asked) == 3 + 3 * 2 * len(cost.counts)  # three that are looked at, and each shape twice a round
-
-
-def test_columns_of_several_types_have_one_that_holds_both():
-    found, number = lw.jax.PadCollate([[3, 2]])([(np.array([1, 2]), 3), (np.array([0.5]), 2.5)])
-    assert found.values.tolist() == [[1.0, 2.0], [0.5, 0.0], [0.0, 0.0]]
-    assert number.tolist() == [3.0, 2.5, 0.0]
-    assert (found.lengths.dtype, found.mask.dtype) == (np.int32, np.bool_)
-
-
-def test_the_longest_array_of_the_longest_sample_chooses_the_shape():
-    samples = [(np.ones(3), np.ones(2)), (np.ones(1), np.ones(7)), (np.ones(4), np.ones(1))]
-    first, second = lw.jax.PadCollate([[3, 4], [3, 8]])(samples)
-    assert first.values.shape == second.values.shape == (3, 8)
-
-
-def test_of_several_batches_the_one_that_fits_no_shape_is_named():
-    collate = lw.jax.PadCollate([[2, 10], [2, 20]])
-    with pytest.raises(ValueError, match=r"of at least 3 rows where sequences are 9 long, but is \[2, 10\]"):
-        collate.shapes_of(np.array([1, 3, 4]), np.array([3, 9, 5]))
-    with pytest.raises(ValueError, match=r"padded to at least the longest sequence, 31, but is \[2, 20\]"):
-        collate.shapes_of(np.array([1, 1, 1]), np.array([21, 9, 31]))
-    with pytest.raises(ValueError, match=r"`shapes` must be whole numbers \[k, 2\]"):
-        lw.jax.PadCollate([[5], [6]])
-
-
-def test_tab_completion_shows_what_is_public():
-    assert [name for name in dir(lw.jax) if not name.startswith("_")] == lw.jax.__all__

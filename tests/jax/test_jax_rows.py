@@ -170,24 +170,12 @@ def test_samples_of_any_structure_are_packed_leaf_by_leaf():
     mixed = lw.jax.RowCollate(4, labels=None)([{"x": np.array([1, 2])}, {"x": np.array([0.5])}]).fields["x"]
     assert mixed.tolist() == [[1.0, 2.0, 0.5, 0.0]]
     assert set(lw.jax.RowCollate(4)([{"x": np.array([1, 2])}]).fields) == {"x"}  # nothing to copy labels from
-    with pytest.raises(TypeError, match=r"^`next_token` must be "):
-        lw.jax.RowCollate(4, next_token="no")
 
 
 def test_lists_of_numbers_are_arrays_in_every_part_of_a_sample():
-    sample = ([5, 6], {"more": [[1, 2], (3, 4, [7, 8])]})
-    with pytest.raises(ValueError, match=r"^`samples` must be of arrays alone, but is 3\. "):
-        lw.jax.RowCollate(3)([sample])
     ids, more = lw.jax.RowCollate(3)([([5, 6], {"more": [[1, 2], ([3, 4],)]})]).fields
     assert (ids.tolist(), more["more"][0].tolist()) == ([[5, 6, 0]], [[1, 2, 0]])
     assert more["more"][1][0].tolist() == [[3, 4, 0]]
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_a_sample_without_labels_beside_one_with_labels_is_refused(first):
-    samples = [{"input_ids": [5, 6], "labels": [-100, 6]}, {"input_ids": [1, 2]}]
-    with pytest.raises(ValueError, match=r"^`samples` must be built as PyTreeDef\("):
-        lw.jax.RowCollate(6)([samples[first], samples[1 - first]])
 
 
 def test_rows_of_at_most_so_many_sequences_are_those_of_the_plan():
@@ -210,52 +198,60 @@ def lay(*samples, **settings):
     return lw.jax.RowCollate(4, **settings)(list(samples))
 
 
-@pytest.mark.parametrize(
-    ("work", "message"),
-    [
-        (lambda: lw.jax.RowCollate(0), "`capacity` must be at least 1, but is 0. Give the tokens of a row, as in lw."),
-        (lambda: lw.jax.RowCollate(4, rows=0), "`rows` must be at least 1, but is 0. "),
-        (lambda: lw.jax.RowCollate(4)([]), "`samples` must be at least one, but is []. "),
-        (lambda: lay(np.ones(2), np.ones(5)), "`samples` must be 1 to 4 frames long, but is 5 at sample 1. Plan "),
-        (lambda: lay(np.ones(0)), "`samples` must be 1 to 4 frames long, but is 0 at sample 0. "),
-        (lambda: lay(()), "`samples` must be of at least one array, but is 0. "),
-        (
-            lambda: lay((np.ones(2), np.ones(2)), (np.ones(2), np.ones(3))),
-            "`samples` must be 2 long as its first array, but is 3 at sample 1. ",
-        ),
-        (lambda: lay((np.ones(2), 7)), "`samples` must be of arrays alone, but is 7. Leave numbers out, or repeat "),
-        (lambda: lay(np.ones(3), np.ones(3)), "`samples` must be within 1 rows of 4, but is 2. Give the capacity "),
-        (lambda: lay({"a": np.ones(2)}, {"b": np.ones(2)}), "`samples` must be built as PyTreeDef("),
-        (
-            lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY, rows=2)),
-            "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '2 rows of 24'. ",
-        ),
-        (
-            lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY + 1, rows=3)),
-            "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '3 rows of 25'. ",
-        ),
-        (
-            lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY, rows=3, max_in_row=2)),
-            "`max_in_row` must be None, as in the plan, but is 2. Give lw.Rows and RowCollate the same number.",
-        ),
-        (
-            lambda: lw.jax.batches(SAMPLES, PLAN, lw.jax.RowCollate(CAPACITY, rows=3), shard=(0, 2)),
-            "`rows` must be a multiple of the 2 shards, but is 3. Give more rows: ",
-        ),
-        (
-            lambda: lw.jax.batches(SAMPLES, lw.make_plan([3, 4], lw.Batching(budget=9)), lw.jax.RowCollate(9)),
-            "`plan` must be of packed rows beside a RowCollate, but is 'a plan of padded sequences'. Plan with cut=",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_one_sentence(work, message):
-    with pytest.raises(ValueError, match=r"^`") as caught:
+def batches_of(plan=PLAN, capacity=CAPACITY, rows=3, most=None, **which):
+    collate = lw.jax.RowCollate(capacity, rows=rows, max_in_row=most)
+    return lambda: lw.jax.batches(SAMPLES, plan, collate, **which)
+
+
+REFUSED = [
+    (lambda: lw.jax.RowCollate(0), "`capacity` must be at least 1, but is 0. Give the tokens of a row, as in lw."),
+    (lambda: lw.jax.RowCollate(4, rows=0), "`rows` must be at least 1, but is 0. "),
+    (lambda: lw.jax.RowCollate(4, next_token="no"), "`next_token` must be "),
+    (lambda: lay(), "`samples` must be at least one, but is []. "),
+    (lambda: lay(np.ones(2), np.ones(5)), "`samples` must be 1 to 4 frames long, but is 5 at sample 1. Plan "),
+    (lambda: lay(np.ones(0)), "`samples` must be 1 to 4 frames long, but is 0 at sample 0. "),
+    (lambda: lay(()), "`samples` must be of at least one array, but is 0. "),
+    (
+        lambda: lay((np.ones(2), np.ones(2)), (np.ones(2), np.ones(3))),
+        "`samples` must be 2 long as its first array, but is 3 at sample 1. ",
+    ),
+    (lambda: lay((np.ones(2), 7)), "`samples` must be of arrays alone, but is 7. Leave numbers out, or repeat "),
+    (lambda: lay(([5, 6], [(3, [7, 8])])), "`samples` must be of arrays alone, but is 3. "),
+    (lambda: lay(np.ones(3), np.ones(3)), "`samples` must be within 1 rows of 4, but is 2. Give the capacity "),
+    (lambda: lay({"a": np.ones(2)}, {"b": np.ones(2)}), "`samples` must be built as PyTreeDef("),
+    (lambda: lay({"a": [5, 6], "labels": [-100, 6]}, {"a": [1, 2]}), "`samples` must be built as PyTreeDef("),
+    (
+        batches_of(rows=2),
+        "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '2 rows of 24'. ",
+    ),
+    (
+        batches_of(capacity=CAPACITY + 1),
+        "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '3 rows of 25'. ",
+    ),
+    (
+        batches_of(most=2),
+        "`max_in_row` must be None, as in the plan, but is 2. Give lw.Rows and RowCollate the same number.",
+    ),
+    (batches_of(shard=(0, 2)), "`rows` must be a multiple of the 2 shards, but is 3. Give more rows: "),
+    (
+        batches_of(lw.make_plan([3, 4], lw.Batching(budget=9))),
+        "`plan` must be of packed rows beside a RowCollate, but is 'a plan of padded sequences'. Plan with cut=",
+    ),
+    (
+        batches_of(lw.make_plan([3, 4], BATCHING)),
+        "`dataset` must be of the 2 sequences of the plan, but is 60. Plan the lengths",
+    ),
+]
+
+
+@pytest.mark.parametrize(("work", "message"), REFUSED)
+def test_what_does_not_fit_is_refused_in_one_sentence(work, message):
+    with pytest.raises((ValueError, TypeError), match=f"^{re.escape(message)}"):
         work()
-    assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize("kind", ["float32", "float16", "bool", "int64", "int8"])
-@pytest.mark.parametrize("value", [0.0, 1.0, {"labels": 1}], ids=repr)
+@pytest.mark.parametrize("kind", ["float32", "bool", "int8"])
+@pytest.mark.parametrize("value", [1.0, {"labels": 1}], ids=repr)
 @pytest.mark.parametrize("next_token", [True, False])
 def test_padding_of_labels_holds_what_pad_collate_gives_it_and_targets_of_floats_are_all_kept(kind, value, next_token):
     samples = [{"labels": np.array([1, 0, 1]).astype(kind)}, {"labels": np.array([1]).astype(kind)}]

@@ -1,6 +1,5 @@
 """The rate-distortion limit, the padding that max-entropy sorting is fitted to, and how near the limit it comes."""
 
-import functools
 import warnings
 
 import numpy as np
@@ -19,29 +18,25 @@ from lengthwise.measures.limit import (
 
 pytestmark = pytest.mark.slow
 
-EPOCHS = 16
-BINS = 256
-# What the estimate of mixing, of 256 bins and 16 epochs of 10,480 sequences, may stand above the truth.
+BINS = 128
+# By how much the estimate of mixing, from 80,000 sequences in these bins, may stand above the truth.
 TOLERANCE = 0.01
 
-CUTS = [lw.FixedSize(16), lw.Budget(20_000), lw.Budget(128_000, max_sequences=16), lw.DynamicSize(16)]
-
+# Settings with less and with more padding than 10 %.
 RIVALS = {
-    "semi-sorted": [lw.SemiSorted(randomization_factor=r) for r in (0.003, 0.01, 0.02, 0.05, 0.1, 0.15, 0.3, 0.5, 0.7)],
-    "windowed": [lw.Windowed(window=window) for window in (8192, 4096, 2048, 1024, 512, 256, 128, 64, 32)],
-    "alternated": [lw.AlternatedSort(bins=bins) for bins in (3, 20, 45, 60, 80, 100, 160, 240, 400)],
-    "bucketed": [lw.Bucketed(size=size) for size in (64, 128, 256, 512, 768, 1500, 3000, 6000)],
-    "optimal": [lw.Bucketed(buckets=buckets) for buckets in (2, 3, 5, 8, 10, 14, 20, 40)],
+    "semi-sorted": [lw.SemiSorted(randomization_factor=r) for r in (0.01, 0.05, 0.1, 0.3)],
+    "windowed": [lw.Windowed(window=window) for window in (4096, 512, 128, 64)],
+    "alternated": [lw.AlternatedSort(bins=bins) for bins in (20, 60, 100, 240)],
+    "bucketed": [lw.Bucketed(size=size) for size in (64, 256, 768, 3000)],
+    "optimal": [lw.Bucketed(buckets=buckets) for buckets in (3, 8, 14, 40)],
 }
 
 
-@functools.cache
-def padding_and_mixing(name, order):
-    """Pooled over the epochs of batches of 16."""
-    lengths = lw.example_lengths(name)
-    plans = [lw.make_plan(lengths, lw.Batching(order=order, cut=lw.FixedSize(16)), epoch=e) for e in range(EPOCHS)]
-    computed = sum(plan.padded_lengths[:, 0] @ plan.batch_sizes for plan in plans)
-    return 1.0 - EPOCHS * lengths.sum() / computed, lw.measure(plans, lengths, bins=BINS).mixing
+def padding_and_mixing(lengths, order, epochs=8):
+    """Pooled over epochs of batches of 16."""
+    batching = lw.Batching(order=order, cut=lw.FixedSize(16))
+    measures = lw.measure([lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)], lengths, bins=BINS)
+    return measures.padding_share, measures.mixing
 
 
 def at_padding(padding, points):
@@ -51,15 +46,7 @@ def at_padding(padding, points):
     return float(np.exp(np.interp(padding, paddings, np.log(mixings))))
 
 
-def test_the_limit_is_that_of_the_theory():
-    chance = np.random.default_rng(0)
-    log_normal = np.rint(np.exp(chance.normal(6, 0.7, 20_000))).astype(np.int64).clip(1)
-    assert lw.mixing_limit(log_normal, 0.1, bins=128) == pytest.approx(0.153, abs=0.005)
-    assert lw.mixing_limit(log_normal, 0.2, bins=128) == pytest.approx(0.305, abs=0.005)
-    assert lw.mixing_limit(chance.integers(80, 801, 20_000), 0.1, bins=128) == pytest.approx(0.189, abs=0.01)
-
-
-@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.3, 0.7, 0.95])
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.7])
 def test_the_limit_of_a_constant_less_an_exponential_is_the_share_of_the_most_padding(share):
     # X = C - E. With probability s let T be C, else C - E' with E' like E; then X = T - s E has the law asked for, and
     # D = s times the mean of E, which is what one batch of all pads. I = log(1 / s), and there is no lower one.
@@ -99,10 +86,9 @@ def blahut_arimoto(masses, decay, rounds):
     return marginal / marginal.sum()
 
 
-@pytest.mark.parametrize("beta", [1e-4, 0.003, 0.05, 3.0])
-@pytest.mark.parametrize("name", ["speech", "long-tailed"])
-def test_the_flows_are_what_blahut_and_arimoto_find(name, beta):
-    levels = group_levels(lw.example_lengths(name).astype(np.float64), 60)
+@pytest.mark.parametrize("beta", [1e-4, 0.05])
+def test_the_flows_are_what_blahut_and_arimoto_find(beta):
+    levels = group_levels(lw.example_lengths("long-tailed").astype(np.float64), 60)
     sizes, masses = levels
     flows = least_flows(levels, beta)
     gaps = sizes[None, :] - sizes[:, None]
@@ -129,7 +115,7 @@ def information_by_definition(masses, flows):
     return joint[seen] @ np.log(joint[seen] / np.outer(masses, joint.sum(axis=0))[seen])
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=15, derandomize=True, deadline=None)
 @given(st.integers(2, 7), st.integers(0, 2**32 - 1))
 def test_the_information_of_flows_is_that_of_their_law_and_none_is_less(count, seed):
     chance = np.random.default_rng(seed)
@@ -157,12 +143,6 @@ def test_few_bins_have_a_limit_of_their_own():
         lw.mixing_limit(lengths, 0.1, bins=1)
 
 
-@pytest.mark.parametrize("lengths", [[[3, 4], [5, 6]], []])
-def test_the_limit_is_of_one_length_a_sequence_and_of_one_sequence_at_least(lengths):
-    with pytest.raises(ValueError, match=r"^`lengths` must be of shape \[n\], n at least 1, but is \("):
-        lw.mixing_limit(lengths, 0.1)
-
-
 def test_the_limit_of_two_lengths_worked_by_hand():
     # A half of 10 and a half of 20: T = 20 always, but for a share s of the short ones, at 10. Padding is 5 (1 - s);
     # I = log 2 - P(T = 20) h(P(X = 10 | T = 20)) with P(T = 20) = 1 - s / 2.
@@ -185,9 +165,8 @@ def test_the_limit_of_lengths_that_lie_close_together_is_that_of_their_differenc
         assert limits[1] == pytest.approx(limits[0], rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["speech", "long-tailed"])
-def test_the_limit_rises_with_padding_to_one(name):
-    lengths = lw.example_lengths(name, count=2_000)
+def test_the_limit_rises_with_padding_to_one():
+    lengths = lw.example_lengths("long-tailed", count=2_000)
     everything = 1 - lengths.mean() / lengths.max()  # all padded to the longest
     rising = [lw.mixing_limit(lengths, share * everything) for share in (0.0, 0.05, 0.3, 0.6, 0.9)]
     assert (np.diff(rising) > 0).all()
@@ -197,23 +176,18 @@ def test_the_limit_rises_with_padding_to_one(name):
     assert lw.mixing_limit([5, 5, 5], 0.0) == 1.0
 
 
-@pytest.mark.parametrize("cut", CUTS, ids=repr)
-@pytest.mark.parametrize("name", ["speech", "long-tailed"])
-def test_the_padding_asked_for_is_had(name, cut):
-    lengths = lw.example_lengths(
-        name, count=60_000
-    )  # a hundred batches and more, also where they are of 128,000 frames
+@pytest.mark.parametrize("cut", [lw.FixedSize(16), lw.Budget(128_000, max_sequences=16), lw.DynamicSize(16)], ids=repr)
+def test_the_padding_asked_for_is_had(cut):
+    lengths = lw.example_lengths("long-tailed", count=30_000)  # a hundred batches and more, of 128,000 frames too
     least = lw.measure(lw.make_plan(lengths, lw.Batching(order=lw.Sorted(), cut=cut)), lengths).padding_share
-    for padding in (0.02, 0.05, 0.1, 0.15, 0.2):
+    for padding in (0.02, 0.1, 0.2):
         batching = lw.Batching(order=lw.MaxEntropy(padding=padding), cut=cut)
-        had = lw.measure(lw.make_plan(lengths, batching), lengths).padding_share
-        assert had == pytest.approx(max(padding, least), abs=0.005)
+        measured = lw.measure(lw.make_plan(lengths, batching), lengths).padding_share
+        assert measured == pytest.approx(max(padding, least), abs=0.005)
 
 
 FEW_LENGTHS = {
     "two": {100: 9, 1000: 1},
-    "two halves": {100: 1, 1000: 1},
-    "three": {100: 5, 400: 3, 1000: 2},
     "five": {80: 1, 260: 4, 440: 2, 620: 2, 800: 1},
 }
 
@@ -232,14 +206,14 @@ def padding_had(lengths, order, cut, epochs=3):
 @pytest.mark.parametrize("tallies", FEW_LENGTHS.values(), ids=FEW_LENGTHS)
 def test_few_distinct_lengths_are_mixed_as_far_as_the_limit(tallies):
     lengths = of_few_lengths(tallies)
-    for padding in (0.1, 0.3, 0.4):
+    for padding in (0.1, 0.4):
         plan = lw.make_plan(lengths, lw.Batching(padding=padding, cut=lw.FixedSize(16)))
         had = lw.measure(plan, lengths)
         limit = lw.mixing_limit(lengths, had.padding_share)
         assert 0.92 * limit < had.mixing < limit + 0.02
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=12, derandomize=True, deadline=None)
 @given(
     # From 20 on: of two or three batches none has a padding that was asked for.
     st.dictionaries(st.integers(20, 1_000), st.integers(1, 20), min_size=2, max_size=6),
@@ -254,14 +228,14 @@ def test_any_few_lengths_are_padded_as_asked_between_sorted_and_random(tallies, 
 
 
 @pytest.mark.parametrize("ranks", [1, 8])
-@pytest.mark.parametrize("asked", [0.05, 0.1, 0.12, 0.3])
-@pytest.mark.parametrize("cut", [lw.DynamicSize(16, multiple_of=8), lw.DynamicSize(16), lw.Budget(20_000)], ids=repr)
+@pytest.mark.parametrize("asked", [0.05, 0.12])
+@pytest.mark.parametrize("cut", [lw.DynamicSize(16, multiple_of=8), lw.Budget(20_000)], ids=repr)
 def test_no_request_is_missed_by_more_than_sorting_or_random_batches_miss_it(cut, asked, ranks):
     lengths = 2 ** np.random.default_rng(3).integers(0, 14, 1_500)  # far apart: a pool that is empty is not yet sorted
 
     def had(order):
         batching = lw.Batching(order=order, cut=cut, deal=lw.Stratified())
-        plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=ranks) for epoch in range(8)]
+        plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=ranks) for epoch in range(4)]
         return lw.measure(plans, lengths).padding_share
 
     with warnings.catch_warnings():
@@ -291,23 +265,15 @@ def test_noise_of_a_scale_is_exponential():
 
 
 @pytest.mark.parametrize("name", ["speech", "long-tailed"])
-@pytest.mark.parametrize("rival", RIVALS)
-def test_no_strategy_passes_the_limit(name, rival):
+def test_max_entropy_comes_near_the_limit_and_no_strategy_passes_it(name):
     lengths = lw.example_lengths(name)
-    for order in RIVALS[rival]:
-        padding, mixing = padding_and_mixing(name, order)
-        assert mixing < lw.mixing_limit(lengths, padding) + TOLERANCE
-
-
-@pytest.mark.parametrize("name", ["speech", "long-tailed"])
-@pytest.mark.parametrize("asked", [0.05, 0.1, 0.2])
-def test_max_entropy_comes_nearer_the_limit_than_any_other(name, asked):
-    padding, mixing = padding_and_mixing(name, lw.MaxEntropy(padding=asked))
-    limit = lw.mixing_limit(lw.example_lengths(name), padding)
-    assert 0.9 * limit < mixing < limit + TOLERANCE
+    padding, mixing = padding_and_mixing(lengths, lw.MaxEntropy(padding=0.1))
+    assert 0.9 * lw.mixing_limit(lengths, padding) < mixing < lw.mixing_limit(lengths, padding, bins=BINS) + TOLERANCE
     for rival, orders in RIVALS.items():
-        other = at_padding(padding, [padding_and_mixing(name, order) for order in orders])
-        assert mixing > 1.05 * other, rival
+        points = [padding_and_mixing(lengths, order) for order in orders]
+        for point in points:
+            assert point[1] < lw.mixing_limit(lengths, point[0], bins=BINS) + TOLERANCE, rival
+        assert mixing > 1.05 * at_padding(padding, points), rival
 
 
 def test_noise_of_hardly_any_width_sorts():
