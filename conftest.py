@@ -1,10 +1,9 @@
-"""What all tests share: no deadlines, the command line, and a process of their own for the tests of JAX.
+"""Settings and fixtures of all tests: no deadlines, the command line, and a process of its own for the tests of JAX.
 
-A busy machine makes an example of Hypothesis late, and no code wrong.
+On a busy machine an example of Hypothesis is late, and no code is wrong.
 
-JAX warns when a process that imported it forks, as a DataLoader with workers does: its tests run in another process.
-
-`tests/jax/test_in_jax_process.py` starts that one.
+JAX warns when a process that imported it forks, as a DataLoader with workers does. So the files that import JAX run in
+another process, which `tests/jax/test_in_jax_process.py` starts.
 """
 
 import gc
@@ -20,37 +19,35 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent
 
-OF_JAX = (
-    *(f"src/lengthwise/jax/{name}.py" for name in ("__init__", "collate", "epoch", "meter", "rows")),
-    "recipes/src/lengthwise_recipes/compiled/jax_lstm.py",
-    "recipes/tests/test_compiled.py",
-    "tests/jax/test_jax_batches.py",
-    "tests/jax/test_jax_rows.py",
-)
+OF_JAX = [
+    *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("src/lengthwise/jax/*.py"))),
+    *("tests/jax/test_jax_batches.py", "tests/jax/test_jax_rows.py"),
+    *("recipes/src/lengthwise_recipes/compiled/jax_lstm.py", "recipes/tests/test_compiled.py"),
+]
 
-# A loader's worker is a fork. Were it to collect the garbage of the tests before it, it would end their process groups,
-# and wait without end for threads that it does not have. So a fork leaves alone what it inherits.
+# A loader's worker is a fork. If it collected the garbage of earlier tests, it would end their process groups, and wait
+# without end for threads that it does not have.
 os.register_at_fork(after_in_child=gc.freeze)
 
-# Each worker has a core. Threads for all cores would wait for each other there, busily: small networks took five times
-# as long. NumPy and PyTorch read this when they are loaded; workers and all that tests start inherit it.
+# Each worker has one core, where more threads wait for each other: small networks took five times as long. NumPy and
+# PyTorch read this when they are loaded. Workers and the processes of tests inherit it.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-# Ray would ask for numbers about itself when a process ends, and send them to its makers.
+# When a process ends, Ray would send numbers about its use to its makers.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 settings.register_profile("tests", deadline=None, max_examples=50)
 settings.load_profile("tests")
 
-collect_ignore = [] if os.environ.get("LENGTHWISE_TESTS_OF_JAX") else list(OF_JAX)
+collect_ignore = [] if os.environ.get("LENGTHWISE_TESTS_OF_JAX") else OF_JAX[:]
 
-# Files that cannot even be imported without the package of their engine: their tests skip with a reason.
+# Without the package of its engine a file cannot be imported, not even for its doctests.
 collect_ignore += [f"src/lengthwise/engines/{name}.py" for name in ("dask", "datasets") if not find_spec(name)]
 
 
 def worker_of(nodeid):
-    """What is kept on one worker: a file, or all files of which a test starts processes."""
+    """Returns what is kept on one worker: a file, or "processes" for all files whose tests start some."""
     path = nodeid.partition("::")[0]
     return "processes" if starts_processes(path) else path
 
@@ -60,12 +57,12 @@ def starts_processes(path):
     return "mark.processes" in (ROOT / path).read_text()
 
 
-# What one worker does at a time, longest first: begun late, it would keep one worker after the others have ended.
+# The longest come first. If one worker began them late, the others would wait for it.
 LONGEST = ("processes", "tests/jax/test_in_jax_process.py", "tests/test_types.py")
 
 
 def pytest_collection_modifyitems(items):
-    """Marks what is fast, and puts what takes longest first."""
+    """Marks fast tests, and puts the longest first."""
     for item in items:
         if item.get_closest_marker("processes") is None and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.fast)
@@ -75,17 +72,14 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path):
-    """Looks for doctests in the packages only: to look in the tests would import every trainer into each worker."""
-    found = yield
-    return [each for each in found if "tests" not in file_path.parts or type(each) is pytest.Module]
+    """Collects doctests of the packages only. Those of the tests would import every trainer into each worker."""
+    modules = yield
+    return [module for module in modules if "tests" not in file_path.parts or type(module) is pytest.Module]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collects no garbage while it loads all packages, of which none is garbage, and leaves alone what was loaded.
-
-    Tests that collect garbage a hundred times would search all of it each time.
-    """
+    """Keeps the collector of garbage away from the packages: tests that call it often would search them each time."""
     gc.disable()
     try:
         return (yield)
@@ -96,16 +90,16 @@ def pytest_collection():
 
 @pytest.fixture(autouse=True)
 def quick_collections(request):
-    """Leaves alone what other tests left, too: each step that runs out of memory collects garbage."""
+    """Keeps the collector away from what other tests left, too: each step that runs out of memory calls it."""
     if request.path.name in {"budget.py", "test_budget.py"}:
         gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With `-n`: fixtures of a file are made once, and no test that starts processes runs beside another.
+    """Keeps the tests of a file on one worker, and those that start processes on one, with `-n`.
 
-    Not by `--dist loadgroup`: under pytest 9.2, pytest-xdist 3.8 sends every test by itself (its issue 1386).
+    Under pytest 9.2, `--dist loadgroup` of pytest-xdist 3.8 sends every test by itself (its issue 1386).
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -124,7 +118,7 @@ class Done(NamedTuple):
 
     @property
     def json(self):
-        """What stands on standard output, which must be JSON and nothing else."""
+        """The JSON on standard output, where nothing else may stand."""
         return json.loads(self.out)
 
 

@@ -19,7 +19,15 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+WRITTEN = (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "recipes").rglob("*.md"))
+
+
+def run_code(text, name="page"):
+    exec(compile("\n".join(BLOCK.findall(text)), name, "exec"), {})
+
+
+@pytest.mark.parametrize("code", BLOCK.findall(README))
 def test_the_code_of_the_readme_runs_and_says_what_it_pads(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
     assert "10.1 % of what it computes is padding." in capsys.readouterr().err
@@ -31,8 +39,7 @@ ONE_AFTER_THE_OTHER = ("index", "switch", "files", "two-lengths", "budget", "own
 @pytest.mark.parametrize("name", [*(f"docs/{name}.md" for name in ONE_AFTER_THE_OTHER), "recipes/docs/limits.md"])
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # pages may write files
-    page = (ROOT / name).read_text()
-    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), name, "exec"), {})
+    run_code((ROOT / name).read_text(), name)
 
 
 @pytest.mark.parametrize("name", ["guide.md", "shapes.md", "packing.md", "streams.md"])
@@ -40,25 +47,21 @@ def test_each_section_of_a_page_runs_by_itself(name, tmp_path, monkeypatch):
     """Readers copy a section, not a page: it imports what it needs."""
     monkeypatch.chdir(tmp_path)
     for section in re.split(r"^## ", (ROOT / "docs" / name).read_text(), flags=re.MULTILINE):
-        exec(compile("\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL)), name, "exec"), {})
+        run_code(section, name)
 
 
-@pytest.mark.xdist_group("ray")
 @pytest.mark.filterwarnings("ignore")  # of Ray, and of pandas about Dask
 def test_the_code_of_the_page_on_large_data_sets_runs(tmp_path, monkeypatch):
     for package in ("pyarrow", "ray", "dask.dataframe", "datasets"):
         pytest.importorskip(package, reason=f"needs {package}: pip install 'lengthwise[io,engines]'")
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "large.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(compile("\n".join(blocks), "large.md", "exec"), {})
-    assert all(len(block.strip().splitlines()) <= 10 for block in blocks)
+    run_code((ROOT / "docs" / "large.md").read_text())
 
 
 @pytest.mark.parametrize("name", ["docs/advice.md", "recipes/docs/length-share.md"])
 def test_a_page_shows_what_its_code_prints(name, capsys):
     page = (ROOT / name).read_text()
-    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), name, "exec"), {})
+    run_code(page, name)
     shown = " ".join(re.findall(r"```text\n(.*?)```", page, re.DOTALL))
     assert shown.split() == capsys.readouterr().out.split()
 
@@ -67,7 +70,7 @@ def test_the_page_on_reports_writes_one(tmp_path, monkeypatch):
     pytest.importorskip("jinja2")
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "report.md").read_text()
-    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "report.md", "exec"), {})
+    run_code(page)
     answers = re.findall(r"> (Random batches .*)", page)  # of the command line, then of the code
     headline = re.search(r"<h1>(.*?)</h1>", (tmp_path / "report.html").read_text(encoding="utf-8"))[1]
     assert re.sub(r"<.*?>", "", headline) == answers[-1]
@@ -85,27 +88,33 @@ def test_the_page_on_gradients_says_what_was_measured():
 def test_the_readme_is_three_screens_with_the_change_on_the_first():
     lines = README.splitlines()
     assert len(lines) <= 130
+    assert len(README.split()) <= 900
     assert "```diff" in lines[:40]
     assert [line for line in lines if len(line) > 100] == []
 
 
-WRITTEN = (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "recipes").rglob("*.md"))
 CODE = re.compile(r"^( *)```\w*\n(.*?)^\1```|((?:^    [^\n]*\n)+)|(?<!`)(`[^`\n]+`)(?!`)", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_code_of_a_page_is_read_without_scrolling(page):
+def test_code_of_a_page_is_read_without_scrolling():
     """At 1280 pixels the site shows 100 columns of a block, and 90 within a sentence."""
     wide = []
-    for found in CODE.finditer(page.read_text(encoding="utf-8")):
-        lines = found[0].splitlines()
-        wide += [line for line in lines if len(line) > (90 if found[4] else 100)]
+    for page in WRITTEN:
+        for code in CODE.finditer(page.read_text(encoding="utf-8")):
+            wide += [(page.name, line) for line in code[0].splitlines() if len(line) > (90 if code[4] else 100)]
     assert wide == []
 
 
 def test_the_tables_of_the_results_are_short():
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert max(table.count("\n") - 2 for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE)) <= 28
+
+
+def test_the_rows_of_a_table_have_as_many_cells_as_its_head():
+    for page in WRITTEN:
+        text = re.sub(r"```.*?```|`[^`\n]*`|\\\|", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+            assert len({line.count("|") for line in table.splitlines()}) == 1, f"{page.name}: {table[:200]}"
 
 
 def test_the_first_screen_says_what_the_example_computes():
@@ -124,10 +133,6 @@ def test_the_first_screen_says_what_the_example_computes():
     for front in (README, (ROOT / "docs" / "index.md").read_text()):
         assert "\n".join(rows) in front
         assert f"lw.Batching(budget={planned.max_cost:_.0f})" in front
-
-
-def test_the_readme_is_read_in_a_few_minutes():
-    assert len(README.split()) <= 900
 
 
 def test_the_tables_are_those_of_the_committed_results():
@@ -153,41 +158,24 @@ def test_asking_a_benchmark_for_help_measures_nothing(name, monkeypatch, capsys)
     assert sorted(path.stat().st_mtime_ns for path in (ROOT / "benchmarks" / "results").iterdir()) == before
 
 
-def test_a_benchmark_is_run_as_a_module_too_and_names_itself_by_its_path_in_the_repository():
+def test_a_benchmark_names_itself_by_its_path_in_the_repository():
     names = "import benchmarks, record, sys; print(*map(record.name_program, sys.argv[1:]))"
-    paths = [str(ROOT / "benchmarks" / "planning.py"), "/else/where.py"]
-    for words, told in (
-        (["-m", "benchmarks.planning", "--help"], "usage: planning.py"),
-        (["-c", names, *paths], "benchmarks/planning.py /else/where.py\n"),
-    ):
-        run = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
-        assert run.stdout.startswith(told)
+    command = [sys.executable, "-c", names, str(ROOT / "benchmarks" / "planning.py"), "/else/where.py"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "benchmarks/planning.py /else/where.py\n"
 
 
-def test_links_lead_somewhere():
-    for page in (*ROOT.glob("*.md"), *(ROOT / "recipes").glob("*.md"), *ROOT.glob("**/docs/**/*.md")):
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            base = ROOT if target.startswith("/") else page.parent
-            assert (base / target.lstrip("/")).exists(), f"{page.name}: {target}"
+def targets(pattern):
+    """The pages and pictures that each page links to, as files."""
+    for page in WRITTEN:
+        for target in re.findall(rf"\]\(({pattern})[#)]", page.read_text(encoding="utf-8")):
+            yield page, ((ROOT if target.startswith("/") else page.parent) / target.lstrip("/")).resolve()
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_the_rows_of_a_table_have_as_many_cells_as_its_head(page):
-    text = re.sub(r"```.*?```|`[^`\n]*`|\\\|", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
-        counts = {line.count("|") for line in table.splitlines()}
-        assert len(counts) == 1, table[:200]
-
-
-def test_every_page_is_linked_to_from_another():
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("recipes/**/*.md")]
-    linked = set()
-    for page in pages:
-        for target in re.findall(r"\]\(([^)#:\s]+\.md)", page.read_text(encoding="utf-8")):
-            base = ROOT if target.startswith("/") else page.parent
-            linked |= {(base / target.lstrip("/")).resolve()} - {page.resolve()}
+def test_links_lead_somewhere_and_every_page_is_linked_to_from_another():
+    assert [f"{page.name}: {file}" for page, file in targets(r"[^)#:]+") if not file.exists()] == []
     front = {ROOT / "README.md", ROOT / "docs" / "index.md"}
-    assert [page.relative_to(ROOT).as_posix() for page in pages if page not in front and page not in linked] == []
+    assert {*WRITTEN} - front == {file for page, file in targets(r"[^)#:\s]+\.md") if file != page} - front
 
 
 DRAW = """
@@ -202,40 +190,20 @@ pictures.study.write_figure(pictures.latest("study-handwriting-parallel"), Path(
 """
 
 
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    """The paths of all pictures that are drawn, and a file with the picture of a study."""
+def test_every_committed_picture_is_drawn_by_one_command_and_stands_on_a_page(tmp_path):
     pytest.importorskip("matplotlib")
-    path = tmp_path_factory.mktemp("pictures") / "a.png"
+    path = tmp_path / "a.png"
     run = subprocess.run([sys.executable, "-c", DRAW, path], cwd=ROOT, capture_output=True, text=True, check=True)
-    return sorted(map(Path, run.stdout.split())), path
-
-
-def test_every_committed_picture_is_drawn_by_one_command_and_stands_on_a_page(drawn):
     committed = sorted(path for folder in ("docs", "recipes/docs") for path in (ROOT / folder).rglob("*.png"))
-    assert drawn[0] == committed
-    pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("recipes/**/*.md"))
-    links = {
-        (page.parent / target).resolve()
-        for page in pages
-        for target in re.findall(r"\]\(([^)#:]+\.png)\)", page.read_text())
-    }
-    assert links == set(committed)
-
-
-def test_the_pictures_of_a_study_are_drawn_from_its_results(drawn):
-    """The bytes depend on the version of matplotlib and its fonts, so only the drawing is tried, at its size."""
-    committed = (ROOT / "docs" / "handwriting-parallel.png").read_bytes()
-    assert drawn[1].read_bytes()[16:24] == committed[16:24]  # wide and high
+    assert sorted(map(Path, run.stdout.split())) == committed
+    assert {file for _, file in targets(r"[^)#:]+\.png")} == set(committed)
+    # The bytes depend on the version of matplotlib and its fonts, so only the size is compared.
+    assert path.read_bytes()[16:24] == (ROOT / "docs" / "handwriting-parallel.png").read_bytes()[16:24]
 
 
 def test_the_page_on_the_code_lists_its_rooms_in_order():
     page = (ROOT / "docs" / "architecture.md").read_text()
     _, _, rooms = page.partition("## The rooms")
-    assert _first_cells(rooms) == [room for room in ROOMS if room != "__init__"]
-
-
-def _first_cells(text):
-    """The names in the first cells of its tables."""
-    cells = re.findall(r"^\| (`[^|]+`) \|", text, re.MULTILINE)
-    return [name for cell in cells for name in re.findall(r"`(\w+)/?`", cell)]
+    cells = re.findall(r"^\| (`[^|]+`) \|", rooms, re.MULTILINE)
+    names = [name for cell in cells for name in re.findall(r"`(\w+)/?`", cell)]
+    assert names == [room for room in ROOMS if room != "__init__"]

@@ -52,19 +52,19 @@ def facts(error):
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-@pytest.mark.parametrize("again", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy, copy.deepcopy])
-def test_an_exception_is_copied_whole(error, again):
+def test_an_exception_is_copied_whole(error):
     error = copy.copy(error)
     error.add_note("of rank 3")
-    assert facts(again(error)) == facts(error)
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert facts(again) == facts(error)
 
 
 def too_long(budget):
     lw.make_plan([5, 9, 2], lw.Batching(budget=budget))
 
 
+@pytest.mark.slow
 def test_a_pool_of_processes_hands_it_over():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(OversizeError) as raised:
         pool.submit(too_long, 4).result()
     assert (raised.value.budget, raised.value.cost, raised.value.sequence) == (4.0, 9.0, 1)
-    assert str(raised.value).startswith("`budget` must be at least the cost of the costliest sequence, 9, but is 4.0")
