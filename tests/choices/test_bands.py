@@ -1,8 +1,6 @@
 """Sequences of several lengths in bands: a line without jumps, that pads less than sorting by the sum."""
 
 import itertools
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +9,6 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.bands import count_bands, line_up
-
-DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
-SENTENCES = DATA / "lengths" / "multi30k_train_en_de_tokens.npy"
 
 
 def line_up_by_hand(lengths, bands):
@@ -153,15 +148,3 @@ def test_random_steps_of_two_lengths_are_sorted_in_bands():
     assert measures.step_mixing > 0.98
     assert measures.straggler_waste < 0.03
     assert measures.step_length_variance == pytest.approx(1.0, abs=0.2)
-
-
-@pytest.mark.skipif(not SENTENCES.exists(), reason=f"no lengths at {SENTENCES}; set LENGTHWISE_DATA")
-@pytest.mark.parametrize(
-    ("cut", "least", "turned", "by_sum"),
-    [(lw.FixedSize(64), 0.018, 0.017, 0.16), (lw.Budget(4_096), 0.029, 0.030, 0.18)],
-)
-def test_real_sentences_pad_what_their_page_says(cut, least, turned, by_sum):
-    lengths = np.load(SENTENCES)
-    for pairs, padding in ((lengths, least), (lengths[:, ::-1], turned)):
-        assert lw.measure(lw.evaluation_plan(pairs, cut), pairs).padding_share == pytest.approx(padding, abs=5e-4)
-    assert padding_of(lengths, BySum(), cut).padding_share == pytest.approx(by_sum, abs=5e-3)

@@ -18,26 +18,11 @@ def frames(counts, padded_lengths, scale=1):
     return scale * counts * padded_lengths[:, 0]
 
 
-def made(scale):
-    def cost(counts, padded_lengths):
-        return frames(counts, padded_lengths, scale)
-
-    return cost
-
-
 @dataclass(frozen=True)
 class Attention:
     heads: int = 8
     table: object = None
     seen: list = field(default_factory=list, repr=False)
-
-    def __call__(self, counts, padded_lengths):
-        return frames(counts, padded_lengths)
-
-
-@dataclass(repr=False)
-class Quiet:
-    heads: int = 8
 
     def __call__(self, counts, padded_lengths):
         return frames(counts, padded_lengths)
@@ -60,13 +45,9 @@ class Spoken(Model):
 NAMED = {
     "function": (frames, "HERE:frames", ""),
     "lambda": (lambda counts, padded_lengths: frames(counts, padded_lengths), "HERE:<lambda>", ""),
-    "closure": (made(3), "HERE:made.<locals>.cost", ""),
     "instance": (Model(), "HERE:Model", ""),
-    "instance with words of its own": (Spoken(), "HERE:Spoken", ""),
     "method": (Model().cost, "HERE:Model.cost", "HERE:Model"),
-    "method of a dataclass": (Attention(2).__call__, "HERE:Attention.__call__", "Attention(heads=2, table=None)"),
     "dataclass": (Attention(), "HERE:Attention", "Attention(heads=8, table=None)"),
-    "dataclass without repr": (Quiet(), "HERE:Quiet", "Quiet(heads=8)"),
 }
 
 # What a partial or a dataclass may hold, and what it is called there.
@@ -74,8 +55,6 @@ HELD = {
     "whole number": (3, "3"),
     "number of NumPy": (np.float64(2), "2.0"),
     "function": (frames, "HERE:frames"),
-    "class": (Model, "HERE:Model"),
-    "object": (Model(), "HERE:Model"),
     "object with words of its own": (Spoken(), "Spoken(3)"),
     "method": (Model().cost, "HERE:Model.cost"),
     "choice": (lw.FixedSize(2), "FixedSize(batch_size=2, drop_incomplete=False, multiple_of=1)"),

@@ -272,10 +272,8 @@ class NextFit:
 
 
 def test_a_cut_of_the_users_own_packs_too():
-    choices = {
-        "order": menu.InGivenOrder(),
-        "deal": lw.Balanced(tail="repeat"),
-    }  # batches are left as the cut makes them
+    # Batches are left as the cut makes them.
+    choices = {"order": menu.InGivenOrder(), "deal": lw.Balanced(tail="repeat")}
     for most in (None, 2):
         cuts = NextFit(128, most, rows=3), lw.Rows(128, pool=1, rows=3, max_in_row=most)
         mine, ours = (lw.make_plan(LENGTHS, lw.Batching(cut=cut, **choices), world_size=2) for cut in cuts)
@@ -294,25 +292,16 @@ REFUSED = [
     (lambda: lw.Rows(9, max_in_row=0), "`max_in_row` must be at least 1, but is 0. Give the most sequences in a row, "),
     (lambda: lw.Rows(9, pool=0), "`pool` must be at least 1, but is 0. "),
     (lambda: lw.Rows(9, by="best-fit", pool=4), "`pool` must be left out by best-fit, but is 4. All sequences wait "),
-    (
-        planned([5, 9, 2], cut=lw.Rows(8)),
-        "`capacity` must be at least the longest sequence, 9, but is 8 at sequence 1.",
-    ),
+    (planned([5, 9], cut=lw.Rows(8)), "`capacity` must be at least the longest sequence, 9, but is 8 at sequence 1."),
     (planned([[5, 9]], cut=lw.Rows(8)), "`lengths` must be of one length each for rows, but is (1, 2). Give lengths"),
-    (
-        planned([5, 9, 2], cut=lw.Rows(16), cost=lw.Quadratic(linear=1.2e307)),
-        "`cost` must be finite, but is inf. ",
-    ),
+    (planned([5, 9, 2], cut=lw.Rows(16), cost=lw.Quadratic(linear=1.2e307)), "`cost` must be finite, but is inf. "),
     (
         planned([5, 9, 2], cut=NextFit(8)),
         "`row_capacity` must be at least the longest sequence that is kept, 9, but is 8. Leave it out of kept, ",
     ),
     (planned([5, 2], cut=NextFit(8, 2.5)), "`max_in_row` must be a whole number, but is 2.5. "),
     (planned([[5, 2]], cut=NextFit(8)), "`lengths` must be of one length each for rows, but is (1, 2). "),
-    (
-        planned([5], cut=lw.Rows(8), padding=0.1),
-        "`padding` must be left out beside a cut that packs rows, but is 0.1. ",
-    ),
+    (planned([5], cut=lw.Rows(8), padding=0.1), "`padding` must be left out beside a cut that packs rows, but is"),
     (
         planned([5], cut=lw.Rows(8), order=lw.MaxEntropy(mixing=0.2)),
         "`mixing` must be left out beside a cut that packs rows, but is MaxEntropy(padding=None,",

@@ -53,7 +53,8 @@ def test_labels_are_copied_with_a_sign_and_stand_where_they_are_when_they_are_of
     assert lw.jax.RowCollate(4)([np.array([5.0, 6.0])]).fields.tolist() == [[5.0, 6.0, 0.0, 0.0]]
 
 
-def test_batches_are_the_rows_of_the_plan_in_one_shape_that_compiles_once():
+@pytest.mark.parametrize(("deal", "most"), [(lw.Balanced(), None), (lw.RandomSteps(), 2)], ids=repr)
+def test_batches_are_the_rows_of_the_plan_in_one_shape_that_compiles_once(deal, most):
     traced = []
 
     @jax.jit
@@ -61,34 +62,27 @@ def test_batches_are_the_rows_of_the_plan_in_one_shape_that_compiles_once():
         traced.append(batch.fields["input_ids"].shape)  # runs while it is traced, and never again
         return (batch.segments > 0).sum()
 
-    collate, frames = lw.jax.RowCollate(CAPACITY, rows=3), 0
-    for epoch in range(2):
-        for deal in (lw.Balanced(), lw.RandomSteps()):
-            batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3), deal=deal)
-            plan = lw.make_plan(LENGTHS, batching, epoch=epoch, world_size=2)
-            for rank in range(2):
-                taken = lw.jax.batches(SAMPLES, plan, collate, rank=rank)
-                for batch, number in zip(taken, plan.grid[:, 0, rank].tolist(), strict=True):
-                    for row, tokens, segments in zip(
-                        plan.rows(number), batch.fields["input_ids"], batch.segments, strict=False
-                    ):
-                        expected = np.concatenate([TOKENS[member] for member in row])
-                        assert tokens[segments > 0].tolist() == expected.tolist()
-                    frames += int(count_tokens(batch))
-    assert frames >= 4 * sum(LENGTHS)  # a tail may take some twice
-    assert traced == [(3, CAPACITY)]
-
-
-def test_shards_together_are_the_batch_and_a_run_resumes():
-    collate = lw.jax.RowCollate(CAPACITY, rows=4)
-    whole = list(lw.jax.batches(SAMPLES, PLAN, collate))
-    for parts in (2, 4):  # the fourth row of a batch is always padding
-        shards = [lw.jax.batches(SAMPLES, PLAN, collate, shard=(part, parts)) for part in range(parts)]
-        for batch, *taken in zip(whole, *shards, strict=True):
-            together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *taken)
-            jax.tree.map(np.testing.assert_array_equal, together, batch)
-    rest = list(lw.jax.batches(SAMPLES, PLAN, collate, start=3))
-    jax.tree.map(np.testing.assert_array_equal, rest, whole[3:])
+    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3, max_in_row=most), deal=deal)
+    plan, collate = lw.make_plan(LENGTHS, batching, world_size=2), lw.jax.RowCollate(CAPACITY, rows=4, max_in_row=most)
+    frames = 0
+    for rank in range(2):
+        whole, first, second, rest = (
+            list(lw.jax.batches(SAMPLES, plan, collate, rank=rank, **which))
+            for which in ({}, {"shard": (0, 2)}, {"shard": (1, 2)}, {"start": 1})
+        )
+        for batch, number in zip(whole, plan.grid[:, 0, rank].tolist(), strict=True):
+            rows, tokens = plan.rows(number), batch.fields["input_ids"]
+            assert batch.segments.max(axis=1).tolist() == [len(row) for row in rows] + [0] * (4 - len(rows))
+            for row, values, segments in zip(rows, tokens, batch.segments, strict=False):
+                assert values[segments > 0].tolist() == np.concatenate([TOKENS[member] for member in row]).tolist()
+            frames += int(count_tokens(batch))
+        together = [
+            jax.tree.map(lambda *parts: np.concatenate(parts), *shards) for shards in zip(first, second, strict=True)
+        ]
+        jax.tree.map(np.testing.assert_array_equal, together, whole)
+        jax.tree.map(np.testing.assert_array_equal, rest, whole[1:])
+    assert frames >= sum(LENGTHS)  # a tail may take some twice
+    assert traced == [(4, CAPACITY)]
 
 
 @pytest.fixture
@@ -144,13 +138,12 @@ def test_a_packed_step_has_the_loss_and_the_gradients_of_its_padded_sequences():
     alone = lw.jax.PadCollate([[1, CAPACITY]])
     plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.Rows(CAPACITY, rows=3), deal=lw.RandomSteps()), micro_batches=2)
     packed = list(lw.jax.batches(SAMPLES, plan, collate))
-    for step in range(2):
-        found = [jax.value_and_grad(packed_loss)(weights, packed[2 * step + part]) for part in range(2)]
-        members = np.concatenate([plan.batch(number) for number in plan.grid[step].reshape(-1).tolist()])
-        expected = [jax.value_and_grad(padded_loss)(weights, alone([TOKENS[member]])) for member in members.tolist()]
-        ours, theirs = (jax.tree.map(lambda *parts: sum(parts), *each) for each in (found, expected))
-        assert ours[0].dtype == np.float64
-        jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11), ours, theirs)
+    found = [jax.value_and_grad(packed_loss)(weights, packed[part]) for part in range(2)]
+    members = np.concatenate([plan.batch(number) for number in plan.grid[0].reshape(-1).tolist()])
+    expected = [jax.value_and_grad(padded_loss)(weights, alone([TOKENS[member]])) for member in members.tolist()]
+    ours, theirs = (jax.tree.map(lambda *parts: sum(parts), *each) for each in (found, expected))
+    assert ours[0].dtype == np.float64
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11), ours, theirs)
 
 
 def test_the_page_runs_as_it_is_written():
@@ -176,15 +169,6 @@ def test_lists_of_numbers_are_arrays_in_every_part_of_a_sample():
     ids, more = lw.jax.RowCollate(3)([([5, 6], {"more": [[1, 2], ([3, 4],)]})]).fields
     assert (ids.tolist(), more["more"][0].tolist()) == ([[5, 6, 0]], [[1, 2, 0]])
     assert more["more"][1][0].tolist() == [[3, 4, 0]]
-
-
-def test_rows_of_at_most_so_many_sequences_are_those_of_the_plan():
-    batching = lw.Batching(cut=lw.Rows(CAPACITY, rows=3, max_in_row=2), deal=lw.RandomSteps())
-    plan, collate = lw.make_plan(LENGTHS, batching, world_size=2), lw.jax.RowCollate(CAPACITY, rows=3, max_in_row=2)
-    for batch, number in zip(lw.jax.batches(SAMPLES, plan, collate), plan.grid[:, 0, 0].tolist(), strict=True):
-        counts = [len(row) for row in plan.rows(number)]
-        assert batch.segments.max(axis=1).tolist() == counts + [0] * (3 - len(counts))
-        assert max(counts) <= 2
 
 
 def test_a_mask_without_a_future_and_with_one():

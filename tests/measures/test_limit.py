@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise.measures.limit import (
     Levels,
-    group_levels,
     information_of_flows,
     least_flows,
     padding_of_flows,
@@ -78,29 +77,6 @@ def test_no_law_of_three_lengths_passes_the_limit_and_one_comes_near():
         assert best == pytest.approx(limit, abs=0.01)
 
 
-def blahut_arimoto(masses, decay, rounds):
-    """The marginal of T: q(t) <- q(t) sum_x p(x) decay(x, t) / sum_s q(s) decay(x, s), from q = p (Blahut 1972)."""
-    marginal = masses.copy()
-    for _ in range(rounds):
-        marginal = marginal * ((masses / (decay @ marginal)) @ decay)
-    return marginal / marginal.sum()
-
-
-@pytest.mark.parametrize("beta", [1e-4, 0.05])
-def test_the_flows_are_what_blahut_and_arimoto_find(beta):
-    levels = group_levels(lw.example_lengths("long-tailed").astype(np.float64), 60)
-    sizes, masses = levels
-    flows = least_flows(levels, beta)
-    gaps = sizes[None, :] - sizes[:, None]
-    decay = np.where(gaps >= 0, np.exp(-beta * np.maximum(gaps, 0)), 0.0)
-    marginal = blahut_arimoto(masses, decay, rounds=20_000)
-    joint = masses[:, None] * decay * marginal / (decay @ marginal)[:, None]
-    distortion = joint.sum(axis=0) @ sizes - masses @ sizes
-    assert padding_of_flows(levels, flows) == pytest.approx(distortion, rel=1e-3, abs=1e-9)
-    height = information_of_flows(levels, flows) + beta * padding_of_flows(levels, flows)
-    assert height == pytest.approx(-masses @ np.log(decay @ marginal), rel=1e-4)
-
-
 def information_by_definition(masses, flows):
     """I(X; T) of the law in which all that are open close with the same chance, by the joint histogram."""
     opened = np.append(0.0, flows) + masses
@@ -141,18 +117,6 @@ def test_few_bins_have_a_limit_of_their_own():
     assert limits[-1] == pytest.approx(lw.mixing_limit(lengths, 0.1), abs=0.003)
     with pytest.raises(ValueError, match=r"^`bins` must be at least 2, but is 1\."):
         lw.mixing_limit(lengths, 0.1, bins=1)
-
-
-def test_the_limit_of_two_lengths_worked_by_hand():
-    # A half of 10 and a half of 20: T = 20 always, but for a share s of the short ones, at 10. Padding is 5 (1 - s);
-    # I = log 2 - P(T = 20) h(P(X = 10 | T = 20)) with P(T = 20) = 1 - s / 2.
-    for stays in (0.2, 0.5, 0.9):
-        padded = 5 * (1 - stays)
-        longer = 1 - stays / 2
-        short = (1 - stays) / 2 / longer
-        entropy = -short * np.log(short) - (1 - short) * np.log(1 - short)
-        limit = lw.mixing_limit([10] * 6 + [20] * 6, padded / (15 + padded))
-        assert limit == pytest.approx(np.exp(longer * entropy - np.log(2)), rel=1e-6)
 
 
 @pytest.mark.parametrize("shortest", [2_900, 10**6])
@@ -244,24 +208,15 @@ def test_no_request_is_missed_by_more_than_sorting_or_random_batches_miss_it(cut
         assert abs(had(lw.MaxEntropy(padding=asked)) - asked) < nearest + 0.01
 
 
-def test_padding_beyond_that_of_random_batching_gives_nearly_random_batching():
-    lengths = lw.example_lengths("speech")
-    random = lw.measure(lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(16))), lengths)
-    most = lw.measure(lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), padding=0.9)), lengths)
-    assert most.padding_share == pytest.approx(random.padding_share, abs=0.01)
-    assert most.mixing == pytest.approx(random.mixing, abs=0.05)
-
-
-def test_noise_of_a_scale_is_exponential():
-    lengths = lw.example_lengths(count=5_000)
-    batching = lw.Batching(order=lw.MaxEntropy(scale=50.0), cut=lw.FixedSize(1), deal=lw.InTurn())
-    plan = lw.make_plan(lengths, batching)
-    shuffled = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(1), deal=lw.InTurn()))
+def test_noise_of_a_scale_is_exponential_and_hardly_any_sorts():
+    lengths, choices = lw.example_lengths(count=5_000), {"cut": lw.FixedSize(1), "deal": lw.InTurn()}
+    plan = lw.make_plan(lengths, lw.Batching(order=lw.MaxEntropy(scale=50.0), **choices))
     assert abs(np.corrcoef(np.arange(5_000), lengths[plan.sequences])[0, 1]) > 0.8
-    assert abs(np.corrcoef(np.arange(5_000), lengths[shuffled.sequences])[0, 1]) < 0.05
     # The longest of 5,000 noises is about 50 log(5,000) = 426, and hardly ever above 800.
     ahead = np.maximum.accumulate(lengths[plan.sequences])
-    assert (ahead - lengths[plan.sequences]).max() < 800
+    assert 200 < (ahead - lengths[plan.sequences]).max() < 800
+    tiny = lw.Batching(order=lw.MaxEntropy(scale=5e-324), arrange=lw.InOrder(), **choices)
+    assert lw.make_plan([9, 4, 7, 1], tiny).sequences.tolist() == [3, 1, 2, 0]
 
 
 @pytest.mark.parametrize("name", ["speech", "long-tailed"])
@@ -274,11 +229,3 @@ def test_max_entropy_comes_near_the_limit_and_no_strategy_passes_it(name):
         for point in points:
             assert point[1] < lw.mixing_limit(lengths, point[0], bins=BINS) + TOLERANCE, rival
         assert mixing > 1.05 * at_padding(padding, points), rival
-
-
-def test_noise_of_hardly_any_width_sorts():
-    order = lw.MaxEntropy(scale=5e-324)
-    plan = lw.make_plan(
-        [9, 4, 7, 1], lw.Batching(cut=lw.FixedSize(1), order=order, deal=lw.InTurn(), arrange=lw.InOrder())
-    )
-    assert plan.sequences.tolist() == [3, 1, 2, 0]
