@@ -342,3 +342,7 @@ def test_the_clock_begins_with_the_step_and_ends_when_its_arrays_are_there(monke
     assert cost.measured_seconds.tolist() == (cost.counts + 0.5).tolist()
     assert (cost.counts * cost.padded_lengths[:, 0]).max() == 100
     assert len(asked) == 3 + 3 * 2 * len(cost.counts)  # three that are looked at, and each shape twice a round
+
+
+def test_tab_completion_shows_what_is_public():
+    assert [name for name in dir(lw.jax) if not name.startswith("_")] == lw.jax.__all__

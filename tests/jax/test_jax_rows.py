@@ -200,7 +200,7 @@ REFUSED = [
         "`samples` must be 2 long as its first array, but is 3 at sample 1. ",
     ),
     (lambda: lay((np.ones(2), 7)), "`samples` must be of arrays alone, but is 7. Leave numbers out, or repeat "),
-    (lambda: lay(([5, 6], [(3, [7, 8])])), "`samples` must be of arrays alone, but is 3. "),
+    (lambda: lay(([5, 6], {"more": [[1, 2], (3, 4, [7, 8])]})), "`samples` must be of arrays alone, but is 3. "),
     (lambda: lay(np.ones(3), np.ones(3)), "`samples` must be within 1 rows of 4, but is 2. Give the capacity "),
     (lambda: lay({"a": np.ones(2)}, {"b": np.ones(2)}), "`samples` must be built as PyTreeDef("),
     (lambda: lay({"a": [5, 6], "labels": [-100, 6]}, {"a": [1, 2]}), "`samples` must be built as PyTreeDef("),
