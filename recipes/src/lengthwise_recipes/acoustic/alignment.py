@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +164,7 @@ def _network(chains: Sequence[Chain], stay: Scores) -> _Network:
     )
 
 
-def _pad(rows: Sequence[NDArray], value: float) -> NDArray:
+def _pad(rows: Sequence[NDArray[Any]], value: float) -> NDArray[Any]:
     out = np.full((len(rows), max(len(row) for row in rows)), value, rows[0].dtype)
     for row, values in zip(out, rows, strict=True):
         row[: len(values)] = values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ FORMS = {
 }
 
 
-def read_archive(path: str | Path, *, max_classes: int) -> tuple[dict[str, NDArray], tuple[str, ...]]:
+def read_archive(path: str | Path, *, max_classes: int) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     """Reads and checks the arrays that `characters.read_characters` names.
 
     Args:
@@ -46,7 +46,7 @@ def read_archive(path: str | Path, *, max_classes: int) -> tuple[dict[str, NDArr
     return arrays, names
 
 
-def _read_arrays(path: Path) -> dict[str, NDArray]:
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     files.check_regular(path)
     with path.open("rb") as file:
         try:
@@ -55,7 +55,7 @@ def _read_arrays(path: Path) -> dict[str, NDArray]:
             raise value_error("data", "a readable .npz file", str(path), "Write it with numpy.savez.") from error
 
 
-def _load(file: IO[bytes], path: Path) -> dict[str, NDArray]:
+def _load(file: IO[bytes], path: Path) -> dict[str, NDArray[Any]]:
     if not zipfile.is_zipfile(file):
         raise zipfile.BadZipFile
     file.seek(0)
@@ -67,7 +67,7 @@ def _load(file: IO[bytes], path: Path) -> dict[str, NDArray]:
         return {name: _member(stored, name, path) for name in FORMS}
 
 
-def _member(stored: np.lib.npyio.NpzFile, name: str, path: Path) -> NDArray:
+def _member(stored: np.lib.npyio.NpzFile, name: str, path: Path) -> NDArray[Any]:
     try:
         return np.asarray(stored[name])
     except ValueError as error:  # Python objects, or a header that is not NumPy's
@@ -75,7 +75,7 @@ def _member(stored: np.lib.npyio.NpzFile, name: str, path: Path) -> NDArray:
         raise value_error(name, FORMS[name][0], "unreadable", remedy, at=str(path)) from error
 
 
-def _check_forms(arrays: dict[str, NDArray], path: str | Path) -> None:
+def _check_forms(arrays: dict[str, NDArray[Any]], path: str | Path) -> None:
     for name, (rule, kinds, entry) in FORMS.items():
         array = arrays[name]
         kind_fits = any(np.issubdtype(array.dtype, kind) for kind in kinds)
@@ -89,7 +89,7 @@ def _check_forms(arrays: dict[str, NDArray], path: str | Path) -> None:
         raise value_error("dxy", rule, arrays["dxy"][wrong].tolist(), "Drop its character.", at=place)
 
 
-def _names(vocab: NDArray, path: str | Path) -> tuple[str, ...]:
+def _names(vocab: NDArray[Any], path: str | Path) -> tuple[str, ...]:
     try:
         return tuple(vocab.tobytes().decode("utf8").split("\n"))
     except UnicodeDecodeError as error:
@@ -98,7 +98,7 @@ def _names(vocab: NDArray, path: str | Path) -> tuple[str, ...]:
         raise value_error("vocab", "UTF-8, one name a line", shown, "Encode the names anew.", at=place) from error
 
 
-def _check_fit(arrays: dict[str, NDArray], classes: int, path: str | Path) -> None:
+def _check_fit(arrays: dict[str, NDArray[Any]], classes: int, path: str | Path) -> None:
     offsets, labels = arrays["offsets"], arrays["label"]
     points = len(arrays["dxy"])
     rises = len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == points and bool(np.all(np.diff(offsets) > 0))

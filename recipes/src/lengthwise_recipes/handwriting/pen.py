@@ -9,6 +9,7 @@ By hand, since we know no package for pen strokes: those for handwriting read im
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ Sample = NDArray[np.float32]
 FARTHEST = 1e15  # beyond any pen; below it paths do not overflow, and float64 still has whole units
 
 
-def within_reach(points: NDArray) -> NDArray[np.bool_]:
+def within_reach(points: NDArray[Any]) -> NDArray[np.bool_]:
     """Returns True for each of the points [T, 2] with finite coordinates less than `FARTHEST` from 0.
 
     >>> within_reach(np.array([[1.0, np.nan], [3.0, -4.0]])).tolist()

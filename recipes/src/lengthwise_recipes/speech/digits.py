@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,7 +196,7 @@ def _voices(recordings: Recordings, strings: Strings) -> list[NDArray[np.int64]]
     return voices
 
 
-def _read_arrays(path: Path) -> list[NDArray]:
+def _read_arrays(path: Path) -> list[NDArray[Any]]:
     """Reads the arrays of `ARRAYS`, in that order."""
     files.check_regular(path)
     with path.open("rb") as file:
@@ -210,7 +211,7 @@ def _read_arrays(path: Path) -> list[NDArray]:
             return [stored[name] for name in ARRAYS]
 
 
-def _check_fit(audio: NDArray, offsets: NDArray, named: tuple[NDArray, ...]) -> None:
+def _check_fit(audio: NDArray[Any], offsets: NDArray[Any], named: tuple[NDArray[Any], ...]) -> None:
     if audio.dtype != np.int16:
         raise value_error("audio", "samples of 16 bits, int16", str(audio.dtype), "Store it as int16.")
     rises = len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == len(audio) and bool(np.all(np.diff(offsets) > 0))

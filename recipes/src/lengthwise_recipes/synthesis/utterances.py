@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -126,7 +127,7 @@ def make_batch(
     )
 
 
-def pad_arrays(arrays: Sequence[NDArray], width: int = 0) -> Tensor:
+def pad_arrays(arrays: Sequence[NDArray[Any]], width: int = 0) -> Tensor:
     """Stacks arrays [n, ...] of different n, with zeros at the end, to `width` or the longest: [B, width, ...]."""
     width = max(width, *(len(array) for array in arrays), 0)
     stacked = np.zeros((len(arrays), width, *arrays[0].shape[1:]), arrays[0].dtype)
