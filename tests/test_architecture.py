@@ -155,6 +155,7 @@ def test_every_function_of_the_source_is_readable_at_a_glance():
     assert sum(span < 30 for span in spans) >= 0.9 * len(spans)
 
 
+@pytest.mark.slow
 def test_the_core_plans_with_every_extra_blocked():
     script = f"""
     import sys

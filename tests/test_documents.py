@@ -158,13 +158,6 @@ def test_asking_a_benchmark_for_help_measures_nothing(name, monkeypatch, capsys)
     assert sorted(path.stat().st_mtime_ns for path in (ROOT / "benchmarks" / "results").iterdir()) == before
 
 
-def test_a_benchmark_names_itself_by_its_path_in_the_repository():
-    names = "import benchmarks, record, sys; print(*map(record.name_program, sys.argv[1:]))"
-    command = [sys.executable, "-c", names, str(ROOT / "benchmarks" / "planning.py"), "/else/where.py"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert run.stdout == "benchmarks/planning.py /else/where.py\n"
-
-
 def targets(pattern):
     """The pages and pictures that each page links to, as files."""
     for page in WRITTEN:

@@ -169,6 +169,7 @@ threads = [threading.Thread(target=save, args=(plan,)) for plan in plans]
 """
 
 
+@pytest.mark.slow
 def test_every_load_is_whole_while_threads_and_processes_write(tmp_path):
     path = tmp_path / "plan.npz"
     known = {a_plan(seed).fingerprint() for seed in range(6)}

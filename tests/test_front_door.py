@@ -50,6 +50,7 @@ def test_an_extra_that_is_not_installed_is_named_and_hasattr_says_no(extra):
     assert printed(script).splitlines() == ["False nothing", sentence, sentence, sentence]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "name"), [("altair", "histogram"), ("vl_convert", "save_chart"), ("jinja2", "save_page")]
 )

@@ -108,6 +108,7 @@ def test_doetsch_alternated_sorting_worked_by_hand():
     assert ordered(lengths, lw.AlternatedSort(bins=99)).tolist() == shuffled
 
 
+@pytest.mark.slow
 def test_doetsch_two_sequences_share_a_bin_as_often_as_they_should():
     together = 0
     for epoch in range(2_000):

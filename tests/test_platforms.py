@@ -113,6 +113,7 @@ def test_plans_of_all_orders_and_the_bits_of_fits_are_what_they_were():
 
 
 # Kernels of the fits are compiled for a processor that has nothing but the least. For plans that takes ten seconds.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "expected", "settings"),
     [

@@ -11,8 +11,13 @@ import lengthwise as lw
 import menu
 from lengthwise.planning.fit import has_equal_epochs
 
+QUICK = {"fixed", "budget_drop", "rows"}  # the cuts that `make check` tries
 
-@pytest.fixture(scope="module", params=menu.cuts(1, 1))
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(cut, marks=() if cut in QUICK else pytest.mark.slow) for cut in menu.cuts(1, 1)],
+)
 def plans(request):
     """Every case of one cut, with its plan."""
     cases = [(case, case.plan()) for case in menu.draw_cases(request.param)]

@@ -1,10 +1,8 @@
 """What `advise` recommends: what a Batching takes by itself, priced by hand, beside what trainers ship."""
 
-import os
 import re
 import warnings
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +18,6 @@ from lengthwise.choices.deal import World
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise.measures.metrics import measure_pooled
 
-DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FIXED, BUDGET = lw.FixedSize(16), lw.Budget(20_000)
 WORLDS = {"one": {}, "many": {"world_size": 8, "micro_batches": 4}}
 SHORT = lw.example_lengths("long-tailed", count=800)
@@ -79,21 +76,6 @@ def test_padding_is_the_one_knob(padding):
     batching = lw.Batching(budget=first_budget(SHORT, padding=padding), padding=padding)
     assert advice.best.batching == batching
     assert write_batching(batching) in advice.code
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("cut", "world"), [(FIXED, {}), (BUDGET, {"world_size": 8})], ids=["fixed", "budget"])
-def test_no_strategy_of_papers_costs_less_and_mixes_more(cut, world):
-    """On recordings. Of what costs no more, nothing mixes more."""
-    path = DATA / "ljspeech" / "ljspeech_lengths.csv"
-    if not path.exists():
-        pytest.skip(f"no {path}: set LENGTHWISE_DATA to the folder with the real lengths")
-    lengths = lw.read_lengths(path, column="frames_12p5ms")
-    advice = lw.advise(lengths, cut, **world)
-    for label in ("optimal:8", "alternated:58", "semi-sorted:0.1", "bucketed:1024"):
-        measures = measure_pooled(plans_of(lengths, parse_strategy(label, cut=cut), **world), lengths)
-        price = 1 / (1 - measures.padding_share) / (1 - measures.straggler_waste)
-        assert price > advice.best.price or measures.step_mixing < advice.best.mixing, label
 
 
 def test_prices_by_hand():
@@ -168,6 +150,7 @@ def test_where_nothing_is_to_be_gained_it_says_so(count, cut):
     assert isinstance(advice.best.batching.order, lw.Shuffled)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(length_sets.flat | length_sets.pairs)
 def test_any_lengths_have_an_advice(lengths):
@@ -181,6 +164,7 @@ def test_any_lengths_have_an_advice(lengths):
     lw.make_plan(lengths, advice.best.batching, world_size=2)
 
 
+@pytest.mark.slow
 def test_the_code_trains():
     torch = pytest.importorskip("torch")
     advice = advised(world_size=1, micro_batches=4)

@@ -174,16 +174,3 @@ def test_what_is_no_number_is_no_cost(cost, kind):
     rule = rf"^`cost` must be an array of (real )?numbers, but is {kind}.*\. Return an array, from counts \[batches\]"
     with pytest.raises(TypeError, match=rule):
         lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(2), cost=cost))
-
-
-def test_the_larger_of_two_lengths_is_what_counts():
-    pairs = np.random.default_rng(0).integers(1, 60, (900, 2))
-    plan = lw.make_plan(pairs, lw.Batching(budget=400, cost=lw.Padded(dims="largest"), padding=0.3))
-    for number in range(len(plan.costs)):
-        longest = pairs[plan.batch(number)].max()
-        assert plan.costs[number] == len(plan.batch(number)) * longest <= 400
-    lengths = pairs[:, 0]
-    one, same = (
-        lw.make_plan(lengths, lw.Batching(budget=400, cost=cost)) for cost in (lw.Padded(dims="largest"), lw.Padded())
-    )
-    assert (one.sequences.tolist(), one.grid.tolist()) == (same.sequences.tolist(), same.grid.tolist())

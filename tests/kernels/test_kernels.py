@@ -164,24 +164,6 @@ def test_a_limit_near_the_end_of_64_bits_is_no_limit_for_multiples():
     assert offsets[: batches + 1].tolist() == [0, 16, 32, 40]
 
 
-@FAST
-@given(
-    st.lists(st.integers(1, 999), min_size=2, max_size=30),
-    st.tuples(*[st.floats(0.001, 3.0)] * 5),
-    st.integers(1, 30),
-    st.booleans(),
-)
-def test_greedy_cut_rounds_alike_at_the_budget_for_one_length(lengths, prices, count, overshoot):
-    lengths, (fixed, each, linear, quadratic, per_length) = np.array(lengths)[:, None], prices
-    # What the first sequences cost together, to the last bit: in the order of `greedy_cut`.
-    longest, count = float(lengths[:count].max()), min(count, len(lengths))
-    budget = fixed + per_length * longest + count * (each + (linear * longest + quadratic * (longest * longest)))
-    offsets = np.empty(len(lengths) + 1, np.int64)
-    batches = _kernels.greedy_cut(lengths, NO_BOUNDARIES, np.array(prices), budget, 99, 1, overshoot, offsets)
-    by_hand = cut_by_hand(lengths, [], np.array(prices), budget, 99, overshoot)
-    assert offsets[: batches + 1].tolist() == by_hand
-
-
 def edges_by_recurrence(lengths, buckets):
     """The paper's recurrence over distinct lengths, in whole numbers of any size; of equals the widest last buckets."""
     values = sorted(set(lengths))
@@ -211,25 +193,6 @@ def test_optimal_edges_are_those_of_the_recurrence(lengths, buckets):
     assert lw.optimal_edges(lengths, buckets).tolist() == edges_by_recurrence(lengths, buckets)
 
 
-@settings(max_examples=20, derandomize=True)
-@given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=30),
-    st.integers(0, 60),
-)
-def test_priced_buckets_equal_their_own_python(steps, price):
-    gaps, counts = np.array(steps, np.int64).T
-    values, reached = np.append(0, np.cumsum(gaps)), np.append(0, np.cumsum(counts))
-    best, most = np.zeros_like(values), np.zeros_like(values)
-    again, most_again = np.zeros_like(values), np.zeros_like(values)
-    _kernels.price_buckets(values, reached, price, best, most)
-    _kernels.price_buckets.py_func(values, reached, price, again, most_again)
-    assert (best.tolist(), most.tolist()) == (again.tolist(), most_again.tolist())
-    ends, ends_again = np.zeros(most[-1], np.int64), np.zeros(most[-1], np.int64)
-    _kernels.bucket_ends(values, reached, price, best, most, ends)
-    _kernels.bucket_ends.py_func(values, reached, price, best, most, ends_again)
-    assert ends.tolist() == ends_again.tolist()
-
-
 def test_optimal_edges_take_memory_for_the_lengths_and_not_for_each_bucket():
     lengths = np.random.default_rng(5).permutation(np.arange(1, 20_001) ** 2)
     lw.optimal_edges(lengths[:9], 3)
@@ -239,17 +202,6 @@ def test_optimal_edges_take_memory_for_the_lengths_and_not_for_each_bucket():
     tracemalloc.stop()
     assert len(edges) == 500
     assert peak < 30 * lengths.nbytes  # 500 rows of 32 bits would be 250 times as much
-
-
-def test_the_flows_are_the_same_in_plain_python():
-    chance = np.random.default_rng(3)
-    for beta in (1e-3, 0.05, 2.0):
-        sizes, reached = np.sort(chance.uniform(1, 50, 30)), np.cumsum(chance.dirichlet(np.full(30, 0.5)) + 1e-9)
-        found = np.empty(29), np.empty(29)
-        rises = np.expm1(beta * np.diff(sizes))
-        _kernels.least_flows(sizes, reached, beta, rises, found[0])
-        _kernels.least_flows.py_func(sizes, reached, beta, rises, found[1])
-        assert found[0].tolist() == found[1].tolist()
 
 
 def test_parts_are_shuffled_evenly_and_each_by_its_own_words():

@@ -1,7 +1,5 @@
 """The rate-distortion limit, the padding that max-entropy sorting is fitted to, and how near the limit it comes."""
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -189,23 +187,6 @@ def test_any_few_lengths_are_padded_as_asked_between_sorted_and_random(tallies, 
     least, most = (padding_had(lengths, order, cut) for order in (lw.Sorted(), lw.Shuffled()))
     padding = least + share * (most - least)
     assert padding_had(lengths, lw.MaxEntropy(padding=padding), cut) == pytest.approx(padding, abs=0.02)
-
-
-@pytest.mark.parametrize("ranks", [1, 8])
-@pytest.mark.parametrize("asked", [0.05, 0.12])
-@pytest.mark.parametrize("cut", [lw.DynamicSize(16, multiple_of=8), lw.Budget(20_000)], ids=repr)
-def test_no_request_is_missed_by_more_than_sorting_or_random_batches_miss_it(cut, asked, ranks):
-    lengths = 2 ** np.random.default_rng(3).integers(0, 14, 1_500)  # far apart: a pool that is empty is not yet sorted
-
-    def had(order):
-        batching = lw.Batching(order=order, cut=cut, deal=lw.Stratified())
-        plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=ranks) for epoch in range(4)]
-        return lw.measure(plans, lengths).padding_share
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a request that cannot be had is said
-        nearest = min(abs(had(order) - asked) for order in (lw.Sorted(), lw.Shuffled()))
-        assert abs(had(lw.MaxEntropy(padding=asked)) - asked) < nearest + 0.01
 
 
 def test_noise_of_a_scale_is_exponential_and_hardly_any_sorts():

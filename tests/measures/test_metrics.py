@@ -67,44 +67,6 @@ def test_steps_that_take_turns_are_correlated_by_minus_one_and_not_by_less(long)
     assert -1.0 <= found < -0.999999
 
 
-def test_micro_batches_of_a_rank_add_up_before_ranks_are_compared():
-    lengths = [4, 1, 2, 3]
-    plan = laid_out(lengths, [[[[0], [3]], [[1], [2]]]])  # rank 0 computes 4 + 1, rank 1 3 + 2
-    assert lw.measure(plan, lengths).straggler_waste == 0.0
-
-
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        ([1, 2, 3, 4], 1.0),
-        ([1, 3, 1, 3, 1], -1.0),
-        ([2, 2, 2, 2], 0.0),
-        # 1, 2, 4 and 2, 4, 1, less their mean 7/3, times 3: (-4, -1, 5) and (-1, 5, -4), whose product is -21 to 42.
-        ([1, 2, 4, 1], -0.5),
-    ],
-)
-def test_the_correlation_of_successive_steps(steps, expected):
-    plan = laid_out(steps, [[[[number]]] for number in range(len(steps))])
-    assert lw.measure(plan, steps).step_length_correlation == pytest.approx(expected)
-
-
-def test_mixing_of_batches_that_tell_all_half_or_nothing():
-    lengths = [1] * 600 + [2] * 600
-    short, long = range(600), range(600, 1_200)
-    pure = [[[[a, a + 1]]] for a in range(0, 1_200, 2)]
-    assert lw.measure(laid_out(lengths, pure), lengths, bins=2).mixing == pytest.approx(
-        math.exp(-1 / 2_400) / 2
-    )  # less the bias
-    mixed = [[[[a, b]]] for a, b in zip(short, long, strict=True)]
-    assert lw.measure(laid_out(lengths, mixed), lengths, bins=2).mixing == 1.0
-    # A third of the short ones in batches of their own: of the rest, 400 short and 600 long, all padded to 2.
-    some = [[[[a, a + 1]]] for a in range(0, 200, 2)] + [[[list(range(200, 1_200))]]]
-    entropy = -(0.4 * math.log(0.4) + 0.6 * math.log(0.6))
-    information = math.log(2) - 1_000 / 1_200 * entropy
-    bias = (3 - 2 - 2 + 1) / (2 * 1_200)
-    assert lw.measure(laid_out(lengths, some), lengths, bins=2).mixing == pytest.approx(math.exp(-information + bias))
-
-
 def test_sparse_bins_are_less_biased_than_by_the_first_order():
     apart = np.random.default_rng(1).integers(1, 65, (2, 4096))  # two that know nothing of each other: mixing is 1
     alone = laid_out(apart[0], [[[[number]]] for number in range(4096)], padded=64 + apart[1])
@@ -114,17 +76,6 @@ def test_sparse_bins_are_less_biased_than_by_the_first_order():
     plain = (seen @ np.log(seen) - rows @ np.log(rows) - columns @ np.log(columns)) / 4096 + math.log(4096)
     first_order = math.exp((len(seen) - 127) / 8192 - plain)
     assert first_order < 0.9 * found < 0.9
-
-
-def test_steps_mix_what_batches_do_not():
-    lengths = [1] * 400 + [9] * 400
-    apart = [[[[a, a + 1], [b, b + 1]]] for a, b in zip(range(0, 400, 2), range(400, 800, 2), strict=True)]
-    plan = laid_out(lengths, apart)
-    measures = lw.measure(plan, lengths, bins=2)
-    assert measures.mixing == pytest.approx(1 / 2, rel=1e-3)
-    assert measures.step_mixing == 1.0
-    alone = lw.measure(laid_out(lengths, [[[[a, a + 1]]] for a in range(0, 800, 2)]), lengths)
-    assert alone.step_mixing == alone.mixing
 
 
 def counted_out(plan, items):
@@ -344,15 +295,6 @@ def test_a_world_that_does_not_go_with_batches_is_refused():
     ):
         with pytest.raises(ValueError, match=f"^{message}"):
             lw.measure(batches, [1, 2, 3, 4], world_size=ranks)
-
-
-def test_the_mean_length_of_random_steps_varies_as_that_of_random_samples():
-    lengths, size = lw.example_lengths("long-tailed", count=1_600), 16
-    batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(size))
-    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(40)]
-    assert lw.measure(plans, lengths).step_length_variance == pytest.approx(1.0, abs=0.15)
-    in_order = lw.Batching(order=lw.Sorted(), cut=lw.FixedSize(size))
-    assert lw.measure(lw.make_plan(lengths, in_order), lengths).step_length_variance >= 0.8 * size
 
 
 def test_how_much_steps_vary_does_not_change_with_the_unit():

@@ -58,6 +58,7 @@ def test_copies_of_other_sequences_in_every_epoch_fill_as_many_steps():
         assert len(steps_of(lengths, batching, range(0, 200, 20), times=times, world_size=4)) == 1
 
 
+@pytest.mark.slow
 def test_steps_of_very_many_lengths_are_counted_by_a_sample():
     lengths = np.random.default_rng(5).lognormal(5, 0.7, 300_000).astype(np.int64) + 1
     batching = lw.Batching(budget=40_000)
