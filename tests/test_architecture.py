@@ -105,6 +105,13 @@ def test_a_heavy_package_is_imported_in_its_rooms_only(package, rooms):
     assert importers <= rooms
 
 
+@pytest.mark.parametrize(("package", "door"), [("lightning", "lightning"), ("transformers", "huggingface")])
+def test_a_trainer_is_imported_by_its_module_alone_which_nothing_else_imports(package, door):
+    importers = {path for path in FILES if package in {name.split(".")[0] for name in imported(path, SOURCE)}}
+    importers |= {path for path in FILES if any(f"torch.{door}" in name for name in imported(path, SOURCE))}
+    assert {path.relative_to(SOURCE).parts[1].removesuffix(".py") for path in importers} == {door}
+
+
 @pytest.mark.parametrize("room", ["advice", "choices", "engines", "lengths", "measures", "planning", "torch"])
 def test_the_top_of_a_large_room_names_all_its_modules(room):
     top = ast.get_docstring(ast.parse((SOURCE / room / "__init__.py").read_text(encoding="utf-8")))

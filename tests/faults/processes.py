@@ -60,7 +60,7 @@ def sweep(pid):
 
 
 def lines(log):
-    """What a trainer printed: one dictionary for each optimiser step."""
+    """Returns the lines that a trainer printed: a dictionary for each optimiser step."""
     text = log if isinstance(log, bytes) else Path(log).read_bytes()
     return [json.loads(line) for line in text.splitlines()]
 

@@ -58,7 +58,7 @@ class Network(nn.Module):
 
 @dataclass
 class Training:
-    """What a checkpoint is made of, and where it is kept; `wrapped` is the model, or what brings the ranks together."""
+    """The parts of a checkpoint, and its folder; `wrapped` is the model, or DistributedDataParallel around it."""
 
     model: Network
     wrapped: nn.Module

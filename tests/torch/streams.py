@@ -1,5 +1,7 @@
 """Streams of sequences that are a name and a length, for the tests."""
 
+import itertools
+
 import numpy as np
 from torch.utils.data import IterableDataset
 
@@ -24,6 +26,18 @@ def length(sample):
 
 def stream_of(shards, batching=BUDGET, **given):
     return lw.torch.StreamBatches(shards, batching, length=length, collate_fn=list, **{"buffer": 40, **given})
+
+
+def stream_after(state, shards, batching=BUDGET, **given):
+    """A stream that goes on where a state was saved."""
+    stream = stream_of(shards, batching, **given)
+    stream.load_state_dict(state)
+    return stream
+
+
+def take(stream, count):
+    """Reads batches of a loop that is then left."""
+    return list(itertools.islice(iter(stream), count))
 
 
 def names(batches):

@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import os
-import re
 import subprocess
 import sys
 import textwrap
@@ -16,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
+from ranks import complaint
 
 LENGTHS = lw.example_lengths("long-tailed", count=400)
 LONGEST = int(LENGTHS.max())
-PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])
 
 
 def shape_alone(*shape):
@@ -46,8 +45,9 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError, RuntimeError], ids=lambda error: error.__name__)
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize(
+    ("name", "error"), [*zip(RULES, [torch.OutOfMemoryError, MemoryError, RuntimeError], strict=True)]
+)
 def test_the_budget_is_found_in_the_unit_of_the_rule(name, error):
     rule, room = RULES[name], 40 * float(RULES[name]([1], [[LONGEST]])[0])
     step = Memory(rule, room, error)
@@ -81,26 +81,6 @@ def test_no_batch_of_a_plan_runs_out_of_memory(lengths, quadratic, times, margin
     assert tried < 100
 
 
-def test_a_quadratic_rule_makes_a_budget_of_frames_that_the_longest_sequences_say():
-    rule = lw.Quadratic(linear=1.0, quadratic=0.01)
-    room = 20 * float(rule([1], [[LONGEST]])[0])
-    found = lw.torch.find_budget(Memory(rule, room), shape_alone, LENGTHS, margin=0.0)
-    assert found.counts[-1] == 20
-    assert found.budget == 20 * LONGEST
-
-
-def test_two_lengths_are_padded_to_together():
-    step = Memory(lw.Padded(), 60_000)
-    found = lw.torch.find_budget(step, shape_alone, PAIRS, margin=0.0)
-    assert 0.9 * 60_000 < found.budget <= 60_000
-    assert lw.make_plan(PAIRS, found.batching).costs.max() <= 60_000
-
-
-def test_the_margin_is_kept_free():
-    found = lw.torch.find_budget(Memory(lw.Padded(), 100_000), shape_alone, [100, 400], margin=0.2)
-    assert 0.9 * 80_000 < found.budget <= 80_000
-
-
 def test_where_more_sequences_than_asked_fit_they_are_the_bound():
     found = lw.torch.find_budget(Memory(lw.Padded(), 10_000), shape_alone, [10, 1_000], max_sequences=64, margin=0.0)
     assert found.ran_out
@@ -113,7 +93,9 @@ def test_where_more_sequences_than_asked_fit_they_are_the_bound():
     assert found.batching == lw.Batching(cut=lw.Budget(3_000, max_sequences=3), padding=0.3)
 
 
-def test_a_margin_that_leaves_no_room_for_the_longest_sequence_warns():
+def test_the_margin_is_kept_free_where_there_is_room_for_it():
+    found = lw.torch.find_budget(Memory(lw.Padded(), 100_000), shape_alone, [100, 400], margin=0.2)
+    assert 0.9 * 80_000 < found.budget <= 80_000
     with pytest.warns(UserWarning, match=r"^`margin` must be at most 0, because one sequence of the longest needs "):
         found = lw.torch.find_budget(Memory(lw.Padded(), 1_500), shape_alone, [10, 1_000])
     assert found.budget == 1_000
@@ -175,43 +157,39 @@ def test_no_tensor_of_a_step_that_ran_out_is_kept():
     assert [ref() for ref in alive if ref() is not None] == []
 
 
-@pytest.mark.parametrize("error", [RuntimeError("mat1 and mat2 cannot be multiplied"), KeyError("x"), ValueError("y")])
-def test_another_error_is_not_taken_for_memory(error):
-    def step(batch):
-        if batch[0] > 3:
-            raise error
-
-    message = rf"^`step` must be a function that trains on what make_batch returns, but is {re.escape(repr(error))} at "
-    with pytest.raises(ValueError, match=message) as raised:
-        lw.torch.find_budget(step, shape_alone, LENGTHS)
-    assert raised.value.__cause__ is error
+@pytest.mark.parametrize("room", [5, LONGEST - 1], ids=["shortest", "longest"])
+def test_a_sequence_that_does_not_fit_alone_is_named(room):
+    length = LONGEST if room > 5 else r"\d+"
+    message = rf"^`step` must be within memory for one sequence, but is 'out of memory' at length {length}\. Make the m"
+    with pytest.raises(ValueError, match=message):
+        lw.torch.find_budget(Memory(lw.Padded(), room), shape_alone, LENGTHS)
 
 
 @pytest.mark.parametrize(
-    ("room", "length"),
-    [(5, min(int(LENGTHS.min()), LONGEST // 4)), (LONGEST - 1, LONGEST)],
-    ids=["shortest", "longest"],
+    ("asked", "said"),
+    [
+        (
+            {"batching": lw.Batching(cut=lw.FixedSize(3))},
+            "ValueError: `batching` must be cut by a budget, but is Fixed",
+        ),
+        ({"batching": 7}, "TypeError: `batching` must be a Batching, but is 7. "),
+        ({"margin": 1.0}, "ValueError: `margin` must be at least 0 and at most 0.9, but is 1.0"),
+        ({"max_sequences": 0}, "ValueError: `max_sequences` must be at least 1, but is 0"),
+        (
+            {"device": "cudaa"},
+            "ValueError: `device` must be one that PyTorch finds here, but is 'cudaa'. Give \"cuda\"",
+        ),
+        ({"lengths": []}, "ValueError: `lengths` must be of at least one sequence, but is 0. Give those of your"),
+        ({"step": 3}, "TypeError: `step` must be a function, but is 3. Give step, make_batch, lengths, in this order."),
+        ({"make_batch": None}, "TypeError: `make_batch` must be a function, but is None. "),
+    ],
+    ids=str,
 )
-def test_a_sequence_that_does_not_fit_alone_is_named(room, length):
-    message = r"^`step` must be within memory for one sequence, but is 'out of memory' at length \d+\. Make the model "
-    with pytest.raises(ValueError, match=message) as raised:
-        lw.torch.find_budget(Memory(lw.Padded(), room), shape_alone, LENGTHS)
-    if room > 5:
-        assert f"length {length}." in str(raised.value)
-
-
-def test_a_bad_value_is_refused():
-    for asked, message in (
-        ({"batching": lw.Batching(cut=lw.FixedSize(3))}, r"^`batching` must be cut by a budget, but is FixedSize"),
-        ({"margin": 1.0}, r"^`margin` must be at least 0 and at most 0\.9, but is 1\.0"),
-        ({"max_sequences": 0}, r"^`max_sequences` must be at least 1, but is 0"),
-        ({"device": "cudaa"}, r"^`device` must be one that PyTorch finds here, but is 'cudaa'\. Give \"cuda\" or"),
-        ({"lengths": []}, r"^`lengths` must be of at least one sequence, but is 0\. Give those of your"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            lw.torch.find_budget(lambda _: None, shape_alone, **{"lengths": [10, 20], **asked})
-    with pytest.raises(TypeError, match=r"^`batching` must be a Batching, but is 7\. "):
-        lw.torch.find_budget(lambda _: None, shape_alone, [10, 20], batching=7)
+def test_a_bad_value_is_refused_before_the_first_step(asked, said):
+    step = Memory(lw.Padded(), 1_000)
+    given = {"step": step, "make_batch": shape_alone, "lengths": [10, 20], **asked}
+    assert complaint(lambda: lw.torch.find_budget(**given)).startswith(said)
+    assert not step.tried
 
 
 def test_a_found_budget_is_printed_with_the_largest_batches_that_fitted():
@@ -266,14 +244,11 @@ def test_a_process_that_has_too_little_memory_finds_its_budget(tmp_path):
     assert 48 * 2**20 / 256 / 30 < float(budget) < 48 * 2**20 / 256 / 2
 
 
-def test_the_multiples_that_plans_pad_to_are_tried():
-    step = Memory(lw.Padded(), 450)
+def test_the_multiples_that_plans_pad_and_fill_rows_to_are_tried():
     batching = lw.Batching(cut=lw.Budget(1, multiple_of=64))
-    found = lw.torch.find_budget(step, shape_alone, [100] * 50 + [200, 400], batching=batching, margin=0.0)
+    lengths = [100] * 50 + [200, 400]
+    found = lw.torch.find_budget(Memory(lw.Padded(), 450), shape_alone, lengths, batching=batching, margin=0.0)
     assert (found.budget, found.padded_lengths[-1].tolist()) == (448, [448])
-
-
-def test_the_rows_that_are_filled_up_are_tried():
     batching = lw.Batching(cut=lw.Budget(1, count_multiple_of=8), order=lw.Shuffled())
     found = lw.torch.find_budget(Memory(lw.Padded(), 200), shape_alone, [10] * 13, batching=batching)
     assert (found.counts[-1], found.padded_lengths[-1, 0]) == (16, 10)
@@ -295,13 +270,13 @@ class Taken(Memory):
 def test_memory_that_is_taken_for_one_step_does_not_lower_the_budget():
     alone = Memory(lw.Padded(), 40 * LONGEST)
     budget = lw.torch.find_budget(alone, shape_alone, LENGTHS, margin=0.0).budget
-    for chance in range(1, len(alone.tried) - 3):
+    for chance in range(1, len(alone.tried) - 3, 3):
         step = Taken(lw.Padded(), 40 * LONGEST, {chance})
         assert lw.torch.find_budget(step, shape_alone, LENGTHS, margin=0.0).budget == budget
 
 
 @pytest.mark.filterwarnings("ignore:`budget` must be about the same")
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.sets(st.integers(1, 90), max_size=30), st.integers(2, 90))
 def test_the_search_ends_however_often_memory_is_taken(chances, times):
     step = Taken(lw.Padded(), times * 400, chances)
@@ -328,10 +303,9 @@ def test_a_step_that_keeps_every_batch_is_told_so():
     ("cost", "said"),
     [
         (lambda counts, padded: 0.0 * counts * padded[:, 0], "0.0"),
-        (lambda counts, padded: 1.0 + 0.0 * counts * padded[:, 0], "1.0"),
         (lambda counts, padded: padded[:, 0] + 0.0 * counts, "400.0"),
     ],
-    ids=["nothing", "a batch alone", "the length alone"],
+    ids=["nothing", "the length alone"],
 )
 def test_a_cost_that_bounds_no_batch_is_refused(cost, said):
     batching = lw.Batching(budget=1, cost=cost)
@@ -347,21 +321,6 @@ def test_of_chunks_their_own_lengths_are_tried():
     assert max(length for _, length in step.tried) == 50
     assert found.counts[-1] == 20
     assert lw.make_plan([7, 90, 900], found.batching).max_cost <= 1_000
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"step": 3}, "`step` must be a function, but is 3. Give step, make_batch, lengths, in this order."),
-        ({"make_batch": None}, "`make_batch` must be a function, but is None. "),
-    ],
-    ids=["step", "make_batch"],
-)
-def test_what_cannot_be_called_is_refused_before_the_first_step(asked, message):
-    step = Memory(lw.Padded(), 1_000)
-    with pytest.raises(TypeError, match=f"^{re.escape(message)}"):
-        lw.torch.find_budget(**{"step": step, "make_batch": shape_alone, "lengths": [10, 20], **asked})
-    assert not step.tried
 
 
 def linear_trainer():
@@ -381,32 +340,6 @@ def linear_trainer():
 
 def ones(count, length):
     return torch.ones(count, length, 4)
-
-
-def test_a_step_that_does_not_train_the_model_is_refused_before_memory_is_searched():
-    model, _ = linear_trainer()
-    tried = []
-    message = (
-        r"^`step` must be a function that changes the parameters of `model`, but is 'one that changes none'\. Call"
-    )
-    with pytest.raises(ValueError, match=message):
-        lw.torch.find_budget(lambda batch: tried.append(model(batch)), ones, [10, 20], model=model)
-    assert len(tried) == 32
-
-
-def test_a_loss_that_is_no_number_warns_once():
-    with pytest.warns(
-        UserWarning, match=r"^`step` must be a function that keeps its loss .* finite, but is nan"
-    ) as told:
-        lw.torch.find_budget(lambda _: float("nan"), shape_alone, [10, 20], max_sequences=4)
-    assert [each.filename for each in told] == [__file__]
-
-
-def test_steps_that_a_scaler_skips_at_first_are_no_fault():
-    model, step = linear_trainer()
-    waiting = iter(range(9))
-    skip = lambda batch: model(batch).sum().backward() if next(waiting, None) is not None else step(batch)  # noqa: E731
-    assert lw.torch.find_budget(skip, ones, [10, 20], model=model, margin=0.0).budget == 240
 
 
 def test_gradients_of_the_model_are_dropped_after_memory_ran_out():

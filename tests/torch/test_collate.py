@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +9,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn import functional
 from torch.utils.data import DataLoader
 from torch.utils.data._utils.pin_memory import pin_memory
 from utterances import Utterances, assert_alike, rows_of
 
 import lengthwise as lw
 from lengthwise.torch import ConcatCollate, PackCollate, PadCollate
+from ranks import complaint
 
 COLLATES = [PadCollate(shapes=[(4, 9)], value={"targets.tokens": -1.0}), PackCollate(), ConcatCollate()]
 
@@ -31,33 +30,18 @@ def test_a_batch_shares_no_memory_with_its_samples_and_passes_gradients_to_them(
     assert sample.tolist() == [[1.0, 1.0]] * 3
 
 
-def test_batches_stay_on_the_device_of_the_samples():
-    samples = [(torch.ones(3, device="meta"), np.ones(2))]
-    padded, on_cpu = PadCollate()(samples)
-    joined, _ = ConcatCollate()(samples)
-    assert {part.device.type for part in (*padded, joined.values, joined.offsets)} == {"meta"}
-    assert on_cpu.values.device.type == "cpu"
-
-
 class Utterance(NamedTuple):
     frames: list[float]
     speaker: int
     text: str
 
 
-@pytest.mark.parametrize(
-    ("collate", "of_batch"),
-    [
-        (PadCollate(), lambda batch: batch.frames),
-        (ConcatCollate(), lambda batch: batch.frames),
-        (lw.torch.RowCollate(8), lambda batch: batch),
-    ],
-    ids=["padded", "concatenated", "rows"],
-)
-def test_a_batch_goes_to_a_device_as_a_tensor_does(collate, of_batch):
-    samples = [Utterance([1.0, 2.0], 3, "ab"), Utterance([4.0], 5, "c")]
-    batch = of_batch(collate(samples))
-    for moved in (batch.to("meta"), batch.to(torch.device("meta"), non_blocking=True), by_accelerate(batch, "meta")):
+@pytest.mark.parametrize("collate", [PadCollate(), ConcatCollate(), lw.torch.RowCollate(8)], ids=repr)
+def test_a_batch_goes_to_a_device_as_a_tensor_does(collate):
+    batch = collate([Utterance([1.0, 2.0], 3, "ab"), Utterance([4.0], 5, "c")])
+    batch = getattr(batch, "frames", batch)
+    by_accelerate = pytest.importorskip("accelerate").utils.send_to_device(batch, "meta")
+    for moved in (batch.to("meta"), batch.to(torch.device("meta"), non_blocking=True), by_accelerate):
         assert type(moved) is type(batch)
         for part, before in zip(leaves_of(moved), leaves_of(batch), strict=True):
             if isinstance(before, torch.Tensor):
@@ -65,10 +49,6 @@ def test_a_batch_goes_to_a_device_as_a_tensor_does(collate, of_batch):
                 assert (part.shape, part.dtype) == (before.shape, before.dtype)
             else:
                 assert part == before
-
-
-def by_accelerate(batch, device):
-    return pytest.importorskip("accelerate").utils.send_to_device(batch, device)
 
 
 def leaves_of(batch):
@@ -87,7 +67,7 @@ TEXTS = [
 
 
 def padding_of(collate, samples=TEXTS):
-    """What stands behind the shorter of two samples, by name."""
+    """Returns the padding of the shorter of two samples, by name."""
     return {name: field.values[1, -1].item() for name, field in collate(samples).items()}
 
 
@@ -95,18 +75,10 @@ def test_labels_are_padded_with_what_losses_leave_out_and_no_padding_is_attended
     zeros = {"input_ids": 0, "attention_mask": 0, "token_type_ids": 0}
     assert padding_of(PadCollate()) == {**zeros, "labels": -100}
     # The number for padding tokens is none for labels and masks.
-    assert padding_of(PadCollate(value=9)) == {
-        "input_ids": 9,
-        "attention_mask": 0,
-        "token_type_ids": 9,
-        "labels": -100,
-    }
+    assert padding_of(PadCollate(value=9)) == {**zeros, "input_ids": 9, "token_type_ids": 9, "labels": -100}
     assert padding_of(PadCollate(value={"input_ids": 9})) == {**zeros, "input_ids": 9, "labels": -100}
-    assert padding_of(PadCollate(value={"labels": 0, "attention_mask": 1})) == {
-        **zeros,
-        "attention_mask": 1,
-        "labels": 0,
-    }
+    by_name = {"labels": 0, "attention_mask": 1}
+    assert padding_of(PadCollate(value=by_name)) == {**zeros, **by_name}
 
 
 def test_which_fields_are_labels():
@@ -133,39 +105,6 @@ def test_rows_that_a_batch_lacks_have_no_class():
     assert (by_name["labels"].tolist(), by_name["weight"].tolist()) == ([3, 7, 7], [0.5, 1.0, 1.0])
     ranked = PadCollate(shapes=[(2, 4)])([{"labels": [1, 2]}])["labels"]
     assert ranked.values.tolist() == [[1, 2, -100, -100], [-100] * 4]
-
-
-def test_the_loss_of_padded_labels_is_that_of_the_labels_alone():
-    seed = torch.Generator().manual_seed(0)
-    labels = [torch.randint(0, 5, (length,), generator=seed) for length in (3, 7, 1)]
-    scores = [torch.randn(length, 5, generator=seed, dtype=torch.float64) for length in (3, 7, 1)]
-    batch = PadCollate(shapes=[(4, 9)])([{"scores": s, "labels": k} for s, k in zip(scores, labels, strict=True)])
-    alone = functional.cross_entropy(torch.cat(scores), torch.cat(labels))
-    padded = functional.cross_entropy(batch["scores"].values.flatten(0, 1), batch["labels"].values.flatten())
-    torch.testing.assert_close(padded, alone)
-
-
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_ctc_does_not_look_at_what_pads_its_labels(dtype):
-    seed = torch.Generator().manual_seed(0)
-    samples = [
-        {
-            "frames": torch.randn(frames, 5, generator=seed, dtype=torch.float64),
-            "labels": torch.randint(1, 5, (length,), generator=seed, dtype=dtype),
-        }
-        for frames, length in ((9, 3), (12, 5), (7, 1))
-    ]
-    found = []
-    for value in (0.0, {"labels": 0}):
-        batch = PadCollate(value=value)(samples)
-        frames, labels = batch["frames"], batch["labels"]
-        assert labels.values[2, -1] == (0 if value else -100)
-        scores = frames.values.requires_grad_()
-        loss = functional.ctc_loss(scores.log_softmax(2).transpose(0, 1), labels.values, frames.lengths, labels.lengths)
-        loss.backward()
-        found.append((loss.item(), scores.grad))
-    assert found[0][0] == found[1][0]
-    assert torch.equal(found[0][1], found[1][1])
 
 
 # Fixed shapes
@@ -200,31 +139,37 @@ def test_one_padded_length_is_for_all_fields_and_several_are_for_one_each():
     assert (frames.values.shape, labels.values.shape) == ((2, 6, 3), (2, 4))
 
 
-def test_every_batch_of_a_run_takes_a_planned_shape_and_compiles_once_for_each():
-    lengths = lw.example_lengths("long-tailed", count=300)
-    order = lw.Bucketed(buckets=4, pad_to_edge=True)
-    batching = lw.Batching(cut=lw.Budget(20_000), order=order, arrange=lw.ShuffledSteps())
-    shapes = [tuple(shape) for shape in lw.batch_shapes(lengths, batching).tolist()]
-    sampler = lw.torch.BatchSampler(lengths, batching)
-    samples = [torch.full((length,), number) for number, length in enumerate(lengths)]
-    loader = DataLoader(samples, batch_sampler=sampler, collate_fn=PadCollate(shapes=shapes))
-    compiled = []
+@pytest.mark.parametrize("fields", [1, 2], ids=["one length", "pairs"])
+def test_every_batch_of_a_run_takes_a_planned_shape(fields):
+    lengths = lw.example_lengths("long-tailed", count=100)
+    edges = ((100, 400, 5_000), ((100, 100), (400, 400), (5_000, 5_000)))[fields - 1]
+    lengths = lengths if fields == 1 else np.stack([lengths, lengths[::-1]], axis=1)
+    batching = lw.Batching(cut=lw.Budget(20_000), order=lw.Bucketed(edges=edges, pad_to_edge=True))
+    shapes = lw.batch_shapes(lengths, batching).tolist()
+    assert len(shapes) <= 3
+    collate, taken = PadCollate(shapes=shapes), []
+    plan = lw.make_plan(lengths, batching)
+    for number in range(len(plan.costs)):
+        members = plan.batch(number)
+        samples = [tuple(torch.ones(length) for length in np.ravel(lengths[member])) for member in members]
+        batch = collate(samples)
+        padded = [field.values.shape[1] for field in batch]
+        assert padded == plan.padded_lengths[number].tolist()
+        assert [len(batch[0].values), *padded] in shapes
+        assert sum(int(field.mask.sum()) for field in batch) == lengths[members].sum()
+        taken += members.tolist()
+    assert sorted(taken) == list(range(100))
 
-    def compiler(graph, inputs):
-        compiled.append(tuple(inputs[0].shape))
-        return graph.forward
 
-    summed = torch.compile(lambda values, mask: (values * mask).sum(), backend=compiler, dynamic=False)
-    for epoch in range(2):
-        sampler.set_epoch(epoch)
-        total = 0
-        for batch in loader:
-            assert tuple(batch.values.shape) in shapes
-            total += int(summed(batch.values, batch.mask))
-        assert total == int((np.arange(len(lengths)) * lengths).sum())
-    assert sorted(compiled) == sorted(set(compiled))
-    assert set(compiled) <= set(shapes)
-    assert len(shapes) <= 4
+def test_a_sample_of_three_fields_takes_a_column_for_each_and_the_shape_of_the_least_sum():
+    pair = {"input_ids": [5, 6], "attention_mask": [1, 1], "labels": [1, 2, 3]}
+    batch = PadCollate(shapes=np.array([(2, 4, 9), (2, 9, 4)])[:, [0, 1, 1, 2]])([pair])
+    assert [batch[name].values.shape for name in pair] == [(2, 4), (2, 4), (2, 9)]
+    collate = PadCollate(shapes=[(2, 3, 9), (2, 4, 4), (2, 9, 9)])
+    for source, target, shape in ((2, 4, [4, 4]), (3, 5, [3, 9]), (5, 1, [9, 9])):
+        assert [field.values.shape[1] for field in collate([(torch.ones(source), torch.ones(target))])] == shape
+    with pytest.raises(ValueError, match=r"`samples` must be within \(rows, padded length\) \(2, 4, 4\) or"):
+        collate([(torch.ones(10), torch.ones(1))])
 
 
 # The three forms, over random samples
@@ -290,35 +235,12 @@ def test_packing_and_concatenating_give_back_the_sequences(drawn):
         assert len(leaf.values) == leaf.offsets[-1]
 
 
-def random_sequences(lengths, *frame):
-    seed = torch.Generator().manual_seed(0)
-    return [torch.randn(length, *frame, generator=seed, dtype=torch.float64) for length in lengths]
-
-
-def test_an_lstm_over_packed_samples_computes_each_as_if_alone():
-    samples = random_sequences([3, 6, 1, 6], 4)
-    torch.manual_seed(0)
-    lstm = torch.nn.LSTM(4, 5, bidirectional=True, dtype=torch.float64)
-    output, (state, _) = lstm(PackCollate()(samples))
-    for number, (row, sample) in enumerate(zip(rows_of(output), samples, strict=True)):
-        alone, (its_state, _) = lstm(sample)
-        torch.testing.assert_close(row, alone)
-        torch.testing.assert_close(state[:, number], its_state)
-
-
-# PyTorch's own CPU attention builds a nested tensor of the older layout inside, and warns of it.
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
-def test_attention_over_the_nested_tensor_computes_each_as_if_alone():
-    samples = random_sequences([3, 6, 1], 2, 4)
+def test_sequences_laid_end_to_end_are_a_nested_tensor_without_a_copy():
+    samples = [torch.randn(length, 2, 4) for length in (3, 6, 1)]
     batch = ConcatCollate()(samples)
     nested = batch.to_nested()
     assert nested.values().data_ptr() == batch.values.data_ptr()
-    heads = nested.transpose(1, 2)
-    attended = functional.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2)
-    for row, sample in zip(attended.unbind(), samples, strict=True):
-        alone = sample.transpose(0, 1)
-        expected = functional.scaled_dot_product_attention(alone, alone, alone).transpose(0, 1)
-        torch.testing.assert_close(row, expected)
+    assert all(torch.equal(row, sample) for row, sample in zip(nested.unbind(), samples, strict=True))
 
 
 # Under a DataLoader
@@ -342,9 +264,7 @@ def all_three(samples):
 def test_batches_come_through_a_worker_as_they_were_made():
     data = Utterances()
     batches = [[4, 0], [1, 5, 3], [2]]
-    loader = DataLoader(
-        data, batch_sampler=batches, collate_fn=all_three, num_workers=1, multiprocessing_context="spawn", timeout=120
-    )
+    loader = DataLoader(data, batch_sampler=batches, collate_fn=all_three, num_workers=1, timeout=120)
     for batch, numbers in zip(loader, batches, strict=True):
         assert_alike(batch, all_three([data[number] for number in numbers]))
 
@@ -376,27 +296,16 @@ def test_pinning_reaches_every_tensor_and_keeps_the_structure(monkeypatch):
 SHAPE = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
 VALUE = 'Give one number, or numbers by the names of fields, such as {"labels": -1}; in a tuple {"1": -1}.'
 HELD = "Give one that it holds; if other fields need another, by name, as a dict."
+WITHIN = "Take lw.batch_shapes(lengths, batching), those of the sampler, and lengths in the order of the dataset."
+WRITE = "Write the name as the samples have it, or leave it out."
 ONE = torch.ones(1)
 
 PADS_REFUSED = {
-    "waveforms as torchaudio loads them": (
-        {},
-        [{"audio": torch.ones(1, 16_000)}, {"audio": torch.ones(1, 8_000)}],
-        "`samples` must be of one shape of a frame in every sample, (16000,) as in sample 0, but is (8000,) at "
-        "sample 1, field audio. Make them alike in the data set's __getitem__, and time first: squeeze(0) a waveform "
-        "[1, T], transpose features [F, T].",
-    ),
     "rows": (
         {"shapes": SHAPES},
         [torch.ones(4)] * 3,
         "`samples` must be within (rows, padded length) (4, 3) or (8, 3) or (2, 10) or (1, 40), but is (3, 4). "
-        "Take lw.batch_shapes(lengths, batching), those of the sampler, and lengths in the order of the dataset.",
-    ),
-    "no shape": (
-        {"shapes": np.empty((0, 2), np.int64)},
-        [ONE],
-        "`samples` must be within (rows, padded length) of nothing, but is (1, 1). "
-        "Take lw.batch_shapes(lengths, batching), those of the sampler, and lengths in the order of the dataset.",
+        + WITHIN,
     ),
     "columns": (
         {"shapes": [(2, 9, 9, 9)]},
@@ -409,16 +318,6 @@ PADS_REFUSED = {
         [[1, 2]],
         f"`value` must be a whole number that torch.int64 holds, but is 0.5. {HELD}",
     ),
-    "a mask of twos": (
-        {"value": 2},
-        [torch.ones(2, dtype=torch.bool)],
-        f"`value` must be a whole number that torch.bool holds, but is 2.0. {HELD}",
-    ),
-    "beyond half precision": (
-        {"value": -1e9},
-        [torch.ones(2, dtype=torch.float16)],
-        f"`value` must be a number that torch.float16 holds, but is -1000000000.0. {HELD}",
-    ),
     "a negative byte": (
         {"value": -1},
         [{"image": torch.ones(2, dtype=torch.uint8)}],
@@ -427,14 +326,7 @@ PADS_REFUSED = {
     "a name that is written wrong": (
         {"value": {"lables": -1}},
         [{"labels": [1, 2], "text": "a", "speaker": 3}],
-        "`value` must be by the names of fields that are padded (labels, speaker), but is 'lables'. "
-        "Write the name as the samples have it, or leave it out.",
-    ),
-    "a name of text": (
-        {"value": {"text": 0}},
-        [{"labels": [1, 2], "text": "a"}],
-        "`value` must be by the names of fields that are padded (labels), but is 'text'. "
-        "Write the name as the samples have it, or leave it out.",
+        f"`value` must be by the names of fields that are padded (labels, speaker), but is 'lables'. {WRITE}",
     ),
 }
 
@@ -442,51 +334,34 @@ PADS_REFUSED = {
 @pytest.mark.parametrize(("choices", "samples", "message"), PADS_REFUSED.values(), ids=PADS_REFUSED)
 def test_a_batch_that_cannot_be_padded_as_asked_is_refused(choices, samples, message):
     collate = PadCollate(**choices)
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        collate(samples)
+    assert complaint(lambda: collate(samples)) == f"ValueError: {message}"
 
 
-MADE_WRONG = {
-    "flat": ({"shapes": (16, 100)}, TypeError, f"`shapes` must be rows of whole numbers, but is (16, 100). {SHAPE}"),
-    "no axis": (
-        {"shapes": np.array(3)},
-        TypeError,
-        f"`shapes` must be rows of whole numbers, but is array(3). {SHAPE}",
-    ),
-    "half": ({"shapes": [(1, 2.5)]}, TypeError, f"`shapes` must be a whole number, but is 2.5. {SHAPE}"),
-    "none": ({"shapes": [(0, 2)]}, ValueError, f"`shapes` must be at least 1, but is 0. {SHAPE}"),
-    "rows only": (
-        {"shapes": [(4,)]},
-        ValueError,
-        f"`shapes` must be rows of one width, at least 2, but is (4,). {SHAPE}",
-    ),
-    "uneven": (
-        {"shapes": [(4, 2), (4, 2, 2)]},
-        ValueError,
-        f"`shapes` must be rows of one width, at least 2, but is (4, 2, 2). {SHAPE}",
-    ),
-    "text": ({"value": "0"}, TypeError, f"`value` must be a number, but is '0'. {VALUE}"),
-    "a word by name": ({"value": {"a": "b"}}, TypeError, f"`value` must be a number, but is 'b'. {VALUE}"),
-    "one for each": ({"value": (0, 1)}, TypeError, f"`value` must be a number, but is (0, 1). {VALUE}"),
-}
-
-
-@pytest.mark.parametrize(("choices", "error", "message"), MADE_WRONG.values(), ids=MADE_WRONG)
-def test_a_bad_choice_is_refused_when_it_is_made(choices, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        PadCollate(**choices)
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"shapes": (16, 100)}, f"TypeError: `shapes` must be rows of whole numbers, but is (16, 100). {SHAPE}"),
+        ({"shapes": [(1, 2.5)]}, f"TypeError: `shapes` must be a whole number, but is 2.5. {SHAPE}"),
+        ({"shapes": [(4,)]}, f"ValueError: `shapes` must be rows of one width, at least 2, but is (4,). {SHAPE}"),
+        ({"shapes": [(4, 2), (4, 2, 2)]}, "ValueError: `shapes` must be rows of one width, at least 2, but is (4, 2, "),
+        ({"shapes": [(2, 8)], "multiple_of": 8}, "ValueError: `multiple_of` must be left out beside shapes, but is 8"),
+        ({"shapes": [(2, 8)], "count_multiple_of": 8}, "ValueError: `count_multiple_of` must be left out beside shape"),
+        ({"value": "0"}, f"TypeError: `value` must be a number, but is '0'. {VALUE}"),
+    ],
+    ids=str,
+)
+def test_a_bad_choice_is_refused_when_it_is_made(choices, said):
+    assert complaint(lambda: PadCollate(**choices)).startswith(said)
 
 
 def test_a_sequence_without_frames_pads_and_concatenates_but_does_not_pack():
     samples = [{"label": torch.ones(2)}, {"label": torch.ones(0)}]
     assert PadCollate()(samples)["label"].mask.tolist() == [[True, True], [False, False]]
     assert ConcatCollate()(samples)["label"].offsets.tolist() == [0, 2, 2]
-    message = (
-        "`samples` must be at least one frame long, but is 0 at sample 1, field label. "
+    assert complaint(lambda: PackCollate()(samples)) == (
+        "ValueError: `samples` must be at least one frame long, but is 0 at sample 1, field label. "
         "Drop the sample, or use PadCollate, which pads it."
     )
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        PackCollate()(samples)
 
 
 def test_more_frames_than_offsets_can_count_are_refused():
@@ -501,33 +376,17 @@ def test_values_that_no_float_dtype_refuses():
         torch.testing.assert_close(padding, torch.tensor(float(value)), equal_nan=True)
 
 
-def test_sequences_are_padded_to_multiples_as_the_plan_says():
-    lengths = lw.example_lengths(count=60) // 20 + 1
-    batching = lw.Batching(cut=lw.Budget(400, multiple_of=8), order=lw.Shuffled())
-    collate = PadCollate(multiple_of=8)
-    plan = lw.make_plan(lengths, batching)
-    for number in plan.grid.reshape(-1):
-        batch = collate([torch.ones(int(lengths[sequence])) for sequence in plan.batch(number)])
-        assert tuple(batch.values.shape) == (plan.batch_sizes[number], plan.padded_lengths[number, 0])
-        assert batch.mask.sum() == batch.lengths.sum()
-    with pytest.raises(ValueError, match=r"^`multiple_of` must be left out beside shapes, but is 8"):
-        PadCollate(shapes=[(2, 8)], multiple_of=8)
-
-
-def test_rows_are_filled_up_to_a_multiple_as_the_budget_counts_them():
-    lengths = lw.example_lengths("long-tailed", count=500)
-    cut = lw.Budget(20_000, multiple_of=8, count_multiple_of=8)
-    plan = lw.make_plan(lengths, lw.Batching(cut=cut), world_size=2)
-    collate = lw.torch.PadCollate(multiple_of=8, count_multiple_of=8)
-    shapes = []
+@pytest.mark.parametrize("count_multiple_of", [1, 8])
+def test_lengths_and_rows_are_filled_up_to_multiples_as_the_budget_counts_them(count_multiple_of):
+    lengths = lw.example_lengths("long-tailed", count=300)
+    multiples = {"multiple_of": 8, "count_multiple_of": count_multiple_of}
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.Budget(20_000, **multiples)), world_size=2)
+    collate = PadCollate(**multiples)
     for number, rows in enumerate(plan.row_counts.tolist()):
-        length = int(plan.padded_lengths[number, 0])
-        batch, numbers = collate([(torch.ones(int(lengths[at])), 7) for at in plan.batch(number)])
-        shapes.append(tuple(batch.mask.shape))
-        assert shapes[-1] == (rows, length)
-        assert rows * length == plan.costs[number] <= 20_000
-        assert int(batch.mask.sum()) == lengths[plan.batch(number)].sum()
-        assert numbers.tolist() == [7] * len(plan.batch(number)) + [0] * (rows - len(plan.batch(number)))
-    assert {rows % 8 for rows, _ in shapes if rows > 8} == {0}
-    with pytest.raises(ValueError, match=r"^`count_multiple_of` must be left out beside shapes, but is 8"):
-        lw.torch.PadCollate(shapes=[(2, 4)], count_multiple_of=8)
+        members = plan.batch(number)
+        batch, numbers = collate([(torch.ones(int(length)), 7) for length in lengths[members]])
+        assert batch.mask.shape == (rows, plan.padded_lengths[number, 0])
+        assert rows * batch.mask.shape[1] == plan.costs[number] <= 20_000
+        assert rows % count_multiple_of == 0 or rows == len(members) < count_multiple_of
+        assert int(batch.mask.sum()) == lengths[members].sum()
+        assert numbers.tolist() == [7] * len(members) + [0] * (rows - len(members))

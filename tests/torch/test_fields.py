@@ -1,13 +1,12 @@
 """Samples of every structure under the three collate functions, and those that are refused."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
 from utterances import Utterance, rows_of, utterance
 
 from lengthwise.torch import ConcatCollate, PackCollate, PadCollate
+from ranks import complaint
 
 COLLATES = pytest.mark.parametrize("collate", [PadCollate(), PackCollate(), ConcatCollate()], ids=repr)
 
@@ -25,13 +24,6 @@ def test_the_batch_has_the_structure_of_a_sample():
     assert batch.targets["spoken"][0] == ["a", "b"]
     assert batch.targets["spoken"][1][0].tolist() == [0.5, 0.5]
     assert batch.targets["spoken"][1][1] == [None, None]
-
-
-def test_a_dict_may_name_its_fields_in_any_order():
-    batch = PadCollate()([{"frames": torch.ones(2), "text": "a"}, {"text": "b", "frames": torch.ones(1)}])
-    assert list(batch) == ["frames", "text"]
-    assert batch["frames"].lengths.tolist() == [2, 1]
-    assert batch["text"] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -75,36 +67,27 @@ TIME_FIRST = (
 )
 
 REFUSED = {
-    "no samples": ([], "`samples` must be at least one, but is []. Leave empty batches out."),
+    "no samples": ([], "at least one, but is []. Leave empty batches out."),
     "dtypes": (
         [(ONE,), (ONE,), (torch.ones(2, dtype=torch.int64),)],
-        "`samples` must be of one dtype in every sample, torch.float32 as in sample 0, but is torch.int64 at sample 2, "
-        f"field 0. {ALIKE}",
-    ),
-    "dtypes of numbers": (
-        [{"seconds": 3.5}, {"seconds": 4}],
-        "`samples` must be of one dtype in every sample, torch.float32 as in sample 0, but is torch.int64 at sample 1, "
-        f"field seconds. {ALIKE}",
+        "of one dtype in every sample, torch.float32 as in sample 0, but is torch.int64 at sample 2, field 0. " + ALIKE,
     ),
     "frames": (
         [torch.ones(1, 80), torch.ones(1, 40)],
-        "`samples` must be of one shape of a frame in every sample, (80,) as in sample 0, but is (40,) at sample 1. "
-        f"{TIME_FIRST}",
+        f"of one shape of a frame in every sample, (80,) as in sample 0, but is (40,) at sample 1. {TIME_FIRST}",
     ),
     "kinds": (
         [Utterance(ONE, 0, {"tokens": [1]}), Utterance(ONE, 0, {"tokens": None})],
-        "`samples` must be of one kind in every sample, a sequence as in sample 0, but is 'an object' at sample 1, "
-        f"field targets.tokens. {ALIKE}",
+        "of one kind in every sample, a sequence as in sample 0, but is 'an object' at sample 1, field targets.tokens. "
+        + ALIKE,
     ),
     "fields": (
         [{"frames": ONE}, {"frame": ONE}],
-        "`samples` must be of one set of fields in every sample, ['frames'] as in sample 0, but is ['frame'] at "
-        f"sample 1. {ALIKE}",
+        f"of one set of fields in every sample, ['frames'] as in sample 0, but is ['frame'] at sample 1. {ALIKE}",
     ),
     "arrays of text": (
         [(ONE, np.array(["a"]))],
-        "`samples` must be of a dtype that PyTorch has, but is '<U1' at sample 0, field 1. "
-        "Convert it in the data set's __getitem__.",
+        "of a dtype that PyTorch has, but is '<U1' at sample 0, field 1. Convert it in the data set's __getitem__.",
     ),
 }
 
@@ -112,8 +95,7 @@ REFUSED = {
 @COLLATES
 @pytest.mark.parametrize(("samples", "message"), REFUSED.values(), ids=REFUSED)
 def test_samples_that_are_not_alike_are_refused_by_name(collate, samples, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        collate(samples)
+    assert complaint(lambda: collate(samples)) == f"ValueError: `samples` must be {message}"
 
 
 @COLLATES

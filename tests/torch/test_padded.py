@@ -1,4 +1,4 @@
-"""What a sampler says of batches that do not come as they were planned: lengths of another order, or one length."""
+"""The warnings of a sampler whose batches do not come as planned: in another order, of one length, or not as rows."""
 
 import re
 import warnings
@@ -63,9 +63,18 @@ def nested(samples):
 OTHERS = {"packed": lw.torch.PackCollate(), "end to end": lw.torch.ConcatCollate(), "a list": list, "nested": nested}
 
 
-def said(lengths, found, *, batching="budget", collate=padded_and_lengths, epochs=2, sampler=None, **options):
-    """What is said of a data set of sequences that are `found` long, planned by `lengths`."""
-    sampler = sampler or lw.torch.BatchSampler(lengths, BATCHINGS[batching])
+def sampler_of(lengths=LENGTHS, batching="budget", *, kind=lw.torch.BatchSampler, **given):
+    return kind(lengths, BATCHINGS[batching] if isinstance(batching, str) else batching, **given)
+
+
+def resumed():
+    sampler = sampler_of()
+    sampler.resume(sampler_of(micro_batches=2).state_after(6))
+    return sampler
+
+
+def warnings_of(sampler, found, *, collate=padded_and_lengths, epochs=2, **options):
+    """Returns the warnings of loops over sequences that are `found` long."""
     loader = lw.torch.DataLoader([torch.zeros(int(length)) for length in found], sampler, collate_fn=collate, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -80,31 +89,22 @@ def shuffled(lengths, seed=0):
     return np.random.default_rng(seed).permutation(lengths)
 
 
-@pytest.mark.parametrize("batching", [name for name in BATCHINGS if name != "random"])
-@pytest.mark.parametrize("lengths", [LENGTHS, SPEECH], ids=["long-tailed", "speech"])
-@pytest.mark.parametrize("seed", range(4))
-def test_lengths_of_another_order_are_told_once(batching, lengths, seed):
-    (told,) = said(lengths, shuffled(lengths, seed), batching=batching)
-    assert re.match(SAID, told)
+# Another order of the data set
 
 
-@pytest.mark.parametrize("collate", PADDING.values(), ids=PADDING)
-@pytest.mark.parametrize("workers", [0, 1])
-def test_what_pads_may_be_ones_own_function(collate, workers):
-    given = {"collate": collate, "num_workers": workers, "epochs": 2 - workers}
-    assert len(said(LENGTHS, shuffled(LENGTHS), **given)) == 1
-    assert said(LENGTHS, LENGTHS, **given) == []
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_lengths_of_another_order_are_told_once(batching):
+    for seed, lengths in enumerate((LENGTHS, LENGTHS if batching == "random" else SPEECH)):
+        (told,) = warnings_of(sampler_of(lengths, batching), shuffled(lengths, seed))
+        assert re.match(SAID, told)
 
 
 UNITS = {
     "the same": lambda lengths, _: lengths,
     "special tokens": lambda lengths, _: lengths + 2,
     "words": lambda lengths, random: (lengths * random.uniform(1.0, 2.0, len(lengths))).astype(int),
-    "truncated, a tenth": lambda lengths, _: lengths.clip(max=int(np.quantile(lengths, 0.9))),
     "truncated, half": lambda lengths, _: lengths.clip(max=int(np.median(lengths))),
-    "samples": lambda lengths, random: lengths * 16 + random.integers(0, 16, len(lengths)),
     "every fourth frame": lambda lengths, _: (lengths + 3) // 4,
-    "perturbed in speed": lambda lengths, random: (lengths * random.uniform(0.8, 1.2, len(lengths))).astype(int),
     "cropped at random": lambda lengths, random: (lengths * random.uniform(0.3, 1.0, len(lengths))).astype(int) + 1,
     "cut to one length": lambda lengths, _: np.full(len(lengths), lengths.min()),
 }
@@ -114,24 +114,33 @@ UNITS = {
 @pytest.mark.parametrize(
     ("unit", "batching"), [each for each in product(UNITS, BATCHINGS) if each != ("truncated, half", "random")]
 )
-@pytest.mark.parametrize("lengths", [LENGTHS, SPEECH], ids=["long-tailed", "speech"])
-def test_batches_in_order_say_nothing(unit, batching, lengths):
+def test_batches_in_order_say_nothing(unit, batching):
     for seed, collate in enumerate(PADDING.values()):
+        lengths = SPEECH if seed % 2 else LENGTHS
         found = UNITS[unit](lengths, np.random.default_rng(seed))
-        assert said(lengths, found, batching=batching, collate=collate, epochs=1) == []
+        assert warnings_of(sampler_of(lengths, batching), found, collate=collate, epochs=1) == []
+
+
+def windows():
+    return sampler_of(kind=lw.torch.WindowSampler, window=300, block=10)
+
+
+def pairs():
+    return sampler_of(np.stack([LENGTHS, shuffled(LENGTHS, 1)], axis=1), "fixed")
+
+
+@pytest.mark.parametrize("make", [windows, resumed, pairs])
+@pytest.mark.parametrize("collate", PADDING.values(), ids=PADDING)
+def test_what_pads_may_be_ones_own_function_and_the_sampler_of_any_kind(make, collate):
+    """A data set of two lengths is in order if one of them is."""
+    assert len(warnings_of(make(), shuffled(LENGTHS, 2), collate=collate)) == 1
+    assert warnings_of(make(), LENGTHS, collate=collate) == []
 
 
 @pytest.mark.parametrize("found", [LENGTHS, LENGTHS[::-1], [300] * len(LENGTHS)], ids=["in order", "not", "alike"])
 @pytest.mark.parametrize("collate", OTHERS.values(), ids=OTHERS)
 def test_batches_without_padding_say_nothing(found, collate):
-    assert said(LENGTHS, found, collate=collate) == []
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_number_of_random_sequences_does_not_show_that_their_order_is_right(seed):
-    """Random batches under a budget hold more frames of data, the more sequences they hold."""
-    (told,) = said(LENGTHS, shuffled(LENGTHS, seed), batching="random")
-    assert re.match(SAID, told)
+    assert warnings_of(sampler_of(), found, collate=collate) == []
 
 
 def test_batches_that_do_not_tell_yet_are_followed_by_a_look_at_the_next():
@@ -141,48 +150,40 @@ def test_batches_that_do_not_tell_yet_are_followed_by_a_look_at_the_next():
         shown.append(len(samples))
         return padded_and_lengths([sample[:4] for sample in samples] if len(shown) <= 24 else samples)
 
-    (told,) = said(LENGTHS, shuffled(LENGTHS), collate=short_at_first, epochs=4)
+    (told,) = warnings_of(sampler_of(), shuffled(LENGTHS), collate=short_at_first, epochs=4)
     assert re.match(SAID, told)
 
 
-def test_lengths_that_hardly_vary_say_nothing():
-    lengths = np.random.default_rng(0).integers(100, 120, 600)
-    assert said(lengths, lengths[::-1]) == []
+# Batches of one length, and packed rows
 
 
 @pytest.mark.parametrize("batching", ["budget", "fixed"])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_sequences_that_were_padded_before_are_told_once(batching, workers):
-    (told,) = said(LENGTHS, [300] * len(LENGTHS), batching=batching, num_workers=workers)
-    rule = "`batches` must be padded to what is planned, "
-    remedy = "but is '300 for all'. Let the collate function alone pad, to the longest sequence of the batch: no"
-    assert told.startswith(rule)
-    assert remedy in told
+    (told,) = warnings_of(sampler_of(batching=batching), [300] * len(LENGTHS), num_workers=workers)
+    assert told.startswith("`batches` must be padded to what is planned, ")
+    assert "but is '300 for all'. Let the collate function alone pad, to the longest sequence of the batch: no" in told
 
 
-def test_features_that_were_padded_before_are_told_too():
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
-    loader = lw.torch.DataLoader([torch.zeros(300, 3)] * len(LENGTHS), sampler)
-    with pytest.warns(UserWarning, match="`batches` must be padded to what is planned, .* but is '300 for all'"):
-        list(loader)
+PLANNED, LIMITED = "rows of 500, as planned", "rows of 500 with at most 3 sequences, as planned"
+PADDED = r"padded to their longest sequence, \d+ to \d+'. Collate with lw.torch.RowCollate\(500\), or cut by a Budget"
 
 
-def test_two_lengths_are_in_order_if_one_of_them_is():
-    both = np.stack([LENGTHS, shuffled(LENGTHS, 1)], axis=1)
-    sampler = lw.torch.BatchSampler(both, BATCHINGS["fixed"])
-    assert said(both, LENGTHS, sampler=sampler) == []
-    sampler = lw.torch.BatchSampler(both, BATCHINGS["fixed"])
-    assert len(said(both, shuffled(LENGTHS, 2), sampler=sampler)) == 1
-
-
-@pytest.mark.parametrize("order", ["in order", "another"])
-def test_windows_and_resumed_epochs_are_looked_at(order):
-    found = LENGTHS if order == "in order" else shuffled(LENGTHS)
-    windows = lw.torch.WindowSampler(LENGTHS, BATCHINGS["budget"], window=300, block=10)
-    resumed = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
-    resumed.resume(lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"], micro_batches=2).state_after(6))
-    for sampler in (windows, resumed):
-        assert len(said(LENGTHS, found, sampler=sampler)) == (order == "another")
+@pytest.mark.parametrize(
+    ("most", "collate", "rule", "value"),
+    [
+        (None, padded_and_lengths, PLANNED, PADDED),
+        (None, time_first, PLANNED, PADDED),
+        (None, lw.torch.RowCollate(600), PLANNED, r"rows of 600 with up to .*RowCollate\(500\), or plan with"),
+        (3, lw.torch.RowCollate(600, max_in_row=3), LIMITED, r"rows of 600 .*RowCollate\(500, max_in_row=3\), or plan"),
+        (3, lw.torch.RowCollate(500), LIMITED, r"rows of 500 with up to .*RowCollate\(500, max_in_row=3\), or plan"),
+    ],
+    ids=["padded", "padded, time first", "capacity", "capacity with a limit", "limit"],
+)
+def test_rows_that_are_not_as_planned_are_told_once(most, collate, rule, value):
+    sampler = sampler_of(batching=lw.Batching(cut=lw.Rows(500, rows=2, max_in_row=most)))
+    (told,) = warnings_of(sampler, LENGTHS, collate=collate, epochs=4)
+    assert re.match(f"^`batches` must be {rule}, but is '{value}", told)
 
 
 def end_to_end(samples):
@@ -194,106 +195,44 @@ def rows_and_prompts(samples):
     return lw.torch.RowCollate(500)(samples), pad_sequence(samples)
 
 
-def with_a_vector(samples):
-    return lw.torch.RowCollate(800)(samples), torch.zeros(len(samples), 256)
-
-
-@pytest.mark.parametrize("collate", PADDING.values(), ids=PADDING)
-def test_rows_that_are_padded_instead_are_told_once(collate):
-    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2)))
-    (told,) = said(LENGTHS, LENGTHS, sampler=sampler, collate=collate, epochs=4)
-    assert re.match(
-        r"^`batches` must be rows of 500, as planned, but is 'padded to their longest sequence, \d+ to \d+'\. Collate"
-        r" with lw\.torch\.RowCollate\(500\), or cut by a Budget: batches are far too large\.$",
-        told,
-    )
-
-
-ONLY_500, LIMITED = "rows of 500, as planned", "rows of 500 with at most 3 sequences, as planned"
-
-
-@pytest.mark.parametrize(
-    ("most", "collate", "rule", "remedy"),
-    [
-        (None, lw.torch.RowCollate(600), ONLY_500, "500"),
-        (3, lw.torch.RowCollate(600, max_in_row=3), LIMITED, "500, max_in_row=3"),
-        (3, lw.torch.RowCollate(500), LIMITED, "500, max_in_row=3"),
-        (3, lw.torch.RowCollate(500, max_in_row=3), None, None),
-    ],
-    ids=["capacity", "capacity with a limit", "limit", "as planned"],
+ROWS = lw.Batching(cut=lw.Rows(500, rows=2))
+LIMITED_ROWS = lw.Batching(cut=lw.Rows(500, rows=2, max_in_row=3))
+SHORT = np.random.default_rng(0).integers(2, 58, 400)
+ALIKE = np.random.default_rng(0).integers(100, 120, 600)
+ONE_EDGE, TWO_EDGES = (
+    lw.Batching(budget=512, order=lw.Bucketed(edges=edges, pad_to_edge=True)) for edges in ((64,), (8, 64))
 )
-def test_rows_that_are_not_as_planned_are_told_once(most, collate, rule, remedy):
-    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2, max_in_row=most)))
-    told = said(LENGTHS, LENGTHS, sampler=sampler, collate=collate, epochs=4)
-    assert len(told) == (rule is not None)
-    for each in told:
-        assert each.startswith(f"`batches` must be {rule}, but is 'rows of {collate.capacity} with up to ")
-        assert f"Collate with lw.torch.RowCollate({remedy}), or plan with" in each
+SILENT = {  # a sampler, the lengths of the data set, and the collate function
+    "hardly vary": (sampler_of(ALIKE), ALIKE[::-1], None),
+    "rows as planned": (sampler_of(batching=LIMITED_ROWS), LENGTHS, lw.torch.RowCollate(500, max_in_row=3)),
+    "rows of another order": (sampler_of(batching=ROWS), shuffled(LENGTHS), lw.torch.RowCollate(500)),
+    "rows end to end": (sampler_of(batching=ROWS), LENGTHS, end_to_end),
+    "rows and prompts": (sampler_of(batching=ROWS), LENGTHS, rows_and_prompts),
+    "rows as lists": (sampler_of(batching=ROWS), LENGTHS, list),
+    # The plan itself pads to few lengths.
+    "multiples of 64": (sampler_of(SHORT, lw.Batching(cut=lw.Budget(512, multiple_of=64))), SHORT, None),
+    "multiples of 32": (sampler_of(SHORT, lw.Batching(cut=lw.Budget(512, multiple_of=32))), SHORT, None),
+    **{
+        name: (sampler_of(SHORT, each), SHORT, lw.torch.PadCollate(shapes=lw.batch_shapes(SHORT, each)))
+        for name, each in {"one edge": ONE_EDGE, "two edges": TWO_EDGES}.items()
+    },
+}
 
 
-@pytest.mark.parametrize("collate", [end_to_end, rows_and_prompts, with_a_vector, list])
-def test_rows_that_are_laid_end_to_end_or_stand_beside_something_padded_say_nothing(collate):
-    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=2)))
-    assert said(LENGTHS, LENGTHS, sampler=sampler, collate=collate, epochs=4) == []
+@pytest.mark.parametrize(("sampler", "found", "collate"), SILENT.values(), ids=SILENT)
+def test_what_is_right_or_cannot_be_told_says_nothing(sampler, found, collate):
+    assert warnings_of(sampler, found, collate=collate, epochs=4) == []
 
 
-def test_packed_rows_and_chunks_say_nothing():
-    rows = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Rows(500, rows=4)))
-    assert said(LENGTHS, shuffled(LENGTHS), sampler=rows, collate=lw.torch.RowCollate(500)) == []
-    chunks = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(20)))
-    spans = [(0, 0, 20)] * len(LENGTHS)
-    loader = lw.torch.DataLoader(Spans(spans), chunks)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert sum(len(batch.lengths) for batch in loader) == len(chunks.plan.spans)
+class Spans:
+    def __len__(self):
+        return len(LENGTHS)
 
-
-class Spans(list):
     def __getitem__(self, span):
         return torch.zeros(span[2] - span[1])
 
 
-class Failing(list):
-    def __getitem__(self, number):
-        if number % 40 == 0:
-            raise KeyError(number)
-        return super().__getitem__(number)
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_batches_that_fail_to_load_are_passed_over(workers):
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"])
-    data = Failing(torch.zeros(int(length)) for length in LENGTHS)
-    loader = lw.torch.DataLoader(data, sampler, collate_fn=padded_and_lengths, num_workers=workers)
-    iterator, failed, taken = iter(loader), 0, 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        while failed + taken < len(sampler):
-            try:
-                next(iterator)
-                taken += 1
-            except KeyError:
-                failed += 1
-    assert failed > 1
-    assert next(iterator, None) is None
-    assert loader.delivered == len(sampler)
-
-
-MULTIPLES = np.random.default_rng(0).integers(2, 58, 400)
-ONE_EDGE, TWO_EDGES = (
-    lw.Batching(budget=512, order=lw.Bucketed(edges=edges, pad_to_edge=True)) for edges in ((64,), (8, 64))
-)
-
-
-@pytest.mark.parametrize(
-    ("batching", "collate"),
-    [
-        (lw.Batching(cut=lw.Budget(512, multiple_of=64)), None),
-        (lw.Batching(cut=lw.Budget(512, multiple_of=32)), None),
-        *((each, lw.torch.PadCollate(shapes=lw.batch_shapes(MULTIPLES, each))) for each in (ONE_EDGE, TWO_EDGES)),
-    ],
-    ids=["64", "32", "one edge", "two edges"],
-)
-def test_batches_that_the_plan_itself_pads_to_few_lengths_say_nothing(batching, collate):
-    sampler = lw.torch.BatchSampler(MULTIPLES, batching)
-    assert said(MULTIPLES, MULTIPLES, sampler=sampler, collate=collate) == []
+def test_chunks_say_nothing():
+    sampler = sampler_of(batching=lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(20)))
+    # Warnings are errors here.
+    assert sum(len(batch.lengths) for batch in lw.torch.DataLoader(Spans(), sampler)) == len(sampler.plan.spans)

@@ -1,124 +1,115 @@
-"""The sampler and torch.distributed: a late start, an early end, and ranks that disagree."""
+"""Samplers and torch.distributed: a late start, an early end, and ranks that disagree or fail alone."""
 
-import json
+import os
 import time
-from datetime import timedelta
 from math import nan
 
 import pytest
 from torch import distributed
 
 import lengthwise as lw
-from ranks import run_ranks
+from ranks import ask_ranks, begin, complaint
 
 pytestmark = pytest.mark.processes
 
-PATIENCE = 60  # seconds after which a hang is a failure
 LENGTHS = [5, 9, 2, 4, 7, 7, 1, 3, 8, 6]
-MISMATCH = "PlanMismatchError"
 BATCHING = lw.Batching(cut=lw.FixedSize(1))
+MISMATCH = "PlanMismatchError"
 
 
 def made(**changed):
     return lw.torch.BatchSampler(**({"lengths": LENGTHS, "batching": BATCHING, "seed": 1} | changed))
 
 
-def complaint(act):
-    """What `act` is refused with; it must not take the time that a hang takes."""
-    try:
-        act()
-    except (TypeError, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
-    return "none"
+def evaluation(*, longest=9, size=2, **places):
+    return lw.torch.EvaluationSampler([5, longest, 2, 4, 7], lw.FixedSize(size), **places)
+
+
+def evaluate(sampler):
+    return sampler.restore_order([number for batch in sampler for number in batch])
 
 
 def state_after(taken, epoch=0):
-    """Of a run on two ranks."""
+    """The state of a run on two ranks."""
     sampler = made(rank=0, world_size=2)
     sampler.set_epoch(epoch)
     return sampler.state_after(taken)
 
 
-def late(rank, begin):
+def places_of(sampler):
+    return sampler.rank, sampler.world_size, len(sampler)
+
+
+def start_late(rank):
     """Samplers that are made before torch.distributed runs, one of them with a position."""
-    sampler, resumed, other = made(), made(), made(seed=rank)
+    sampler, resumed, other, early, unlike = made(), made(), made(seed=rank), evaluation(), evaluation(longest=9 + rank)
     resumed.resume(state_after(2))
-    alone = len(sampler), len(resumed), resumed.start
+    answers = {"alone": [places_of(each) for each in (sampler, resumed, early)]}
     begin()
-    found = {"alone": alone, "places": (sampler.rank, sampler.world_size, len(sampler))}
-    found["resumed"] = (resumed.start, len(resumed), list(resumed))
-    return found | {"share": list(sampler), "another seed": complaint(lambda: list(other))}
+    answers["places"] = [places_of(each) for each in (sampler, early)]
+    answers["resumed"] = resumed.start, len(resumed), list(resumed)
+    answers["share"], answers["late evaluation"] = list(sampler), evaluate(early)
+    answers["another seed"] = complaint(lambda: list(other))
+    answers["other lengths"] = complaint(lambda: list(unlike))
+    return answers
 
 
-def disagreements(rank):
-    """Each refused on both ranks, or else the next collective would hang."""
-    longer = [*LENGTHS[:-1], 6 + rank]
-    cases = {
-        "seed": lambda: made(seed=rank),
-        "lengths": lambda: made(lengths=longer),
-        "times": lambda: made(times=None if rank else 2.5),
-        "batching": lambda: made(batching=lw.Batching(cut=lw.FixedSize(1 + rank))),
-        "micro_batches": lambda: made(micro_batches=1 + rank),
-        "runs": lambda: made().resume(state_after(1 + rank)),
-        "epoch": lambda: made().resume(state_after(1, epoch=rank)),
-        "nothing": lambda: made().resume(state_after(3)),
-    }
-    return {name: complaint(act) for name, act in cases.items()}
+DISAGREEMENTS = {  # each is refused on both ranks, or else the next collective would hang
+    "seed": lambda rank: made(seed=rank),
+    "lengths": lambda rank: made(lengths=[*LENGTHS[:-1], 6 + rank]),
+    "times": lambda rank: made(times=None if rank else 2.5),
+    "batching.cut.batch_size": lambda rank: made(batching=lw.Batching(cut=lw.FixedSize(1 + rank))),
+    "micro_batches": lambda rank: made(micro_batches=1 + rank),
+    "runs": lambda rank: made().resume(state_after(1 + rank)),
+    "epoch": lambda rank: made().resume(state_after(1, epoch=rank)),
+    "cut.batch_size": lambda rank: evaluation(size=1 + rank),
+}
 
 
-def failures(rank):
-    """Rank 1 fails before there is anything to compare; rank 0 would wait for it."""
-    zero = [*LENGTHS[:-1], 6 * (1 - rank)]
-    other = made(seed=1 + rank, rank=0, world_size=1).state_after(0)
-    broken = lw.Batching(cut=lw.FixedSize(1), cost=lambda counts, _: counts * (nan if rank else 1.0))
-    cases = {
-        "zero length": lambda: made(lengths=zero),
-        "no batching": lambda: made(batching=BATCHING if rank == 0 else "random"),
-        "broken cost": lambda: made(batching=broken),
-        "another's state": lambda: made().resume(other),
-        "no state": lambda: made().resume(other if rank == 0 else {}),
-        "windows": lambda: lw.torch.WindowSampler(zero, BATCHING, window=4, block=2),
-        "evaluation": lambda: lw.torch.EvaluationSampler(zero, lw.FixedSize(2)),
-    }
-    return {name: complaint(act) for name, act in cases.items()}
+def another_state(rank):
+    return made(seed=1 + rank, rank=0, world_size=1).state_after(0)
 
 
-def ended():
+def broken_cost(rank):
+    return lw.Batching(cut=lw.FixedSize(1), cost=lambda counts, _: counts * (nan if rank else 1.0))
+
+
+FAILURES = {  # rank 1 fails before there is anything to compare, and rank 0 would wait for it
+    "zero length": lambda rank: made(lengths=[*LENGTHS[:-1], 6 - 6 * rank]),
+    "no batching": lambda rank: made(batching="random" if rank else BATCHING),
+    "broken cost": lambda rank: made(batching=broken_cost(rank)),
+    "another's state": lambda rank: made().resume(another_state(rank)),
+    "no state": lambda rank: made().resume({} if rank else another_state(0)),
+    "windows": lambda rank: lw.torch.WindowSampler([6, 6 - 6 * rank], BATCHING, window=4, block=2),
+    "evaluation": lambda rank: evaluation(longest=9 - 9 * rank),
+}
+
+
+def end_early():
     """A run of two ranks whose torch.distributed ends in mid-epoch: each goes on alone, as if the other were lost."""
     sampler = made()
     loader = lw.torch.DataLoader(range(10), sampler, collate_fn=list)
-    got = [batch for _, batch in zip(range(3), loader, strict=False)]
+    taken = [batch for _, batch in zip(range(3), loader, strict=False)]
     distributed.destroy_process_group()
+    os.environ["WORLD_SIZE"] = "1"
     state = loader.state_dict()
     sampler.resume(state)
-    return {"runs": state["runs"], "got": got, "rest": list(sampler)}
+    return {"runs": state["runs"], "taken": taken, "rest": list(sampler)}
 
 
-def scenarios(rank, begin):
-    began = time.monotonic()
-    found = late(rank, begin) | disagreements(rank) | {"failures": failures(rank)}
-    return found | {"ended": ended(), "seconds": time.monotonic() - began}
-
-
-def run_rank(rank, folder):
-    def begin():
-        distributed.init_process_group(
-            "gloo",
-            init_method=f"file://{folder}/store",
-            rank=rank,
-            world_size=2,
-            timeout=timedelta(seconds=PATIENCE),
-        )
-
-    (folder / f"rank{rank}.json").write_text(json.dumps(scenarios(rank, begin)))
+def scenarios():
+    began, rank = time.monotonic(), int(os.environ["RANK"])
+    answers = start_late(rank)
+    answers["disagreements"] = {name: complaint(lambda: act(rank)) for name, act in DISAGREEMENTS.items()}  # noqa: B023
+    answers["failures"] = {name: complaint(lambda: act(rank)) for name, act in FAILURES.items()}  # noqa: B023
+    answers["agreement"] = complaint(lambda: made().resume(state_after(3)))
+    answers["gathered"] = evaluate(evaluation())
+    return answers | {"ended": end_early(), "seconds": time.monotonic() - began}
 
 
 @pytest.fixture(scope="module")
-def ranks(tmp_path_factory):
-    """What each of two gloo ranks found."""
-    folder = tmp_path_factory.mktemp("ranks")
-    run_ranks(run_rank, folder)
-    return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
+def ranks():
+    return ask_ranks(scenarios, start=False)
 
 
 def shares(after=()):
@@ -126,54 +117,53 @@ def shares(after=()):
     return [[batch.tolist() for batch in plan.batches(rank)] for rank in range(2)]
 
 
-def test_a_late_start_gives_each_rank_its_share(ranks):
-    assert [rank["alone"] for rank in ranks] == [[10, 8, 2]] * 2  # of two ranks' 4 of 10 sequences, 6 are left
-    assert [rank["places"] for rank in ranks] == [[0, 2, 5], [1, 2, 5]]
+def test_a_late_start_gives_each_rank_its_share_and_keeps_a_position(ranks):
+    # Of two ranks' 4 of 10 sequences, 6 are left.
+    assert [rank["alone"] for rank in ranks] == [[(0, 1, 10), (0, 1, 8), (0, 1, 3)]] * 2
+    assert [rank["places"] for rank in ranks] == [[(number, 2, 5), (number, 2, 2)] for number in range(2)]
     assert [rank["share"] for rank in ranks] == shares()
+    assert [rank["resumed"] for rank in ranks] == [(2, 5, share[2:]) for share in shares()]
 
 
-def test_a_position_survives_a_late_start(ranks):
-    assert [rank["resumed"] for rank in ranks] == [[2, 5, share[2:]] for share in shares()]
+def test_outputs_of_an_evaluation_are_gathered_from_the_ranks(ranks):
+    for rank in ranks:
+        assert rank["gathered"] == rank["late evaluation"] == [0, 1, 2, 3, 4]
 
 
 def test_what_was_not_compared_before_is_with_the_first_batch(ranks):
     for rank in ranks:
         assert rank["another seed"].startswith(f"{MISMATCH}: `seed` must be what rank 0 has, 0, but is 1 at rank 1. ")
+        assert rank["other lengths"].startswith(f"{MISMATCH}: `lengths` must be what rank 0 has, ")
 
 
-@pytest.mark.parametrize(
-    "fact", ["seed", "lengths", "times", "batching.cut.batch_size", "micro_batches", "runs", "epoch"]
-)
+@pytest.mark.parametrize("fact", DISAGREEMENTS)
 def test_ranks_that_disagree_are_refused_on_every_rank(ranks, fact):
-    first, second = (rank[fact.split(".")[0]] for rank in ranks)
+    first, second = (rank["disagreements"][fact] for rank in ranks)
     assert first == second
     assert first.startswith(f"{MISMATCH}: `{fact}` must be what rank 0 has, ")
-    assert first.endswith(
-        " at rank 1. Give every rank the same lengths, batching, seed, micro_batches, times and checkpoint."
-    )
+    given = "lengths, cut and cost" if fact.startswith("cut") else "lengths, batching, seed, micro_batches, times and"
+    assert f" at rank 1. Give every rank the same {given}" in first
 
 
-@pytest.mark.parametrize(
-    "case", ["zero length", "no batching", "broken cost", "another's state", "no state", "windows", "evaluation"]
-)
+@pytest.mark.parametrize("case", FAILURES)
 def test_a_rank_that_fails_alone_fails_on_every_rank(ranks, case):
     waiting, failing = (rank["failures"][case] for rank in ranks)
     assert failing.split(":")[0] in ("TypeError", "ValueError", MISMATCH)
     assert waiting == f"{MISMATCH}: `plan` must be made on every rank, but is 'refused' at rank 1. {failing}"
 
 
-def test_ranks_that_agree_are_not(ranks):
-    assert [rank["nothing"] for rank in ranks] == ["none"] * 2
-    assert max(rank["seconds"] for rank in ranks) < PATIENCE / 2
+def test_ranks_that_agree_are_not_refused_and_nobody_waits(ranks):
+    assert [rank["agreement"] for rank in ranks] == ["none"] * 2
+    assert max(rank["seconds"] for rank in ranks) < 60
 
 
 def test_a_state_is_of_the_ranks_that_took_the_batches(ranks):
     for rank, share in zip(ranks, shares(), strict=True):
         assert rank["ended"]["runs"] == [[2, 1, 3]]
-        assert rank["ended"]["got"] == share[:3]
-    got = [batch for rank in ranks for batch in rank["ended"]["got"]]
+        assert rank["ended"]["taken"] == share[:3]
+    taken = [batch for rank in ranks for batch in rank["ended"]["taken"]]
     for rank in ranks:
-        assert sorted(number for batch in got + rank["ended"]["rest"] for number in batch) == list(range(10))
+        assert sorted(number for batch in taken + rank["ended"]["rest"] for number in batch) == list(range(10))
 
 
 def test_one_rank_that_starts_late_is_compared_with_itself(tmp_path):
@@ -185,11 +175,12 @@ def test_one_rank_that_starts_late_is_compared_with_itself(tmp_path):
         distributed.destroy_process_group()
 
 
-def test_processes_that_were_started_as_ranks_but_do_not_talk_are_refused(monkeypatch):
+@pytest.mark.parametrize(("make", "share"), [(made, 5), (evaluation, 2)], ids=["training", "evaluation"])
+def test_processes_that_were_started_as_ranks_but_do_not_talk_are_refused(monkeypatch, make, share):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    sampler = made()
+    sampler = make()
     with pytest.raises(ValueError, match=r"`torch.distributed` must be started, .* but is 'WORLD_SIZE=2'\. Call"):
         next(iter(sampler))
-    assert len(list(made(rank=1, world_size=2))) == 5
+    assert len(list(make(rank=1, world_size=2))) == share
     monkeypatch.setenv("WORLD_SIZE", "1")
-    assert len(list(sampler)) == 10
+    assert len(list(sampler)) > share

@@ -1,8 +1,10 @@
-"""Resume on another number of ranks: exactly the unseen, and the same steps where the micro-batches divide."""
+"""Resume on other ranks, as samplers do it: exactly the unseen; `test_promises.py` has the plans of all choices."""
 
 import json
 import random
+from collections import Counter
 
+import numpy as np
 import pytest
 
 import lengthwise as lw
@@ -10,25 +12,27 @@ import lengthwise as lw
 pytestmark = pytest.mark.slow
 
 LENGTHS = lw.example_lengths("long-tailed", count=180)
+TIMES = np.repeat([0.4, 2.5, 0.0, 1.0], [100, 40, 20, 20])
 BATCHINGS = {
     "fixed": lw.Batching(cut=lw.FixedSize(4)),
     "budget": lw.Batching(cut=lw.Budget(6_000), order=lw.MaxEntropy(scale=20.0), arrange=lw.ShuffledSteps()),
+    "steps": lw.Batching(cut=lw.Budget(9_000), order=lw.Shuffled(), deal=lw.RandomSteps()),
     "portions": lw.Batching(cut=lw.FixedSize(3), deal=lw.Portions()),
+    "rows": lw.Batching(cut=lw.Rows(8_000, rows=2)),
     "chunks": lw.Batching(cut=lw.Budget(3_000), chunks=lw.Chunks(300)),
 }
-MOST_RANKS, MOST_MICRO_BATCHES = 5, 3
-PLACES = [(ranks, micro) for ranks in range(1, MOST_RANKS + 1) for micro in range(1, MOST_MICRO_BATCHES + 1)]
+PLACES = [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (3, 3), (5, 2)]  # ranks and micro-batches
 
 
 class Run:
     """All ranks of a run that may begin from a state: they take batches in step, and agree on where they stand."""
 
-    def __init__(self, batching, places, state=None):
+    def __init__(self, batching, places, state=None, *, epoch=2, times=None):
         world_size, micro_batches = places
-        common = {"seed": 9, "world_size": world_size, "micro_batches": micro_batches}
+        common = {"seed": 9, "world_size": world_size, "micro_batches": micro_batches, "times": times}
         self.ranks = [lw.torch.BatchSampler(LENGTHS, batching, rank=rank, **common) for rank in range(world_size)]
         for sampler in self.ranks:
-            sampler.set_epoch(2) if state is None else sampler.resume(json.loads(state))
+            sampler.set_epoch(epoch) if state is None else sampler.resume(json.loads(state))
         self.first = self.ranks[0]
         self.planned_before = len(self.first) - len(self.first.plan)
         self.delivered = self.first.start
@@ -38,21 +42,15 @@ class Run:
         return len(self.first) - self.first.start
 
     def take(self, batches):
-        """Takes as many batches on every rank.
-
-        Returns:
-            The entries of each optimiser step, which may be a part of one at the beginning and at the end; without
-            those of a batch that only keeps its rank in step.
-        """
-        steps = {}
+        """Takes as many batches on every rank; returns their items, without those that only keep a rank in step."""
+        items = []
         self.delivered += batches
         for rank, sampler in enumerate(self.ranks):
             start = sampler.start - self.planned_before
-            for number, batch in zip(range(start, start + batches), sampler, strict=False):
-                step, micro_batch = divmod(number, sampler.micro_batches)
-                counts = sampler.plan.first_taken[step, micro_batch, rank]
-                steps.setdefault(step, []).extend(batch if counts else [])
-        return [sorted(steps[step]) for step in sorted(steps)]
+            first_taken = sampler.plan.first_taken[:, :, rank].reshape(-1)[start : start + batches]
+            for is_first, batch in zip(first_taken, sampler, strict=False):
+                items += batch if is_first else []
+        return items
 
     def state(self):
         states = [json.dumps(sampler.state_after(self.delivered)) for sampler in self.ranks]
@@ -61,89 +59,44 @@ class Run:
         return states[0]
 
 
-def everything(batching):
-    plan = lw.make_plan(LENGTHS, batching)
-    return sorted(range(len(LENGTHS)) if plan.spans is None else map(tuple, plan.spans.tolist()))
-
-
-def entries(steps):
-    return [entry for step in steps for entry in step]
-
-
-@pytest.mark.parametrize("before", PLACES)
-def test_every_pair_of_places_takes_exactly_the_unseen(before):
-    chance = random.Random(str(before))
-    batching = BATCHINGS["fixed"]
-    first = Run(batching, before)
-    got = entries(first.take(chance.randint(0, first.left)))
-    for after in PLACES:
-        second = Run(batching, after, first.state())
-        assert sorted(got + entries(second.take(second.left))) == everything(batching)
-
-
+@pytest.mark.parametrize("times", [None, TIMES], ids=["each once", "times"])
 @pytest.mark.parametrize("batching", BATCHINGS.values(), ids=BATCHINGS)
-def test_three_changes_in_a_row_lose_and_repeat_nothing(batching):
+def test_three_changes_in_a_row_lose_and_repeat_nothing(batching, times):
     chance = random.Random(batching.to_json())
-    for _ in range(6):
-        run = Run(batching, chance.choice(PLACES))
-        got = []
+    for epoch in (0, 7):
+        run, items = Run(batching, chance.choice(PLACES), epoch=epoch, times=times), []
         for _ in range(3):
-            got += entries(run.take(chance.randint(0, run.left)))
-            run = Run(batching, chance.choice(PLACES), run.state())
-        assert sorted(got + entries(run.take(run.left))) == everything(batching)
-        assert run.left + run.first.start == len(run.first)
-
-
-@pytest.mark.parametrize("deal", [lw.Balanced(), lw.Mixed(), lw.InTurn()])
-@pytest.mark.parametrize(("before", "after"), [((2, 1), (1, 2)), ((4, 1), (2, 2)), ((2, 3), (3, 2)), ((1, 4), (4, 1))])
-def test_the_same_steps_where_the_micro_batches_divide(before, after, deal):
-    batching = lw.Batching(cut=lw.Budget(6_000), deal=deal)
-    whole = Run(batching, before)
-    expected = whole.take(whole.left)
-    for steps in (0, 1, len(expected) // 2, len(expected)):
-        first = Run(batching, before)
-        assert first.take(steps * before[1]) == expected[:steps]
-        second = Run(batching, after, first.state())
-        assert second.left == (len(expected) - steps) * after[1]
-        assert second.take(second.left) == expected[steps:]
+            items += run.take(chance.randint(0, run.left))
+            run = Run(batching, chance.choice(PLACES), run.state(), times=times)
+        items += run.take(run.left)
+        plan = lw.make_plan(LENGTHS, batching, seed=9, epoch=epoch, times=times)
+        copies = np.ones(len(LENGTHS), int) if times is None else plan.times
+        everything = np.repeat(np.arange(len(LENGTHS)), copies).tolist()
+        assert Counter(items) == Counter(map(tuple, plan.spans.tolist()) if batching.chunks else everything)
 
 
 def test_a_state_stays_small_after_twenty_changes():
     batching = BATCHINGS["fixed"]
-    run, got = Run(batching, (1, 1)), []
+    run, items = Run(batching, (1, 1)), []
     for change in range(20):
-        got += entries(run.take(1))
+        items += run.take(1)
         run = Run(batching, (1 + change % 2, 1), run.state())
     runs = json.loads(run.state())["runs"]
     assert len(runs) == 20 - 1  # the second run has the places of the first
-    assert sum(world_size * taken for world_size, _, taken in runs) == 29
-    assert sorted(got + entries(run.take(run.left))) == everything(batching)
-
-
-def test_the_next_epoch_is_whole_again_on_the_new_ranks():
-    first = Run(BATCHINGS["budget"], (4, 1))
-    first.take(5)
-    second = Run(BATCHINGS["budget"], (3, 2), first.state())
-    second.take(second.left)
-    for sampler in second.ranks:
-        sampler.set_epoch(3)
-    third = lw.torch.BatchSampler(LENGTHS, BATCHINGS["budget"], seed=9, rank=1, world_size=3, micro_batches=2)
-    third.set_epoch(3)
-    assert list(second.ranks[1]) == list(third)
-    assert (third.start, len(third)) == (0, len(second.ranks[1]))
+    assert sum(world_size * count for world_size, _, count in runs) == 29
+    assert sorted(items + run.take(run.left)) == list(range(len(LENGTHS)))
 
 
 @pytest.mark.parametrize("make", [lw.torch.BatchSampler, lw.torch.WindowSampler])
 @pytest.mark.parametrize(("world_size", "left"), [(1, 2), (2, 1), (3, 0), (4, 0)])
 def test_a_tail_that_drops_leaves_nothing_to_more_ranks_near_the_end(make, world_size, left):
-    """Of 8 batches 6 are taken. Of the 2 that are left, 3 ranks make no step: the epoch is at its end."""
+    """After 6 of 8 batches, 2 are left. They make no step of 3 ranks: the epoch is at its end."""
     batching = lw.Batching(cut=lw.FixedSize(2), deal=lw.Balanced(tail="drop"))
     state = make([5] * 16, batching, rank=0, world_size=1).state_after(6)
     for rank in range(world_size):
-        sampler = make([5] * 16, batching, rank=rank, world_size=world_size)
+        sampler, again = (make([5] * 16, batching, rank=rank, world_size=world_size) for _ in range(2))
         sampler.resume(state)
         assert len(list(sampler)) == left
-        again = make([5] * 16, batching, rank=rank, world_size=world_size)
         again.resume(sampler.state_after(len(sampler)))
         assert not list(again)
         again.set_epoch(1)

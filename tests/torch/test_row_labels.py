@@ -6,7 +6,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import lengthwise as lw
-from lengthwise.torch import RowCollate
+from lengthwise.torch import PadCollate, RowCollate
 
 PROMPT = {"input_ids": [5, 6, 7], "labels": [-100, -100, 7]}
 
@@ -30,10 +30,9 @@ def test_labels_of_a_sample_within_a_sample_end_at_borders_too():
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["given", "copied"])
-@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64])
-@pytest.mark.parametrize("make", [np.array, lambda *each: torch.from_numpy(np.array(*each))], ids=["numpy", "torch"])
-def test_labels_of_tokens_without_a_sign_get_one(make, kind, given):
-    ids = make([5, 6, 7], kind)
+@pytest.mark.parametrize("kind", [np.uint8, np.uint64])
+def test_labels_of_tokens_without_a_sign_get_one(kind, given):
+    ids = np.array([5, 6, 7], kind)
     fields = RowCollate(4)([{"input_ids": ids} | ({"labels": ids} if given else {})]).fields
     assert (fields["labels"].tolist(), fields["labels"].dtype) == ([[-100, 6, 7, -100]], torch.int64)
     assert fields["input_ids"].tolist() == [[5, 6, 7, 0]]
@@ -69,6 +68,25 @@ def test_a_piece_of_a_sequence_is_a_sequence_of_its_own():
     assert scales == pytest.approx(np.array(counted) / totals)
 
 
-def test_more_frames_than_offsets_count_are_refused():
-    with pytest.raises(ValueError, match=r"^`samples` must be below 2\*\*31 frames in all, which int32 offsets can "):
-        RowCollate(2**24, rows=128)([{"input_ids": [5, 6]}])
+@pytest.mark.parametrize("wrong", [False, 0, ["labels"], {}])
+def test_a_name_of_labels_that_is_no_text_is_refused(wrong):
+    """`labels=False` would add a field `False`, and leave the first label of each sequence as it is."""
+    with pytest.raises(TypeError, match=r"^`labels` must be a text, but is .* Give the name of a field, or None for"):
+        RowCollate(4, labels=wrong)
+    with pytest.raises(TypeError, match=r"^`inputs` must be a text, but is .* Give the name of the field that labels"):
+        RowCollate(4, inputs=wrong)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bool, torch.int8])
+@pytest.mark.parametrize("value", [0.0, 1.0, {"labels": 1}], ids=repr)
+@pytest.mark.parametrize("next_token", [True, False])
+def test_padding_of_labels_holds_what_pad_collate_gives_it_and_targets_of_floats_are_all_kept(dtype, value, next_token):
+    samples = [{"labels": torch.tensor([1, 0, 1]).to(dtype)}, {"labels": torch.tensor([1]).to(dtype)}]
+    padded = PadCollate(value=value)(samples)["labels"]
+    laid = RowCollate(3, value=value, next_token=next_token)(samples).fields["labels"]
+    assert laid[1, 1:].tolist() == padded.values[1, 1:].tolist()
+    # The first label is no target of a network that predicts the next, where the loss can leave it out.
+    left_out = next_token and (dtype == torch.int8 or isinstance(value, dict))
+    first = padded.values[1, 1:2].tolist() * 2 if left_out else [1, 1]
+    assert laid[:, 0].tolist() == first
+    assert laid[0, 1:].tolist() == [0, 1]

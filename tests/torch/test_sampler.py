@@ -1,68 +1,37 @@
-"""The batch sampler, alone and under DataLoader."""
+"""The batch sampler, alone and under PyTorch's loader: its batches are the plan's, and wrong use is told."""
 
-import json
 import types
-import warnings
 
 import numpy as np
 import pytest
-from torch import distributed
-from torch.utils.data import DataLoader, Dataset
+from loaders import Data, planned, sampler_of
+from torch.utils.data import DataLoader
 
 import lengthwise as lw
-from ranks import run_ranks
 
 LENGTHS = lw.example_lengths("long-tailed", count=300)
 BATCHING = lw.Batching(cut=lw.Budget(20_000), order=lw.MaxEntropy(padding=0.1))
+SECOND_PASS = r"`epoch` must be another for every epoch, but is 0 at the second pass"
 
 
-class Numbers(Dataset):
-    """Gives back what it is asked for."""
-
-    def __len__(self):
-        return len(LENGTHS)
-
-    def __getitem__(self, item):
-        return item
-
-
-def as_is(batch):
-    return batch
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_loader_delivers_the_plan_in_order(workers):
+def test_epochs_differ_repeat_exactly_and_are_those_of_the_plan():
+    before = np.random.get_state()[1].copy()
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=3)
-    loader = lw.torch.DataLoader(Numbers(), sampler, collate_fn=as_is, num_workers=workers)
-    for epoch in (0, 1):
+    for epoch in (0, 1, 0):
         sampler.set_epoch(epoch)
         plan = lw.make_plan(LENGTHS, BATCHING, seed=3, epoch=epoch)
-        delivered = list(loader)
-        assert delivered == [batch.tolist() for batch in plan.batches()]
-        assert len(loader) == len(delivered) == len(sampler)
-
-
-def test_epochs_differ_and_repeat_exactly():
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
-    first = list(sampler)
-    sampler.set_epoch(1)
-    assert list(sampler) != first
-    sampler.set_epoch(0)
-    assert list(sampler) == first
-
-
-def test_lists_are_fresh():
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
-    for batch in sampler:
-        batch.clear()
-    sampler.set_epoch(1)
-    assert sorted(number for batch in sampler for number in batch) == list(range(len(LENGTHS)))
+        batches = list(sampler)
+        assert batches == [batch.tolist() for batch in plan.batches()]
+        assert len(batches) == len(sampler)
+        for batch in batches:
+            batch.clear()  # lists are fresh
+    np.testing.assert_array_equal(before, np.random.get_state()[1])
 
 
 def test_ranks_share_out_every_sequence_in_equal_steps():
     ranks = [lw.torch.BatchSampler(LENGTHS, BATCHING, rank=rank, world_size=3, micro_batches=2) for rank in range(3)]
     assert len({len(sampler) for sampler in ranks}) == 1
-    assert len(ranks[0]) % 2 == 0
+    assert len(ranks[0]) == 2 * ranks[0].steps
     delivered = [number for sampler in ranks for batch in sampler for number in batch]
     assert sorted(delivered) == list(range(len(LENGTHS)))
 
@@ -74,17 +43,36 @@ def test_chunks_come_as_spans():
     assert all(type(number) is int for span in spans for number in span)
 
 
-def test_an_epoch_that_never_advances_warns_once():
-    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
-    list(sampler), list(sampler)
-    with pytest.warns(
-        UserWarning, match=r"`epoch` must be another for every epoch, but is 0 at the second pass"
-    ) as told:
-        list(DataLoader(LENGTHS, batch_sampler=sampler))
+def test_a_batch_has_one_group_and_a_state_those_groups():
+    tasks = np.arange(300) % 3
+    places = {"world_size": 2, "micro_batches": 2}
+    samplers = [lw.torch.BatchSampler(LENGTHS, BATCHING, rank=rank, groups=tasks, **places) for rank in range(2)]
+    batches = [batch for sampler in samplers for batch in sampler]
+    assert sorted(number for batch in batches for number in batch) == list(range(300))
+    assert all(len(set(tasks[batch].tolist())) == 1 for batch in batches)
+    state = samplers[0].state_after(3)
+    with pytest.raises(lw.PlanMismatchError, match="groups"):
+        lw.torch.BatchSampler(LENGTHS, BATCHING, rank=0, groups=tasks[::-1], **places).resume(state)
+    samplers[1].resume(state)
+    assert len(list(samplers[1])) == len(batches) // 2 - 3
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_plain_loader_takes_the_same_batches_and_warns_where_its_epoch_never_advances(workers):
+    sampler = sampler_of()
+    loader = DataLoader(Data(), batch_sampler=sampler, collate_fn=list, num_workers=workers)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        assert list(loader) == planned(epoch)
+    sampler = sampler_of()
+    loader = DataLoader(Data(), batch_sampler=sampler, collate_fn=list, num_workers=workers)
+    next(iter(loader))  # a look
+    for _ in range(2):
+        list(loader)
+    with pytest.warns(UserWarning, match=SECOND_PASS) as told:
+        list(loader)
     assert [each.filename for each in told] == [__file__]  # of the loop, and not of PyTorch's loader
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        list(sampler)
+    list(loader)  # warnings are errors here
 
 
 def test_a_sampler_that_nobody_asks_raises_with_the_next_epoch():
@@ -93,58 +81,24 @@ def test_a_sampler_that_nobody_asks_raises_with_the_next_epoch():
     sampler.state_after(0)  # for a checkpoint
     with pytest.raises(ValueError, match=r"`sampler` must be asked for batches .* at epoch 0\. .* no training_data"):
         sampler.set_epoch(1)
-
-
-def test_looking_ahead_at_lengths_does_not_warn():
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for epoch in range(4):
-            sampler.set_epoch(epoch)
-            assert len(sampler) > 0
+    for epoch in range(4):  # who looks ahead at lengths asks
+        sampler.set_epoch(epoch)
+        assert len(sampler) > 0
 
 
-def share_of_a_rank(rank, folder):
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
-    sampler = lw.torch.BatchSampler([5, 9, 2, 4, 7, 7, 1], lw.Batching(cut=lw.FixedSize(2)), seed=1)
-    found = len(sampler), [number for batch in sampler for number in batch]
-    (folder / f"{rank}.json").write_text(json.dumps(found))
-    distributed.destroy_process_group()
-
-
-@pytest.mark.processes
-def test_ranks_of_torch_distributed_take_their_own_share(tmp_path):
-    run_ranks(share_of_a_rank, tmp_path)
-    lengths, shares = zip(*(json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1)), strict=True)
-    assert lengths == (2, 2)
-    assert sorted(shares[0] + shares[1]) == list(range(7))
-
-
-def test_a_sampler_says_where_its_passes_begin():
+def test_a_sampler_says_where_its_passes_begin_and_has_no_batch_size_to_mislead_trainers():
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=3)
     sampler.set_epoch(5)
     sampler.resume(sampler.state_after(3))
     assert f"BatchSampler(rank 0 of 1, epoch 5 from batch 3 of {len(sampler)}, 300 sequences, Batch" in repr(sampler)
-
-
-def test_no_batch_size_attribute_to_mislead_trainers():
-    assert not hasattr(lw.torch.BatchSampler(LENGTHS, BATCHING), "batch_size")
-
-
-def test_global_generators_are_left_alone():
-    np.random.seed(7)
-    before = np.random.get_state()[1].copy()
-    list(lw.torch.BatchSampler(LENGTHS, BATCHING))
-    np.testing.assert_array_equal(before, np.random.get_state()[1])
+    assert not hasattr(sampler, "batch_size")
 
 
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
         ({"batching": 16}, TypeError, r"`batching` must be a Batching, but is 16"),
-        ({"rank": 1}, ValueError, r"`rank` must be given together with world_size, but is 'rank=1, world_size=None'"),
-        ({"rank": 2, "world_size": 2}, ValueError, r"`rank` must be at most 1, but is 2"),
-        ({"rank": 0, "world_size": 0}, ValueError, r"`world_size` must be at least 1, but is 0"),
         ({"micro_batches": 0}, ValueError, r"`micro_batches` must be at least 1, but is 0"),
         ({"seed": -1}, ValueError, r"`seed` must be at least 0, but is -1"),
         ({"lengths": [3, 0]}, ValueError, r"`lengths` .* 0"),

@@ -1,5 +1,7 @@
 """measure_step on real steps of PyTorch: what is trained is told, and the device is waited for."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -31,7 +33,7 @@ def ones(count, length):
     return torch.ones(count, length, 4)
 
 
-@pytest.mark.parametrize("asked", [{"foreach": False}, {"foreach": True}, {"fused": True}])
+@pytest.mark.parametrize("asked", [{"foreach": False}, {"fused": True}])
 def test_a_step_that_trains_is_measured(asked):
     model, step = trainer(torch.optim.Adam, **asked)
     cost = lw.torch.measure_step(step, ones, LENGTHS, model=model, repeats=1)
@@ -41,47 +43,49 @@ def test_a_step_that_trains_is_measured(asked):
     assert cost.device.startswith("CPU")
 
 
-def test_a_step_that_changes_nothing_of_the_model_is_refused():
+# What both that run steps say of them
+
+BOTH = pytest.mark.parametrize("run", [partial(lw.torch.measure_step, repeats=1), lw.torch.find_budget])
+
+
+@BOTH
+def test_a_step_that_changes_nothing_of_the_model_is_refused(run):
     model, step = trainer()
     other, _ = trainer()
     step(ones(1, 1))
-    with pytest.raises(ValueError, match=r"^`step` must be a function that changes the parameters of `model`, but is "):
-        lw.torch.measure_step(step, ones, LENGTHS, model=other, repeats=1)
-    with pytest.raises(ValueError, match=r"^`step` must be a function that changes the parameters of `model`, but is "):
-        lw.torch.measure_step(lambda batch: model(batch).sum().backward(), ones, LENGTHS, model=model, repeats=1)
+    untrained = (
+        r"^`step` must be a function that changes the parameters of `model`, but is 'one that changes none'\. Call"
+    )
+    for does, of in ((step, other), (lambda batch: model(batch).sum().backward(), model)):
+        with pytest.raises(ValueError, match=untrained):
+            run(does, ones, LENGTHS, model=of)
     with pytest.raises(TypeError, match=r"^`model` must be a torch\.nn\.Module, but is 7\. "):
-        lw.torch.measure_step(step, ones, LENGTHS, model=7)
+        run(step, ones, LENGTHS, model=7)
 
 
 def test_a_model_that_is_left_in_evaluation_mode_warns():
     model, step = trainer()
     model.eval()
-    with pytest.warns(
-        UserWarning, match=r"^`model` must be in training mode after a step, but is 'in eval.*train\(\)"
-    ) as told:
+    said = r"^`model` must be in training mode after a step, but is 'in eval.*train\(\)"
+    with pytest.warns(UserWarning, match=said) as told:
         lw.torch.measure_step(step, ones, LENGTHS, model=model, repeats=1)
     assert told[0].filename == __file__
 
 
-def test_parameters_that_are_no_numbers_warn():
-    model, step = trainer()
-
-    def diverge(batch):
-        step(batch * float("inf"))
-
-    with pytest.warns(
-        UserWarning, match=r"^`step` must be a function that keeps its loss .* finite, but is nan\. Lower"
-    ):
-        lw.torch.measure_step(diverge, ones, LENGTHS, model=model, repeats=1)
+@BOTH
+def test_a_loss_that_is_no_number_warns_once(run):
+    said = r"^`step` must be a function that keeps its loss .* finite, but is nan\. Lower"
+    with pytest.warns(UserWarning, match=said) as told:
+        run(lambda _: float("nan"), ones, [10, 20])
+    assert [each.filename for each in told] == [__file__]
 
 
-def test_a_loss_that_cannot_be_differentiated_is_named():
-    def step(batch):
-        batch.sum().backward()
-
+@BOTH
+def test_another_error_than_of_memory_is_named(run):
     message = r"^`step` must be a function that trains on what make_batch returns, but is RuntimeError.* a grad_fn"
-    with pytest.raises(ValueError, match=message):
-        lw.torch.measure_step(step, ones, LENGTHS)
+    with pytest.raises(ValueError, match=message) as raised:
+        run(lambda batch: batch.sum().backward(), ones, LENGTHS)
+    assert isinstance(raised.value.__cause__, RuntimeError)
 
 
 def test_the_device_is_that_of_the_model_unless_it_is_given():

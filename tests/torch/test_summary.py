@@ -1,6 +1,5 @@
-"""What a sampler says of its epoch: counted again from its batches, for every choice."""
+"""The summary of a sampler: each of its numbers is counted again from the batches, for every choice."""
 
-import itertools
 import re
 
 import numpy as np
@@ -53,7 +52,6 @@ def check(sampler, lengths):
     if "times as much" in told["Random"]:
         assert float(re.search(r"([\d.]+) times", told["Random"])[1]) == pytest.approx(times, rel=0.06)
     elif told["Random"].endswith(" % more."):
-        assert 1.004 < times < 1.06
         assert percent(told["Random"].partition("compute")[2]) == pytest.approx(times - 1, abs=0.006)
     else:
         assert told["Random"].endswith(" % too.")
@@ -79,35 +77,28 @@ def test_a_summary_stands_beside_random_batches_of_a_size_that_is_given(name, wo
     assert (told in lines) == (largest[0] != largest[1])
 
 
-def test_a_size_that_is_none_is_refused():
-    with pytest.raises(ValueError, match=r"^`batch_size` must be at least 1, but is 0"):
-        lw.torch.BatchSampler(LENGTHS, lw.Batching(budget=6_000)).summary(batch_size=0)
-
-
 def test_random_batches_are_named_by_what_limits_them():
     def named(cut):
         return lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=cut)).summary().partition("\nRandom ")[2]
 
     assert named(lw.Budget(6_000)).startswith("batches under this budget pad ")
     assert named(lw.FixedSize(8)).startswith("batches of the same cut pad ")
+    with pytest.raises(ValueError, match=r"^`batch_size` must be at least 1, but is 0"):
+        lw.torch.BatchSampler(LENGTHS, lw.Batching(budget=6_000)).summary(batch_size=0)
 
 
 CUTS = cuts(6_000, 700)
 CASES = [
-    *((order, "budget", "RandomSteps_split", "padded", "whole") for order in ORDERS),
+    *((order, "budget", "Balanced_split", "padded", "whole") for order in ("edges_drop", "optimal_fixed", "sorted")),
     *(("entropy_padding", cut, "Balanced_split", "padded", "whole") for cut in CUTS),
     *(("shuffled", "budget", deal, "padded", "whole") for deal in DEALS),
     *(("sorted", "fixed", "Balanced_split", cost, "whole") for cost in COSTS),
-    *(
-        ("sorted", cut, "Balanced_split", "padded", chunks)
-        for cut, chunks in itertools.product(["budget", "fixed"], CHUNKS)
-    ),
+    *(("sorted", "budget", "Balanced_split", "padded", chunks) for chunks in CHUNKS),
 ]
 
 
 @pytest.mark.parametrize(("order", "cut", "deal", "cost", "chunks"), sorted(set(CASES)))
-@pytest.mark.parametrize(("world_size", "micro_batches"), [(1, 1), (3, 2)])
-def test_a_summary_counts_what_the_plan_does(order, cut, deal, cost, chunks, world_size, micro_batches):
+def test_a_summary_counts_what_the_plan_does(order, cut, deal, cost, chunks):
     chosen = CUTS[cut]
     batching = lw.Batching(
         cut=chosen,
@@ -117,21 +108,12 @@ def test_a_summary_counts_what_the_plan_does(order, cut, deal, cost, chunks, wor
         chunks=CHUNKS[chunks],
         arrange=ARRANGEMENTS["shuffled"],
     )
-    given = {"rank": 0, "world_size": world_size} if world_size > 1 else {}
-    check(lw.torch.BatchSampler(LENGTHS, batching, micro_batches=micro_batches, **given), LENGTHS)
+    for places in ({}, {"rank": 0, "world_size": 3, "micro_batches": 2}):
+        check(lw.torch.BatchSampler(LENGTHS, batching, **places), LENGTHS)
 
 
-def test_what_the_order_leaves_out_may_be_over_the_budget(recwarn):
-    lengths = np.r_[LENGTHS, 9_000]
-    order = lw.Bucketed(edges=(20, 90, 6_000), longer="drop")
-    sampler = lw.torch.BatchSampler(lengths, lw.Batching(order=order, cut=lw.Budget(6_000)))
-    check(sampler, lengths)
-    assert said(sampler)["Left"] == "Left out: 1 sequence."
-    assert not recwarn
-
-
-@pytest.mark.parametrize("delivered", [0, 3, 12])
-def test_a_summary_says_what_is_left(delivered):
+@pytest.mark.parametrize(("delivered", "left"), [(0, "4 steps of"), (3, "3 steps left, of"), (12, "0 steps left, of")])
+def test_a_summary_says_what_is_left(delivered, left):
     batching = lw.Batching(cut=lw.FixedSize(10), order=lw.Sorted())
     sampler = lw.torch.BatchSampler(LENGTHS, batching)
     state = sampler.state_after(delivered)
@@ -142,23 +124,15 @@ def test_a_summary_says_what_is_left(delivered):
     other = lw.torch.BatchSampler(LENGTHS, batching, rank=1, world_size=3)
     other.resume(state)
     told = said(other)
-    assert (
-        told["Epoch"]
-        == {
-            0: "Epoch 0 has 4 steps of 1 batch on each of 3 ranks.",
-            3: "Epoch 0 has 3 steps left, of 1 batch on each of 3 ranks.",
-            12: "Epoch 0 has 0 steps left, of 1 batch on each of 3 ranks.",
-        }[delivered]
-    )
+    assert told["Epoch"] == f"Epoch 0 has {left} 1 batch on each of 3 ranks."
     if delivered == 3:  # of the 12 batches of 10, nine
         assert told["A"] == "A batch holds 10 sequences, a step 30 on average."
 
 
 def test_of_windows_the_first_is_measured():
     lengths = np.tile(LENGTHS, 4)
-    sampler = lw.torch.WindowSampler(
-        lengths, lw.Batching(cut=lw.FixedSize(10), order=lw.Sorted()), window=120, block=20
-    )
+    batching = lw.Batching(cut=lw.FixedSize(10), order=lw.Sorted())
+    sampler = lw.torch.WindowSampler(lengths, batching, window=120, block=20)
     told, window = said(sampler), sampler.plan.window(0)
     assert told["Epoch"] == "Epoch 0 has 48 steps of 1 batch on 1 rank."
     assert told["Padding"].endswith("% of what the first window computes.")
@@ -183,11 +157,3 @@ def test_few_sequences_are_summed_up_too(count):
     assert said(sampler)["Epoch"] == f"Epoch 0 has {min(count, 1)} step{'' if count else 's'} of 1 batch on 1 rank."
     if count:
         check(sampler, LENGTHS[:count])
-
-
-def test_two_lengths_are_summed_up_too():
-    pairs = np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
-    told = said(lw.torch.BatchSampler(pairs, lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted())))
-    plan = lw.make_plan(pairs, lw.Batching(cut=lw.FixedSize(8), order=lw.Sorted()))
-    computed = (plan.batch_sizes[:, None] * plan.padded_lengths).sum()
-    assert percent(told["Padding"]) == pytest.approx(1 - pairs.sum() / computed, rel=0.01)

@@ -1,4 +1,4 @@
-"""What every trainer must keep: a small run on two real ranks, and the checks of what each rank was given.
+"""The contract of every trainer: a small run on two real ranks, and the checks of the batches of each rank.
 
     batches  the sequence numbers of each batch that a model was given, in order: [[3, 9], [0], ...]
     Record   what one rank did: its batches of each epoch, its optimiser steps, its last weights
@@ -6,21 +6,15 @@
 The three epochs of this run have 6 optimiser steps each.
 """
 
-import os
-import pickle
-import tempfile
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cache
 from itertools import chain
-from pathlib import Path
 
 import torch
-from torch import distributed, nn
+from torch import nn
 from torch.utils.data import Dataset, default_collate
 
 import lengthwise as lw
-from ranks import run_ranks
 
 LENGTHS = lw.example_lengths("long-tailed", count=60)
 BATCHING = lw.Batching(order=lw.SemiSorted(randomization_factor=0.3), cut=lw.Budget(2_000))
@@ -28,12 +22,11 @@ SEED = 7
 EPOCHS = 3
 RANKS = 2
 MICRO_BATCHES = 2
-PATIENCE = 120  # seconds after which a hang is a failure
 
 
 @dataclass
 class Record:
-    """What one rank did."""
+    """The batches, steps and weights of one rank."""
 
     epochs: list = field(default_factory=list)  # batches of each epoch
     steps: int = 0
@@ -150,39 +143,3 @@ def check_resumed(before, after, whole):
         assert [*chain(*first.epochs), *chain(*second.epochs)] == [*chain(*both.epochs)]
         assert first.steps + second.steps == both.steps
         assert second.weights == both.weights
-
-
-def run_on_ranks(function, *arguments, world_size=RANKS, start=True, timeout=PATIENCE):
-    """What `function(*arguments)` returns on each rank, in processes of their own, started as torchrun would.
-
-    Args:
-        function: At the top of a module.
-        arguments: What it takes; to be pickled.
-        world_size: How many ranks.
-        start: Whether torch.distributed runs, over gloo, before `function` is called.
-        timeout: Seconds after which the ranks are killed.
-
-    Raises:
-        ProcessRaisedException: A rank failed; with its traceback.
-        TimeoutError: They took too long.
-    """
-    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    with tempfile.TemporaryDirectory() as folder:
-        given = (world_size, store.port, folder, start, function, arguments)
-        run_ranks(_rank, *given, world_size=world_size, patience=timeout)
-        return [pickle.loads((Path(folder) / str(rank)).read_bytes()) for rank in range(world_size)]
-
-
-def _rank(rank, world_size, port, folder, start, function, arguments):
-    """One process: the environment is what torchrun would give it."""
-    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world_size, "LOCAL_WORLD_SIZE": world_size}
-    elastic = {"USE_AGENT_STORE": True, "RUN_ID": "contract", "RESTART_COUNT": 0}
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1}
-    facts = {**numbers, **place, **{f"TORCHELASTIC_{name}": value for name, value in elastic.items()}}
-    os.environ.update({name: str(value) for name, value in facts.items()})
-    torch.set_num_threads(1)
-    if start:
-        distributed.init_process_group("gloo", timeout=timedelta(seconds=PATIENCE))
-    (Path(folder) / str(rank)).write_bytes(pickle.dumps(function(*arguments)))
-    if distributed.is_initialized():
-        distributed.destroy_process_group()

@@ -34,7 +34,7 @@ def texts(numbers, labels=None):
 
 
 def decoded(numbers):
-    """What the decoder is given stands beside the labels, as where a smoother takes them away from the model."""
+    """Texts with the inputs of the decoder, because a smoother takes the labels away from the model."""
     batch = texts(numbers)
     return batch | {"decoder_input_ids": torch.nn.functional.pad(batch["input_ids"], (1, 0))[:, :-1]}
 
@@ -118,15 +118,13 @@ classifier = partial(bert, transformers.BertForSequenceClassification, num_label
 regression = partial(bert, transformers.BertForSequenceClassification, num_labels=1, problem_type="regression")
 HARMLESS = {  # settings that sound as if they changed what a batch or a step is
     "averaged apart": {"average_tokens_across_devices": False},
-    **{
-        name: {"accelerator_config": {name: value}}
-        for name, value in {"dispatch_batches": True, "split_batches": True, "even_batches": False}.items()
-    },
-    "num_steps": {
+    "dispatched": {"accelerator_config": {"dispatch_batches": True}},
+    "split": {"accelerator_config": {"split_batches": True}},
+    "uneven": {"accelerator_config": {"even_batches": False}},
+    "accumulated": {
         "gradient_accumulation_steps": 1,
-        "accelerator_config": {"gradient_accumulation_kwargs": {"num_steps": 2}},
+        "accelerator_config": {"gradient_accumulation_kwargs": {"num_steps": 2, "sync_each_batch": True}},
     },
-    "sync_each_batch": {"accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": True}}},
     "out of order": {
         **{"dataloader_in_order": False, "dataloader_num_workers": 1},
         **{"dataloader_multiprocessing_context": "fork"},
@@ -134,7 +132,6 @@ HARMLESS = {  # settings that sound as if they changed what a batch or a step is
 }
 HEADS = {
     "classes": Head(make=classifier, collate=classes),
-    "classes, few": Head(make=classifier, collate=classes, lengths=FEW),
     "classes, smoothed": Head(make=classifier, collate=classes, settings={"label_smoothing_factor": 0.1}),
     "classes, a function": Head(make=classifier, collate=classes, given={"compute_loss_func": summed}),
     **{f"classes, {name}": Head(make=classifier, collate=classes, settings=each) for name, each in HARMLESS.items()},
@@ -198,7 +195,7 @@ def trainer_of(name, folder, *, micro_batches, num_train_epochs=1, enable_jit_ch
 
 
 def errors(name, folder, micro_batches):
-    """How far the gradient of each step is from that of the whole step at once, relative to it."""
+    """Returns the relative error of each step's gradient, against that of the whole step at once."""
     kept, trainer = trainer_of(name, folder, micro_batches=micro_batches)
     trainer.train()
     plan = trainer.batch_sampler.plan
@@ -232,7 +229,7 @@ def evaluated(name, folder):
 
 
 def largest_errors(folder, micro_batches, names=HEADS):
-    """Of the gradients of each head, by name."""
+    """Returns the largest error of the gradients of each head, by name."""
     return {name: max(errors(name, folder, micro_batches)) for name in names}
 
 
@@ -285,7 +282,7 @@ REFUSED = {  # a head, more for the Trainer, and what is said
 
 
 def refusals(folder):
-    """What is said to the heads of `REFUSED`."""
+    """Returns the errors of the heads of `REFUSED`."""
     return {name: refusal(*given, folder) for name, (*given, _) in REFUSED.items()}
 
 

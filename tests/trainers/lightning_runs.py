@@ -7,10 +7,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 from contract import (
     EPOCHS,
-    LENGTHS,
     MICRO_BATCHES,
     Model,
     Record,
@@ -27,7 +25,6 @@ from torch import distributed
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-import lengthwise.torch
 from lengthwise.torch.lightning import PlannedEpochs
 
 OURS = "`.*` must be "  # how our warnings begin
@@ -77,21 +74,6 @@ class Unscaled(Task):
         return self.model.loss(*batch)
 
 
-class Padding(Task):
-    """Trains on padded sequences."""
-
-    def training_step(self, batch, batch_idx):
-        numbers, padded = batch
-        features = padded.values.mean((1, 2))[:, None].expand(-1, 3)
-        return self.model.loss(numbers, features, features[:, 0]) * self.planned.scale(batch_idx)
-
-
-def padding_loader(lengths):
-    """A loader of sequences of these lengths."""
-    sequences = [(number, torch.ones(int(length), 2, dtype=torch.float64)) for number, length in enumerate(lengths)]
-    return lambda sampler: lengthwise.torch.DataLoader(sequences, sampler, quiet=True)
-
-
 class Failing(Task):
     """Fails with the second batch of a step, when two steps of the second epoch are done."""
 
@@ -132,7 +114,7 @@ def fit(saved=None, *, sampler=None, planned=True, task=Task, loader=loader_of, 
 
 
 def refusal(*given, **settings):
-    """What a run that must not go on says."""
+    """Returns the error of a run that must not go on."""
     with pytest.raises((ValueError, TypeError)) as caught:
         fit(*given, **settings)
     return str(caught.value)
@@ -166,31 +148,18 @@ def fail(folder):
 
 
 def resumed(folder):
-    """What is left of the runs that saved checkpoints, by name and workers."""
+    """Goes on from each checkpoint, by name and workers."""
     fail(folder)
     ways = {name: LOADERS.get(way, loader_of) for name, (way, _) in SAVED.items()}
     runs = {(name, 0): fit(checkpoint_of(folder, name), loader=loader) for name, loader in ways.items()}
     return runs | {(name, 2): fit(checkpoint_of(folder, name), loader=with_workers) for name in WITH_WORKERS}
 
 
-def unplanned(folder):
-    """What becomes of runs without the callback, and what our sampler says of them."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("always", message=OURS)
-        lost = fit(planned=False, reload_dataloaders_every_n_epochs=0)
-    lost.told["warned"] = [str(each.message) for each in caught]
-    settings = {"planned": False, "loader": with_workers, "reload_dataloaders_every_n_epochs": 0}
-    resuming = said(checkpoint_of(folder, "in mid-epoch"))
-    return {
-        "resuming": resuming,
-        "lost": lost,
-        "fetched too early": refusal(checkpoint_of(folder, "between epochs"), **settings),
-    }
-
-
 def refusals(folder):
     fit(planned=False, max_epochs=1, checkpoint=ModelCheckpoint(Path(folder, "unplanned"), filename="last"))
+    unplanned = {"planned": False, "loader": with_workers, "reload_dataloaders_every_n_epochs": 0}
     return {
+        "fetched too early": refusal(checkpoint_of(folder, "between epochs"), **unplanned),
         "sharded twice": refusal(use_distributed_sampler=True),
         "sharded twice, unplanned": refusal(use_distributed_sampler=True, planned=False),
         "lengths read once": refusal(reload_dataloaders_every_n_epochs=0),
@@ -202,7 +171,7 @@ def refusals(folder):
 
 
 def alone(folder):
-    """What two ranks left goes on in one process: in steps as large as before, or not at all."""
+    """Goes on with the run that two ranks left, in steps as large as before; and runs others of one process."""
     distributed.destroy_process_group()
     os.environ |= {"WORLD_SIZE": "1", "RANK": "0", "LOCAL_RANK": "0"}
     path = checkpoint_of(folder, "in mid-epoch")
@@ -212,15 +181,11 @@ def alone(folder):
         "again": again(),
         "unscaled": said(task=Unscaled, max_epochs=1),
         "told": told(),
-        "logged": logged(),
-        "in order": said(task=Padding, loader=padding_loader(LENGTHS)),
-        "shuffled": said(task=Padding, loader=padding_loader(LENGTHS[::-1])),
-        "all alike": said(task=Padding, loader=padding_loader([3_000] * len(LENGTHS))),
     }
 
 
 def again():
-    """Two runs over one sampler, of which the first is left within its second epoch."""
+    """Two runs over one sampler; the first is left within its second epoch."""
     sampler = batch_sampler()
     return [fit(sampler=sampler, max_steps=steps) for steps in (15, -1)]
 
@@ -241,28 +206,21 @@ class Heard(Logger):
         self.metrics.append(metrics)
 
 
-def logged():
-    """What a run gives to its logger after each step of the first two epochs."""
-    logger = Heard()
-    fit(max_epochs=2, logger=logger, log_every_n_steps=1)
-    return logger.metrics
-
-
 def told():
-    """What the log of a run holds, and the summary of its sampler."""
-    logger, heard = logging.getLogger("lightning.pytorch"), []
+    """The messages of a run of two epochs, and what it gives to its logger after each step."""
+    messages, log, logger = [], logging.getLogger("lightning.pytorch"), Heard()
     handler = logging.Handler()
-    handler.emit = lambda record: heard.append(record.getMessage())
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    fit(max_epochs=1)
-    logger.setLevel(logging.ERROR)
-    logger.removeHandler(handler)
-    return heard, batch_sampler().summary()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    fit(max_epochs=2, logger=logger, log_every_n_steps=1)
+    log.setLevel(logging.ERROR)
+    log.removeHandler(handler)
+    return messages, logger.metrics
 
 
 def said(*given, **settings):
-    """What a run warns of."""
+    """Returns the warnings of a run."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit(*given, **settings)
@@ -274,7 +232,6 @@ def all_runs(folder):
     return {
         "whole": whole_runs(folder),
         "resumed": resumed(folder),
-        "unplanned": unplanned(folder),
         "refused": refusals(folder),
         "alone": alone(folder),
     }

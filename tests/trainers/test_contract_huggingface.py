@@ -1,9 +1,6 @@
 """The Trainer of Hugging Face transformers on planned batches: the contract on two ranks."""
 
 import gc
-import re
-from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,17 +14,16 @@ from contract import (
     Record,
     Sequences,
     batch_sampler,
-    check_every_sequence_once,
     check_resumed,
     check_run,
     optimizer_of,
     plan,
     reference_weights,
-    run_on_ranks,
 )
-from torch.utils.data import DataLoader, IterableDataset, Subset
+from torch.utils.data import DataLoader, Subset
 
 import lengthwise as lw
+from ranks import ask_ranks
 
 pytestmark = pytest.mark.processes
 
@@ -58,31 +54,7 @@ class Dropping(Mean):
         return super().forward(numbers, torch.nn.functional.dropout(features, training=self.training), labels)
 
 
-class Counting(Model):
-    """Divides by what the Trainer counts over the step, as the language models of transformers do."""
-
-    def forward(self, numbers, features, labels, num_items_in_batch=None, **_):
-        errors = (super().forward(numbers, features) - labels).square()
-        return {"loss": errors.mean() if num_items_in_batch is None else errors.sum() / num_items_in_batch}
-
-
-class Errors(Model):
-    """Leaves the loss to a function of the user's."""
-
-    def forward(self, numbers, features, targets):
-        return {"errors": super().forward(numbers, features) - targets}
-
-
-def mean_of_errors(outputs, *_, **__):
-    return outputs["errors"].square().mean()
-
-
-KINDS = {  # the model, its name for the targets, more for the Trainer
-    "mean": (Mean, "labels", {}),
-    "dropping": (Dropping, "labels", {}),
-    "counting": (Counting, "labels", {}),
-    "function": (Errors, "targets", {"compute_loss_func": mean_of_errors}),
-}
+KINDS = {"mean": Mean, "dropping": Dropping}
 
 
 class Recorder(transformers.TrainerCallback):
@@ -117,9 +89,8 @@ class ReshardingPlanned(Resharding, PlannedTrainer):
     """The same, in place of the loader of a PlannedTrainer."""
 
 
-def collated(targets, samples):
-    columns = (torch.utils.data.default_collate(list(column)) for column in zip(*samples, strict=True))
-    return dict(zip(("numbers", "features", targets), columns, strict=True))
+def collated(samples):
+    return dict(zip(("numbers", "features", "labels"), torch.utils.data.default_collate(samples), strict=True))
 
 
 ALWAYS = {
@@ -129,7 +100,6 @@ ALWAYS = {
 }
 ALMOST_NONE = [1, *[0] * (len(LENGTHS) - 1)]  # the weight of the first sequence alone
 REFUSED = {  # how the run is set up, and what is said to it
-    "evened": ({"trainer": Resharding, "accelerator_config": {"even_batches": True}}, "leave this loader out of"),
     "uneven": ({"trainer": Resharding, "accelerator_config": {"even_batches": False}}, "leave this loader out of"),
     "prepared": (
         {"trainer": ReshardingPlanned},
@@ -142,13 +112,10 @@ REFUSED = {  # how the run is set up, and what is said to it
     "weightless": ({"weights": [0] * len(LENGTHS)}, "`weights` must be above 0 for some sequence, but is 0.0."),
     "dropping": ({"dataloader_drop_last": True}, "`dataloader_drop_last` must be False, but is True."),
     "shrinking": ({"auto_find_batch_size": True}, "`auto_find_batch_size` must be False, but is True."),
-    **{
-        strategy: (
-            {"train_sampling_strategy": strategy},
-            f"`train_sampling_strategy` must be 'random', but is '{strategy}'",
-        )
-        for strategy in ("group_by_length", "batch_rebalance", "sequential")
-    },
+    "grouping": (
+        {"train_sampling_strategy": "group_by_length"},
+        "`train_sampling_strategy` must be 'random', but is 'group_by_length'",
+    ),
     "all on every rank": (
         {"sampler": batch_sampler(rank=0, world_size=1)},
         "`world_size` must be the Trainer's, 2, but is 1.",
@@ -169,16 +136,15 @@ def trainer_of(
     kind, folder, *, trainer=PlannedTrainer, sampler=None, weights=None, dataset=None, stop=None, **settings
 ):
     gc.freeze()  # each run of a Trainer collects the garbage of all that is imported, the runs before it included
-    made, targets, more = KINDS[kind]
-    model, record = made(), Record()
+    model, record, more = KINDS[kind](), Record(), {}
     if issubclass(trainer, PlannedTrainer):
-        more = more | {"batch_sampler": sampler or batch_sampler(), "weights": weights}
+        more = {"batch_sampler": sampler or batch_sampler(), "weights": weights}
     return record, trainer(
         model=model,
         args=transformers.TrainingArguments(folder, **ALWAYS | settings),
         train_dataset=dataset or Sequences(),
         eval_dataset=Sequences(),
-        data_collator=partial(collated, targets),
+        data_collator=collated,
         optimizers=(optimizer_of(model), None),
         callbacks=[Recorder(record, model, stop)],
         **more,
@@ -193,13 +159,13 @@ def train(kind, folder, *, saved=None, **given):
 
 
 def refusal(kind, folder, **given):
-    """What a run that must not begin says."""
+    """Returns the error of a run that must not begin."""
     with pytest.raises((ValueError, TypeError)) as caught:
         train(kind, folder, **given)
     return str(caught.value)
 
 
-def runs_on_two_ranks(folder):
+def run_on_two_ranks(folder):
     left = {kind: f"{folder}/{kind}/checkpoint-{STOP}" for kind in RESUMED}
     return {
         "whole": {kind: train(kind, folder, **WORKERS if kind == "mean" else {}) for kind in KINDS},
@@ -208,7 +174,6 @@ def runs_on_two_ranks(folder):
         "restored": train("mean", folder, saved=left["mean"], restore_callback_states_from_checkpoint=True),
         "epoch end": train("mean", f"{folder}/epochs", save_strategy="epoch", eval_strategy="epoch"),
         "next epoch": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{STEPS[0]}"),
-        "finished": train("mean", folder, saved=f"{folder}/epochs/checkpoint-{sum(STEPS)}"),
         "weightless": train("mean", folder, weights=ALMOST_NONE, eval_strategy="epoch"),
         "heads": heads.largest_errors(folder, MICRO_BATCHES),
         "evaluated": {name: heads.evaluated(name, folder) for name in EVALUATED},
@@ -217,14 +182,13 @@ def runs_on_two_ranks(folder):
     }
 
 
-def runs_on_one_rank(folder):
-    """What two ranks left goes on in one process: in steps as large as before, and in steps half as large."""
+def run_on_one_rank(folder):
+    """Goes on with the run that two ranks left, in steps as large as before; and runs others of one process."""
     train("mean", folder, trainer=transformers.Trainer, stop=2)
     left, whole_steps = f"{folder}/mean/checkpoint-{STOP}", RANKS * MICRO_BATCHES
     sampler = batch_sampler(micro_batches=whole_steps)
     return {
         "as large": train("mean", folder, saved=left, sampler=sampler, gradient_accumulation_steps=whole_steps),
-        "half as large": train("mean", folder, saved=left),
         "another trainer's": refusal("mean", folder, saved=f"{folder}/checkpoint-2"),
         "by steps": train("mean", folder, max_steps=15),
         "heads": heads.largest_errors(folder, 3, ALONE),
@@ -240,22 +204,21 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_ranks(folder):
-    return run_on_ranks(runs_on_two_ranks, folder)
+    return ask_ranks(run_on_two_ranks, folder)
 
 
 @pytest.fixture(scope="module")
 def alone(of_ranks, folder):
     assert of_ranks[0]["left"]["mean"].steps == STOP  # it saved what these go on from
-    return run_on_ranks(runs_on_one_rank, folder, world_size=1)[0]
+    return ask_ranks(run_on_one_rank, folder, world_size=1)[0]
 
 
 def of(runs, name):
     return [run[name] for run in runs]
 
 
-@pytest.mark.parametrize("kind", ["mean", "counting", "function"])
-def test_a_run_keeps_the_contract(of_ranks, kind):
-    check_run([run["whole"][kind] for run in of_ranks])
+def test_a_run_keeps_the_contract(of_ranks):
+    check_run([run["whole"]["mean"] for run in of_ranks])
 
 
 @pytest.mark.parametrize("name", heads.HEADS)
@@ -280,34 +243,6 @@ def test_an_evaluated_loss_is_that_of_all_ranks(of_ranks, name):
 def test_a_loss_that_cannot_be_scaled_is_refused(of_ranks, name):
     for run in of_ranks:
         assert heads.REFUSED[name][2] in run["heads refused"][name]
-
-
-CHECKED = {  # a head, more for the Trainer, and what is said to its loss
-    "tokens": ("tokens", {}, ""),
-    "t5": ("t5", {}, ""),
-    "llama": ("llama", {}, ""),
-    "llama, smoothed": ("llama, smoothed", {}, ""),
-    "gpt2": ("gpt2", {}, ""),
-    "bart": ("bart, causal", {}, ""),
-    "bart as others are": ("bart, causal", {"next_token": None}, "`next_token` must be False, as BartForCausalLM "),
-    "gpt2 in place": ("gpt2", {"next_token": False}, "`next_token` must be True, as GPT2LMHeadModel compares its"),
-    "a mean over rows": ("ctc, mean", {"weights": None}, "`weights` must be given, as the loss of Wav2Vec2ForCTC is"),
-    "a sum": ("ctc, sum", {"reduction": "mean"}, "reduction='sum' if it is the sum."),
-    "weights": ("t5, weights", {}, "`weights` must be left out, as is reduction='sum': only a mean over labels can"),
-}
-
-
-@pytest.mark.parametrize("name", CHECKED)
-def test_a_loss_is_checked_where_it_is_asked_for(name, tmp_path):
-    head, more, said = CHECKED[name]
-    _, trainer = heads.trainer_of(head, str(tmp_path), micro_batches=2, **more)
-    batch, before = trainer.data_collator([0, 1, 2]), torch.get_rng_state()
-    if said:
-        with pytest.raises(ValueError, match=re.escape(said)):
-            trainer.check_loss(batch)
-    else:
-        trainer.check_loss(batch)
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_sequences_without_weight_teach_nothing_and_are_evaluated_all_the_same(of_ranks):
@@ -354,11 +289,6 @@ def test_a_run_that_evaluates_and_saves_every_epoch_goes_on_from_the_end_of_one(
         assert run["next epoch"].weights == run["epoch end"].weights
 
 
-def test_a_finished_run_takes_no_further_step(of_ranks):
-    for run in of_ranks:
-        assert (run["finished"].steps, run["finished"].weights) == (0, run["epoch end"].weights)
-
-
 def test_a_checkpoint_within_a_step_goes_on_with_the_whole_step(alone):
     whole, resumed = alone["stopped"]
     assert (len(whole), len(resumed)) == (4, 3)
@@ -370,14 +300,6 @@ def test_another_number_of_ranks_takes_the_same_steps(alone):
     record = alone["as large"]
     assert record.steps == sum(STEPS) - STOP
     torch.testing.assert_close(torch.tensor(record.weights), torch.tensor(reference_weights()), rtol=1e-6, atol=1e-8)
-
-
-def test_other_steps_end_with_the_last_epoch_all_the_same(of_ranks, alone):
-    record = alone["half as large"]
-    had = [batch for run in of_ranks for batch in run["left"]["mean"].epochs[1]]
-    check_every_sequence_once([had, record.epochs[0]])
-    check_every_sequence_once([record.epochs[1]])
-    assert len(record.epochs) == 2
 
 
 def test_steps_may_be_given_in_place_of_epochs(alone):
@@ -394,36 +316,5 @@ def test_what_contradicts_the_sampler_is_refused(of_ranks, name):
         assert REFUSED[name][1] in run["refused"][name]
 
 
-def test_a_process_that_sees_several_gpus_is_refused(tmp_path):
-    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS)
-    arguments._n_gpu = 2  # as where CUDA shows two, and torchrun started no process for each
-    with pytest.raises(ValueError, match=r"`n_gpu` must be at most 1 in each process, but is 2\. Start one process"):
-        PlannedTrainer(Mean(), arguments, train_dataset=LENGTHS, batch_sampler=batch_sampler())
-
-
-class Streamed(IterableDataset):
-    """Sequences one after the other, without numbers."""
-
-    def __iter__(self):
-        return iter(Sequences())
-
-
-@pytest.mark.parametrize("dataset", [Streamed(), iter([1, 2])], ids=["streamed", "an iterator"])
-def test_a_data_set_without_a_length_is_refused(tmp_path, dataset):
-    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS)
-    said = r"`train_dataset` must be a data set of known length, but is <.*>\. Give one with __len__ and __getitem__"
-    with pytest.raises(TypeError, match=said):
-        PlannedTrainer(Mean(), arguments, train_dataset=dataset, batch_sampler=batch_sampler())
-
-
 def test_a_checkpoint_without_a_position_is_refused(alone):
     assert "`position` must be kept by the checkpoint" in alone["another trainer's"]
-
-
-def test_transformers_is_imported_by_its_door_only():
-    library = Path(lw.__file__).parent
-    sources = {path.relative_to(library).as_posix(): path.read_text(encoding="utf-8") for path in library.rglob("*.py")}
-    door = {name for name in sources if name.startswith("torch/huggingface/")}
-    assert door >= {name for name, text in sources.items() if re.search(r"^\s*(import|from) transformers", text, re.M)}
-    importing = re.compile(r"^\s*(import|from) .*huggingface", re.M)
-    assert not [name for name, text in sources.items() if name not in door and importing.search(text)]

@@ -14,54 +14,42 @@ WORDS = 17
 TOKENS = [[5, 6, 7, 8], [9, 3, 4], [2, 11, 5, 6, 7]]
 WIDE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "initializer_range": 0.5}
 USUAL = {**WIDE, "intermediate_size": 16, "num_key_value_heads": 2, "head_dim": 8}
-GATED = {**USUAL, "num_local_experts": 2, "num_experts_per_tok": 2}
+ENCODER = {**WIDE, "intermediate_size": 16}
 STATE = {"mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_n_groups": 1, "attn_layer_indices": [1]}
 
+# Names of transformers, and the settings of a small model of each.
 BY_POSITIONS = {
-    "Llama": USUAL,
+    **dict.fromkeys(("Llama", "Qwen2", "Qwen3", "Gemma2", "Phi3"), USUAL),
     "Mistral": {**USUAL, "sliding_window": 2},
-    "Qwen2": USUAL,
-    "Qwen3": USUAL,
-    "Gemma2": USUAL,
-    "Phi3": USUAL,
     "GPT2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "initializer_range": 0.5},
 }
 BY_A_MASK = {
     "OPT": {**WIDE, "ffn_dim": 16, "word_embed_proj_dim": 16, "init_std": 0.5},
     "Falcon": WIDE,
     "Mpt": {"d_model": 16, "n_layers": 2, "n_heads": 2, "initializer_range": 0.5},
-    "BioGpt": {**WIDE, "intermediate_size": 16},
+    "BioGpt": ENCODER,
     "XGLM": {"d_model": 16, "num_layers": 2, "attention_heads": 2, "ffn_dim": 16, "init_std": 0.5},
 }
-ENCODER = {**WIDE, "intermediate_size": 16}
+NEVER = {
+    "Falcon": {**WIDE, "alibi": True},
+    "Bloom": {"hidden_size": 16, "n_layer": 2, "n_head": 2, "initializer_range": 0.5},
+    "GptOss": {**USUAL, "num_local_experts": 2, "num_experts_per_tok": 2, "sliding_window": 2},
+    "Mamba2": {**WIDE, "num_heads": 4, "head_dim": 8, "state_size": 4, "n_groups": 1},
+    "Rwkv": {"hidden_size": 16, "num_hidden_layers": 2},
+    "Bamba": {**ENCODER, "num_key_value_heads": 2, **STATE},
+}
 ENCODERS = {
     "Bert": ENCODER,
     "DistilBert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 16, "initializer_range": 0.5},
-    "Electra": {**ENCODER, "embedding_size": 16},
-    "Albert": {**ENCODER, "embedding_size": 16},
+    **{name: {**ENCODER, "embedding_size": 16} for name in ("Electra", "Albert")},
 }
 # From the number of the padding token, 1, on.
-FROM_TWO = {key: {**ENCODER, "pad_token_id": 1} for key in ("Roberta", "XLMRoberta", "Camembert", "MPNet")}
+FROM_TWO = {name: {**ENCODER, "pad_token_id": 1} for name in ("Roberta", "XLMRoberta", "Camembert", "MPNet")}
 PADDED_ENCODERS = {
     "FNet": ENCODER,
     "ConvBert": {**ENCODER, "embedding_size": 16},
     "DebertaV2": {**ENCODER, "relative_attention": True},
     "Esm": {**ENCODER, "position_embedding_type": "rotary"},
-}
-NEVER = {
-    "Falcon": {**WIDE, "alibi": True},
-    "Bloom": {"hidden_size": 16, "n_layer": 2, "n_head": 2, "initializer_range": 0.5},
-    "GptOss": {**GATED, "sliding_window": 2},
-    "Mamba2": {
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_heads": 4,
-        "head_dim": 8,
-        "state_size": 4,
-        "n_groups": 1,
-    },
-    "Rwkv": {"hidden_size": 16, "num_hidden_layers": 2},
-    "Bamba": {**WIDE, "intermediate_size": 16, "num_key_value_heads": 2, **STATE},
 }
 NAMES = {"Mpt": "MPT", "GPT2": "GPT-2", "BioGpt": "BioGPT", "GptOss": "GPT-OSS", "Mamba2": "Mamba", "Rwkv": "RWKV"}
 NAMES |= {"DistilBert": "DistilBERT", "Electra": "ELECTRA", "Albert": "ALBERT", "Roberta": "RoBERTa", "Bert": "BERT"}
@@ -70,7 +58,7 @@ NAMES |= {"Qwen2": "Qwen", "Qwen3": "Qwen", "Gemma2": "Gemma", "Phi3": "Phi"}
 
 
 def far_from_alone(name, settings, *, head="ForCausalLM", first=0, **given):
-    """How far the outputs of packed sequences are from those of each alone, relative to the greatest."""
+    """Returns the largest difference of packed sequences' outputs to those of each alone, relative to the greatest."""
     torch.manual_seed(0)
     config = getattr(transformers, f"{name}Config")(**{"vocab_size": WORDS, "pad_token_id": 0, **settings})
     kind = "GPT2LMHeadModel" if name == "GPT2" else f"{name}{head}"
@@ -89,45 +77,28 @@ def far_from_alone(name, settings, *, head="ForCausalLM", first=0, **given):
     return float(furthest / torch.cat(alone).abs().max())
 
 
-@pytest.mark.parametrize("name", BY_POSITIONS)
-def test_models_that_find_sequences_by_their_positions(name):
-    assert far_from_alone(name, BY_POSITIONS[name]) < 1e-4
+APART, TOGETHER, NEAR = (0, 1e-4), (0.01, float("inf")), (1e-3, float("inf"))
+MASKED = {"head": "ForMaskedLM", "causal": False}
+CASES = [
+    *((name, settings, {}, APART) for name, settings in BY_POSITIONS.items()),
+    *((name, settings, {}, TOGETHER) for name, settings in BY_A_MASK.items()),
+    *((name, settings, {"causal": True}, APART) for name, settings in BY_A_MASK.items()),
+    *((name, settings, given, TOGETHER) for name, settings in NEVER.items() for given in ({}, {"causal": True})),
+    *((name, settings, MASKED, APART) for name, settings in ENCODERS.items()),
+    *((name, settings, MASKED, TOGETHER) for name, settings in FROM_TWO.items()),
+    *((name, settings, {**MASKED, "first": 2}, APART) for name, settings in FROM_TWO.items()),
+    *((name, settings, MASKED, NEAR) for name, settings in PADDED_ENCODERS.items()),
+]
 
 
-@pytest.mark.parametrize("name", BY_A_MASK)
-def test_models_that_need_a_mask(name):
-    assert far_from_alone(name, BY_A_MASK[name]) > 0.01
-    assert far_from_alone(name, BY_A_MASK[name], causal=True) < 1e-4
-
-
-@pytest.mark.parametrize("name", NEVER)
-@pytest.mark.parametrize("given", [{}, {"causal": True}, {"flat": True}], ids=str)
-def test_models_that_must_be_padded(name, given):
+@pytest.mark.parametrize(("name", "settings", "given", "expected"), CASES)
+def test_a_model_keeps_sequences_apart_as_the_page_says(name, settings, given, expected):
     try:
-        far = far_from_alone(name, NEVER[name], **given)
-    except (ValueError, RuntimeError):  # no mask of four dimensions, for example
-        return
-    assert far > 0.01
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_encoders_that_need_a_mask(name):
-    assert far_from_alone(name, ENCODERS[name], head="ForMaskedLM", causal=False) < 1e-4
-
-
-@pytest.mark.parametrize("name", FROM_TWO)
-def test_encoders_whose_positions_begin_at_two(name):
-    assert far_from_alone(name, FROM_TWO[name], head="ForMaskedLM", causal=False) > 0.01
-    assert far_from_alone(name, FROM_TWO[name], head="ForMaskedLM", causal=False, first=2) < 1e-4
-
-
-@pytest.mark.parametrize("name", PADDED_ENCODERS)
-def test_encoders_that_must_be_padded(name):
-    try:
-        far = far_from_alone(name, PADDED_ENCODERS[name], head="ForMaskedLM", causal=False)
-    except (ValueError, RuntimeError, TypeError):
-        return
-    assert far > 1e-3
+        far = far_from_alone(name, settings, **given)
+    except (ValueError, RuntimeError, TypeError):  # no mask of four dimensions, for example
+        assert name in NEVER.keys() | PADDED_ENCODERS.keys()
+    else:
+        assert expected[0] <= far < expected[1]
 
 
 def test_the_page_names_them():

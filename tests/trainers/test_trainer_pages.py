@@ -55,9 +55,3 @@ def test_the_page_begins_with_three_statements_of_its_recipe(page):
     recipe = {ast.unparse(node) for node in ast.walk(ast.parse(code_of(page))) if isinstance(node, ast.stmt)}
     assert len(statements) == 3
     assert [statement for statement in statements if statement not in recipe] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_links_of_the_page_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target

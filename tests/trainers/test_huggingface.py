@@ -1,12 +1,16 @@
-"""The Trainer of Hugging Face, run more than once: again, and on from checkpoints in steps of other sizes."""
+"""The Trainer of Hugging Face in one process: run again, in steps of other sizes, and what it says and refuses."""
 
+import re
 from collections import Counter
 from itertools import chain
 
 import pytest
-from contract import BATCHING, EPOCHS, LENGTHS, SEED, batch_sampler
+import torch
+from contract import BATCHING, EPOCHS, LENGTHS, SEED, Sequences, batch_sampler
+from torch.utils.data import IterableDataset
 
-from lengthwise import make_plan
+from lengthwise import Batching, example_lengths, make_plan
+from lengthwise.torch import BatchSampler, PadCollate
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:(?!`)"),  # what torch and transformers say; not our own sentences
@@ -14,7 +18,12 @@ pytestmark = [
 ]
 
 transformers = pytest.importorskip("transformers")
-from test_contract_huggingface import trainer_of  # noqa: E402
+import heads  # noqa: E402
+from test_contract_huggingface import ALWAYS, Mean, trainer_of  # noqa: E402
+
+from lengthwise.torch.huggingface import PlannedTrainer  # noqa: E402
+
+MANY = example_lengths("long-tailed", count=300) // 8  # 37 batches, of which 24 are looked at
 
 
 class Rates(transformers.TrainerCallback):
@@ -41,8 +50,10 @@ def numbers(record, made):
 
 # An epoch of 20 steps of one batch has 5 of four. So after 14 steps of one batch, a Trainer that divides by the steps
 # of now believes that two epochs are over. Each run is left after its first step, in mid-epoch, at the end, and later.
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (1, 3), (1, 4), (2, 1), (4, 1), (3, 2)])
-@pytest.mark.parametrize("share", [0.0, 0.7, 1.0, 1.3, 2.9])
+@pytest.mark.parametrize(
+    ("before", "after", "share"),
+    [(1, 2, 0.0), (1, 3, 0.7), (1, 4, 1.0), (1, 4, 2.9), (2, 1, 1.3), (4, 1, 0.7), (4, 1, 2.9), (3, 2, 1.0)],
+)
 def test_a_run_goes_on_in_steps_of_any_size_to_its_last_epoch(tmp_path, before, after, share):
     whole = [epochs * batch_sampler(micro_batches=before).steps for epochs in range(EPOCHS + 1)]
     stop = max(1, int(share * whole[1]))
@@ -62,9 +73,8 @@ def test_a_run_goes_on_in_steps_of_any_size_to_its_last_epoch(tmp_path, before, 
     assert second.lr_scheduler.get_last_lr() == [pytest.approx(0.0, abs=1e-12)]
 
 
-@pytest.mark.parametrize("settings", [{}, {"max_steps": 25}])
-def test_samples_per_second_count_what_was_trained_on(tmp_path, settings):
-    _, made, _ = trainer(tmp_path, 2, **settings)
+def test_samples_per_second_count_what_was_trained_on(tmp_path):
+    _, made, _ = trainer(tmp_path, 2, max_steps=13)
     speeds = made.train().metrics
     of_step = speeds["train_samples_per_second"] / speeds["train_steps_per_second"]
     assert of_step == pytest.approx(len(LENGTHS) / batch_sampler().steps, rel=0.1)  # whole sequences
@@ -99,10 +109,21 @@ def test_epochs_that_another_callback_leaves_are_followed_by_the_next(tmp_path):
     assert not any(record.epochs[2:])
 
 
-def test_the_trainer_tells_what_it_trains_on(tmp_path, capsys):
-    _, made, _ = trainer(tmp_path, 2, stop=13, log_level="warning")
-    made.train()
+def test_the_trainer_tells_what_it_trains_on(tmp_path, capsys, caplog):
     total = EPOCHS * batch_sampler().steps
+    _, made, _ = trainer(tmp_path, 2, stop=13, log_level="info")
+    transformers.utils.logging.enable_propagation()
+    made.train()
+    transformers.utils.logging.disable_propagation()
+    transformers.utils.logging.set_verbosity_error()
+    logged = [record.getMessage().strip() for record in caplog.records]
+    for line in (
+        f"Num examples = {len(LENGTHS)}",
+        "Num update steps per epoch = as planned",
+        f"Total train batch size (w. parallel, distributed & accumulation) = {len(LENGTHS) // batch_sampler().steps}",
+        f"Total optimization steps = {total}",
+    ):
+        assert line in logged
     begun = f"Lengthwise plans {total} steps in {EPOCHS} epochs.\n{batch_sampler().summary()}\n"
     assert begun in capsys.readouterr().out  # behind what libraries say first
     _, made, _ = trainer(tmp_path, 2, log_level="warning")
@@ -110,45 +131,30 @@ def test_the_trainer_tells_what_it_trains_on(tmp_path, capsys):
     told = capsys.readouterr().out
     assert told.startswith(f"Lengthwise plans {total} steps in {EPOCHS} epochs.\nEpoch 1 has ")
     assert f"\nEach rank has had {2 * (13 - batch_sampler().steps)} of its " in told
-    _, made, _ = trainer(tmp_path, 2, max_steps=3, log_level="warning")
-    made.train()
-    assert capsys.readouterr().out.startswith("Lengthwise plans 3 steps.\nEpoch 0 has ")
     _, made, _ = trainer(tmp_path, 2, max_steps=3)  # which asks for errors alone
     made.train()
     assert "Lengthwise" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("micro_batches", [1, 2])
-def test_the_log_tells_padding_and_speed_since_the_last_log(tmp_path, capsys, micro_batches):
-    more = {
-        "log_level": "warning",
-        "logging_strategy": "steps",
-        "logging_steps": 1,
-        "eval_strategy": "steps",
-        "eval_steps": 2,
-    }
-    _, made, _ = trainer(tmp_path, micro_batches, **more)
+def test_the_log_tells_padding_and_speed_since_the_last_log(tmp_path, capsys):
+    every_step = {"logging_strategy": "steps", "logging_steps": 1, "eval_strategy": "steps", "eval_steps": 2}
+    _, made, _ = trainer(tmp_path, 2, log_level="warning", **every_step)
     made.train()
     logs = [entry for entry in made.state.log_history if "loss" in entry]
-    plans = [batch_sampler(micro_batches=micro_batches).plan] + [
-        make_plan(LENGTHS, BATCHING, seed=SEED, epoch=epoch, micro_batches=micro_batches) for epoch in (1, 2)
-    ]
     padding = []
-    for plan in plans:
+    for epoch in range(EPOCHS):
+        plan = make_plan(LENGTHS, BATCHING, seed=SEED, epoch=epoch, micro_batches=2)
         for step in plan.grid:
             batches = [LENGTHS[plan.batch(number)] for number in step.ravel()]
-            data, computed = (
-                sum(int(of(each)) for each in batches) for of in (sum, lambda each: len(each) * max(each))
-            )
-            padding.append(1 - data / computed)
+            computed = sum(len(batch) * batch.max() for batch in batches)
+            padding.append(1 - sum(batch.sum() for batch in batches) / computed)
     assert [entry["padding"] for entry in logs] == pytest.approx(padding)
     assert all(entry["frames_per_second"] > 0 for entry in logs)
     (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Epoch 0 took ")]
-    assert told.startswith(f"Epoch 0 took {plans[0].steps} steps in ")
+    assert told.startswith(f"Epoch 0 took {len(logs) // EPOCHS} steps in ")
 
 
-@pytest.mark.parametrize("steps", [3, 25])  # within the first epoch, and within the second
-@pytest.mark.parametrize("micro_batches", [1, 2])
+@pytest.mark.parametrize(("steps", "micro_batches"), [(3, 2), (25, 1)])  # within the first epoch, and the second
 def test_a_trainer_that_trains_again_takes_the_same_batches_and_warns_of_nothing(tmp_path, steps, micro_batches):
     record, made, _ = trainer(tmp_path, micro_batches, max_steps=steps)
     made.train()
@@ -168,3 +174,91 @@ def test_a_run_that_has_all_its_steps_says_so_alone_and_takes_none(tmp_path, wor
         made.train(resume_from_checkpoint=f"{tmp_path}/checkpoint-{total}")
     assert numbers(record, made) == taken
     assert made.state.global_step == total
+
+
+class Padded(torch.nn.Module):
+    """Gives the mean over padded texts."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+
+    def forward(self, input_ids, labels):
+        return {"loss": (self.weight - input_ids)[labels.ne(-100)].square().mean()}
+
+
+def collate(texts):
+    padded = PadCollate()(texts)
+    return {"input_ids": padded.values, "labels": padded.values.masked_fill(~padded.mask, -100)}
+
+
+SAID = {  # the lengths of the texts, more for the Trainer, and what is said
+    "in order": (MANY, {}, None),
+    "another order": (MANY[::-1], {}, "`lengths` must be those of the dataset, in its order, but is '"),
+    "batch size": (
+        MANY,
+        {"per_device_train_batch_size": 4},
+        "`per_device_train_batch_size` must be left out beside a batch sampler, but is 4. The batching of the sampler",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_batches_that_are_not_padded_as_planned_and_settings_without_effect_are_told(tmp_path, recwarn, name):
+    lengths, settings, said = SAID[name]
+    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS | {"gradient_accumulation_steps": 1} | settings)
+    texts = [torch.arange(int(length)) % 7 for length in lengths]
+    sampler = BatchSampler(MANY, Batching(budget=700))
+    PlannedTrainer(Padded(), arguments, train_dataset=texts, data_collator=collate, batch_sampler=sampler).train()
+    told = [str(each.message) for each in recwarn if str(each.message).startswith("`")]
+    assert len(told) == (said is not None)
+    assert all(each.startswith(said) for each in told)
+
+
+# What is refused
+
+
+CHECKED = {  # a head, more for the Trainer, and what is said to its loss
+    "llama": ("llama", {}, ""),
+    "bart": ("bart, causal", {}, ""),
+    "bart as others are": ("bart, causal", {"next_token": None}, "`next_token` must be False, as BartForCausalLM "),
+    "gpt2 in place": ("gpt2", {"next_token": False}, "`next_token` must be True, as GPT2LMHeadModel compares its"),
+    "a mean over rows": ("ctc, mean", {"weights": None}, "`weights` must be given, as the loss of Wav2Vec2ForCTC is"),
+    "a sum": ("ctc, sum", {"reduction": "mean"}, "reduction='sum' if it is the sum."),
+    "weights": ("t5, weights", {}, "`weights` must be left out, as is reduction='sum': only a mean over labels can"),
+}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_loss_is_checked_where_it_is_asked_for(name, tmp_path):
+    head, more, said = CHECKED[name]
+    _, trainer = heads.trainer_of(head, str(tmp_path), micro_batches=2, **more)
+    batch, before = trainer.data_collator([0, 1, 2]), torch.get_rng_state()
+    if said:
+        with pytest.raises(ValueError, match=re.escape(said)):
+            trainer.check_loss(batch)
+    else:
+        trainer.check_loss(batch)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_process_that_sees_several_gpus_is_refused(tmp_path):
+    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS)
+    arguments._n_gpu = 2  # as where CUDA shows two, and torchrun started no process for each
+    with pytest.raises(ValueError, match=r"`n_gpu` must be at most 1 in each process, but is 2\. Start one process"):
+        PlannedTrainer(Mean(), arguments, train_dataset=LENGTHS, batch_sampler=batch_sampler())
+
+
+class Streamed(IterableDataset):
+    """Sequences one after the other, without numbers."""
+
+    def __iter__(self):
+        return iter(Sequences())
+
+
+@pytest.mark.parametrize("dataset", [Streamed(), iter([1, 2])], ids=["streamed", "an iterator"])
+def test_a_data_set_without_a_length_is_refused(tmp_path, dataset):
+    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS)
+    said = r"`train_dataset` must be a data set of known length, but is <.*>\. Give one with __len__ and __getitem__"
+    with pytest.raises(TypeError, match=said):
+        PlannedTrainer(Mean(), arguments, train_dataset=dataset, batch_sampler=batch_sampler())

@@ -1,0 +1,261 @@
+"""Epochs under a loader: left early, taken again, or set too late. Samplers that it refuses, and what it pads by."""
+
+import copy
+import gc
+import multiprocessing
+
+import numpy as np
+import pytest
+import torch
+from loaders import (
+    BATCHES,
+    BATCHING,
+    EVERY_KIND,
+    LEFT_EARLY,
+    LENGTHS,
+    SECOND_PASS,
+    Data,
+    loader_after,
+    loader_of,
+    planned,
+    sampler_of,
+    take,
+)
+from torch.utils.data import DataLoader, IterableDataset
+
+import lengthwise as lw
+from ranks import complaint
+
+pytestmark = pytest.mark.slow
+
+
+@EVERY_KIND
+def test_an_epoch_that_is_left_before_its_end_warns_once(kind):
+    loader = loader_of(kind)
+    take(loader, 2)
+    with pytest.warns(UserWarning, match=LEFT_EARLY):
+        loader.set_epoch(1)
+    take(loader, 2)
+    loader.set_epoch(2)
+
+
+def test_an_epoch_that_a_trainer_sets_on_the_sampler_is_noticed_with_the_next_loop():
+    sampler = sampler_of()
+    loader = loader_of(sampler=sampler)
+    take(loader, 2)
+    sampler.set_epoch(1)
+    with pytest.warns(UserWarning, match=LEFT_EARLY):
+        assert list(loader) == planned(1)
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("taken", [4, BATCHES])
+def test_a_loaded_position_is_used_once(kind, taken):
+    loader = loader_after(taken, kind)
+    loader.set_epoch(0)
+    assert list(loader) == planned()[taken:]
+    with pytest.warns(UserWarning, match=SECOND_PASS):
+        assert list(loader) == planned()
+    loader = loader_after(taken, kind)
+    list(loader)
+    for epoch in (0, 1):
+        loader.set_epoch(epoch)
+        assert list(loader) == planned(epoch)
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("taken", [0, 4, BATCHES])
+def test_an_epoch_begins_anew_where_it_is_asked_to(kind, taken):
+    loader = loader_after(taken, kind)
+    for epoch in (0, 0, 1):
+        loader.set_epoch(epoch, restart=True)
+        assert loader.delivered == 0
+        assert list(loader) == planned(epoch)
+
+
+@pytest.mark.parametrize("kind", ["ahead", "persistent"])
+def test_an_epoch_that_is_set_too_late_is_refused(kind):
+    loader = loader_of(kind)
+    batches = iter(loader)
+    loader.set_epoch(1)
+    with pytest.raises(ValueError, match="`epoch` must be 0 until its pass has ended, but is 1"):
+        next(batches)
+    loader = loader_of()
+    batches = iter(loader)
+    loader.set_epoch(1)  # nothing is fetched yet
+    assert list(batches) == planned(1)
+
+
+def test_a_position_that_is_loaded_ends_the_loop_before():
+    loader = loader_of()
+    batches = iter(loader)
+    next(batches)
+    loader.load_state_dict(sampler_of().state_after(4))
+    with pytest.raises(
+        ValueError, match=r"`position` must be kept until the pass has ended, but is 'loaded or .+\. Set"
+    ):
+        next(batches)
+    assert loader.delivered == 4
+    assert list(loader) == planned()[4:]
+
+
+@EVERY_KIND
+def test_a_loop_goes_on_where_its_epoch_is_set_again(kind):
+    loader = loader_of(kind)
+    batches = iter(loader)
+    for taken in range(BATCHES):
+        loader.set_epoch(0)
+        assert next(batches) == planned()[taken]
+        assert loader.delivered == taken + 1
+    loader.set_epoch(1)  # warnings are errors here
+
+
+def test_workers_end_with_the_loop_that_is_left():
+    loader = loader_of("workers")
+    others = multiprocessing.active_children()
+    gc.disable()  # where a garbage collector comes by, PyTorch may wait for its workers
+    try:
+        take(loader, 1)
+        assert set(multiprocessing.active_children()) <= set(others)
+    finally:
+        gc.enable()
+
+
+STATEFUL = {
+    "every third": ({"snapshot_every_n_steps": 3}, range(BATCHES)),
+    "workers": ({"num_workers": 2}, (0, 1, 4, 9)),
+    "workers, every third": ({"num_workers": 1, "prefetch_factor": 4, "snapshot_every_n_steps": 3}, (0, 1, 4, 9)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@pytest.mark.parametrize("kind", STATEFUL)
+def test_torchdatas_loader_keeps_its_own_position(kind):
+    torchdata = pytest.importorskip("torchdata.stateful_dataloader")
+    options, places = STATEFUL[kind]
+
+    def made():
+        sampler = sampler_of()
+        loader = torchdata.StatefulDataLoader(Data(), batch_sampler=sampler, collate_fn=list, **options)
+        return sampler, loader
+
+    sampler, loader = made()
+    sampler.set_epoch(1)
+    states = [loader.state_dict(), *(copy.deepcopy(loader.state_dict()) for _ in loader)]
+    for taken in (*places, BATCHES):
+        sampler, other = made()
+        other.load_state_dict(states[taken])
+        sampler.set_epoch(1)
+        assert list(other) == planned(1)[taken:]
+
+
+# What is refused, and what is said
+
+
+@pytest.mark.parametrize(
+    ("sampler", "options", "said"),
+    [
+        ([[0, 1]], {}, "TypeError: `batch_sampler` must be a lengthwise.torch.BatchSampler, but is [[0, 1]]"),
+        (
+            lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(2)),
+            {},
+            "TypeError: `batch_sampler` must be a lengthwise.torch.BatchSampler, but is Eval",
+        ),
+        (
+            lw.torch.BatchSampler([5] * 23, BATCHING),
+            {},
+            "ValueError: `lengths` must be as many as the 24 sequences of the loader's dataset, but is 23. Give the le",
+        ),
+        (sampler_of(), {"in_order": False}, "ValueError: `in_order` must be True, but is False. Leave it out"),
+    ],
+    ids=["lists", "evaluation", "other size", "out of order"],
+)
+def test_what_cannot_be_a_loader_is_refused(sampler, options, said):
+    assert complaint(lambda: lw.torch.DataLoader(Data(), sampler, **options)).startswith(said)
+
+
+class Unsized:
+    def __getitem__(self, item):
+        return item
+
+
+def test_a_dataset_that_does_not_tell_its_size_is_taken_as_it_is():
+    assert list(lw.torch.DataLoader(Unsized(), sampler_of(), collate_fn=list)) == planned()
+
+
+class Stream(IterableDataset):
+    """Iterates a sampler by itself."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return iter(self.batches)
+
+
+@pytest.mark.parametrize("make", [sampler_of, lambda: lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(2))])
+def test_a_dataset_that_draws_from_a_sampler_in_a_worker_is_refused(make):
+    batches = iter(DataLoader(Stream(make()), batch_size=None, num_workers=1))
+    given = "drawn from by the dataset, in worker 0 of 1"
+    with pytest.raises(ValueError, match=f"`sampler` must be drawn from in the process that trains, but is '{given}'"):
+        next(batches)
+
+
+@pytest.mark.parametrize("make", [lw.torch.BatchSampler, lw.torch.EvaluationSampler])
+def test_whoever_asks_one_rank_of_several_to_drop_the_last_is_refused(make):
+    how = BATCHING if make is lw.torch.BatchSampler else lw.FixedSize(2)
+    assert make(LENGTHS, how, rank=0, world_size=1).drop_last is False
+    with pytest.raises(ValueError, match="`batches` must be shared out once, by the sampler's own rank and world_size"):
+        assert make(LENGTHS, how, rank=0, world_size=2).drop_last
+
+
+@pytest.mark.parametrize(("rank", "quiet"), [(0, False), (1, False), (0, True)])
+def test_the_first_batch_says_once_what_an_epoch_pads(capsys, rank, quiet):
+    sampler = lw.torch.BatchSampler(np.arange(1, 41), BATCHING, rank=rank, world_size=2)
+    loader = lw.torch.DataLoader(range(40), sampler, collate_fn=list, quiet=quiet)
+    for epoch in range(2):
+        loader.set_epoch(epoch)
+        list(loader)
+    heard = capsys.readouterr().err
+    assert heard.startswith("" if rank or quiet else "Lengthwise: epoch 0 has 10 steps; ")
+    assert heard.count("Lengthwise") == (not rank and not quiet)
+
+
+def test_workers_are_seeded_by_the_place_and_leave_the_global_generator_alone():
+    before = torch.get_rng_state()
+    loader = loader_of("workers")
+    list(loader)
+    assert torch.equal(torch.get_rng_state(), before)
+    seeds = set()
+    for epoch in (1, 2):
+        loader.set_epoch(epoch)
+        iter(loader)
+        seeds.add(loader.generator.initial_seed())
+    assert len(seeds) == 2
+
+
+# What makes a batch
+
+SEQUENCES = [torch.ones(int(n)) for n in range(1, 41)]
+
+
+@pytest.mark.parametrize(
+    ("cut", "collate"),
+    [
+        (lw.FixedSize(4), lw.torch.PadCollate()),
+        (lw.FixedSize(4, multiple_of=8), lw.torch.PadCollate(multiple_of=8)),
+        (lw.Budget(400, count_multiple_of=4), lw.torch.PadCollate(count_multiple_of=4)),
+        (lw.Rows(50, max_in_row=3), lw.torch.RowCollate(50, max_in_row=3)),
+    ],
+    ids=str,
+)
+def test_batches_are_padded_or_packed_as_the_plan_counts(cut, collate):
+    sampler = lw.torch.BatchSampler(np.arange(1, 41), lw.Batching(cut=cut))
+    loader = lw.torch.DataLoader(SEQUENCES, sampler)
+    assert loader.collate_fn == collate
+    assert {type(batch) for batch in loader} == {type(collate([SEQUENCES[0]]))}
+
+
+def test_samples_without_a_sequence_are_stacked():
+    batch = next(iter(lw.torch.DataLoader([(n, str(n)) for n in range(len(LENGTHS))], sampler_of())))
+    assert batch[0].tolist() == [int(text) for text in batch[1]]
