@@ -7,6 +7,8 @@ import numpy as np
 
 import length_sets
 import lengthwise as lw
+from lengthwise.choices.deal import TAILS
+from lengthwise.choices.order import finds_noise, pads_to_edge
 
 
 def by_calls(counts, padded_lengths):
@@ -89,7 +91,6 @@ def packs(cut):
     return isinstance(cut, lw.Rows)
 
 
-TAILS = ("split", "repeat", "drop")
 WHOLE_DEALS = (lw.Balanced, lw.Mixed, lw.Stratified, lw.InTurn)
 DEALS = {
     **{f"{deal.__name__}_{tail}": deal(tail=tail) for deal in WHOLE_DEALS for tail in TAILS},
@@ -111,20 +112,16 @@ ARRANGEMENTS = {
 CHUNKS = {"whole": None, "chunks": lw.Chunks(40), "overlapping": lw.Chunks(50, step=30)}
 
 
-def asks_for_noise(order):
-    return getattr(order, "padding", None) is not None or getattr(order, "mixing", None) is not None
-
-
 def suit_order(order, cut):
     """Returns the order; a random one where it says how much to pad, which rows do not ask."""
-    return lw.Shuffled() if packs(cut) and (asks_for_noise(order) or getattr(order, "pad_to_edge", False)) else order
+    return lw.Shuffled() if packs(cut) and (finds_noise(order) or pads_to_edge(order)) else order
 
 
 def suit(deal, cut, cost=None, order=None):
     """Returns the deal, or the nearest that goes with the cut, the cost and the order."""
     if not isinstance(deal, lw.RandomSteps):
         return deal
-    if not packs(cut) and asks_for_noise(order):
+    if not packs(cut) and finds_noise(order):
         return lw.Stratified(tail=deal.tail)
     priced = packs(cut) or cost is None or type(cost) is lw.Quadratic or cost == lw.Padded()
     if not priced or getattr(cut, "rule", "") == "paper" or getattr(cut, "drop_incomplete", False):
@@ -188,6 +185,6 @@ def budgets(lengths, order, cost):
     if not len(lengths):
         return 10.0, 10.0
     rising = np.sort(lengths.reshape(len(lengths), -1), axis=0)
-    edges = order.edges if getattr(order, "pad_to_edge", False) and order.edges else ()
+    edges = order.edges if pads_to_edge(order) and order.edges else ()
     longest, middle = np.maximum(rising[-1], np.max(edges, axis=0, initial=0)), rising[len(rising) // 2]
     return float(cost(np.array([3]), longest[None])[0]), float(cost(np.array([1]), middle[None])[0])

@@ -35,17 +35,16 @@ def test_every_rank_takes_as_many_batches_in_every_step_of_every_epoch(plans):
 def test_each_sequence_is_taken_as_often_as_asked_and_what_is_dropped_is_listed(plans):
     for case, plan in plans:
         names = np.arange(plan.count) if plan.copies is None else plan.copies
-        batches = [plan.sequences[plan.offsets[b] : plan.offsets[b + 1]].tolist() for b in plan.grid.reshape(-1)]
-        assert all(batches)
-        taken = Counter(itertools.chain.from_iterable(batches))
+        batches = batches_of(plan)
+        assert all(map(len, batches))
+        assert len(np.unique(plan.sequences)) == len(plan.sequences)
+        taken = Counter(itertools.chain.from_iterable(batches[b].tolist() for b in plan.grid.reshape(-1)))
         assert set(taken) == set(plan.sequences.tolist()) <= set(range(plan.count))
-        assert len(set(plan.sequences.tolist())) == len(plan.sequences)
         dropped = sorted(set(range(plan.count)) - set(taken))
         assert plan.dropped().tolist() == names[dropped].tolist()
         assert menu.may_drop(case.batching) or not dropped
         assert plan.repeated().tolist() == sorted(names[number] for number, often in taken.items() if often > 1)
-        if plan.times is not None:
-            assert (abs(plan.times - case.options["times"]) < 1).all()
+        assert plan.times is None or (abs(plan.times - case.options["times"]) < 1).all()
 
 
 def test_nothing_is_repeated_without_need(plans):
@@ -59,13 +58,12 @@ def test_batches_are_of_the_data_set_and_padded_to_their_longest(plans):
     for case, plan in plans:
         items, batching = items_of(case, plan), case.batching
         multiple = getattr(batching.cut, "multiple_of", 1)
-        for number in range(len(plan.costs)) if not menu.packs(batching.cut) else ():
-            members = items[plan.sequences[plan.offsets[number] : plan.offsets[number + 1]]]
-            longest, padded = -(-members.max(axis=0) // multiple) * multiple, plan.padded_lengths[number]
+        for number, members in enumerate(batches_of(plan)):
+            lengths, padded = items[members], plan.padded_lengths[number]
+            longest = -(-lengths.max(axis=0) // multiple) * multiple
             assert (padded >= longest).all()
-            assert getattr(batching.order, "pad_to_edge", False) or (padded == longest).all()
-            if batching.chunks is None:
-                assert case.lengths[plan.batch(number)].reshape(members.shape).tolist() == members.tolist()
+            assert padded.tolist() == longest.tolist() or menu.packs(batching.cut) or batching.order.pad_to_edge
+            assert batching.chunks or np.array_equal(case.lengths[plan.batch(number)].reshape(lengths.shape), lengths)
         assert lw.measure(plan, case.lengths).dropped == len(plan.dropped())
 
 
@@ -82,8 +80,7 @@ def test_no_batch_has_more_sequences_or_costs_more_than_asked(plans):
         multiple = getattr(cut, "count_multiple_of", 1)
         rows = np.where(sizes < multiple, sizes, -(-sizes // multiple) * multiple)
         assert plan.row_counts.tolist() == rows.tolist()
-        expected = [float(cost(rows[[b]], plan.padded_lengths[[b]])[0]) for b in range(len(rows))]
-        assert plan.costs.tolist() == expected
+        assert plan.costs.tolist() == [float(cost(rows[[b]], plan.padded_lengths[[b]])[0]) for b in range(len(rows))]
         over = plan.costs > plan.max_cost
         assert plan.over_max_cost().tolist() == np.flatnonzero(over).tolist()
         alone = (sizes == 1) if getattr(cut, "oversize", "") == "alone" else np.zeros(len(sizes), bool)
@@ -93,8 +90,7 @@ def test_no_batch_has_more_sequences_or_costs_more_than_asked(plans):
 def test_no_row_is_over_its_capacity_and_each_ends_only_where_the_next_sequence_does_not_fit(plans):
     for case, plan in plans:
         cut, items = case.batching.cut, items_of(case, plan)
-        for number in range(len(plan.costs)) if menu.packs(cut) else ():
-            members = plan.sequences[plan.offsets[number] : plan.offsets[number + 1]]
+        for number, members in enumerate(batches_of(plan) if menu.packs(cut) else ()):
             counts = [len(row) for row in plan.rows(number)]
             rows = [items[part, 0] for part in np.split(members, np.cumsum(counts)[:-1])]
             assert all(0 < row.sum() <= cut.capacity for row in rows)
@@ -144,7 +140,8 @@ def test_nothing_is_lost_or_taken_twice_however_often_the_ranks_change(plans):
                 assert repeats_to_fill_a_step(plan, case.batching.deal.tail)
             runs.append((*shape.values(), chance.randint(0, len(plan)) if left else len(plan)))
             grid, first = (array.reshape(-1, plan.world_size)[: runs[-1][2]] for array in (plan.grid, plan.first_taken))
-            taken += [plan.sequences[plan.offsets[number] : plan.offsets[number + 1]] for number in grid[first]]
+            batches = batches_of(plan)
+            taken += [batches[number] for number in grid[first]]
         else:
             sequences = np.concatenate(taken)
             assert len(np.unique(sequences)) == len(sequences)
@@ -160,9 +157,14 @@ def test_the_same_arguments_make_the_same_plan_and_no_lengths_are_touched(plans)
         assert np.array_equal(case.lengths, before)
 
 
+def batches_of(plan):
+    """Returns the numbers of what is planned, batch by batch: of sequences, copies or chunks."""
+    return np.split(plan.sequences, plan.offsets[1:-1]) if len(plan.costs) else []
+
+
 def steps_of(plan):
     """Returns the sequences of each step's batches, wherever they are computed."""
-    batches = [frozenset(plan.sequences[a:b].tolist()) for a, b in itertools.pairwise(plan.offsets.tolist())]
+    batches = [frozenset(batch.tolist()) for batch in batches_of(plan)]
     return [frozenset(batches[number] for number in step.reshape(-1)) for step in plan.grid]
 
 

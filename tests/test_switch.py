@@ -107,18 +107,6 @@ def test_pairs_pad_less_than_in_fairseqs_order(names):
     assert f"pad {here:.1f} %, and {theirs:.1f} % in fairseq's order" in TEXT
 
 
-def test_bins_of_seconds_become_edges_of_frames():
-    bins, longest = [1.5, 3.25], 6_163
-    (code,) = re.findall(r"`edges=(\(\*lw.read_lengths.*?\))`", PAGE)
-    edges = eval(code, {"lw": lw, "bins": bins, "longest": longest})
-    assert lw.Bucketed(edges=edges).edges == (150, 325, 6_163)
-
-
-def test_a_step_of_espnets_gpus_keeps_its_bins(names):
-    plan = lw.make_plan(LENGTHS, batching_of("ESPnet", names), world_size=4)
-    assert plan.costs[plan.grid].sum(axis=(1, 2)).max() <= 80_000
-
-
 def test_a_table_of_buckets_fills_the_batches_of_tf_data(names):
     """Each sequence goes to the first bucket whose boundary is above it; a bucket gives a batch when it is full."""
     plan = lw.make_plan(names["lengths"], names["batching"])
@@ -133,13 +121,6 @@ def test_a_table_of_buckets_fills_the_batches_of_tf_data(names):
         (bucket,) = set(bucket_of[batch].tolist())
         batches[bucket, len(batch)] += 1
     assert batches == +expected
-
-
-def test_the_rows_of_best_fit_are_those_of_best_fit_decreasing(names):
-    plan = lw.make_plan(WITHIN_ROWS[:3_000], batching_of("TRL", names))
-    rows = [row for number in range(len(plan.batch_sizes)) for row in plan.rows(number)]
-    ours = Counter(tuple(sorted(WITHIN_ROWS[row].tolist())) for row in rows)
-    assert ours == Counter(map(tuple, map(sorted, best_fit_decreasing(WITHIN_ROWS[:3_000], 4_096))))
 
 
 def test_a_window_is_that_of_torchtext(names):
@@ -221,20 +202,6 @@ def mixing_gained(batching):
     ours = lw.measure([lw.make_plan(LENGTHS, asked, epoch=epoch) for epoch in range(4)], LENGTHS)
     assert ours.padding_share == pytest.approx(theirs.padding_share, abs=0.005)
     return ours.mixing / theirs.mixing
-
-
-def best_fit_decreasing(lengths, capacity):
-    """The longest first, each into the row with the least room that is enough."""
-    rows, room = [], []
-    for length in sorted(lengths.tolist(), reverse=True):
-        fitting = [number for number, left in enumerate(room) if left >= length]
-        if not fitting:
-            rows.append([])
-            room.append(capacity)
-        number = min(fitting, key=room.__getitem__) if fitting else len(rows) - 1
-        rows[number].append(length)
-        room[number] -= length
-    return rows
 
 
 def pairs():

@@ -90,11 +90,3 @@ def test_batches_of_two_lengths_are_cut_as_small_as_one_sequence_allows():
     """No sequence costs more than 11 alone, though one of the longest of both lengths would cost 20."""
     batching = lw.Batching(budget=40, order=lw.Sorted(), deal=lw.Balanced())
     assert counts_of([[1, 1]] * 60 + [[10, 1], [1, 10]], batching, 14) == [1, 1] + [5] * 12
-
-
-def test_portions_pad_what_was_asked_once_the_last_step_of_each_is_filled():
-    """A portion fills its own micro-batches of a step, and not the step: fitted to the step, these pad 15 %."""
-    lengths = lw.example_lengths("speech", count=1_000)
-    batching = lw.Batching(budget=20_000, padding=0.1, deal=lw.Portions())
-    plans = [lw.make_plan(lengths, batching, world_size=8, micro_batches=2, epoch=epoch) for epoch in range(3)]
-    assert lw.measure(plans, lengths).padding_share == pytest.approx(0.1, abs=0.02)

@@ -36,12 +36,6 @@ def test_a_budget_worked_by_hand():
     assert padded(plan_of([1, 1, 1, 1, 1], lw.Budget(10, max_sequences=2))) == [(2, 1), (2, 1), (1, 1)]
 
 
-def test_two_dimensions_pad_each_to_its_own_longest():
-    # [1, 9] and [9, 1] together pad to 9 + 9 each, 36 in all; alone they cost 10.
-    assert len(plan_of([[1, 9], [9, 1]], lw.Budget(35)).costs) == 2
-    assert plan_of([[1, 9], [9, 1]], lw.Budget(36)).costs.tolist() == [36.0]
-
-
 def test_dynamic_sizes_worked_by_hand():
     lengths = [1, 2, 2, 3, 4, 6]  # the capacity of DynamicSize(1) is 6
     assert padded(plan_of(lengths, lw.DynamicSize(1))) == [(3, 2), (1, 3), (1, 4), (1, 6)]

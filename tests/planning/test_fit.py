@@ -56,6 +56,10 @@ def test_copies_of_other_sequences_in_every_epoch_fill_as_many_steps():
     times = np.where(np.arange(3_000) % 3 == 0, 0.4, 1.3)
     for batching in (lw.Batching(budget=5_000), lw.Batching(budget=5_000, order=lw.Sorted())):
         assert len(steps_of(lengths, batching, range(0, 200, 20), times=times, world_size=4)) == 1
+    # Of these few, epoch 39 needs a step more than the trial epochs.
+    batching, times = lw.Batching(budget=500, order=lw.Sorted()), np.linspace(0.3, 1.7, 40)
+    lengths = np.random.default_rng(5).lognormal(4, 0.8, 40).astype(np.int64) + 1
+    assert len(steps_of(lengths, batching, (0, 39), times=times)) == 1
 
 
 @pytest.mark.slow

@@ -118,12 +118,3 @@ def test_trials_measure_what_measure_does(lengths, size, pairs):
     sizes = lengths.sum(axis=1) if pairs else lengths
     mixing = mixing_of_batches(sizes[plan.sequences], plan.padded_lengths.sum(axis=1), plan.batch_sizes)
     assert mixing == lw.measure(plan, lengths).mixing
-
-
-def test_batches_of_random_steps_would_be_sorted_so_it_is_strata_that_are_dealt():
-    default = asked(0.5, cut=lw.Budget(9_000))
-    assert default.deal == lw.Stratified()
-    assert lw.measure(lw.make_plan(SPEECH, default, world_size=8), SPEECH).mixing > 0.48
-    assert asked(0.5).deal == lw.Balanced()
-    with pytest.raises(ValueError, match="must be left out beside RandomSteps"):
-        asked(0.5, cut=default.cut, deal=lw.RandomSteps())

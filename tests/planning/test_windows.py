@@ -168,19 +168,6 @@ def test_a_window_that_was_just_planned_is_not_planned_again():
     assert len({window.plan.fingerprint() for window in others}) == 3
 
 
-@pytest.mark.parametrize("whole", [np.int64, np.uint8])
-def test_epochs_windows_and_ranks_may_be_numbers_of_numpy(whole):
-    named = {"window": whole(64), "block": whole(4), "seed": whole(2), "world_size": whole(2)}
-    windows = lw.Windows(LENGTHS, BATCHING, **named)
-    expected = lw.Windows(LENGTHS, BATCHING, window=64, block=4, seed=2, world_size=2)
-    assert windows.steps == expected.steps
-    for epoch in (3, 200):
-        own = windows.plan(whole(epoch), whole(1))
-        assert own.plan.fingerprint() == expected.plan(epoch, 1).plan.fingerprint()
-        assert own.plan.epoch == epoch * 2**32 + 1
-        assert lw.WindowEpoch(windows, whole(epoch)).fingerprint() == lw.WindowEpoch(expected, epoch).fingerprint()
-
-
 def test_a_copy_of_windows_keeps_its_file_mapped(tmp_path):
     np.save(tmp_path / "a.npy", LENGTHS.astype(np.uint16))
     windows = lw.Windows(tmp_path / "a.npy", BATCHING, window=64, block=4)
