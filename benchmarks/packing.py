@@ -102,8 +102,13 @@ def rows_of(lengths: Lengths, peers: dict[str, Peer]) -> list[dict[str, Any]]:
     planned = timed(plans)
     rows = []
     for name in OURS:
-        measures = lw.measure(plans[name](), lengths)
-        results = {"fill": measures.fill, "pair_mixing": measures.pair_mixing, "cost_spread": measures.cost_spread}
+        plan = plans[name]()
+        measures = lw.measure(plan, lengths)
+        results = {
+            "fill": measures.fill,
+            "row_randomness": mix_rows(plan, lengths),
+            "cost_spread": measures.cost_spread,
+        }
         rows.append(
             {"method": name, "ours": True, "rows": measures.rows, **results, "seconds": seconds[name]}
             | {"plan_seconds": planned[name]}
@@ -136,13 +141,19 @@ def rows_of_deals(name: str, lengths: Lengths) -> list[dict[str, Any]]:
             # Whole steps only: the last one has fewer rows.
             full = plan.row_counts[plan.grid].sum(axis=(1, 2)) == ranks * rows
             costs = plan.costs[plan.grid].sum(axis=(1, 2))[full]
-            names = ("fill", "pair_mixing", "straggler_waste", "step_length_variance")
+            names = ("fill", "straggler_waste", "step_length_variance")
             results.append(
                 {"data": name, "ranks": ranks, "rows_of_batch": rows, "deal": deal}
                 | {measure: getattr(measures, measure) for measure in names}
+                | {"row_randomness": mix_rows(plan, lengths)}
                 | {"step_cost_spread": float(costs.std() / costs.mean()) if len(costs) else None}
             )
     return results
+
+
+def mix_rows(plan: lw.Plan, lengths: Lengths) -> float:
+    """Returns the randomness of rows, as if each were a step."""
+    return lw.measure([row for number in range(len(plan.costs)) for row in plan.rows(number)], lengths).randomness
 
 
 def timed(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
@@ -168,7 +179,7 @@ def measured(packed: Packed, lengths: Lengths) -> dict[str, Any]:
     return {
         "rows": len(packed),
         "fill": float(lengths.sum() / (len(packed) * CAPACITY)),
-        "pair_mixing": lw.measure(packed, lengths).pair_mixing,
+        "row_randomness": lw.measure(packed, lengths).randomness,
         "cost_spread": float(squares.std() / squares.mean()),
     }
 

@@ -12,13 +12,13 @@ from sections.shared import some_rows
 def packing(document: dict[str, Any]) -> tuple[str, ...]:
     """Returns fill and mixing of the rows of each packer, and its sequences per second."""
     rows = [packing_row(row) for row in document["rows"]]
-    heads = ("lengths", "sequences", "packer", "rows", "fill", "pair mixing", "attention spread")
+    heads = ("lengths", "sequences", "packer", "rows", "fill", "randomness", "attention spread")
     hard = {row["method"]: row for row in document["rows"] if (row["data"], row["sequences"]) == HARD}
     pool, best = hard["pool of 1,024"], hard["best-fit"]
     answer = (
         f"Rows from a pool of 1,024 sequences are {percent(pool['fill'])} full, and rows by best fit "
         f"{percent(best['fill'])} (lengths of mean 1,400). Pair mixing is 1 if the lengths in a row are random. It is "
-        f"{pool['pair_mixing']:.2f} with the pool and {best['pair_mixing']:.2f} by best fit."
+        f"{pool['row_randomness']:.2f} with the pool and {best['row_randomness']:.2f} by best fit."
     )
     note = (
         f"Rows of {document['capacity']:,}. *Mean*: log-normal lengths of that mean, sigma {document['sigma']:g}, cut "
@@ -46,11 +46,11 @@ def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
             f"{row['step_length_variance']:.2f}",
             percent(row["step_cost_spread"]),
             f"{100 * row['fill']:.2f} %",
-            f"{row['pair_mixing']:.3f}",
+            f"{row['row_randomness']:.3f}",
         )
         for row in document["deals"]
     ]
-    heads = ("lengths", "ranks", "rows", "deal", "waiting", "steps vary", "steps cost", "fill", "pair mixing")
+    heads = ("lengths", "ranks", "rows", "deal", "waiting", "steps vary", "steps cost", "fill", "randomness")
     of = {row["deal"]: row for row in document["deals"] if (row["data"], row["ranks"], row["rows_of_batch"]) == EIGHT}
     balanced, steps = of["Balanced"], of["RandomSteps"]
     answer = (
@@ -85,7 +85,7 @@ def packing_row(row: dict[str, Any]) -> tuple[str, ...]:
         f"**{row['method']}**" if row["ours"] else row["method"],
         f"{row['rows']:,}",
         f"{100 * row['fill']:.2f} %",
-        f"{row['pair_mixing']:.3f}",
+        f"{row['row_randomness']:.3f}",
         percent(row["cost_spread"]),
         rate(row["seconds"]),
         rate(row["plan_seconds"]) if "plan_seconds" in row else "",

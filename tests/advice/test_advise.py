@@ -98,7 +98,7 @@ def test_prices_are_those_of_the_public_measures(world):
     for row in advice.candidates:
         found = measure_pooled(plans_of(SHORT, row.batching, **world), SHORT)
         assert row.price == pytest.approx(1 / (1 - found.padding_share) / (1 - found.straggler_waste), rel=1e-9)
-        assert row.mixing == found.step_mixing
+        assert row.measures.randomness == found.randomness
 
 
 def test_seconds_are_those_of_the_step_cost():
@@ -160,7 +160,7 @@ def test_any_lengths_have_an_advice(lengths):
         warnings.simplefilter("error")
         advice = lw.advise(lengths, lw.FixedSize(4), world_size=2)
     assert len({row.label for row in advice.candidates}) == len(advice.candidates)
-    assert all(row.price >= 0 and 0 <= row.mixing <= 1 for row in advice.candidates)
+    assert all(row.price >= 0 and 0 <= row.measures.randomness <= 1 for row in advice.candidates)
     lw.make_plan(lengths, advice.best.batching, world_size=2)
 
 

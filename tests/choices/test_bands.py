@@ -145,6 +145,6 @@ def test_random_steps_of_two_lengths_are_sorted_in_bands():
     plans = [lw.make_plan(lengths, batching, world_size=16, epoch=epoch) for epoch in range(4)]
     measures = lw.measure(plans, lengths)
     assert measures.padding_share < 0.2
-    assert measures.step_mixing > 0.98
+    assert measures.randomness > 0.98
     assert measures.straggler_waste < 0.03
     assert measures.step_length_variance == pytest.approx(1.0, abs=0.2)

@@ -14,7 +14,7 @@ from lengthwise.measures.metrics import measure_pooled
 pytestmark = pytest.mark.usefixtures("few_epochs")
 
 FACTS = {"lengths", "sentence", "code", "unit", "sequences", "measured", "world_size", "micro_batches", "best"}
-ROW = {"strategy", "batching", "price", "ships_in", "best", "padding_share", "step_mixing"}
+ROW = {"strategy", "batching", "price", "ships_in", "best", "padding_share", "randomness"}
 FEW = ("--example", "speech", "--subset", 800)
 
 
@@ -93,7 +93,7 @@ def test_what_is_printed_runs_and_pads_as_much_as_is_printed(run, tmp_path, word
     plans = [lw.make_plan(names["lengths"], names["batching"], epoch=epoch, **world) for epoch in epochs]
     (best,) = [row for row in found["candidates"] if row["best"]]
     measures = measure_pooled(plans, names["lengths"])
-    assert (measures.padding_share, measures.step_mixing) == (best["padding_share"], best["step_mixing"])
+    assert (measures.padding_share, measures.randomness) == (best["padding_share"], best["randomness"])
     assert names["sampler"].micro_batches == found["micro_batches"]
 
 
@@ -150,7 +150,7 @@ def test_a_page_and_a_chart_show_the_rows_of_the_terminal(run, tmp_path):
     best = [
         dict(zip(table[0], row, strict=True)) for table in (tried, measured) for row in table if row[0] == found["best"]
     ]
-    assert all(best[0][head] == best[1][head] for head in ("padding", "step mixing", "waiting"))
+    assert all(best[0][head] == best[1][head] for head in ("padding", "randomness", "waiting"))
 
 
 def test_nothing_to_gain_is_said(run, tmp_path):

@@ -85,7 +85,7 @@ def test_rows_are_what_the_library_measures(run, words, cut, world):
         measures = lw.measure(plans[0], chosen).as_dict()
         measures |= {"mixing_bins": bins, "mixing_epochs": len(plans), "strategy": row["strategy"]}
         together = lw.measure(plans, chosen, bins=bins)
-        mixing = ("mixing", "step_mixing", "pair_mixing")
+        mixing = ("mixing", "step_mixing", "randomness")
         measures |= {name: getattr(together, name) for name in (*mixing, "step_length_variance", "straggler_waste")}
         assert row == measures
 
@@ -187,7 +187,7 @@ def test_with_several_batches_a_step_steps_have_columns_of_their_own(run, monkey
     rows = {row["strategy"]: row for row in found}
     random, steps = rows["random"], rows["random-steps"]
     assert steps["padding_share"] < 0.15 < random["padding_share"]
-    assert steps["step_mixing"] > 0.97
+    assert steps["randomness"] > 0.97
     assert steps["straggler_waste"] < 0.05
     assert rows["sorted"]["step_length_variance"] > 10 * steps["step_length_variance"]
 

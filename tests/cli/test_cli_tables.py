@@ -64,7 +64,7 @@ def heads_of(out):
 def test_columns_are_left_out_and_named(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "58")
     narrow = run(*SHORT).out
-    assert {"strategy", "padding", "mixing", "largest"} <= heads_of(narrow)
+    assert {"strategy", "padding", "randomness", "largest"} <= heads_of(narrow)
     assert not {"batches", "computed"} & heads_of(narrow)
     assert "Left out of a narrow terminal: batches, computed / useful. --json has them." in " ".join(narrow.split())
     monkeypatch.setenv("COLUMNS", "200")
@@ -79,7 +79,7 @@ def test_the_notes_explain_what_stands_in_the_table_alone(run, monkeypatch, comm
     monkeypatch.setenv("COLUMNS", str(columns))
     out = run(*command.split(), "--batch-size", 16).out
     table, notes = heads_of(out), " ".join(out.split("\n\n")[2].split())
-    for head, start in {"waiting": "waiting: ", "vary": "steps vary: ", "cost": "largest cost: "}.items():
+    for head, start in {"waiting": "waiting: ", "randomness": "randomness: ", "cost": "largest cost: "}.items():
         assert (start in notes) == (head in table)
 
 
@@ -129,22 +129,21 @@ def cells_of_batches(row):
     computed = f"{1 / (1 - row['padding_share']):.2f}"
     return [
         *(f"{row['batches']:,}", sizes(row), percent(row["padding_share"]), computed),
-        *(f"{row['mixing']:.3f}", f"{row['largest_cost']:,.0f}"),
+        *(f"{row['randomness']:.2f}", f"{row['largest_cost']:,.0f}"),
     ]
 
 
 def cells_of_steps(row):
     computed = f"{1 / (1 - row['padding_share']):.2f}"
     return [
-        *(f"{row['batches']:,}", sizes(row), percent(row["padding_share"]), computed, f"{row['mixing']:.3f}"),
-        *(f"{row['step_mixing']:.3f}", f"{row['step_length_variance']:.3g}", percent(row["straggler_waste"])),
-        f"{row['largest_cost']:,.0f}",
+        *(f"{row['batches']:,}", sizes(row), percent(row["padding_share"]), computed, f"{row['randomness']:.2f}"),
+        *(percent(row["straggler_waste"]), f"{row['largest_cost']:,.0f}"),
     ]
 
 
 def cells_of_rows(row):
     return [
-        *(f"{row['batches']:,}", sizes(row), f"{row['rows']:,}", share(row, "fill", 2), f"{row['pair_mixing']:.3f}"),
+        *(f"{row['batches']:,}", sizes(row), f"{row['rows']:,}", share(row, "fill", 2), f"{row['randomness']:.2f}"),
         percent(row["cost_spread"]),
     ]
 
@@ -190,8 +189,7 @@ def test_advise_prints_what_its_json_says(run, monkeypatch, tmp_path, words):
     rows = {row["strategy"]: row for row in found["candidates"]}
     for label, row in rows.items():
         steps = [percent(row["straggler_waste"])] if found["world_size"] > 1 else []
-        mixing = row["step_mixing" if steps else "mixing"]
-        cells = [percent(row["padding_share"]), *steps, f"{mixing:.3f}", f"{row['largest_cost']:,.0f}"]
+        cells = [percent(row["padding_share"]), *steps, f"{row['randomness']:.2f}", f"{row['largest_cost']:,.0f}"]
         shipped = [row["ships_in"]] if row["ships_in"] else []
         assert printed[label] == [*shipped, *cells, f"{row['price']:,.2f}"]
     assert list(printed) == list(rows)

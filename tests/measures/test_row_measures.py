@@ -37,11 +37,11 @@ def test_rows_are_full_and_mixed_by_default(mean, least_fill, least_mixing):
     measures = lw.measure(lw.make_plan(lengths, lw.Batching(cut=lw.Rows(4_096, rows=8))), lengths)
     assert measures.fill == pytest.approx(lengths.sum() / (measures.rows * 4_096))
     assert measures.fill >= least_fill
-    assert measures.pair_mixing >= least_mixing
+    assert measures.randomness >= least_mixing
     sorted_rows = lw.Batching(cut=lw.Rows(4_096, rows=8, by="best-fit"))
     packed = lw.measure(lw.make_plan(lengths, sorted_rows), lengths)
     assert packed.fill > measures.fill
-    assert packed.pair_mixing < 0.1
+    assert packed.randomness < 0.1
 
 
 def test_measures_of_rows_by_hand():
@@ -64,7 +64,7 @@ def test_measures_of_rows_by_hand():
 
 @settings(max_examples=30, derandomize=True)
 @given(length_sets.flat, st.integers(1, 3))
-def test_pair_mixing_is_that_of_all_pairs_counted_one_by_one(lengths, ranks):
+def test_randomness_is_that_of_all_pairs_counted_one_by_one(lengths, ranks):
     if not len(lengths):
         return
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.Rows(6_000, rows=2)), world_size=ranks)
@@ -72,27 +72,27 @@ def test_pair_mixing_is_that_of_all_pairs_counted_one_by_one(lengths, ranks):
     _, value, counts = np.unique(lengths, return_inverse=True, return_counts=True)
     bin_of = ((np.cumsum(counts) - counts / 2) * bins / len(lengths)).astype(int).clip(0, bins - 1)[value]
     joint, squares = np.zeros((bins, bins)), 0.0
-    for number in range(len(plan.costs)):
-        for row in plan.rows(number):
-            if len(row) > 17:
-                return
-            for one, other in itertools.permutations(row.tolist(), 2):
-                joint[bin_of[one], bin_of[other]] += 1 / (len(row) - 1)
-                squares += 1 / (len(row) - 1) ** 2
+    for batches in plan.grid.reshape(plan.steps, -1):
+        step = [number for batch in batches for number in plan.batch(batch).tolist()]
+        if len(step) > 17:
+            return
+        for one, other in itertools.permutations(step, 2):
+            joint[bin_of[one], bin_of[other]] += 1 / (len(step) - 1)
+            squares += 1 / (len(step) - 1) ** 2
     total = joint.sum()
     if not total:
-        assert lw.measure(plan, lengths).pair_mixing == 1.0
+        assert lw.measure(plan, lengths).randomness == 1.0
         return
     share, each = joint / total, joint.sum(axis=1) / total
     seen = share > 0
     information = (share[seen] * np.log(share[seen] / np.outer(each, each)[seen])).sum()
     bias = (seen.sum() - 2 * (each > 0).sum() + 1) / (2 * total**2 / squares)
-    assert lw.measure(plan, lengths).pair_mixing == pytest.approx(np.exp(-max(0.0, information - bias)))
+    assert lw.measure(plan, lengths).randomness == pytest.approx(np.exp(-max(0.0, information - bias)))
 
 
-def test_pair_mixing_of_random_rows_is_one_and_of_twins_a_bin():
+def test_randomness_of_random_rows_is_one_and_of_twins_a_bin():
     lengths = length_sets.spread_out(500, 50_000)
     random = lw.Batching(cut=lw.Rows(4_096, pool=1))
-    assert lw.measure(lw.make_plan(lengths, random), lengths).pair_mixing > 0.99
+    assert lw.measure(lw.make_plan(lengths, random), lengths).randomness > 0.99
     twins = np.argsort(lengths, kind="stable").reshape(-1, 2)
-    assert lw.measure(twins.tolist(), lengths).pair_mixing == pytest.approx(1 / 64, rel=0.02)
+    assert lw.measure(twins.tolist(), lengths).randomness == pytest.approx(1 / 64, rel=0.02)

@@ -104,7 +104,7 @@ def test_steps_take_the_rows_of_any_other_deal_as_they_come(cut):
     balanced = lw.make_plan(LENGTHS, replace(STEPS, cut=cut, deal=lw.Balanced()), world_size=4)
     ours, theirs = lw.measure(plan, LENGTHS), lw.measure(balanced, LENGTHS)
     assert ours.fill >= theirs.fill
-    assert ours.pair_mixing == pytest.approx(theirs.pair_mixing, abs=0.01)
+    assert ours.randomness == pytest.approx(theirs.randomness, abs=0.01)
     assert plan.row_counts[plan.grid[:-2]].min() == plan.row_counts.max() == 8
 
 
@@ -142,8 +142,8 @@ def test_the_page_prints_what_was_measured():
         row["method"]: row for row in document["rows"] if (row["data"], row["sequences"]) == ("mean 1,400", 100_000)
     }
     large, small = (rows[f"pool of {size}"] for size in ("1,024", "64"))
-    words = "pair mixing is {:.2f}, and rows are {:.1%} full. A smaller pool mixes more: with `pool=64` it is {:.2f}, "
+    words = "randomness is {:.2f}, and rows are {:.1%} full. With `pool=64` it is {:.2f}, "
     told = (words + "and rows are {:.1%} full").format(
-        *(row[name] for row in (large, small) for name in ("pair_mixing", "fill"))
+        *(row[name] for row in (large, small) for name in ("row_randomness", "fill"))
     )
     assert told.replace("%", " %") in PAGE

@@ -153,7 +153,7 @@ def test_a_step_is_a_random_sample_and_its_ranks_wait_for_little():
     batching = lw.Batching(budget=20_000, order=lw.Shuffled(), deal=lw.RandomSteps())
     plans = [lw.make_plan(LONG_TAILED, batching, world_size=8, micro_batches=4, epoch=epoch) for epoch in range(3)]
     measures = lw.measure(plans, LONG_TAILED)
-    assert measures.step_mixing > 0.99
+    assert measures.randomness > 0.99
     assert measures.padding_share < 0.055
     assert measures.straggler_waste < 0.025
 

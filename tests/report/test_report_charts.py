@@ -31,7 +31,7 @@ CHARTS = {
     "histogram": lambda: report.histogram(LENGTHS, edges=lw.optimal_edges(LENGTHS, 4)),
     "histogram of two lengths": lambda: report.histogram(np.stack([LENGTHS, LENGTHS[::-1]], axis=1)),
     "padding": lambda: report.padding(MEASURES, best="max-entropy:0.1"),
-    "trade-off": lambda: report.trade_off(MEASURES, lengths=LENGTHS, best="max-entropy:0.1"),
+    "trade-off": lambda: report.trade_off(MEASURES, best="max-entropy:0.1"),
     "batches": lambda: report.batches(PLANS, LENGTHS),
     "waiting": lambda: report.waiting(planned(world_size=4)),
     "memory": lambda: report.memory(planned(cut=lw.Budget(20_000))),
@@ -109,28 +109,11 @@ def test_the_padding_of_each_strategy_is_what_measure_says():
 
 def test_a_trade_off_draws_each_strategy_and_recommends_one():
     rows = style.rows_of(report.trade_off(MEASURES, best="sorted"))
-    assert {row["strategy"]: (row["padding"], row["mixing"]) for row in rows} == {
-        label: (measures.padding_share, measures.mixing) for label, measures in MEASURES.items()
+    assert {row["strategy"]: (row["padding"], row["randomness"]) for row in rows} == {
+        label: (measures.padding_share, measures.randomness) for label, measures in MEASURES.items()
     }
     assert [row["strategy"] for row in rows if row["kind"] == "recommended"] == ["sorted"]
     assert [row["letter"] for row in rows] == ["A", "B", "C", "D"]
-
-
-def test_steps_of_several_batches_show_step_mixing_and_no_limit():
-    plans = planned(world_size=2, micro_batches=2)
-    measures = {label: lw.measure(plan, LENGTHS) for label, plan in plans.items()}
-    chart = report.trade_off(measures, lengths=LENGTHS)
-    assert [row["step mixing"] for row in style.rows_of(chart)] == [row.step_mixing for row in measures.values()]
-    assert "limit" not in json.dumps(chart.to_dict())
-
-
-def test_the_limit_is_that_of_the_lengths():
-    chart = report.trade_off(MEASURES, lengths=LENGTHS).to_dict()
-    (limit,) = (rows for rows in chart["datasets"].values() if rows[0].keys() == {"padding", "mixing"})
-    for row in limit[1:]:
-        assert row["mixing"] == pytest.approx(
-            lw.mixing_limit(LENGTHS, row["padding"], bins=MEASURES["random"].mixing_bins)
-        )
 
 
 def test_points_upon_each_other_share_a_label():

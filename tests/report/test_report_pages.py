@@ -56,8 +56,7 @@ def test_the_numbers_of_the_table_are_those_of_measure(page):
         found = lw.measure(plan, LENGTHS)
         assert table[label]["padding"] == f"{100 * found.padding_share:.1f} %"
         assert table[label]["computed / useful"] == f"{1 / (1 - found.padding_share):.2f}"
-        assert table[label]["mixing"] == f"{found.mixing:.3f}"
-        assert table[label]["step mixing"] == f"{found.step_mixing:.3f}"
+        assert table[label]["randomness"] == f"{found.randomness:.2f}"
         assert table[label]["waiting"] == percent(found.straggler_waste)
         assert table[label]["batches"] == f"{found.batches:,}"
 
@@ -200,7 +199,7 @@ def test_several_epochs_are_measured_together_and_the_first_is_drawn(tmp_path):
     batching = parse_strategy("random", cut=lw.FixedSize(8))
     plans = [lw.make_plan(LENGTHS, batching, epoch=epoch) for epoch in range(5)]
     found = written(tmp_path, LENGTHS, {"random": plans})
-    assert found.table("strategy")["random"]["mixing"] == f"{lw.measure(plans, LENGTHS).mixing:.3f}"
+    assert found.table("strategy")["random"]["padding"] == f"{100 * lw.measure(plans, LENGTHS).padding_share:.1f} %"
     assert found.table("strategy")["random"]["batches"] == "75"  # 600 / 8, of one epoch
     assert plans[0].fingerprint() in found.said("code")
 
@@ -238,7 +237,7 @@ def test_of_packed_rows_the_first_may_be_best():
 
 def test_micro_batches_alone_make_steps_too(tmp_path):
     table = written(tmp_path, LENGTHS, planned(LENGTHS, "random,sorted", micro_batches=4)).table("strategy")
-    assert {"step mixing", "steps vary"} <= set(table["sorted"])
+    assert {"randomness", "waiting"} <= set(table["sorted"])
 
 
 def test_a_file_whose_name_is_no_utf8_is_named(tmp_path):

@@ -35,11 +35,6 @@ class AdviceRow:
     measures: Measures
     price: float
 
-    @property
-    def mixing(self) -> float:
-        """The mixing of steps, which affects the gradient; that of batches if a step is one batch."""
-        return self.measures.step_mixing
-
     def as_dict(self) -> dict[str, Any]:
         """Returns the row by name, for JSON."""
         facts = {"price": self.price, "ships_in": self.ships_in}

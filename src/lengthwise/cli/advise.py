@@ -15,7 +15,7 @@ from lengthwise.report import tables
 from lengthwise.report.tables import Table
 
 # Columns to leave out on a narrow terminal, in this order.
-_SPARE = ("mixing", "step mixing", "largest cost")
+_SPARE = ("randomness", "largest cost")
 _PRICES = {"frames": "computed / useful", "seconds": "seconds an epoch", "cost": "cost of an epoch"}
 
 
@@ -34,7 +34,7 @@ def add(subparsers: Any) -> None:
     group.add_argument("--padding", type=float, metavar="SHARE", help="of what is computed, at most (0.1)")
     text = "the seconds of a step, as lengthwise.StepCost.save wrote them; without it a frame costs the same everywhere"
     group.add_argument("--cost", metavar="PATH", help=text)
-    show.add(parser, plot="the rows between padding and mixing", html="what is recommended, and why")
+    show.add(parser, plot="the rows between padding and randomness", html="what is recommended, and why")
     parser.set_defaults(run=run)
 
 
@@ -66,11 +66,8 @@ def _measures(advice: Advice) -> dict[str, dict[str, Any]]:
 def _table(advice: Advice) -> Table:
     """Returns the table of all measures, for the terminal and for the page."""
     steps = advice.world_size * advice.micro_batches > 1
-    measured = tables.measures(
-        _measures(advice),
-        steps=steps,
-        columns=("padding", "waiting", "step mixing" if steps else "mixing", "largest cost"),
-    )
+    columns = ("padding", "waiting", "randomness", "largest cost")
+    measured = tables.measures(_measures(advice), steps=steps, columns=columns)
     price = _PRICES[advice.unit]
     heads = ("strategy", "ships in", *measured.heads[1:], price)
     rows = [
@@ -91,7 +88,7 @@ def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, 
     for row in (advice.random, advice.best):
         plan = lw.make_plan(lengths, row.batching, seed=arguments.seed, **world._asdict())
         plans[row.label] = plan
-        # Padding and mixing come from several epochs, as in the table.
+        # Padding and randomness come from several epochs, as in the table.
         joined = join_measures(lw.measure(plan, lengths), row.measures)
         rows[row.label] = joined | {"padding_share": row.measures.padding_share, "fill": row.measures.fill}
     *lead, _code = advice.sentence.split("\n")

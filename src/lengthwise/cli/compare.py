@@ -1,4 +1,4 @@
-"""`lengthwise compare`: the padding, mixing and cost of strategies on the same lengths."""
+"""`lengthwise compare`: the padding, randomness and cost of strategies on the same lengths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8
 DEFAULT_OF_ROWS = "best-fit,pool:1,pool:16,pool:128,pool:1024,pool:8192"
 ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)  # the cost of rows, which all have the same number of frames
 # Columns to leave out on a narrow terminal, in this order.
-_SPARE = ("batches", "computed / useful", "batch size", "largest cost", "steps vary")
+_SPARE = ("batches", "computed / useful", "batch size", "largest cost")
 
 
 def add(subparsers: Any) -> None:
@@ -32,7 +32,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "compare",
         help="compare batching strategies on lengths",
-        description="Plan some epochs by every strategy, and show padding, mixing and cost.",
+        description="Plan some epochs by every strategy, and show padding, randomness and cost.",
         epilog=_names(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -41,7 +41,7 @@ def add(subparsers: Any) -> None:
     text = "what to compare; the names and the default stand below"
     parser.add_argument_group("plans").add_argument("--strategies", metavar="A,B:VALUE,...", help=text)
     add_ranks(parser)
-    plot = "mixing against padding for every strategy, or the padding of packed rows"
+    plot = "randomness against padding for every strategy, or the padding of packed rows"
     show.add(parser, plot=plot, html="all, and the best beside the first")
     parser.set_defaults(run=run)
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.strategies is None:  # the table shows the paddings of the default strategies
             warnings.filterwarnings("ignore", message="`padding` must be within")
         for label, batching in show.progress(batchings.items()):
-            # 10,480 sequences fill the bins of mixing in 16 epochs. Counts and padding are those of the first epoch.
+            # Counts and padding are those of the first epoch; randomness is measured over all.
             epochs = [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(pool)]
             plans[label] = epochs[0]
             rows[label] = join_measures(lw.measure(epochs[0], lengths), measure_pooled(epochs, lengths))

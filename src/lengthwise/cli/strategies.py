@@ -60,7 +60,7 @@ def _bucketed(by: str, help: str, **sets: Any) -> Strategy:
 
 
 STRATEGIES = {
-    "random": Strategy("", Shuffled, "", "random order: the most padding, the most mixing"),
+    "random": Strategy("", Shuffled, "", "random order: the most padding"),
     "random-steps": Strategy(
         "", Shuffled, "", "each step a random sample, sorted into its batches (ours)", deal=RandomSteps()
     ),

@@ -19,7 +19,7 @@ from lengthwise.planning.plan import Plan
 _FILLING = 163_840  # sequences that fill 256 bins of mixing; short data need several epochs for them
 MOST_EPOCHS = 32
 # Measures over several epochs; counts and padding are those of the first epoch.
-_OVER_EPOCHS = ("mixing", "pair_mixing", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
+_OVER_EPOCHS = ("mixing", "randomness", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,13 +46,13 @@ class Measures:
         mean_batch: The sequences in a batch on average.
         largest_batch: The sequences in the largest batch.
         largest_cost: The cost of the costliest batch.
+        randomness: exp(-I) of the lengths of two sequences of a step: 1 if they are independent, as in random batches,
+            near 0 if one tells the other. Sequences that are alone in a step do not count.
         mixing: exp(-I(X; T)), with X the length of a sequence and T the padded length of its batch: 1 if they are
-            independent, as in random batches, near 0 if T determines X. Packed rows have one padded length, and so 1:
-            see `pair_mixing`.
+            independent, near 0 if T determines X. `mixing_limit` bounds it; random batches of few sequences have less
+            than 1, and packed rows, which have one padded length, have 1.
         step_mixing: The mixing of steps; T is the mean padded length over the sequences of a step.
         mixing_bins: The equal-mass bins of both estimates. Mixing below about 1 / bins cannot be distinguished from 0.
-        pair_mixing: exp(-I) of the lengths of two sequences in a packed row, or else in a batch: 1 if they are
-            independent. Sequences that are alone do not count.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
             fewer than three steps.
         step_length_variance: The variance of the mean length of steps, divided by that of random samples of the same
@@ -79,10 +79,10 @@ class Measures:
     mean_batch: float
     largest_batch: int
     largest_cost: float
+    randomness: float
     mixing: float
     step_mixing: float
     mixing_bins: int
-    pair_mixing: float
     step_length_correlation: float
     step_length_variance: float
     straggler_waste: float
@@ -100,19 +100,15 @@ class Measures:
             f"{self.sequences:,} sequences in {self.batches:,} batches of {sizes}, {self.steps:,} steps{epochs}",
             f"padding  {100 * self.padding_share:5.1f} %  of the computed frames",
         ]
-        # Without packing, each sequence has a row, and some rows may be filled up. Packed rows hold several sequences.
-        packed = self.rows < round(self.mean_batch * self.batches)
-        if packed:
-            # Packed rows all have one padded length, which is independent of their sequences.
-            lines.append(f"mixing   {self.pair_mixing:5.2f}    of rows: 1 if a sequence tells nothing of its row")
-        else:
-            lines.append(f"mixing   {self.mixing:5.2f}    of batches: 1 as random ones, near 0 as sorted ones")
+        lines.append(
+            f"random   {self.randomness:5.2f}    1: steps are random samples; near 0: one length tells the others"
+        )
         if self.steps < self.batches:
-            if not packed:
-                lines.append(f"         {self.step_mixing:5.2f}    of steps, which the gradient sees")
             lines.append(f"waiting  {100 * self.straggler_waste:5.1f} %  of the time of all ranks")
-        left = f"{self.dropped:,} sequences dropped, {self.repeated:,} repeated"
-        return "\n".join([*lines, f"{left}; {self.over_max_cost:,} batches over the budget"])
+        lines.append(
+            f"dropped: {self.dropped:,}, repeated: {self.repeated:,}, batches over the budget: {self.over_max_cost:,}"
+        )
+        return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the measures by name, for JSON."""
@@ -190,10 +186,10 @@ def measure(
         mean_batch=_mean(sizes),
         largest_batch=int(sizes.max(initial=0)),
         largest_cost=float(costs.max(initial=0.0)),
+        randomness=mix_pairs(epochs),
         mixing=mixing,
         step_mixing=mix_steps(epochs, bins) if in_step > 1 else mixing,
         mixing_bins=bins,
-        pair_mixing=mix_pairs(epochs),
         step_length_correlation=_lag_one(step_means),
         step_length_variance=_vary(epochs, step_means),
         straggler_waste=_waste(several),

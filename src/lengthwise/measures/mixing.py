@@ -1,4 +1,4 @@
-"""Mixing: the independence of the lengths in a batch, a step or a row from its padded length.
+"""Randomness and mixing: the independence of the lengths in a step or a batch.
 
 X is the length of a sequence, T the padded length of its batch, and exp(-I(X; T)) the mixing of batches. It is
 estimated on their joint histogram in equal-mass bins. Several epochs of the same lengths are pooled, for finer bins.
@@ -19,7 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _kernels, checks
+from lengthwise import _kernels, _random, checks
+from lengthwise._random import Key
 from lengthwise.measures.epochs import Epochs, join
 from lengthwise.planning.joint import bin_equally, mixing_bins, mixing_of_counts
 from lengthwise.planning.plan import Plan
@@ -84,11 +85,11 @@ def _first_steps(plan: Plan) -> NDArray[np.int64]:
 
 
 def mix_pairs(epochs: Epochs) -> float:
-    """Returns exp(-I) of the lengths of two sequences in a packed row, or else in a batch.
+    """Returns exp(-I) of the lengths of two sequences of a step.
 
     Estimated on the joint histogram of pairs in 2 to 64 equal-mass bins, by the number of sequences. All sequences have
-    the same weight, but those alone in a row do not count. The correction of Miller and Madow uses the effective number
-    of pairs, (sum of weights)^2 / (sum of squared weights).
+    the same weight, but those alone in a step do not count. The correction of Miller and Madow uses the effective
+    number of pairs, (sum of weights)^2 / (sum of squared weights).
     """
     count = epochs.places
     if not count:
@@ -99,8 +100,12 @@ def mix_pairs(epochs: Epochs) -> float:
     partners = int(np.clip(_MEETINGS // count // 2 * 2, _LEAST_MET, _MET))
     ends = np.cumsum([len(plan.sequences) for plan in epochs.plans])
     for plan, items in zip(epochs.plans, np.split(_bin_items(epochs, bins), ends[:-1]), strict=True):
-        groups = plan.offsets if plan.row_offsets is None else plan.row_offsets
-        members, squared = _kernels.count_pairs(items, groups, partners, joint)
+        steps = np.repeat(_first_steps(plan), plan.batch_sizes)
+        # Within a step in a random order: in sorted batches, those at fixed distances would be too much alike.
+        shuffled = _random.argsort(Key().permutation(int(plan.sequences.max(initial=-1)) + 1)[plan.sequences])
+        order = _random.sort_by(shuffled, steps)
+        groups = np.append(0, np.cumsum(np.bincount(steps)))
+        members, squared = _kernels.count_pairs(items[order], groups, partners, joint)
         paired, squares = paired + members, squares + squared
     return _mixing_of_pairs(joint + joint.T, paired, paired**2 / squares) if paired else 1.0
 

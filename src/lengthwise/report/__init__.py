@@ -5,7 +5,7 @@ into one self-contained page.
 
     histogram      the lengths, and the edges of buckets
     padding        what each strategy computes: data and padding
-    trade_off      mixing against padding, strategy by strategy
+    trade_off      randomness against padding, strategy by strategy
     batches        batches sequence by sequence, with their padding
     waiting        what each rank computes in a step, and how long it waits
     memory         the costliest batch of each step, and the budget

@@ -171,7 +171,7 @@ def _charts(contents: Contents, *, packed: bool) -> list[Any]:
     if some:
         charts.append(strategy_charts.padding(rows, best=best, unit=unit))
         if len(rows) > 1 and not packed and not contents.charts:
-            charts.append(strategy_charts.trade_off(rows, lengths=lengths, best=best))
+            charts.append(strategy_charts.trade_off(rows, best=best))
         shares = {label: rows[label]["padding_share"] for label in some}
         waste = {label: rows[label]["straggler_waste"] for label in some}
         charts.append(batch_charts.batches(some, lengths, unit=unit, shares=shares))

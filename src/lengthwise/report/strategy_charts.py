@@ -1,4 +1,4 @@
-"""Charts that compare strategies: padding, and mixing against padding."""
+"""Charts that compare strategies: padding, and randomness against padding."""
 
 from __future__ import annotations
 
@@ -8,18 +8,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from lengthwise.checks import value_error
-from lengthwise.lengths import as_lengths
-from lengthwise.measures.limit import mixing_limit
 from lengthwise.report import words
 from lengthwise.report.style import HEIGHT, Chart, alt, colour, furnish, parts, table
 
-_POINTS = 16  # on the limit
-_MOST_BINS = 1_024  # of the limit; the same as of the mixing that is held against it
-_ENOUGH = 65_536  # lengths that tell the limit as well as more
 _WIDE, _HIGH = 0.045, 0.07  # of a letter, as shares of the width and of the height
 _KEY = 62  # letters of a line below the title
 
@@ -63,26 +55,20 @@ def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames"
     )
 
 
-def trade_off(measures: Mapping[str, Any], *, lengths: ArrayLike | None = None, best: str = "") -> Chart:
-    """Draws mixing against padding: every strategy a letter, the recommended one by its colour.
-
-    Where a step has several batches, mixing is that of steps.
+def trade_off(measures: Mapping[str, Any], *, best: str = "") -> Chart:
+    """Draws randomness against padding: every strategy a letter, the recommended one by its colour.
 
     Args:
         measures: `lw.Measures` by the label of the strategy.
-        lengths: [n] or [n, dims], for the limit of all batching; several lengths a sequence count by their sum. Only
-            where each step has one batch.
         best: The label to put forward.
     """
     measured = _as_rows(measures)
-    steps = any(row["steps"] < row["batches"] for row in measured.values())
-    mixing = "step mixing" if steps else "mixing"
     rows = [
         {
             "letter": letter,
             "strategy": label,
             "padding": row["padding_share"],
-            mixing: row[mixing.replace(" ", "_")],
+            "randomness": row["randomness"],
             "kind": "recommended" if label == best else "other",
         }
         for letter, (label, row) in zip(_letters(), measured.items(), strict=False)
@@ -91,60 +77,46 @@ def trade_off(measures: Mapping[str, Any], *, lengths: ArrayLike | None = None, 
     room = 0.06 * (high - low) or 0.06 * high or 0.05
     x = alt.X("padding:Q", title="padding, as a share of what is computed").axis(format=".0%", tickCount=5)
     x = x.scale(domain=[max(0.0, low - room), high + room], nice=False, zero=False)
-    y = alt.Y(f"{mixing}:Q", scale=alt.Scale(domain=[0.0, 1.06]))
+    y = alt.Y("randomness:Q", scale=alt.Scale(domain=[0.0, 1.06]))
     y = y.axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
     kinds = ["other", "recommended"]
     color = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[colour("soft"), colour("recommended")]))
     size = alt.Size("kind:N", scale=alt.Scale(domain=kinds, range=[60, 150]), legend=None)
     dots = alt.Chart(table(rows)).mark_circle(opacity=1).encode(x=x, y=y, color=color.legend(None), size=size)
-    names = alt.Chart(table(_labels(rows, mixing, high - low + 2 * room)))
+    names = alt.Chart(table(_labels(rows, high - low + 2 * room)))
     names = names.mark_text(align="left", dx=8, dy=-7, fontWeight="bold")
     layers = [dots, names.encode(x=x, y=y, text="letter:N", color=color.legend(None))]
-    if lengths is not None and not steps:
-        line = alt.Chart(table(_limit(lengths, high, next(iter(measured.values()))["mixing_bins"])))
-        line = line.mark_line(strokeDash=[6, 4], strokeWidth=1.5, color=colour("ink"), clip=True)
-        layers.insert(0, line.encode(x, y))
     # A name is not broken: "A random · B max-entropy:0.1".
     key = "\xa0· ".join(f"{row['letter']}\xa0{words.shorten(row['strategy'])}" for row in rows)
     marks = ["Up and left is better.", *(["Green: recommended."] if best else [])]
-    marks += ["Dashed: the limit of all batching."] if len(layers) > 2 else []
     notes = [line for text in (key, " ".join(marks)) for line in textwrap.wrap(text, _KEY, break_on_hyphens=False)]
-    top = max(rows, key=lambda row: row[mixing])
-    text = f"{words.count(len(rows), 'strategy', 'strategies')} by padding and {mixing}. "
-    text += f"{top['strategy']} mixes most, {top[mixing]:.2f}."
+    text = f"{words.count(len(rows), 'strategy', 'strategies')} by padding and randomness: "
+    text += ", ".join(f"{row['strategy']} {words.percent(row['padding'])} and {row['randomness']:.2f}" for row in rows)
+    text += "."
     text += f" Recommended: {best}." if best else ""
-    title = f"How random {'steps' if steps else 'batches'} are, for what they pad"
+    title = "How random steps are, and what they pad"
     return furnish(alt.layer(*layers).properties(height=HEIGHT - 40), title, text, notes=notes)
 
 
-def _labels(rows: Sequence[dict[str, Any]], mixing: str, width: float) -> list[dict[str, Any]]:
+def _labels(rows: Sequence[dict[str, Any]], width: float) -> list[dict[str, Any]]:
     """One label for points that are too close for two, the recommended one first: "E A B"."""
     labels: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: row["kind"] != "recommended"):
         for label in labels:
-            if abs(label["padding"] - row["padding"]) < _WIDE * width and abs(label[mixing] - row[mixing]) < _HIGH:
+            if (
+                abs(label["padding"] - row["padding"]) < _WIDE * width
+                and abs(label["randomness"] - row["randomness"]) < _HIGH
+            ):
                 label["letter"] += f" {row['letter']}"
                 break
         else:
-            labels.append({name: row[name] for name in ("padding", mixing, "kind", "letter")})
+            labels.append({name: row[name] for name in ("padding", "randomness", "kind", "letter")})
     return labels
 
 
 def _letters() -> list[str]:
     """A, B, ... Z, A2, B2, ..."""
     return [f"{letter}{number or ''}" for number in (0, *range(2, 9)) for letter in string.ascii_uppercase]
-
-
-def _limit(lengths: ArrayLike, end: float, bins: int) -> list[dict[str, float]]:
-    """The most mixing at some padding shares up to `end`."""
-    array = as_lengths(lengths)
-    sizes = np.sort(array if array.ndim == 1 else array.sum(axis=1))
-    if len(sizes) > _ENOUGH:  # quantiles of the lengths have the same limit
-        sizes = sizes[np.linspace(0, len(sizes) - 1, _ENOUGH).astype(np.int64)]
-    # Closer together where little is padded.
-    shares = (min(1.06 * end, 0.999) * np.linspace(0.0, 1.0, _POINTS) ** 2).tolist() if end else []
-    bins = max(2, min(bins, _MOST_BINS))
-    return [{"padding": share, "mixing": mixing_limit(sizes, share, bins=bins)} for share in shares]
 
 
 def _bold(best: str) -> Any:

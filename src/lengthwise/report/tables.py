@@ -19,11 +19,8 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
     "computed / useful": lambda row: words.computed(row["padding_share"]),
     "rows": lambda row: f"{row['rows']:,}",
     "fill": lambda row: f"{100 * row['fill']:.2f} %",
-    "mixing": lambda row: f"{row['mixing']:.3f}",
-    "pair mixing": lambda row: f"{row['pair_mixing']:.3f}",
+    "randomness": lambda row: f"{row['randomness']:.2f}",
     "cost spread": lambda row: words.percent(row["cost_spread"]),
-    "step mixing": lambda row: f"{row['step_mixing']:.3f}",
-    "steps vary": lambda row: f"{row['step_length_variance']:.3g}",
     "waiting": lambda row: words.percent(row["straggler_waste"]),
     "largest cost": lambda row: f"{row['largest_cost']:,.0f}",
     "dropped": lambda row: f"{row['dropped']:,}",
@@ -34,17 +31,14 @@ _MEANINGS = {
     "padding": "the share of all computed frames that are padding",
     "computed / useful": "frames computed for each frame of data",
     "fill": "the share of computed frames that are data",
-    "mixing": "1 where a batch tells nothing about the lengths in it, near 0 where it tells all",
-    "pair mixing": "1 where a sequence tells nothing about the length of another in its row, else less",
+    "randomness": "1 if the sequences of a step are a random sample, near 0 if one length tells the others",
     "cost spread": "the standard deviation of what batches cost, as a share of the mean",
-    "step mixing": "the same as mixing, for all that one optimiser step takes",
-    "steps vary": "how much the mean length of steps varies: 1 as that of random samples does",
     "waiting": "the share of time that ranks wait for the costliest",
     "largest cost": "padded frames of the costliest batch",
 }
-_OF_STEPS = ("step mixing", "steps vary", "waiting")
-_OF_ROWS = ("rows", "fill", "pair mixing", "cost spread")
-_NOT_OF_ROWS = ("padding", "computed / useful", "mixing", "step mixing", "largest cost")
+_OF_STEPS = ("waiting",)
+_OF_ROWS = ("rows", "fill", "cost spread")
+_NOT_OF_ROWS = ("padding", "computed / useful", "largest cost")
 
 
 class Table(NamedTuple):
@@ -81,16 +75,7 @@ def measures(
     heads = [head for head in columns or _COLUMNS if head not in hidden]
     cells = [(label, *(_COLUMNS[head](row) for head in heads)) for label, row in rows.items()]
     meanings = [(head, _MEANINGS[head]) for head in heads if head in _MEANINGS]
-    note = "" if packed or columns else _bins_note(rows)
-    return Table(("strategy", *heads), cells, "All measures", meanings=meanings, note=note, best=best)
-
-
-def _bins_note(rows: Mapping[str, Row]) -> str:
-    """A sentence on how mixing was estimated."""
-    row = next(iter(rows.values()))
-    epochs = row.get("mixing_epochs", 1)
-    over = "one epoch" if epochs == 1 else f"{epochs:,} epochs"
-    return f"Mixing is estimated in {row['mixing_bins']:,} bins over {over}."
+    return Table(("strategy", *heads), cells, "All measures", meanings=meanings, best=best)
 
 
 def facts(lengths: NDArray[Any]) -> Table:

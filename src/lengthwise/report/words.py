@@ -110,12 +110,7 @@ def choose_tiles(
         return lambda label: f"{rows[label][field]:.2f}"
 
     shown = [tile("padding", share("padding_share"), "of all that is computed")]
-    if packed:
-        shown.append(tile("pair mixing", number("pair_mixing"), "1: sequences of a row tell nothing of each other"))
-    elif slots > 1:
-        shown.append(tile("step mixing", number("step_mixing"), "1: a step tells nothing of the lengths in it"))
-    else:
-        shown.append(tile("mixing", number("mixing"), "1: a batch tells nothing of the lengths in it"))
+    shown.append(tile("randomness", number("randomness"), "1: steps are random samples"))
     if slots > 1:
         # Full rows have equally many frames, so the waiting depends on how the cost counts attention.
         counted = ", by the cost of the plan" if packed else ""
