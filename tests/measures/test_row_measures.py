@@ -34,11 +34,11 @@ def test_each_member_meets_all_others_of_a_small_group_and_as_many_of_a_large_on
 @pytest.mark.parametrize(("mean", "least_fill", "least_mixing"), [(500, 0.998, 0.99), (1_400, 0.995, 0.8)])
 def test_rows_are_full_and_mixed_by_default(mean, least_fill, least_mixing):
     lengths = length_sets.spread_out(mean, 50_000)
-    measures = lw.measure(lw.make_plan(lengths, lw.Batching(cut=lw.Rows(4_096, rows=8))), lengths)
+    measures = lw.measure(lw.make_plan(lengths, lw.Batching(cut=lw.Rows(4_096))), lengths)
     assert measures.fill == pytest.approx(lengths.sum() / (measures.rows * 4_096))
     assert measures.fill >= least_fill
     assert measures.randomness >= least_mixing
-    sorted_rows = lw.Batching(cut=lw.Rows(4_096, rows=8, by="best-fit"))
+    sorted_rows = lw.Batching(cut=lw.Rows(4_096, by="best-fit"))
     packed = lw.measure(lw.make_plan(lengths, sorted_rows), lengths)
     assert packed.fill > measures.fill
     assert packed.randomness < 0.1
