@@ -1,7 +1,7 @@
-"""Hook of mkdocs: brings to the site what pages need from outside of docs/, and makes their links hold there.
+"""Hook of mkdocs: adds to the site the files outside of docs/ that its pages need, and rewrites their links.
 
-Pages are written for the repository: a link is the path from one file to another, or, with a slash in front, from the
-top of the repository. The site has the same files at other addresses:
+A link of a page is the path from one file of the repository to another. With a slash in front it begins at the top of
+the repository. The site has the same files at other addresses:
 
     docs/guide.md                  guide.md
     recipes/docs/papers/a.md       papers/a.md             as if it lay in docs/
@@ -52,38 +52,38 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
 
 
 def with_links(markdown: str, place: str, path: str, files: Files) -> str:
-    """The page at `place` of the site and `path` of the repository; a folder's link becomes plain words."""
+    """Returns the page at `place` of the site and `path` of the repository; a folder's link becomes plain words."""
 
-    def link(found: re.Match[str]) -> str:
-        target = site_path(resolve(found[1], path))
+    def link(match: re.Match[str]) -> str:
+        target = site_path(resolve(match[1], path))
         if not files.get_file_from_path(target):
-            return found[0] if Path(found[1]).suffix else f"lost:{found[1]}"
-        return posixpath.relpath(target, posixpath.dirname(place) or ".") + (found[2] or "")
+            return match[0] if Path(match[1]).suffix else f"lost:{match[1]}"
+        return posixpath.relpath(target, posixpath.dirname(place) or ".") + (match[2] or "")
 
     return "".join(_WORDS.sub(r"\1", _LINK.sub(link, part)) if prose else part for prose, part in _parts(markdown))
 
 
 def _on_the_page(prose: str) -> str:
-    """On a phone a picture is small: a touch shows it alone."""
+    """Links each picture to itself: on a phone it is small, and a touch shows it alone."""
     return keep_together(_PICTURE.sub(r"[\g<0>](\1)", prose))
 
 
 def keep_together(prose: str) -> str:
-    """A number stays on the line of its unit, and a spread on one line.
+    """Keeps a number on the line of its unit, and a spread on one line.
 
     >>> keep_together("5 % in 3.3 s, 1.4 ± 0.1, 1.1 (1.0 to 1.3)").replace("\\xa0", "_")
     '5_% in 3.3_s, 1.4_±_0.1, 1.1 (1.0_to_1.3)'
     """
-    return _RANGE.sub(lambda found: found[0].replace(" ", "\xa0"), _UNIT.sub("\xa0", prose))
+    return _RANGE.sub(lambda match: match[0].replace(" ", "\xa0"), _UNIT.sub("\xa0", prose))
 
 
 def targets(markdown: str, path: str) -> set[str]:
-    """What the page at `path` links to, as paths of the repository."""
-    return {resolve(found[1], path) for prose, part in _parts(markdown) if prose for found in _LINK.finditer(part)}
+    """Returns the targets of the links of the page at `path`, as paths of the repository."""
+    return {resolve(match[1], path) for prose, part in _parts(markdown) if prose for match in _LINK.finditer(part)}
 
 
 def resolve(target: str, path: str) -> str:
-    """The path from the top of the repository of what the page at `path` links to.
+    """Returns the target of a link of the page at `path`, as a path of the repository.
 
     >>> resolve("../results.md", "docs/papers/a.md"), resolve("/LICENSE", "docs/papers/a.md")
     ('docs/results.md', 'LICENSE')
@@ -93,7 +93,7 @@ def resolve(target: str, path: str) -> str:
 
 
 def site_path(path: str) -> str:
-    """Where a file of the repository is on the site.
+    """Returns the place of a file of the repository on the site.
 
     >>> site_path("recipes/docs/quality.md"), site_path("README.md"), site_path("a/b.json")
     ('quality.md', 'index.md', 'a/b.json')
@@ -105,7 +105,7 @@ def site_path(path: str) -> str:
 
 
 def repository_path(file: File, root: Path) -> str:
-    """Where a file of the site is in the repository."""
+    """Returns the path of a file of the site in the repository."""
     return Path(file.abs_src_path or root / "docs" / file.src_uri).relative_to(root).as_posix()
 
 
@@ -123,7 +123,7 @@ def _add(files: Files, root: Path, path: str, config: Any) -> None:
 
 
 def _parts(markdown: str) -> Iterator[tuple[bool, str]]:
-    """The page in pieces: whether each is prose, and its text; code is none."""
+    """Yields the pieces of a page: True for prose or False for code, and the text."""
     end = 0
     for code in _CODE.finditer(markdown):
         yield True, markdown[end : code.start()]

@@ -25,9 +25,9 @@ LEAST_SHARE = 0.1  # of the training of the paper: less is another regime
 
 RULE = (
     "Verdicts: *reproduced*, *partly* and *not reproduced* need two seeds or more, runs in the regime of the paper, "
-    "and an effect that these runs could show. If one of these is missing, a claim is *not comparable*; a single run "
-    "*agrees* or *differs*. *Could tell apart* is the smallest effect that our seeds would show in 4 of 5 tries (80 % "
-    "power, two-sided 5 %, Student's t over the seeds). A smaller effect may exist."
+    "and an effect that these runs could show. Otherwise a claim is *not comparable*. A single run *agrees* or "
+    "*differs*. *Could tell apart* is the smallest effect that our seeds would show in 4 of 5 tries (80 % power, "
+    "two-sided 5 %, Student's t over the seeds). A smaller effect may exist."
 )
 
 

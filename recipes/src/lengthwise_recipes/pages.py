@@ -104,9 +104,9 @@ def percent(share: float) -> str:
 FEATURES_AGREE = 1e-6  # the largest difference of a feature on real speech is below this
 SLOPES_AGREE = 1e-5
 EARLIER_FEATURES = (
-    "Features by our own filters and transforms in NumPy, before librosa: on the Free Spoken Digit Dataset the "
-    f"cepstra and log-mel spectrograms differ from librosa's by less than {FEATURES_AGREE:g}, the slopes that the "
-    f"GMM-HMM sees by less than {SLOPES_AGREE:g} (`pytest recipes/tests/test_features_agree.py`)."
+    "Features are by our own code in NumPy, from before librosa. On the Free Spoken Digit Dataset the cepstra and "
+    f"log-mel spectrograms differ from librosa's by less than {FEATURES_AGREE:g}, and the slopes of the cepstra by "
+    f"less than {SLOPES_AGREE:g} (`pytest recipes/tests/test_features_agree.py`)."
 )
 
 

@@ -72,7 +72,8 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         rows_table(document, [RANDOM, *more_labels]),
         f'"{COUNTED}" is random order with padding counted in the {document["size"]["frames"]:,} frames of a batch. '
         "Such a budget bounds memory; it makes more steps of fewer utterances.",
-        f"{settings_note(document)} {words_note(document)} {features_note(document['study']['data'])} {COLUMNS}",
+        f"{settings_note(document)}\n\n{words_note(document)} {features_note(document['study']['data'])}",
+        COLUMNS,
         "## Figures",
         *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in FIGURES.items()),
     ]
@@ -181,14 +182,15 @@ def settings_note(document: Mapping[str, Any]) -> str:
     """Describes data, network and settings."""
     study, size = document["study"], document["size"]
     data, network, settings = study["data"], study["data"]["network"], study["settings"]
-    stacked = f", {network['stack']} of them a frame of the network" if network["stack"] > 1 else ""
+    stacked = f"; {network['stack']} of them are a frame of the network" if network["stack"] > 1 else ""
     return (
-        f"{data['train_utterances']:,} utterances of {data['name']}, {data['train_frames']:,} frames of 10 ms{stacked}"
-        f", from {data['shortest']} to {data['longest']}; {data['validation_utterances']:,} to validate on and "
-        f"{data['test_utterances']:,} to decode; {data['split']}. {network['layers']} bidirectional LSTM layers, cells "
-        f"each way: {network['hidden']}; Adam at {settings['learning_rate']:g}, gradients clipped to a norm of "
-        f"{settings['clipped_norm']:g}; {size['frames']:,} frames a batch, padding not counted, so that all batchings "
-        f"have about the same number of steps, as in the paper; epochs: {size['epochs']}, seeds: {size['seeds']}."
+        f"Data: {data['train_utterances']:,} utterances of {data['name']}, of {data['shortest']} to {data['longest']} "
+        f"frames of 10 ms, {data['train_frames']:,} in all{stacked}. Another {data['validation_utterances']:,} "
+        f"validate, and {data['test_utterances']:,} are decoded; {data['split']}.\n\n"
+        f"Network: {network['layers']} bidirectional LSTM layers, cells each way: {network['hidden']}. Adam at "
+        f"{settings['learning_rate']:g}, gradients clipped to a norm of {settings['clipped_norm']:g}. Epochs: "
+        f"{size['epochs']}, seeds: {size['seeds']}. A batch has {size['frames']:,} frames, padding not counted, so all "
+        "batchings have about the same number of steps, as in the paper."
     )
 
 
@@ -201,15 +203,15 @@ def words_note(document: Mapping[str, Any]) -> str:
         else "The states of units in context are tied, and the language model is a bigram"
     )
     return (
-        f"{models}; the paper has tied states of phones in context and a 4-gram. {data['states']} states in all, "
-        f"labelled by a GMM-HMM with a word error rate of {percent(document['gmm_word_error_rate'])}; scale of the "
-        f"language model: {document['lm_scale']:g}."
+        f"{models}. The paper has tied states of phones in context and a 4-gram. A GMM-HMM with a word error rate of "
+        f"{percent(document['gmm_word_error_rate'])} labels frames with {data['states']} states. Scale of the language "
+        f"model: {document['lm_scale']:g}."
     )
 
 
 COLUMNS = (
-    "WER is the word error rate after the last epoch. Frame error is the share of wrong states among the network's "
-    "validation frames (joined frames have the state of the middle one). Both are means over seeds (least to "
-    "greatest). Speed is that of the median epoch, memory that of a step on the costliest batch of the first seed. *Of "
-    "whole* divides by the number of random whole utterances under the same seed."
+    "Columns: *WER* is the word error rate after the last epoch. *Frame error* is the share of wrong states among the "
+    "network's validation frames (joined frames have the state of the middle one). Both are means over seeds (least to "
+    "greatest). Speed is that of the median epoch. Memory is that of a step on the costliest batch of the first seed. "
+    "*Of whole* divides by the number of random whole utterances under the same seed."
 )

@@ -153,11 +153,10 @@ def paper_table() -> str:
     ]
     heads = ("in the paper", "ZPR, %", "ABL, frames", *STAGES, AVERAGE)
     note = (
-        "The paper trains a modified version of NVIDIA's Tacotron 2 on LJSpeech at 22.05 kHz: 10,480 of the 13,100 "
-        "clips, and 2,620 to validate on, split at random; frames of 12.5 ms, base batch 16, 32-bit numbers, one "
-        "GeForce GTX 1080. It validates every second epoch, and VL_1, VL_2 and VL_3 are after epochs 100, 160 and 220. "
-        "Losses on other recordings or of another network cannot be compared with these. The order of the strategies "
-        "and their differences in percent can, in table 4."
+        "The paper trains a modified version of NVIDIA's Tacotron 2 on 10,480 of the 13,100 clips of LJSpeech, at "
+        "22.05 kHz. The other 2,620 validate. Frames have 12.5 ms, the base batch 16 clips. It uses 32-bit numbers on "
+        "one GeForce GTX 1080. It validates every second epoch; VL_1, VL_2 and VL_3 are after epochs 100, 160 and 220. "
+        "Losses of other recordings or networks cannot be compared with these. Differences in percent can, in table 4."
     )
     return f"{table(heads, rows)}\n\n{note}"
 
@@ -166,11 +165,11 @@ def settings_note(document: Mapping[str, Any]) -> str:
     """Describes data, network and settings."""
     size, data, trained = document["size"], document["study"]["data"], document["study"]["settings"]
     return (
-        f"{data['train_sequences']:,} recordings, {data['name']}, and {data['validation_sequences']:,} to validate on; "
-        f"{data['split']}; skipped: {len(data['skipped'])}. Tacotron 2 of {size['width']:g} times the width of Shen "
-        f"et al. 2018 (Ge et al. print none), mel bands: {size['bands']}, frames a decoder step: {size['reduction']}; "
-        f"Adam, rate {trained['learning_rate']:g}, weight decay {trained['weight_decay']:g}; base batch "
-        f"{size['batch_size']}; epochs: {trained['epochs']}, seeds: {trained['seeds']}."
+        f"Data: {data['train_sequences']:,} recordings, {data['name']}; {data['split']}. Skipped: "
+        f"{len(data['skipped'])}. Network: Tacotron 2 of {size['width']:g} times the width of Shen et al. 2018 (Ge et "
+        f"al. print none), mel bands: {size['bands']}, frames a decoder step: {size['reduction']}. Adam, rate "
+        f"{trained['learning_rate']:g}, weight decay {trained['weight_decay']:g}. Base batch: {size['batch_size']}, "
+        f"epochs: {trained['epochs']}, seeds: {trained['seeds']}. Validated on {data['validation_sequences']:,}."
     )
 
 
@@ -181,8 +180,8 @@ def columns_note(document: Mapping[str, Any]) -> str:
         "BR: batches shuffled; without it in order. DBS: dynamic batch sizes. A batch closes once it has reached the "
         "padded frames of a base batch of the longest sequence. By the rule that the paper prints, `B_i L_i <= B_0 "
         "L_max < B_{i+1} L_{i+1}`, no batch would exceed them, but ours is closer to the paper's own counts of "
-        "batches. The authors' code (branch ssb-dbs of their public repository) has another rule: it sorts from long "
-        "to short, and no batch exceeds the base batch size times the mean length of that number of longest clips. "
+        "batches. The authors' code (branch ssb-dbs of their public repository) has another rule. It sorts from long "
+        "to short. The limit there is the base batch size times the mean length of that number of longest clips. "
         "Ours sorts from short to long. With DBS, ZPR and ABL are weighted by batch size, as in the paper. "
         f"{', '.join(STAGES)}: validation loss after epochs {epochs}, averaged with its neighbours; {AVERAGE}: "
         "the mean from the first of these to the last. Seconds are those of the median epoch, planning included. "
@@ -241,9 +240,8 @@ def ours_table(document: Mapping[str, Any]) -> str:
     losses = ("VL_3", "to VL_3", "reduction", "could tell apart")
     heads = ("from", "to", "padding", "to padding", "mixing", "to mixing", *losses)
     note = (
-        "Mixing is exp(-I), with I the mutual information of a sequence's length and the length it is padded to. It is "
-        "1 if a batch says nothing about the lengths in it. Padding and mixing are over four epochs. *Could tell "
-        "apart*: the smallest reduction that this number of seeds would detect in 4 of 5 tries (80 % power)."
+        "Padding and mixing are over four epochs. *Could tell apart*: the smallest reduction that this number of seeds "
+        "would detect in 4 of 5 tries (80 % power)."
     )
     return f"{table(heads, rows)}\n\n{note}"
 

@@ -58,8 +58,8 @@ def speed_ups(rows: Sequence[EpochRow], name: str) -> list[float]:
 def fixed_share(rows: Sequence[EpochRow], name: str) -> float:
     """Returns the share of a run's epoch time that does not depend on its frames, 0..1.
 
-    It is the intercept of a line fitted by least squares to the mean seconds of an epoch against its padded frames,
-    with one point for each number of buckets; a negative intercept counts as 0.
+    It is the intercept of a least-squares line: the mean seconds of an epoch against its padded frames. Each number of
+    buckets is one point. A negative intercept counts as 0.
     """
     points = {run: [row for row in rows if row.strategy == run] for run in map(label, BUCKETS)}
     frames = [fmean(row.useful_frames / (1.0 - row.padding_share) for row in run) for run in points.values()]

@@ -227,11 +227,11 @@ def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     """Describes data, network and settings."""
     data, settings = study["data"], study["settings"]
     return (
-        f"{data['train_samples']:,} {data['name']}, {data['symbols']} symbols, and {data['validation_samples']:,} to "
-        f"validate on; {data['split']}. Deviation: the paper validates on a random 5 % of the samples, by any writer. "
-        f"Bidirectional LSTM, layers: {settings['layers']}, cells each way: "
-        f"{settings['hidden']}, {settings['stack']} points of the pen a frame; CTC; ADADELTA, gradients clipped to a "
-        f"norm of {settings['clipped_norm']:g}; {size['batch_size']} sequences a batch, shorter buckets first; epochs: "
-        f"{settings['epochs']}, seeds: {settings['seeds']}. Validation loss in nats a symbol, mean over seeds (least "
-        "to greatest); CER is the character error rate after the last epoch."
+        f"Data: {data['train_samples']:,} {data['name']}, of {data['symbols']} symbols, and "
+        f"{data['validation_samples']:,} that validate; {data['split']}. Deviation: the paper validates on a random "
+        f"5 % of the samples, by any writer. Network: bidirectional LSTM with CTC, layers: {settings['layers']}, cells "
+        f"each way: {settings['hidden']}, points of the pen in a frame: {settings['stack']}. ADADELTA, gradients "
+        f"clipped to a norm of {settings['clipped_norm']:g}. Batches of {size['batch_size']}, shorter buckets first. "
+        f"Epochs: {settings['epochs']}, seeds: {settings['seeds']}. Validation loss in nats a symbol, mean over seeds "
+        "(least to greatest). CER is the character error rate after the last epoch."
     )
