@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
-    *("checks", "_names", "files", "_compile", "_kernels", "_exact", "_random"),
+    *("checks", "files", "_compile", "_kernels", "_exact", "_random"),
     *("lengths", "engines", "choices", "planning", "measures", "advice", "__init__"),
     *("report", "_samples", "torch", "jax", "cli", "__main__"),
 )
@@ -24,13 +24,13 @@ ROOMS = (
 WITHIN = {
     "choices": (
         *("__init__", "arithmetic", "cost", "chunk", "buckets", "bands", "order", "greedy", "cut", "rows", "deal"),
-        "batching",
+        *("arrange", "batching"),
     ),
     "engines": ("rule", "files", "packages", "write", "__init__"),
     "planning": (
         *("times", "items", "plan", "custom", "joint", "cutter", "batches", "random_steps", "random_rows", "draft"),
         *("drafts", "trial", "fit", "plan_warnings", "resume", "make", "__init__"),
-        *("shapes", "few_shapes", "loss", "evaluation", "window_fit", "windows", "window_epoch"),
+        *("shapes", "few_shapes", "loss", "evaluation", "windows", "window_epoch"),
     ),
 }
 

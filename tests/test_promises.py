@@ -9,7 +9,7 @@ import pytest
 
 import lengthwise as lw
 import menu
-from lengthwise.planning.fit import has_equal_epochs
+from lengthwise.choices.deal import has_equal_epochs
 
 QUICK = {"fixed", "budget_drop", "rows"}  # the cuts that `make check` tries
 

@@ -21,26 +21,13 @@ from lengthwise._random import Key
 from lengthwise.advice.search import advise
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.advice.step_timing import measure_step
+from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import optimal_edges
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, Quadratic
 from lengthwise.choices.cut import Budget, Cut, Cuts, DynamicSize, FixedSize, OversizeError
-from lengthwise.choices.deal import (
-    Arrangement,
-    Balanced,
-    CostliestFirst,
-    Deal,
-    InOrder,
-    InTurn,
-    Mixed,
-    Portions,
-    RandomSteps,
-    ShortestFirst,
-    ShuffledSteps,
-    Stratified,
-    World,
-)
+from lengthwise.choices.deal import Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified, World
 from lengthwise.choices.order import (
     AlternatedSort,
     Bucketed,

@@ -248,39 +248,6 @@ def test_rows_keep_to_their_buckets_however_they_were_packed():
         assert {max(each) for each in bucket} == {0, 1, 2}
 
 
-@dataclass(frozen=True)
-class NextFit:
-    """A packer of a user's own, one row a batch."""
-
-    row_capacity: int
-    max_in_row: int | None = None
-    rows: int = 1
-
-    def __call__(self, lengths, boundaries, *, cost, longest):
-        del boundaries, cost, longest
-        rows = next_fit_by_hand(lengths[:, 0].tolist(), self.row_capacity, self.max_in_row)
-        starts = [row[0] for row in rows[:: self.rows]]
-        return lw.Cuts(np.arange(len(lengths)), np.array([*starts, len(lengths)]))
-
-    def max_cost(self, cost, longest):
-        del cost, longest
-        return np.inf
-
-    def batch_sizes(self, lengths, *, cost, longest):
-        del cost, longest
-        return np.ones(len(lengths))
-
-
-def test_a_cut_of_the_users_own_packs_too():
-    # Batches are left as the cut makes them.
-    choices = {"order": menu.InGivenOrder(), "deal": lw.Balanced(tail="repeat")}
-    for most in (None, 2):
-        cuts = NextFit(128, most, rows=3), lw.Rows(128, pool=1, rows=3, max_in_row=most)
-        mine, ours = (lw.make_plan(LENGTHS, lw.Batching(cut=cut, **choices), world_size=2) for cut in cuts)
-        for name in ("sequences", "offsets", "row_offsets", "padded_lengths", "costs", "grid"):
-            assert np.array_equal(getattr(mine, name), getattr(ours, name))
-
-
 def planned(lengths, **choices):
     return lambda: lw.make_plan(lengths, lw.Batching(**choices))
 
@@ -295,12 +262,6 @@ REFUSED = [
     (planned([5, 9], cut=lw.Rows(8)), "`capacity` must be at least the longest sequence, 9, but is 8 at sequence 1."),
     (planned([[5, 9]], cut=lw.Rows(8)), "`lengths` must be of one length each for rows, but is (1, 2). Give lengths"),
     (planned([5, 9, 2], cut=lw.Rows(16), cost=lw.Quadratic(linear=1.2e307)), "`cost` must be finite, but is inf. "),
-    (
-        planned([5, 9, 2], cut=NextFit(8)),
-        "`row_capacity` must be at least the longest sequence that is kept, 9, but is 8. Leave it out of kept, ",
-    ),
-    (planned([5, 2], cut=NextFit(8, 2.5)), "`max_in_row` must be a whole number, but is 2.5. "),
-    (planned([[5, 2]], cut=NextFit(8)), "`lengths` must be of one length each for rows, but is (1, 2). "),
     (planned([5], cut=lw.Rows(8), padding=0.1), "`padding` must be left out beside a cut that packs rows, but is"),
     (
         planned([5], cut=lw.Rows(8), order=lw.MaxEntropy(mixing=0.2)),
@@ -309,10 +270,6 @@ REFUSED = [
     (
         planned([5], cut=lw.Rows(8), order=lw.Bucketed(buckets=2, pad_to_edge=True)),
         "`order` must be one that pads to no edges beside a cut that packs rows, but is Bucketed(",
-    ),
-    (
-        planned([5], cut=NextFit(8), deal=lw.RandomSteps()),
-        '`cut` must be a FixedSize, a Budget, a Rows, or a DynamicSize of rule "hard" beside RandomSteps, but is ',
     ),
     (
         planned([5], cut=lw.Rows(8), deal=lw.RandomSteps(even=False)),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lengthwise.planning.fit import Recent, Same
+from lengthwise.planning.fit import Recent
 
 
 def test_any_result_is_kept_but_no_error():
@@ -41,9 +41,3 @@ def test_another_thread_may_make_room_at_any_time(after):
     assert name.after <= 0  # it was interrupted
     assert cache.get("last", lambda: 6) == 6
     assert sum(each in cache for each in (name, "before", "first", "second", "last")) == 2
-
-
-def test_only_the_same_object_is_the_same():
-    first, second = [1], [1]
-    assert Same(first) == Same(first) != Same(second)
-    assert len({Same(first), Same(first), Same(second)}) == 2

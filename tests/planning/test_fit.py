@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
-from lengthwise.planning.fit import has_equal_epochs
+from lengthwise.choices.deal import has_equal_epochs
 
 LONG_TAILED = lw.example_lengths()
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.choices.arithmetic import round_up
+from lengthwise.choices.arrange import InOrder
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching
 from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
-from lengthwise.choices.deal import InOrder, InTurn, Mixed, RandomSteps, World
+from lengthwise.choices.deal import InTurn, Mixed, RandomSteps, World
 from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled, Sorted, Windowed
 
 SizedCut = FixedSize | Budget | DynamicSize

@@ -7,7 +7,8 @@ order       the order in which sequences are cut
 cut         the neighbours that share a batch, and their cost: cost
             greedy                            batches filled in order
             rows                              whole sequences packed into rows
-deal        the batches that share a step, the ranks that take them, and the order of the steps
+deal        the batches that share a step, and the ranks that take them
+arrange     the order of the steps
 batching    one choice of each, and their names in JSON
 arithmetic  fast array helpers for millions of lengths; multiples of lengths
 """

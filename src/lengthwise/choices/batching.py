@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import numbers
+import re
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -11,25 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from lengthwise import _names, checks
+from lengthwise import checks
+from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, Quadratic, is_priced
-from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize, row_capacity
-from lengthwise.choices.deal import (
-    TAILS,
-    Arrangement,
-    Balanced,
-    CostliestFirst,
-    Deal,
-    InOrder,
-    InTurn,
-    Mixed,
-    Portions,
-    RandomSteps,
-    ShortestFirst,
-    ShuffledSteps,
-    Stratified,
-)
+from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize, is_hard
+from lengthwise.choices.deal import TAILS, Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
 from lengthwise.choices.order import (
     AlternatedSort,
     Bucketed,
@@ -74,6 +62,7 @@ def tag_of(choice: object) -> str | None:
 
 
 DEFAULT_PADDING = 0.1
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
 
 
@@ -100,9 +89,8 @@ class Batching:
             `Stratified()` for batches of a hard budget by `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`, and
             `Balanced()` for all others.
         arrange: The order of the steps; by default `ShuffledSteps()`.
-        cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own: a function by module
-            and name, a partial by its parts, a dataclass by its fields, another object by its class. Lambdas of one
-            module share a name: only the fingerprint of the plan tells them apart.
+        cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own by module, name and
+            `repr`. Lambdas of one module share them: only the fingerprint of the plan tells them apart.
         chunks: Cut sequences into pieces first.
         budget: The most padded frames of a batch: 16 sequences have about 16 times their mean length. Short for
             `cut=Budget(budget)`; with a `Budget`, it replaces that budget.
@@ -159,8 +147,8 @@ class Batching:
                 check_choice(name, choice)
         if deal is not None:
             checks.check_choice("tail", deal.tail, TAILS)
-        packs = row_capacity(cut) is not None
-        if order is not None or deal is not None or packs or not (_is_hard(cut) and is_priced(cost)):
+        packs = isinstance(cut, Rows)
+        if order is not None or deal is not None or packs or not (is_hard(cut) and is_priced(cost)):
             order, padding = _choose_order(order, padding, deal=deal, packs=packs), None
             choices |= {"order": order, "deal": deal or _choose_deal(cut, order)}
         elif padding is not None:
@@ -238,13 +226,9 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
     return cut
 
 
-def _is_hard(cut: object) -> bool:
-    return type(cut) is Budget or (type(cut) is DynamicSize and cut.rule == "hard")
-
-
 def _choose_deal(cut: object, order: Order) -> Deal:
     """Returns strata if batches cost about the same and noise sets their padding (docs/results.md)."""
-    return Stratified() if _is_hard(cut) and finds_noise(order) else Balanced()
+    return Stratified() if is_hard(cut) and finds_noise(order) else Balanced()
 
 
 def _choose_order(order: Order | None, padding: float | None, *, deal: Deal | None, packs: bool) -> Order:
@@ -319,13 +303,26 @@ def check_choice(name: str, choice: object) -> None:
 
 
 def _describe(choice: Any) -> Any:
-    """Describes a choice for JSON: its tag and fields; one of the user's by its name, as `_names` says."""
+    """Describes a choice for JSON: its tag and fields; one of the user's as `_name_custom` does."""
     if choice is None:
         return None
     tag = tag_of(choice)
     if tag is None:
-        return {"choice": _names.name_of(choice), "repr": _names.parts_of(choice)}
+        return _name_custom(choice)
     return {"choice": tag, **{field.name: getattr(choice, field.name) for field in fields(choice)}}
+
+
+def _name_custom(choice: Any) -> dict[str, str]:
+    """Names a choice of the user's, the same in every process: by module and name, and by its `repr`.
+
+    >>> _name_custom(partial(np.full, fill_value=3))
+    {'choice': 'functools:partial', 'repr': 'functools.partial(<function full>, fill_value=3)'}
+    """
+    owner = choice if isinstance(getattr(choice, "__qualname__", None), str) else type(choice)
+    name = f"{getattr(owner, '__module__', None) or type(choice).__module__}:{owner.__qualname__}"
+    # Addresses differ between processes. A spawned one runs the training script again, under the name `__mp_main__`.
+    described = {"choice": name, "repr": _ADDRESS.sub("", repr(choice))}
+    return {key: text.replace("__mp_main__", "__main__") for key, text in described.items()}
 
 
 def _make(described: Any) -> Any:

@@ -211,18 +211,24 @@ def _check_rows(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _count_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the distinct lengths and their counts; refuses several lengths a sequence, and no sequences.
+    """Returns the distinct lengths and their counts.
 
     All edges depend on these alone: millions of sequences become some thousand numbers.
     """
-    values, counts = np.unique(one_length(as_lengths(lengths)), return_counts=True)
-    if not len(values):
-        remedy = "Give the lengths of one sequence at least."
-        raise checks.value_error("lengths", "of at least one sequence", values.shape, remedy)
+    values, counts = np.unique(some_lengths(lengths), return_counts=True)
     if int(values[-1]) * int(counts.sum()) >= 2**62:  # the sum of all, padded to the longest
         rule, remedy = "below 2**62 frames in all, padded", "Give them in a coarser unit."
         raise checks.value_error("lengths", rule, int(values[-1]), remedy)
     return values, counts
+
+
+def some_lengths(lengths: ArrayLike) -> NDArray[np.int64]:
+    """Returns the lengths [n] of at least one sequence; refuses several lengths a sequence."""
+    array = one_length(as_lengths(lengths))
+    if not len(array):
+        remedy = "Give the lengths of one sequence at least."
+        raise checks.value_error("lengths", "of at least one sequence", array.shape, remedy)
+    return array
 
 
 def _find_ends(lengths: ArrayLike) -> tuple[int, int]:

@@ -31,6 +31,9 @@ class Chunks:
 
     References:
         Doetsch, Golik, Ney 2017, section 6, table 1 (chunk sizes 10, 50, 100, 500, max).
+
+    >>> Chunks(4)(np.array([3, 6])).tolist()
+    [[0, 0, 3], [1, 0, 4], [1, 4, 6]]
     """
 
     size: int

@@ -28,6 +28,13 @@ class Cost(Protocol):
 
     A cost is at least 0, and must not fall when a count or a length rises. Fitting an order also asks for the costs of
     batches that are in no plan, with counts up to 2**40.
+
+    >>> import lengthwise as lw
+    >>> def seconds(counts, padded_lengths):
+    ...     return 0.5 + 0.1 * counts * padded_lengths.sum(axis=1)
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), cost=seconds)
+    >>> lw.make_plan([5, 9], batching).costs  # 0.5 + 0.1 x 2 x 9
+    array([2.3])
     """
 
     def __call__(self, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64], /) -> NDArray[np.float64]:

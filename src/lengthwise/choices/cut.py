@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ class Cuts(NamedTuple):
         kept: [k] int64, positions 0..m-1 in the order, each at most once, without those that a policy drops. A cut may
             reorder, but only between two boundaries. None for all positions in their order.
         offsets: [batches + 1] int64, strictly rising from 0 to k.
+
+    >>> Cuts(None, np.array([0, 3, 5])).offsets  # batches of 3 and of 2 sequences
+    array([0, 3, 5])
     """
 
     kept: NDArray[np.int64] | None
@@ -50,6 +53,13 @@ class OversizeError(ValueError):
         sequence: Its number in the lengths, from 0; None as long as it is not known.
         span: The frames of a chunk, (start, stop); None for a whole sequence.
         mean_cost: The cost of a sequence of the mean length, if that is over the budget too; else None.
+
+    >>> import lengthwise as lw
+    >>> try:
+    ...     lw.make_plan([5, 90], lw.Batching(budget=50))
+    ... except OversizeError as error:
+    ...     print(error.sequence, error.cost)
+    1 90.0
     """
 
     def __init__(
@@ -100,12 +110,19 @@ def _about(cost: float) -> str:
 class Cut(Protocol):
     """The form of every cut. `longest` [dims] int64 is the longest of the whole data set, in each dimension.
 
-    Attributes that a cut may have:
+    A cut may have an attribute `multiple_of`: each batch is padded to a multiple of it. The cut gets lengths that are
+    rounded up to it.
 
-    - `row_capacity`: it packs. Each batch fills rows of that length with whole sequences, in the order of `kept`. A row
-      ends before the first sequence that does not fit.
-    - `max_in_row`: a row also ends once it holds this many sequences.
-    - `multiple_of`: each batch is padded to a multiple of it. The cut gets lengths that are rounded up to it.
+    >>> import lengthwise as lw
+    >>> class Pairs:
+    ...     def __call__(self, lengths, boundaries, *, cost, longest):
+    ...         return Cuts(None, np.array([*range(0, len(lengths), 2), len(lengths)]))
+    ...     def max_cost(self, cost, longest):
+    ...         return np.inf
+    ...     def batch_sizes(self, lengths, *, cost, longest):
+    ...         return np.full(len(lengths), 2.0)
+    >>> lw.make_plan([5, 9, 2], lw.Batching(cut=Pairs(), order=lw.Shuffled())).batch_sizes
+    array([2, 1])
     """
 
     def __call__(
@@ -133,19 +150,14 @@ class Cut(Protocol):
         ...
 
 
-def row_capacity(cut: object) -> int | None:
-    """Returns the `row_capacity` of a cut that packs, ours or the user's; None for any other cut."""
-    return getattr(cut, "row_capacity", None)
+def is_hard(cut: object) -> TypeGuard[Budget | DynamicSize]:
+    """Returns True for a cut of this package whose batches have a budget that none exceeds."""
+    return type(cut) is Budget or (type(cut) is DynamicSize and cut.rule == "hard")
 
 
 def oversize_of(cut: object) -> str:
     """Returns the policy of a cut for a sequence over the budget: its `oversize`, or "error"."""
     return getattr(cut, "oversize", "error")
-
-
-def max_in_row(cut: object) -> int | None:
-    """Returns the most sequences in a row of a cut that packs: its `max_in_row`; None for any number."""
-    return getattr(cut, "max_in_row", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +169,10 @@ class FixedSize:
         drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists their sequences.
             A deal with `tail="split"` may still cut full batches smaller to fill a step: choose "drop" there too.
         multiple_of: Each batch is padded to a multiple of this length.
+
+    >>> import lengthwise as lw
+    >>> lw.make_plan([5, 9, 2, 4, 7], lw.Batching(cut=FixedSize(2), order=lw.Sorted())).batch_sizes
+    array([1, 2, 2])
     """
 
     batch_size: int
@@ -217,6 +233,11 @@ class Budget:
 
     References:
         `--required-batch-size-multiple` of fairseq rounds batches down to a multiple instead, and fills up none.
+
+    >>> import lengthwise as lw
+    >>> batching = lw.Batching(cut=Budget(10), order=lw.Sorted())
+    >>> lw.make_plan([5, 9, 2, 4, 2], batching).batch_sizes  # 2 2, then 4 5, then 9
+    array([2, 2, 1])
     """
 
     budget: float
@@ -273,6 +294,11 @@ class DynamicSize:
             batches. "paper" comes within 2 % of the numbers of batches in the paper (606, 449 and 419).
         multiple_of: As in `Budget`. Lmax is rounded up too.
         count_multiple_of: As in `Budget`; by the rule "hard" alone.
+
+    >>> import lengthwise as lw
+    >>> batching = lw.Batching(cut=DynamicSize(2), order=lw.Sorted())  # at most 2 x 9 frames
+    >>> lw.make_plan([5, 9, 2, 4, 9], batching).batch_sizes  # 2 4 5, then 9 9
+    array([3, 2])
     """
 
     batch_size: int

@@ -1,4 +1,4 @@
-"""Deal: batches go to steps and ranks, the same number to each rank. Arrange: steps are put in order.
+"""Deal: batches go to steps and ranks, the same number to each rank.
 
     costs    [batches]                       the cost of each batch
     numbers  [portions, batches / portions]  the batches to deal, portion by portion; some may be there twice
@@ -10,7 +10,7 @@ divides it takes the same steps. `Portions` are the exception.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _random, checks
 from lengthwise._random import Key
-from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.cut import Cut, FixedSize, is_hard
 from lengthwise.choices.rows import Rows
 
 _MAX_SLOTS = 2**20  # batches in a step: more is a mistake, and the grid of its plan would fill the memory
@@ -65,11 +65,30 @@ def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = 
     return world
 
 
+def has_equal_epochs(cut: Cut) -> bool:
+    """Returns True if every epoch of a run has the same number of steps by this cut.
+
+    The paper's rule, which overshoots, and a cut of the user's promise none: they alone say which batches there are.
+    """
+    return type(cut) in (FixedSize, Rows) or is_hard(cut)
+
+
 TAILS = ("split", "repeat", "drop")
 
 
 class Deal(Protocol):
-    """The form of every deal."""
+    """The form of every deal.
+
+    >>> import lengthwise as lw
+    >>> class ByNumber:
+    ...     tail = "split"
+    ...     def portions(self, count, world, key):
+    ...         return [np.arange(count)]
+    ...     def grid(self, numbers, costs, world, key):
+    ...         return numbers.reshape(-1, world.micro_batches, world.world_size)
+    >>> lw.make_plan([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(1), deal=ByNumber()), world_size=2).grid.shape
+    (2, 1, 2)
+    """
 
     @property
     def tail(self) -> str:
@@ -123,6 +142,11 @@ class Balanced(_Whole):
 
     Args:
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+
+    >>> costs = np.array([9.0, 1.0, 8.0, 2.0])
+    >>> grid = Balanced().grid(np.array([[0, 1, 2, 3]]), costs, World(2, 1), Key())
+    >>> costs[grid].tolist()  # two steps of two ranks
+    [[[9.0, 8.0]], [[2.0, 1.0]]]
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -139,6 +163,9 @@ class Mixed(_Whole):
 
     Args:
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+
+    >>> Mixed().grid(np.array([[0, 1, 2, 3]]), np.ones(4), World(2, 1), Key(seed=2)).tolist()  # two steps of two ranks
+    [[[0, 3]], [[1, 2]]]
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -152,6 +179,9 @@ class InTurn(_Whole):
 
     Args:
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
+
+    >>> InTurn().grid(np.array([[0, 1, 2, 3]]), np.ones(4), World(2, 1), Key()).tolist()  # two steps of two ranks
+    [[[0, 1]], [[2, 3]]]
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -176,6 +206,10 @@ class Stratified(_Whole):
 
     References:
         Stratified sampling with proportional allocation: Cochran 1977, "Sampling techniques", chapter 5.
+
+    >>> grid = Stratified().grid(np.array([[0, 1, 2, 3]]), np.ones(4), World(2, 1), Key())
+    >>> grid.tolist()  # each of two steps has one of 0 and 1, and one of 2 and 3
+    [[[0, 2]], [[1, 3]]]
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -211,6 +245,12 @@ class RandomSteps(_Whole):
         even: Under `FixedSize(16)` a step holds 16 sequences for each batch. They are shared out so that its batches
             cost the same: many short ones in one, few long ones in another. False keeps 16 in each, and lets ranks
             wait. Under a budget batches always cost the same.
+
+    >>> import lengthwise as lw
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), deal=RandomSteps())
+    >>> lengths = np.array([5, 9, 2, 4])
+    >>> [lengths[batch].tolist() for batch in lw.make_plan(lengths, batching, micro_batches=2).batches()]
+    [[5, 4, 2], [9]]
     """
 
     even: bool = True
@@ -221,8 +261,7 @@ class RandomSteps(_Whole):
 
     def check_cut(self, cut: Cut) -> None:
         """Refuses a cut that forms no steps: one of the user's, or one that overshoots its capacity."""
-        forms_steps = type(cut) in (FixedSize, Budget, Rows) or (type(cut) is DynamicSize and cut.rule == "hard")
-        if not forms_steps:
+        if not has_equal_epochs(cut):
             rule = 'a FixedSize, a Budget, a Rows, or a DynamicSize of rule "hard" beside RandomSteps'
             raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
         if isinstance(cut, FixedSize) and cut.drop_incomplete:
@@ -247,6 +286,9 @@ class Portions:
 
     References:
         Khomenko et al. 2016, section III.B, step 3.
+
+    >>> [portion.tolist() for portion in Portions().portions(5, World(2, 1), Key())]
+    [[0, 2, 3], [1, 4]]
     """
 
     @property
@@ -289,108 +331,3 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
 def _in_order(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     """Sorts steps by their first batch, so that an arrangement "in order" keeps the order of the cut."""
     return steps[_random.argsort(steps.min(axis=1))]
-
-
-class Arrangement(Protocol):
-    """The form of every arrangement: a permutation of the steps."""
-
-    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        """Puts steps in order.
-
-        Args:
-            costs: [steps] float64, the cost of the costliest batch of each step, in the unit of the budget.
-            lengths: [steps] float64, the mean over each step of the longest length of each batch's bucket, or, without
-                buckets, of its padded length.
-            key: The source of all chance, for this epoch.
-
-        Returns:
-            [steps] int64, a permutation of 0..steps-1.
-        """
-        ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InOrder:
-    """The order in which the batches were cut: sorted batches stay sorted."""
-
-    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        del lengths, key
-        return np.arange(len(costs))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShuffledSteps:
-    """Random order of the steps.
-
-    References:
-        Batch randomisation (BR) in Ge et al. 2021, section 5.
-    """
-
-    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        del lengths
-        return key.permutation(len(costs))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShortestFirst:
-    """The shortest bucket first, its steps in random order, then the next; without buckets, by the length of the step.
-
-    Args:
-        epochs: The epochs in which steps are sorted, from the first on; later ones take them in random order. None for
-            all epochs. `epochs=1` is the SortaGrad of Amodei et al. All random steps are about as long, so sort steps
-            of `deal=Balanced()`.
-        reverse: The longest first.
-
-    References:
-        Khomenko et al. 2016, section IV.A: "first fed with shorter sequences". Amodei et al. 2016, "Deep Speech 2:
-        end-to-end speech recognition in English and Mandarin", section 3.3.
-    """
-
-    epochs: int | None = None
-    reverse: bool = False
-
-    def __post_init__(self) -> None:
-        checks.check_flag("reverse", self.reverse)
-        remedy = "Give in how many epochs steps are sorted, such as 1, or None for all."
-        checks.keep_whole(self, "epochs", remedy=remedy, optional=True)
-
-    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        del costs
-        # The steps of one bucket are equally long. The sort is stable, so they keep the random order.
-        shuffled = key.permutation(len(lengths))
-        if self.epochs is not None and key.epoch >= self.epochs:
-            return shuffled
-        return shuffled[np.argsort(-lengths[shuffled] if self.reverse else lengths[shuffled], kind="stable")]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CostliestFirst:
-    """The costliest steps first, so that a run that lacks memory fails in its first step; the others in random order.
-
-    Args:
-        steps: The number that come first, costliest first. None sorts all steps by falling cost.
-    """
-
-    steps: int | None = 1
-
-    def __post_init__(self) -> None:
-        remedy = "Give how many costly steps come first, or None for all."
-        checks.keep_whole(self, "steps", remedy=remedy, optional=True)
-
-    def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        del lengths
-        shuffled = key.permutation(len(costs))
-        # The sort is stable, and steps come shuffled: if several cost the same, another one leads in every epoch.
-        leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
-        return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])
-
-
-def arrange_of(arrange: Arrangement, epoch: int) -> Arrangement:
-    """Returns the arrangement for a window of `epoch`: its plan has a key of its own, whose epoch counts windows.
-
-    >>> arrange_of(ShortestFirst(epochs=2), 1), arrange_of(ShortestFirst(epochs=2), 2)
-    (ShortestFirst(epochs=None, reverse=False), ShuffledSteps())
-    """
-    if not isinstance(arrange, ShortestFirst) or arrange.epochs is None:
-        return arrange
-    return ShuffledSteps() if epoch >= arrange.epochs else replace(arrange, epochs=None)

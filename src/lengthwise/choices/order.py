@@ -5,7 +5,7 @@
     boundaries         rising positions in 1..m-1 that no batch may cross: the borders of buckets
     edges        [m]   the length that each sequence is padded to at least, or None; [m, dims] for several lengths
 
-Every order sorts by a key. Orders differ in how random that key is.
+Orders differ in how random they are.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class Ordered(NamedTuple):
         boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
         edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None
             for no more than the longest of the batch. If sequences have several lengths, [m, dims].
+
+    >>> Ordered(np.array([2, 0, 1]), boundaries=np.array([1])).sequences  # 2 alone, then 0 and 1
+    array([2, 0, 1])
     """
 
     sequences: NDArray[np.int64]
@@ -42,12 +45,15 @@ class Ordered(NamedTuple):
 class Order(Protocol):
     """The form of every order. `sizes` is not empty.
 
-    An order that must know all sequences before it sorts them, to find its edges or its noise, also has
+    An order that must know all sequences first, such as to find edges, also has `fit(self, sizes)`. It is called once
+    for a plan, with all sizes except the oversize ones. It returns the order that then sorts each portion.
 
-        def fit(self, sizes) -> Order
-
-    `fit` is called once for a plan. It returns the order that then sorts each portion. Its `sizes` are those of all
-    sequences except the oversize ones.
+    >>> import lengthwise as lw
+    >>> class Backwards:
+    ...     def __call__(self, sizes, key):
+    ...         return Ordered(np.arange(len(sizes))[::-1])
+    >>> lw.make_plan([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(2), order=Backwards())).sequences
+    array([3, 2, 1, 0])
     """
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
@@ -64,7 +70,11 @@ class Order(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shuffled:
-    """Random order: the most padding and the most mixing."""
+    """Random order: the most padding and the most mixing.
+
+    >>> Shuffled()(np.array([5.0, 9.0, 2.0, 4.0]), Key(seed=1)).sequences
+    array([1, 0, 3, 2])
+    """
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         return Ordered(key.permutation(len(sizes)))
@@ -72,7 +82,11 @@ class Shuffled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sorted:
-    """Sorts by length, rising unless `descending`. Equal lengths are in random order, a new one in every epoch."""
+    """Sorts by length, rising unless `descending`. Equal lengths are in random order, a new one in every epoch.
+
+    >>> Sorted()(np.array([5.0, 9.0, 2.0, 4.0]), Key()).sequences
+    array([2, 3, 0, 1])
+    """
 
     descending: bool = False
 
@@ -92,6 +106,9 @@ class SemiSorted:
 
     References:
         Ge et al. 2021, section 2, equations 2 and 3.
+
+    >>> SemiSorted(0.1)(np.array([5.0, 9.0, 2.0, 4.0]), Key()).sequences  # noise of less than 0.7
+    array([2, 3, 0, 1])
     """
 
     randomization_factor: float = 0.1
@@ -124,6 +141,10 @@ class AlternatedSort:
     References:
         Doetsch, Golik, Ney 2017, section 4. The probability the paper gives for two sequences to share a bin,
         1 / (N (N - 1)), should be (n/N - 1) / (n - 1).
+
+    >>> sizes = np.array([5.0, 9.0, 2.0, 4.0, 7.0, 1.0])
+    >>> sizes[AlternatedSort(bins=2)(sizes, Key()).sequences]  # 2 4 5 rise, 9 7 1 fall
+    array([2., 4., 5., 9., 7., 1.])
     """
 
     bins: int
@@ -146,6 +167,10 @@ class Windowed:
 
     Args:
         window: Sequences in a window, a multiple of the batch size for full batches; the last window may be smaller.
+
+    >>> sizes = np.array([5.0, 9.0, 2.0, 4.0, 7.0, 1.0])
+    >>> sizes[Windowed(3)(sizes, Key()).sequences]
+    array([2., 4., 5., 1., 7., 9.])
     """
 
     window: int
@@ -177,6 +202,13 @@ class Bucketed:
             sequence then costs what its edges do: one of (9, 1) in a bucket of (9, 9) may be over a small budget.
         longer: The policy for a sequence that no bucket of `edges` holds: "error" or "drop". The plan lists dropped
             sequences.
+
+    >>> sizes = np.array([5.0, 9.0, 2.0, 4.0])
+    >>> ordered = Bucketed(edges=(4, 9))(sizes, Key())
+    >>> sizes[ordered.sequences], ordered.boundaries
+    (array([2., 4., 5., 9.]), array([2]))
+    >>> Bucketed(buckets=2).fit(sizes).edges
+    (5, 9)
     """
 
     size: int | None = None
@@ -258,6 +290,12 @@ class MaxEntropy:
 
     If sequences have two lengths, they form a line in which neighbours are similar in both, and noise is added to the
     place in that line (`lengthwise.choices.bands`). `padding` is that of both lengths together.
+
+    >>> import lengthwise as lw
+    >>> lengths = lw.example_lengths(count=10_000)
+    >>> batching = lw.Batching(cut=lw.FixedSize(16), order=MaxEntropy(padding=0.05))
+    >>> round(lw.measure(lw.make_plan(lengths, batching), lengths).padding_share, 2)
+    0.05
     """
 
     padding: float | None = None
@@ -312,8 +350,9 @@ def _sort_with_noise(sizes: NDArray[np.float64], scale: float, key: Key) -> Orde
 
 def _unfitted(order: Order) -> ValueError:
     """Makes the error for an order that sorts before it was fitted."""
-    remedy = "Plan with it: make_plan fits it."
-    return checks.value_error(type(order).__name__, "fitted to the lengths first", order, remedy)
+    return checks.value_error(
+        type(order).__name__, "fitted to the lengths first", order, "Plan with it: make_plan fits it."
+    )
 
 
 def _check_one_of(order: Order, *names: str) -> None:

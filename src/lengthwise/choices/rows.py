@@ -119,10 +119,9 @@ class Rows:
         offsets = np.concatenate([*(start + ends[:-1] for start, _, ends in parts), [len(places)]])
         return Cuts(places[packed], offsets.astype(np.int64))
 
-    @property
-    def row_capacity(self) -> int:
-        """The capacity. A cut with this attribute packs."""
-        return self.capacity
+    def find_rows(self, lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the starts of the rows of batches of `lengths` [m, 1], by `row_offsets`."""
+        return row_offsets(one_of_each(lengths), offsets, self.capacity, self.max_in_row)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         """Returns the capacity of all rows for a cost of frames; else no bound."""

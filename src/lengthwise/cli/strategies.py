@@ -13,24 +13,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lengthwise import checks
+from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize
-from lengthwise.choices.deal import (
-    TAILS,
-    Arrangement,
-    Balanced,
-    CostliestFirst,
-    Deal,
-    InOrder,
-    InTurn,
-    Mixed,
-    Portions,
-    RandomSteps,
-    ShortestFirst,
-    ShuffledSteps,
-    Stratified,
-)
+from lengthwise.choices.deal import TAILS, Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
 from lengthwise.choices.order import AlternatedSort, Bucketed, MaxEntropy, Order, SemiSorted, Shuffled, Sorted, Windowed
 from lengthwise.choices.rows import Rows
 

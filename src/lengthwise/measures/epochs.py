@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise.choices.arithmetic import sum_rows
 from lengthwise.choices.cost import Padded
+from lengthwise.choices.cut import FixedSize
 from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths.arrays import name_checked, view_lengths
 from lengthwise.planning.batches import pad
@@ -139,7 +140,7 @@ def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Worl
     members = np.concatenate([np.empty(0, np.int64), *arrays])
     offsets = np.cumsum([0, *map(len, arrays)])
     _check_members(members, offsets, len(lengths))
-    padded = pad(members, offsets, lengths.reshape(len(lengths), -1)[members], Padded())
+    padded = pad(members, offsets, lengths.reshape(len(lengths), -1)[members], FixedSize(1), Padded())
     return Plan(
         sequences=members,
         offsets=offsets,

@@ -62,6 +62,10 @@ class Measures:
         dropped: The sequences in no batch of their epoch.
         repeated: The sequences taken more than once in an epoch; `loss_scales` gives all but the first a scale of 0.
         over_max_cost: The batches that cost more than the cut allows.
+
+    >>> measures = measure([[0, 1], [2, 3]], [5, 9, 2, 4])  # padded to 9 and 4
+    >>> measures.batches, measures.largest_cost, round(measures.padding_share, 3)  # 6 of 26 frames
+    (2, 18.0, 0.231)
     """
 
     sequences: int

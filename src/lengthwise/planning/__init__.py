@@ -16,7 +16,7 @@ batches         members, padded lengths and costs of batches; steps of them, dea
 resume          the batches that earlier runs took leave
 plan            the result, and its file
 
-Other files read plans, or make many: loss, evaluation; shapes and few_shapes; windows, window_fit and window_epoch.
+Other files read plans, or make many: loss, evaluation; shapes and few_shapes; windows and window_epoch.
 
 members   [k]   the items of one portion (of all, where there are no portions)
 """

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import fill_up
+from lengthwise.choices.arithmetic import count_multiple, fill_up, sum_rows
 from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import Cost, costs_of, costs_of_rows
+from lengthwise.choices.cut import Cut
 from lengthwise.choices.deal import World
+from lengthwise.choices.rows import Rows
 from lengthwise.planning.custom import check_arrangement, check_grid
 from lengthwise.planning.cutter import split_largest
 
@@ -32,7 +34,6 @@ class Batches(NamedTuple):
         padded_lengths: [batches, dims], the longest that its members need.
         costs: [batches].
         bucket_lengths: [batches], the longest length of each batch's bucket; None where there are no buckets.
-        capacity: Of a row, where sequences are packed into rows.
     """
 
     members: NDArray[np.int64]
@@ -41,41 +42,28 @@ class Batches(NamedTuple):
     padded_lengths: NDArray[np.int64]
     costs: NDArray[np.float64]
     bucket_lengths: NDArray[np.float64] | None
-    capacity: int | None = None
 
     @property
     def lengths(self) -> NDArray[np.float64]:
         """The lengths by which steps are put in order: of the batch's bucket, or, without buckets, of the batch."""
         if self.bucket_lengths is not None:
             return self.bucket_lengths
-        lengths = self.padded_lengths[:, 0].astype(np.float64)  # below 2**53, and exact
-        for column in self.padded_lengths.T[1:]:
-            lengths += column
-        return lengths
+        return sum_rows(self.padded_lengths).astype(np.float64)
 
 
 def pad(
-    members: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    needed: NDArray[np.int64],
-    cost: Cost,
-    *,
-    capacity: int | None = None,
-    multiple: int = 1,
+    members: NDArray[np.int64], offsets: NDArray[np.int64], needed: NDArray[np.int64], cut: Cut, cost: Cost
 ) -> Batches:
-    """Pads and prices the batches that `offsets` cut `members` into.
-
-    Where rows have a `capacity`, each batch is padded to it. Otherwise its rows are filled up to a `multiple`.
-    """
+    """Pads and prices the batches that `offsets` cut `members` into."""
     if len(offsets) == 1:  # no batches: `reduceat` wants at least one start
-        return Batches(members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), np.empty(0), None, capacity)
-    if capacity is not None:
-        lengths = np.full((len(offsets) - 1, 1), capacity)
-        costs = costs_of_rows(cost, needed, offsets, capacity)
-        return Batches(members, offsets, needed, lengths, costs, None, capacity)
+        return Batches(members, offsets, needed, np.empty((0, needed.shape[1]), np.int64), np.empty(0), None)
+    if isinstance(cut, Rows):
+        lengths = np.full((len(offsets) - 1, 1), cut.capacity)
+        costs = costs_of_rows(cost, needed, offsets, cut.capacity)
+        return Batches(members, offsets, needed, lengths, costs, None)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
-    costs = costs_of(cost, fill_up(np.diff(offsets), multiple), lengths)
+    costs = costs_of(cost, fill_up(np.diff(offsets), count_multiple(cut)), lengths)
     return Batches(members, offsets, needed, lengths, costs, None)
 
 
@@ -93,7 +81,6 @@ def join(parts: Sequence[Batches]) -> Batches:
         np.concatenate([part.padded_lengths for part in parts]),
         np.concatenate([part.costs for part in parts]),
         None if parts[0].bucket_lengths is None else np.concatenate([part.lengths for part in parts]),
-        parts[0].capacity,
     )
 
 
@@ -108,7 +95,6 @@ def select(batches: Batches, chosen: NDArray[np.bool_]) -> Batches:
         batches.padded_lengths[chosen],
         batches.costs[chosen],
         None if batches.bucket_lengths is None else batches.bucket_lengths[chosen],
-        batches.capacity,
     )
 
 
@@ -150,15 +136,15 @@ def count_wanted(batches: Sequence[int], places: int, tail: str) -> int:
     return most // places * places if tail == "drop" else -(-most // places) * places
 
 
-def split_batches(batches: Batches, places: int, tail: str, cost: Cost, multiple: int) -> Batches:
+def split_batches(batches: Batches, places: int, batching: Batching) -> Batches:
     """Halves the batches of most sequences until whole steps are full; the halves stay in their batch's bucket."""
-    wanted = count_wanted([len(batches.costs)], places, tail)
-    if wanted <= len(batches.costs) or tail != "split":
+    wanted = count_wanted([len(batches.costs)], places, batching.deal.tail)
+    if wanted <= len(batches.costs) or batching.deal.tail != "split":
         return batches
     offsets = split_largest(batches.offsets, wanted)
     # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1].
     origins = np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1
-    padded = pad(batches.members, offsets, batches.needed, cost, capacity=batches.capacity, multiple=multiple)
+    padded = pad(batches.members, offsets, batches.needed, batching.cut, batching.cost)
     lengths = batches.bucket_lengths
     return padded._replace(bucket_lengths=None if lengths is None else lengths[origins])
 

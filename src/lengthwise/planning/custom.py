@@ -15,7 +15,6 @@ from lengthwise import checks
 from lengthwise.choices.cut import Cuts
 from lengthwise.choices.deal import World
 from lengthwise.choices.order import Ordered
-from lengthwise.choices.rows import check_in_row
 
 _ORDER_REMEDY = "Return Ordered(sequences), or Ordered(sequences, boundaries, edges)."
 _CUT_REMEDY = "Return Cuts(kept, offsets): batch b is kept[offsets[b]:offsets[b + 1]]."
@@ -62,15 +61,6 @@ def check_cuts(answer: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
             rule = f"with {crossed[0]}, which no batch may cross"
             raise checks.value_error("offsets", rule, offsets.tolist(), "Begin a batch at every boundary.")
     return Cuts(positions, offsets)
-
-
-def check_rows(lengths: NDArray[np.int64], capacity: int, most: object) -> None:
-    """Checks the sequences that a cut packs, of `lengths` [k], against its capacity; and its `max_in_row`, `most`."""
-    check_in_row(most)
-    longest = int(lengths.max(initial=0))
-    if longest > capacity:
-        rule = f"at least the longest sequence that is kept, {longest}"
-        raise checks.value_error("row_capacity", rule, capacity, "Leave it out of kept, or raise an OversizeError.")
 
 
 def check_batch_sizes(answer: object, count: int) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lengthwise import _kernels
 from lengthwise.choices.arithmetic import count_multiple, most_sequences
 from lengthwise.choices.cost import Cost, prices_of
-from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
+from lengthwise.choices.cut import Cut, FixedSize, is_hard
 from lengthwise.choices.greedy import cut_greedily
 
 UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
@@ -43,7 +43,7 @@ def limits_of(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None
     """
     if type(cut) is FixedSize:
         return Limits(cost, size=cut.batch_size)
-    if type(cut) is Budget or (type(cut) is DynamicSize and cut.rule == "hard"):
+    if is_hard(cut):
         most = most_sequences(cut) or UNBOUNDED
         return Limits(cost, cut.max_cost(cost, longest), most, count_multiple(cut))
     return None

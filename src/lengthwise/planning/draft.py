@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key, argsort
-from lengthwise.choices.arithmetic import count_multiple, length_multiple, longest_of, round_up, sum_rows
+from lengthwise.choices.arithmetic import length_multiple, longest_of, round_up, sum_rows
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import Cost, costs_alone
-from lengthwise.choices.cut import OversizeError, max_in_row, row_capacity
+from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.order import Bucketed, Order, Ordered
-from lengthwise.choices.rows import Rows, one_of_each, row_offsets
+from lengthwise.choices.rows import Rows
 from lengthwise.planning.batches import Batches, pad
-from lengthwise.planning.custom import check_cuts, check_ordered, check_rows
+from lengthwise.planning.custom import check_cuts, check_ordered
 from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, limits_of, split_largest
 from lengthwise.planning.items import Items
 from lengthwise.planning.random_rows import form_row_steps
@@ -107,10 +107,7 @@ def draft(
         # The cut knows positions in the order. The user knows the numbers of the data set.
         position = line.sequences[error.position]
         sequence = int(position if members is None else members[position])
-        # A cut of the user's may raise an error of its own class, which takes fewer arguments.
-        mean = mean_cost(items.lengths, batching.cost)
-        doubt: dict[str, Any] = {"mean_cost": mean} if mean > error.budget else {}
-        raise type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt) from None
+        raise explain_oversize(error, sequence, items.lengths, batching.cost) from None
     if cut is None:
         return None
     (sequences, needed, boundaries, _), offsets = cut
@@ -125,8 +122,7 @@ def cut_again(draft: Draft, batching: Batching, batches: int) -> Draft:
         return draft
     if type(cut) is Rows:
         # Rows go to batches in equal numbers; a batch of members in order fills no more rows than it was given.
-        rows = row_offsets(one_of_each(draft.needed), offsets, cut.capacity, cut.max_in_row)
-        rows = split_largest(rows, batches)
+        rows = split_largest(cut.find_rows(draft.needed, offsets), batches)
         offsets = rows[cut_by_count(len(rows) - 1, np.searchsorted(rows, draft.boundaries), batches)]
     elif limits is not None:
         offsets = cut_into(draft.needed, draft.boundaries, batches, limits)
@@ -139,7 +135,7 @@ def _put_in_line(lengths: NDArray[np.int64], groups: NDArray[np.int64] | None, f
     """Puts items of these `lengths` [n, dims] and `groups` in order."""
     batching, in_steps = fitted.batching, fitted.batching.takes_random_steps
     ordered = _order(lengths, fitted, key)
-    if ordered.edges is not None and row_capacity(batching.cut) is not None:
+    if ordered.edges is not None and isinstance(batching.cut, Rows):
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
     if in_steps and is_custom(batching.order) and len(ordered.boundaries):
@@ -214,11 +210,17 @@ def _cut(
     positions, offsets = check_cuts(cuts, len(needed), boundaries) if is_custom(cut) else cuts
     if positions is None:
         return line, offsets
-    if is_custom(cut) and (capacity := row_capacity(cut)) is not None:
-        check_rows(one_of_each(needed)[positions], capacity, max_in_row(cut))
     # Boundaries count the sequences that stay: if positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders
     # between boundaries, so that positions need not rise; but all below a boundary stand before all others.
     return _Line(sequences.take(positions), needed[positions], np.searchsorted(positions, boundaries)), offsets
+
+
+def explain_oversize(error: OversizeError, sequence: int, lengths: NDArray[np.int64], cost: Cost) -> OversizeError:
+    """Returns the error with the number of the sequence, and with the mean cost if that is over the budget too."""
+    mean = mean_cost(lengths, cost)
+    # A cut of the user's may raise an error of its own class, which takes fewer arguments.
+    doubt: dict[str, Any] = {"mean_cost": mean} if mean > error.budget else {}
+    return type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt)
 
 
 def mean_cost(lengths: NDArray[np.int64], cost: Cost) -> float:
@@ -237,13 +239,12 @@ def _has_rows_of_edges(lengths: NDArray[np.int64], order: Order) -> bool:
 
 def price(draft: Draft, batching: Batching) -> Batches:
     """Pads and prices the batches of the draft; a batch counts as long as the longest of its bucket."""
-    capacity, multiple = row_capacity(batching.cut), count_multiple(batching.cut)
-    rows = draft.members, draft.offsets, draft.needed
-    batches = pad(*rows, batching.cost, capacity=capacity, multiple=multiple)
+    batches = pad(draft.members, draft.offsets, draft.needed, batching.cut, batching.cost)
     if not len(draft.boundaries):
         return batches
     # Packed rows are all padded to the capacity, which says nothing of their bucket.
-    lengths = batches.lengths if capacity is None else np.maximum.reduceat(draft.needed[:, 0], draft.offsets[:-1])
+    packs, lengths = isinstance(batching.cut, Rows), batches.lengths
+    lengths = np.maximum.reduceat(draft.needed[:, 0], draft.offsets[:-1]) if packs else lengths
     # Batches that begin at [0, 3, 5], with a boundary at 3: the first bucket has one of them, the second two.
     ends = np.concatenate([[0], np.searchsorted(draft.offsets[:-1], draft.boundaries), [len(lengths)]])
     counts = np.diff(ends)

@@ -15,7 +15,7 @@ from lengthwise._random import Key
 from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, round_up
 from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import costs_alone
-from lengthwise.choices.cut import oversize_of, row_capacity
+from lengthwise.choices.cut import oversize_of
 from lengthwise.choices.deal import Deal, Portions, World
 from lengthwise.choices.order import pads_to_edge
 from lengthwise.choices.rows import Rows
@@ -53,8 +53,8 @@ def sort_out(lengths: NDArray[np.int64], batching: Batching) -> Kinds:
     # A cut of the user's may have other policies, and keeps them to itself.
     if policy not in ("alone", "drop") or not len(lengths):
         return Kinds(everything, nothing, everything, 0)
-    if (capacity := row_capacity(batching.cut)) is not None:
-        over = lengths.max(axis=1) > capacity
+    if isinstance(batching.cut, Rows):
+        over = lengths.max(axis=1) > batching.cut.capacity
     else:
         needed = round_up(lengths, length_multiple(batching.cut))
         over = costs_alone(batching.cost, needed) > batching.cut.max_cost(batching.cost, longest_of(lengths))
@@ -63,12 +63,24 @@ def sort_out(lengths: NDArray[np.int64], batching: Batching) -> Kinds:
     return Kinds(~over, over if policy == "alone" else nothing, ~over, int(over.sum()))
 
 
-def put_alone(ordered: Draft, alone: NDArray[np.int64], lengths: NDArray[np.int64], *, multiple: int = 1) -> Draft:
-    """Puts each item of `alone` in a batch of its own, next to the batch of the longest of the others.
+class Portion(NamedTuple):
+    """A portion of the items: those in order and cut, and those that stand alone, [k]."""
+
+    draft: Draft
+    alone: NDArray[np.int64]
+
+    @property
+    def batches(self) -> int:
+        return len(self.draft.offsets) - 1 + len(self.alone)
+
+
+def put_alone(portion: Portion, lengths: NDArray[np.int64], *, multiple: int) -> Draft:
+    """Puts each item that stands alone in a batch of its own, next to the batch of the longest of the others.
 
     In sorted order the batches stay sorted so: behind the last batch where lengths rise, before the first where they
     fall. In any other order the longest is anywhere, and so are they. Each is padded to the next `multiple`.
     """
+    ordered, alone = portion
     if not len(alone):
         return ordered
     rising = alone[np.argsort(lengths[alone].sum(axis=1), kind="stable")]
@@ -106,17 +118,6 @@ def _boundaries_around(boundaries: NDArray[np.int64], at: int, alone: int, membe
         [boundaries[boundaries <= at], at + np.arange(alone + 1), boundaries[boundaries > at] + alone]
     )
     return distinct(around[(around > 0) & (around < members)])
-
-
-class Portion(NamedTuple):
-    """A portion of the items: those in order and cut, and those that stand alone, [k]."""
-
-    draft: Draft
-    alone: NDArray[np.int64]
-
-    @property
-    def batches(self) -> int:
-        return len(self.draft.offsets) - 1 + len(self.alone)
 
 
 def draft_portions(
@@ -162,26 +163,26 @@ def count_steps(portions: list[Portion], deal: Deal, world: World) -> int:
     return count_wanted([portion.batches for portion in portions], places, deal.tail) // places
 
 
-def fill_steps(
-    portions: list[Portion], lengths: NDArray[np.int64], batching: Batching, world: World, *, steps: int
-) -> list[Draft]:
-    """Cuts the portions into the batches of `steps`, with the items that stand alone in batches of their own.
+def fill_steps(portions: list[Portion], batching: Batching, world: World, *, steps: int | None = None) -> list[Portion]:
+    """Cuts the portions into the batches of `steps`, by default as many as their batches fill.
 
     Random steps are whole already.
     """
-    multiple, tail = length_multiple(batching.cut), batching.deal.tail
-    places = world.slots // len(portions)
+    if batching.takes_random_steps:
+        return portions
+    tail, places = batching.deal.tail, world.slots // len(portions)
+    steps = count_steps(portions, batching.deal, world) if steps is None else steps
     # Where the tail repeats, the batches that are taken again fill no more than one step.
     least = steps * places - (places - 1 if tail == "repeat" else 0)
 
-    def fill(portion: Portion) -> Draft:
+    def fill(portion: Portion) -> Portion:
         exact = portion.draft.limits is not None or type(batching.cut) is Rows
         again = portion.batches < least or (exact and tail != "repeat" and portion.batches == least)
-        return cut_again(portion.draft, batching, least - len(portion.alone)) if again else portion.draft
+        if not again:
+            return portion
+        return portion._replace(draft=cut_again(portion.draft, batching, least - len(portion.alone)))
 
-    in_steps = batching.takes_random_steps
-    drafts = [(portion.draft if in_steps else fill(portion), portion.alone) for portion in portions]
-    return [put_alone(*pair, lengths, multiple=multiple) for pair in drafts]
+    return [fill(portion) for portion in portions]
 
 
 def count_portions(deal: Deal, count: int, world: World) -> int:

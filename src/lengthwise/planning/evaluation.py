@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.choices.arrange import CostliestFirst
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Cut
-from lengthwise.choices.deal import Balanced, CostliestFirst
+from lengthwise.choices.deal import Balanced
 from lengthwise.choices.order import Shuffled, Sorted
 from lengthwise.choices.rows import Rows
-from lengthwise.lengths.arrays import view_lengths
 from lengthwise.planning import make_plan
 from lengthwise.planning.loss import batch_weights
 from lengthwise.planning.plan import Plan
@@ -47,7 +47,6 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
     >>> [batch.tolist() for batch in evaluation_plan([5, 9, 2, 4], FixedSize(2)).batches()]
     [[0, 1], [2, 3]]
     """
-    array = view_lengths(lengths)
     batching = Batching(
         cut=cut,
         # A pool of similar lengths has no short sequence for the gaps of long ones. In the long-tailed example,
@@ -57,7 +56,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
         arrange=CostliestFirst(steps=None),
         cost=cost or Padded(),
     )
-    return make_plan(array, batching, world_size=world_size)
+    return make_plan(lengths, batching, world_size=world_size)
 
 
 def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[np.float64]:

@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, length_multiple, round_up
-from lengthwise.choices.batching import Batching, check_choice
-from lengthwise.choices.buckets import one_length, optimal_edges
-from lengthwise.choices.cost import Cost, Padded, check_finite, costs_alone, costs_of
-from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, oversize_of, row_capacity
-from lengthwise.lengths import as_lengths
-from lengthwise.planning.draft import mean_cost
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.buckets import one_length, optimal_edges, some_lengths
+from lengthwise.choices.cost import Cost, Padded, check_finite, costs_of
+from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, keep_within, oversize_of
+from lengthwise.choices.rows import Rows
+from lengthwise.planning.draft import explain_oversize
+from lengthwise.planning.drafts import sort_out
 from lengthwise.planning.items import check_countable
 from lengthwise.planning.plan_warnings import tell_doubted_budget
 
@@ -136,16 +137,14 @@ def _best_costs(candidates: _Candidates, most: int) -> NDArray[np.float64]:
 
 
 def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candidates:
-    array, cost = _read_lengths(lengths), Padded() if cost is None else cost
-    check_choice("cut", cut)
-    check_choice("cost", cost)
-    if row_capacity(cut) is not None:
+    array, cost = some_lengths(lengths), Padded() if cost is None else cost
+    batching = Batching(cut=cut, cost=cost)
+    if isinstance(cut, Rows):
         raise checks.value_error("cut", "one that pads", cut, "Rows of a capacity have one shape.")
-    check_countable(array[:, None])
+    check_countable(array[:, None], length_multiple(cut))
     padded = round_up(array, length_multiple(cut))
-    check_countable(padded[:, None])
-    tell_doubted_budget(_count_over(padded, cut, cost), padded[:, None], Batching(cut=cut, cost=cost))
-    padded = padded[_is_kept(padded, cut, cost)]
+    tell_doubted_budget(sort_out(padded[:, None], batching).over, padded[:, None], batching)
+    padded = padded[_choose_kept(padded, cut, cost)]
     values = distinct(padded)
     if len(values) > _MOST_LENGTHS:
         values = optimal_edges(padded, _MOST_LENGTHS)
@@ -154,52 +153,34 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
     return _Candidates(values, reached, np.clip(rows, 1, 2**40).astype(np.int64), count_multiple(cut), cost)
 
 
-def _read_lengths(lengths: ArrayLike) -> NDArray[np.int64]:
-    """[n] of at least one sequence."""
-    array = one_length(as_lengths(lengths))
-    if not len(array):
-        remedy = "Give the lengths of one sequence at least."
-        raise checks.value_error("lengths", "of at least one sequence", array.shape, remedy)
-    return array
-
-
 def sequences_of(
     lengths: NDArray[np.int64], shapes: NDArray[np.int64], cut: Cut
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns how many sequences each shape holds, by padded frames, and their frames of data: [k] each."""
     padded = round_up(lengths, length_multiple(cut))
-    mask = _is_kept(padded, cut, Padded())
-    shape_of = np.searchsorted(shapes[:, 1], padded[mask])
+    kept = _choose_kept(padded, cut, Padded())
+    shape_of = np.searchsorted(shapes[:, 1], padded[kept])
     counts = np.bincount(shape_of, minlength=len(shapes))
-    return counts, np.bincount(shape_of, weights=lengths[mask], minlength=len(shapes)).astype(np.int64)
+    return counts, np.bincount(shape_of, weights=lengths[kept], minlength=len(shapes)).astype(np.int64)
 
 
 def useful_frames(lengths: NDArray[np.int64], cut: Cut) -> int:
     """The frames of the sequences that the cut keeps, which is all but what it drops."""
     lengths = one_length(lengths)
-    return int(lengths[_is_kept(round_up(lengths, length_multiple(cut)), cut, Padded())].sum())
+    return int(lengths[_choose_kept(round_up(lengths, length_multiple(cut)), cut, Padded())].sum())
 
 
-def _is_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.bool_]:
-    """Tells which of the padded lengths [n] stay: all, or those within the budget if the cut drops the others."""
-    policy, budget = oversize_of(cut), cut.max_cost(cost, padded.max(keepdims=True))
-    costs = costs_alone(cost, padded[:, None])
-    over = costs > budget
-    if policy == "error" and over.any():
-        at = int(costs.argmax())
-        mean = mean_cost(padded[:, None], cost)
-        raise OversizeError(budget, float(costs[at]), at, sequence=at, mean_cost=mean if mean > budget else None)
-    if policy == "drop" and over.all():
-        rule = f"at least the cost of the cheapest sequence, {float(costs.min()):.16g}"
-        raise checks.value_error("budget", rule, budget, BUDGET_REMEDY)
-    return ~over if policy == "drop" else np.ones(len(padded), bool)
-
-
-def _count_over(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> int:
-    """Counts the padded lengths [n] that are over the budget by themselves, if the cut lets them."""
-    if oversize_of(cut) == "error":
-        return 0
-    return int((costs_alone(cost, padded[:, None]) > cut.max_cost(cost, padded.max(keepdims=True))).sum())
+def _choose_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.int64] | slice:
+    """Chooses the padded lengths [n] that stay: all, or those within the budget if the cut drops the others."""
+    rows, longest = padded[:, None], padded.max(keepdims=True)
+    budget = cut.max_cost(cost, longest)
+    try:
+        places = keep_within(rows, longest, cost=cost, budget=budget, oversize=oversize_of(cut))
+    except OversizeError as error:
+        raise explain_oversize(error, error.position, rows, cost) from None
+    if places is not None and not len(places):
+        raise checks.value_error("budget", "enough for some sequence", budget, BUDGET_REMEDY)
+    return slice(None) if places is None else places
 
 
 def _check_shapes(shapes: int) -> int:

@@ -12,9 +12,8 @@ an epoch that would have 46          is drawn again, the same on every rank
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -25,12 +24,10 @@ from lengthwise._random import Key
 from lengthwise.choices.arithmetic import distinct, length_multiple, round_up
 from lengthwise.choices.bands import count_bands
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching, is_custom
-from lengthwise.choices.cost import Padded
-from lengthwise.choices.cut import Cut, OversizeError
-from lengthwise.choices.deal import RandomSteps, Stratified, World
+from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.deal import RandomSteps, Stratified, World, has_equal_epochs
 from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
-from lengthwise.planning.cutter import limits_of
 from lengthwise.planning.draft import Fitted, sizes_of
 from lengthwise.planning.drafts import Kinds, count_portions, draft_portions, sort_out
 from lengthwise.planning.items import Items, take_items
@@ -74,22 +71,7 @@ class Recent(Generic[_Result]):
         self._results.clear()
 
 
-class Same:
-    """A name for an object that equals no other object. It keeps the object alive."""
-
-    def __init__(self, thing: object) -> None:
-        # Held, not only its id: the id of an object that is gone may become another's.
-        self.object = thing
-
-    def __eq__(self, value: object) -> bool:
-        return isinstance(value, Same) and self.object is value.object
-
-    def __hash__(self) -> int:
-        return id(self.object)
-
-
 _BATCHES_A_GROUP = 4  # in a random step, where there are several groups
-_MOST_TRIED = 200_000  # sequences of a trial: they fill all the bins of mixing
 _remembered: Recent[Any] = Recent(most=16)
 
 
@@ -100,25 +82,25 @@ def resolve(batching: Batching, data: Data, world: World) -> Batching:
     padding = DEFAULT_PADDING if batching.padding is None else batching.padding
     in_steps = replace(batching, padding=None, order=Shuffled(), deal=RandomSteps())
     of_batches = replace(batching, padding=None, order=MaxEntropy(padding=padding), deal=Stratified())
-    kinds, slots = sort_out(data.items, of_batches), world.slots
+    kinds = sort_out(data.items, of_batches)
     # A step of one batch is that batch: as a random sample it would pad as random batches do. And each group of a step
     # has a batch that is not full.
     groups = 1 if data.groups is None else len(distinct(data.groups))
-    if slots < (2 if groups == 1 else _BATCHES_A_GROUP * groups) or not kinds.fitted.any():
+    if world.slots < (2 if groups == 1 else _BATCHES_A_GROUP * groups) or not kinds.fitted.any():
         return of_batches
 
     def measure_steps() -> float:
-        fitted = Fitted(in_steps, Shuffled(), choose_bands(data, kinds, in_steps, portions=1, slots=slots))
-        return Trial(data.select(kinds.fitted), fitted, portions=1, slots=slots).padding_of(Shuffled(), against=padding)
+        fitted = Fitted(in_steps, Shuffled(), choose_bands(data, kinds, in_steps, world))
+        return Trial(data.select(kinds.fitted), fitted, world).padding_of(Shuffled(), against=padding)
 
     try:
-        padding_of_steps = remember(measure_steps, "steps", data.name, batching, (1, slots))
+        padding_of_steps = remember(measure_steps, "steps", data.name, batching, (1, world.slots))
     except OversizeError:  # the plan itself will say which sequence it is
         return of_batches
     return in_steps if padding_of_steps <= padding else of_batches
 
 
-def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int, slots: int) -> tuple[int, ...]:
+def choose_bands(data: Data, kinds: Kinds, batching: Batching, world: World) -> tuple[int, ...]:
     """Chooses the bands by which `line_up` sorts sequences of several lengths; none for a sort by their sum.
 
     They serve the orders that sort by length, and the sort inside of a random step.
@@ -130,29 +112,29 @@ def choose_bands(data: Data, kinds: Kinds, batching: Batching, *, portions: int,
     if data.items.shape[1] == 1 or not kinds.fitted.any() or not sorts or pads_to_edge(order):
         return ()
     lengths = data.items[kinds.fitted]
-    batches = estimate_batches(lengths, batching, portions * max(1, len(data.windows)))
-    return count_bands(lengths, min(batches, slots) if in_steps else batches)
+    batches = estimate_batches(
+        lengths, batching, count_portions(batching.deal, len(data.items), world) * len(data.split())
+    )
+    return count_bands(lengths, min(batches, world.slots) if in_steps else batches)
 
 
-def fit_order(
-    data: Data, kinds: Kinds, batching: Batching, *, portions: int, bands: tuple[int, ...], places: int
-) -> Fit:
-    """Fits the order of the batching to `data`, once for all epochs.
-
-    Args:
-        data: The items.
-        kinds: The items that the order is fitted to.
-        batching: The choices.
-        portions: The equal parts that the items are dealt into before they are sorted.
-        bands: As `choose_bands` returns them.
-        places: Batches of each portion in a step. The last step is filled, which changes the padding.
-    """
+def fit_order(data: Data, fitted: Fitted, world: World) -> Fitted:
+    """Fits the order of the batching to `data`, once for all epochs."""
+    batching, kinds = fitted.batching, sort_out(data.items, fitted.batching)
     if not (finds_noise(batching.order) or hasattr(batching.order, "fit")) or not kinds.ordered.any():
-        return Fit(batching.order)
-    fit = partial(_fit_anew, data, kinds, batching, portions, bands, places)
-    if is_custom(batching.order):  # it may find other things every time
-        return fit()
-    return remember(fit, "order", data.name, batching, (portions, places))
+        return fitted._replace(order=batching.order)
+    portions = count_portions(batching.deal, len(data.items), world)
+
+    def find() -> Fit:
+        if finds_noise(batching.order) and kinds.fitted.any():
+            return _fit_noise(data, kinds, fitted, batching.order, world, portions)
+        return Fit(_fit_to_lengths(data.items[kinds.ordered], batching))
+
+    if is_custom(batching.order):  # it may find other edges every time
+        fit = find()
+    else:
+        fit = remember(find, "order", data.name, batching, (portions, world.slots // portions))
+    return fitted._replace(order=fit.order, achieved=fit.achieved)
 
 
 def remember(find: Callable[[], _Result], kind: str, name: str, batching: Batching, world: tuple[int, int]) -> _Result:
@@ -161,48 +143,19 @@ def remember(find: Callable[[], _Result], kind: str, name: str, batching: Batchi
     A choice of the user's is the same where it is the same object. `name` is that of the lengths.
     """
     choices = [batching.cut, batching.order, batching.deal, batching.arrange, batching.cost, batching.chunks]
-    custom = tuple(Same(choice) for choice in choices if choice is not None and is_custom(choice))
-    return _remembered.get((kind, batching.to_json(), custom, name, world), find)
+    custom = [choice for choice in choices if choice is not None and is_custom(choice)]
+    # They are kept beside the result: the id of an object that is gone may become another's.
+    case = kind, batching.to_json(), tuple(map(id, custom)), name, world
+    return _remembered.get(case, lambda: (find(), custom))[0]
 
 
-def _fit_anew(data: Data, kinds: Kinds, batching: Batching, portions: int, bands: tuple[int, ...], places: int) -> Fit:
-    order, giants = batching.order, kinds.ordered & ~kinds.fitted
-    if finds_noise(order) and kinds.fitted.any():
-        return _fit_noise(data, kinds, batching, order, portions, bands, places)
-    one_length = data.items.shape[1] == 1
-    if isinstance(order, Bucketed) and one_length and (order.buckets or 1) > 1 and giants.any() and kinds.fitted.any():
-        return Fit(_fit_below(int(data.items[giants].max()), data.items[kinds.fitted], batching, order))
-    return Fit(_fit_to_lengths(data.items[kinds.ordered], batching))
-
-
-def _fit_below(longest: int, lengths: NDArray[np.int64], batching: Batching, order: Bucketed) -> Order:
-    """Fits all buckets but the last to `lengths`. The last one is for sequences over the budget, up to the `longest`.
-
-    Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
-    """
-    fewer = replace(order, buckets=(order.buckets or 1) - 1)
-    edges = getattr(_fit_to_lengths(lengths, replace(batching, order=fewer)), "edges", ())
-    return replace(order, buckets=None, by="optimal", edges=tuple(sorted({*edges, longest})))
-
-
-def _fit_noise(
-    data: Data, kinds: Kinds, batching: Batching, order: MaxEntropy, portions: int, bands: tuple[int, ...], places: int
-) -> Fit:
+def _fit_noise(data: Data, kinds: Kinds, fitted: Fitted, order: MaxEntropy, world: World, portions: int) -> Fit:
     """Finds the noise under which trials have the padding, or the mixing, that was asked for."""
-    fitted_data, windows = data.select(kinds.fitted), max(1, len(data.windows))
-    trial = Trial(
-        fitted_data,
-        Fitted(batching, order, bands),
-        portions=portions,
-        slots=1,
-        drafted=portions,
-        places=places,
-        alone=int(kinds.alone.sum()) // windows,
-        most=_MOST_TRIED,
-    )
+    fitted_data = data.select(kinds.fitted)
+    trial = Trial(fitted_data, fitted, world, portions=portions, alone=int(kinds.alone.sum()))
     share = order.padding if order.padding is not None else (order.mixing or 0.0)
     odds = max(1e-3, share / (1.0 - min(share, 0.99)))
-    if bands:
+    if fitted.bands:
         return fit_noise(order, NoisyLine, odds / 10.0, trial)
     # A batch of sequences that pad by 1 frame for each 9 of data is padded by 100 frames where the mean length is 900.
     mean = float(fitted_data.items.sum()) / len(fitted_data.items)
@@ -222,7 +175,7 @@ def _fit_to_lengths(lengths: NDArray[np.int64], batching: Batching) -> Order:
 
 _TRIALS = 8  # epochs: of the next ones, one in nine would have more batches than any of them
 _TRIALS_OF_COPIES = 32  # epochs that take other copies
-DEVIATIONS = 6.0  # of the trials' steps: no run has so many epochs that one of them needs more
+_DEVIATIONS = 6.0  # of the trials' steps: no run has so many epochs that one of them needs more
 _MOST_COUNTED = 2**18  # sequences of a trial epoch: the shares of lengths in more than that hardly move
 _FIRST_DRAW = 2**40  # of trial epochs: no epoch is drawn so often
 
@@ -241,41 +194,21 @@ def fit_epochs(
     """
     batching = resolve(batching, data, world)
     _check_groups(batching, data.groups, world)
-    portions = count_portions(batching.deal, len(data.items), world)
-    kinds = sort_out(data.items, batching)
-    bands = choose_bands(data, kinds, batching, portions=portions, slots=world.slots)
-    fit = fit_order(data, kinds, batching, portions=portions, bands=bands, places=world.slots // portions)
-    fitted = Fitted(batching, fit.order, bands, fit.achieved)
+    bands = choose_bands(data, sort_out(data.items, batching), batching, world)
+    fitted = fit_order(data, Fitted(batching, batching.order, bands), world)
     if items_of is None or not has_equal_epochs(batching.cut):
         return fitted
 
     def count() -> int:
         epochs = range(_TRIALS_OF_COPIES if vary else _TRIALS)
-        steps = np.array([try_epoch(items_of(epoch), fitted, world, epoch) for epoch in epochs])
-        # Another draw brings no other copies, so that the epoch of the longest copies counts, of all that will be.
-        margin = DEVIATIONS * float(steps.std()) if vary else 0.0
-        return round_steps(min(steps.min(), steps.mean() - margin), max(steps.max(), steps.mean() + margin), batching)
+        return round_steps([try_epoch(items_of(epoch), fitted, world, epoch) for epoch in epochs], batching, vary=vary)
 
     return fitted._replace(steps=remember(count, "steps of epochs", data.name, batching, world))
 
 
-def fit_window(fitted: Fitted, data: Data, world: World) -> Fitted:
+def fit_window(data: Data, fitted: Fitted, world: World) -> Fitted:
     """Fits the edges of buckets to one window; all else is shared by the windows."""
-    if finds_noise(fitted.batching.order):
-        return fitted
-    batching, kinds = fitted.batching, sort_out(data.items, fitted.batching)
-    portions = count_portions(batching.deal, len(data.items), world)
-    places = world.slots // portions
-    fit = fit_order(data, kinds, batching, portions=portions, bands=fitted.bands, places=places)
-    return fitted._replace(order=fit.order, achieved=fit.achieved)
-
-
-def has_equal_epochs(cut: Cut) -> bool:
-    """Returns whether every epoch of a run has the same number of steps by this cut.
-
-    The paper's rule, which overshoots, and a cut of the user's promise none: they alone say which batches there are.
-    """
-    return type(cut) is Rows or limits_of(cut, Padded(), np.ones(1, np.int64)) is not None
+    return fitted if finds_noise(fitted.batching.order) else fit_order(data, fitted, world)
 
 
 def try_epoch(items: Items, fitted: Fitted, world: World, epoch: int) -> float:
@@ -292,9 +225,17 @@ def try_epoch(items: Items, fitted: Fitted, world: World, epoch: int) -> float:
     return filled * (count / len(items.lengths))
 
 
-def round_steps(least: float, most: float, batching: Batching) -> int:
-    """Returns the number of steps: where the tail drops, the `least` that an epoch fills; else the `most` it needs."""
-    return max(0, math.floor(least)) if batching.deal.tail == "drop" else math.ceil(most)
+def round_steps(filled: Sequence[float], batching: Batching, *, vary: bool) -> int:
+    """Returns the steps of every epoch, from those that trial epochs fill: the most, or the least if the tail drops.
+
+    Epochs that `vary` take other sequences. Another draw does not change them, so the epoch of the longest counts, of
+    all that will be.
+    """
+    steps = np.array(filled)
+    margin = _DEVIATIONS * float(steps.std()) if vary else 0.0
+    if batching.deal.tail == "drop":
+        return max(0, math.floor(min(steps.min(), steps.mean() - margin)))
+    return math.ceil(max(steps.max(), steps.mean() + margin))
 
 
 def stand_for_epochs(

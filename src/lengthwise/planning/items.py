@@ -92,9 +92,9 @@ def read_groups(groups: ArrayLike, count: int) -> NDArray[np.int64]:
     return np.unique(names, return_inverse=True)[1].reshape(-1)
 
 
-def check_countable(lengths: NDArray[np.int64]) -> None:
-    """Refuses lengths [n, dims] that could be padded to 2**53 frames: from there on, sums and costs are not exact."""
-    frames = len(lengths) * float(longest_of(lengths).astype(np.float64).sum())
+def check_countable(lengths: NDArray[np.int64], multiple: int) -> None:
+    """Refuses lengths [n, dims] that could be padded to 2**53 frames, at a `multiple`: beyond, sums are not exact."""
+    frames = float(len(lengths) * sum(-(-longest // multiple) * multiple for longest in longest_of(lengths).tolist()))
     if frames >= 2.0**53:
         rule = "few and short enough to be padded to less than 2**53 frames"
         remedy = "Check their unit; plan fewer sequences at a time."

@@ -65,22 +65,11 @@ def loss_scales(
     array([[[1.33333333, 0.66666667]]])
     """
     counted = batch_weights(plan, weights)
-    return scale_losses(
-        plan,
-        counted,
-        reduction=reduction,
-        ranks_averaged=ranks_averaged,
-        micro_batches_averaged=micro_batches_averaged,
-    )
+    return scale_losses(plan, counted, reduction, ranks_averaged, micro_batches_averaged)
 
 
 def scale_losses(
-    plan: Plan,
-    counted: NDArray[np.float64],
-    *,
-    reduction: str,
-    ranks_averaged: bool,
-    micro_batches_averaged: bool,
+    plan: Plan, counted: NDArray[np.float64], reduction: str, ranks_averaged: bool, micro_batches_averaged: bool
 ) -> NDArray[np.float64]:
     """`loss_scales` from the weights of the batches, [steps, micro_batches, ranks], which may all be 0."""
     checks.check_choice("reduction", reduction, REDUCTIONS)

@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, round_up
+from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of
 from lengthwise.choices.batching import Batching, check_batching
-from lengthwise.choices.cut import OversizeError, max_in_row, row_capacity
+from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import World, check_world
-from lengthwise.choices.rows import row_offsets
+from lengthwise.choices.rows import Rows
 from lengthwise.lengths import fingerprint
 from lengthwise.lengths.arrays import name_checked, view_lengths
 from lengthwise.planning.batches import Batches, complete_steps, deal_and_arrange, in_grid, select
 from lengthwise.planning.draft import Draft, Fitted, price
-from lengthwise.planning.drafts import Kinds, count_steps, draft_portions, fill_steps, sort_out
+from lengthwise.planning.drafts import Kinds, count_steps, draft_portions, fill_steps, put_alone, sort_out
 from lengthwise.planning.fit import fit_epochs, fit_window, stand_for_epochs
 from lengthwise.planning.items import Items, check_countable, read_groups, take_items
 from lengthwise.planning.plan import Plan
@@ -132,12 +132,12 @@ def make_fitted(
     # Order and cut, into as many batches as fill whole steps.
     source = _read_source(lengths, batching, times, groups, key)
     portions, batching, steps, max_cost = _make_batches(source, batching, fitted, key, first, alone)
-    capacity, count = row_capacity(batching.cut), len(source.items.lengths)
+    cut, count = batching.cut, len(source.items.lengths)
     keys = [key.at("tail", lane=lane) for lane in range(len(portions))]
     batches, numbers = complete_steps(portions, first.slots // len(portions), steps, keys=keys)
     if count and not numbers.size:
         raise NoStepError.of(len(batches.costs), first)
-    if not runs and capacity is None:  # nobody splits or packs these batches from here on
+    if not runs and not isinstance(cut, Rows):  # nobody splits or packs these batches from here on
         batches = batches._replace(needed=batches.needed[:0].copy())
 
     # Deal and arrange; then each earlier run takes its batches, and the rest is dealt to the next.
@@ -151,16 +151,13 @@ def make_fitted(
     used = in_grid(batches, grid)
     if not used.all():
         batches, grid = select(batches, used), (np.cumsum(used) - 1)[grid]
-    starts = None
-    if capacity is not None:
-        starts = row_offsets(batches.needed[:, 0], batches.offsets, capacity, max_in_row(batching.cut))
     return Plan(
         sequences=batches.members,
         offsets=batches.offsets,
         padded_lengths=batches.padded_lengths,
         costs=batches.costs,
         grid=np.ascontiguousarray(grid),
-        row_offsets=starts,
+        row_offsets=cut.find_rows(batches.needed, batches.offsets) if isinstance(cut, Rows) else None,
         spans=source.items.spans,
         delivered=delivered,
         times=source.items.times,
@@ -203,35 +200,22 @@ def _read_source(
     lengths: ArrayLike, batching: Batching, times: Draw | None, groups: ArrayLike | None, key: Key
 ) -> _Source:
     array = view_lengths(lengths)
-    check_countable(array if array.ndim == 2 else array[:, None])
     numbers = None if groups is None else read_groups(groups, len(array))
     items = take_items(array, batching, None if times is None else times.take(key.epoch), numbers)
-    check_countable(round_up(items.lengths, length_multiple(batching.cut)))
+    check_countable(items.lengths, length_multiple(batching.cut))
     name = name_checked(array)
     full_name = name if numbers is None else f"{name} in groups {fingerprint(numbers + 1)}"
     return _Source(array, numbers, times, items, name, full_name)
 
 
-class _Made(NamedTuple):
-    """The batches of each portion, and what the plan must know of them.
-
-    Attributes:
-        portions: The batches of each.
-        batching: All choices made.
-        steps: Of the epoch.
-        max_cost: The bound of a batch's cost.
-    """
-
-    portions: list[Batches]
-    batching: Batching
-    steps: int
-    max_cost: float
-
-
 def _make_batches(
     source: _Source, batching: Batching, fitted: Fitted | None, key: Key, world: World, alone: bool
-) -> _Made:
-    """Orders and cuts the items, pads and prices the batches."""
+) -> tuple[list[Batches], Batching, int, float]:
+    """Orders and cuts the items, pads and prices the batches.
+
+    Returns:
+        The batches of each portion; all choices made; the steps of the epoch; the bound of a batch's cost.
+    """
     items, is_window = source.items, fitted is not None
     data = Data(items.lengths, source.name, groups=items.groups)
     if source.draw is not None:
@@ -241,7 +225,7 @@ def _make_batches(
             items_of = None if alone else partial(source.items_of, batching)
             fitted = fit_epochs(data, batching, world, items_of, vary=source.draw is not None)
         else:  # a sample of windows has settled all but the edges of buckets, which are each window's own
-            fitted = fit_window(fitted, data, world)
+            fitted = fit_window(data, fitted, world)
         kinds = sort_out(items.lengths, fitted.batching)
         if kinds.over:
             tell_doubted_budget(kinds.over, items.lengths, batching, name=data.name)
@@ -255,7 +239,7 @@ def _make_batches(
         # The draft knows the numbers of chunks and of copies; the user those of the data set.
         raise items.name_sequence(error) from None
     bound = _max_cost(items.lengths, drafts, fitted.batching)
-    return _Made([price(draft, fitted.batching) for draft in drafts], fitted.batching, steps, bound)
+    return [price(draft, fitted.batching) for draft in drafts], fitted.batching, steps, bound
 
 
 def _draw_epoch(items: Items, kinds: Kinds, fitted: Fitted, world: World, key: Key) -> tuple[list[Draft], int]:
@@ -271,7 +255,9 @@ def _draw_epoch(items: Items, kinds: Kinds, fitted: Fitted, world: World, key: K
         draws += 1
     if steps is None:
         steps = count_steps(portions, fitted.batching.deal, world)
-    return fill_steps(portions, items.lengths, fitted.batching, world, steps=steps), steps
+    multiple = length_multiple(fitted.batching.cut)
+    filled = fill_steps(portions, fitted.batching, world, steps=steps)
+    return [put_alone(portion, items.lengths, multiple=multiple) for portion in filled], steps
 
 
 def _max_cost(lengths: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:

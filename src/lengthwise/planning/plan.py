@@ -9,6 +9,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,11 @@ _FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost
 
 
 class PlanMismatchError(ValueError):
-    """A checkpoint, or another rank, has another plan: lengths, batching, seed, micro-batches or a cost differ."""
+    """A checkpoint, or another rank, has another plan: lengths, batching, seed, micro-batches or a cost differ.
+
+    >>> isinstance(PlanMismatchError("another seed"), ValueError)
+    True
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -51,6 +56,16 @@ class Plan:
         epoch: The number of the epoch, from 0.
         lengths_fingerprint: Of the lengths it was made for.
         max_cost: What a batch may cost; infinite where the cut sets no bound.
+
+    >>> import lengthwise as lw
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
+    >>> plan = lw.make_plan([5, 9, 2, 4], batching)
+    >>> plan.steps, len(plan), plan.padded_lengths[:, 0].tolist(), plan.costs.tolist()
+    (2, 2, [4, 9], [8.0, 18.0])
+    >>> plan.batch(1).tolist(), [batch.tolist() for batch in plan.batches(rank=0)], plan.costliest(1).tolist()
+    ([0, 1], [[2, 3], [0, 1]], [1])
+    >>> plan.dropped().tolist(), plan.repeated().tolist(), plan.over_max_cost().tolist()
+    ([], [], [])
     """
 
     sequences: NDArray[np.int64]
@@ -81,7 +96,7 @@ class Plan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickling calls __init__, so that the arrays are read-only there too.
-        return _remake, ({name: getattr(self, name) for name in (*_ARRAYS, *_FACTS)},)
+        return partial(Plan, **{name: getattr(self, name) for name in (*_ARRAYS, *_FACTS)}), ()
 
     @property
     def steps(self) -> int:
@@ -164,8 +179,6 @@ class Plan:
 
         Every copy is listed: [3, 3] are two of sequence 3.
         """
-        if self._is_each_once():
-            return np.empty(0, np.int64)
         missing = self._times_planned() == 0
         if self.delivered is not None:
             missing[self.delivered] = False
@@ -176,8 +189,6 @@ class Plan:
 
         With times: those with a copy that is taken more than once.
         """
-        if self._is_each_once():
-            return np.empty(0, np.int64)
         return self._name(np.flatnonzero(self._times_planned() > 1))
 
     def over_max_cost(self) -> NDArray[np.int64]:
@@ -217,22 +228,11 @@ class Plan:
         """The numbers in the data set of what is planned."""
         return items if self.copies is None else self.copies[items]
 
-    def _is_each_once(self) -> bool:
-        """Returns whether every sequence is taken once, as in most plans: with a byte for each, and not a counter."""
-        uses = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
-        if len(self.sequences) != self.count or not (uses == 1).all():
-            return False
-        seen = np.zeros(self.count, bool)
-        seen[self.sequences] = True
-        return bool(seen.all())
-
     def _times_planned(self) -> NDArray[np.int64]:
-        uses = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))  # how often, of each batch
-        if (uses == 1).all():
-            return np.bincount(self.sequences, minlength=self.count)
-        # `bincount` adds floats; the counts are whole and far below 2**53, which floats add exactly.
-        weights = np.repeat(uses, self.batch_sizes)
-        return np.bincount(self.sequences, weights, minlength=self.count).astype(np.int64)
+        """Counts how often the grid takes each sequence: [count]."""
+        uses = np.bincount(self.grid.reshape(-1), minlength=len(self.costs))
+        sequences = self.sequences if (uses == 1).all() else np.repeat(self.sequences, uses[self.batch_numbers])
+        return np.bincount(sequences, minlength=self.count)
 
     def fingerprint(self) -> str:
         """16 hex digits that name the plan: what every rank takes and when, and what it was made from.
@@ -299,7 +299,3 @@ def _parse(content: bytes) -> tuple[Plan, str]:
             for name in _ARRAYS
         }
     return Plan(**arrays, **{name: facts[name] for name in _FACTS}), facts["fingerprint"]
-
-
-def _remake(fields: dict[str, Any]) -> Plan:
-    return Plan(**fields)

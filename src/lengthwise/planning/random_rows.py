@@ -19,7 +19,7 @@ from lengthwise.choices.arithmetic import longest_of
 from lengthwise.choices.cost import Cost, costs_of_rows
 from lengthwise.choices.cut import Cuts
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.choices.rows import Rows, one_of_each, row_offsets
+from lengthwise.choices.rows import Rows
 from lengthwise.planning.cutter import split_largest
 from lengthwise.planning.random_steps import spread
 
@@ -54,7 +54,7 @@ def form_row_steps(
     packed = replace(cut, rows=slots * cut.rows)(needed, _NO_BOUNDARIES, cost=cost, longest=longest_of(needed))
     positions = np.arange(len(needed)) if packed.kept is None else packed.kept
     lengths = needed[positions]
-    starts = row_offsets(one_of_each(lengths), packed.offsets, cut.capacity, cut.max_in_row)
+    starts = cut.find_rows(lengths, packed.offsets)
     rows, of_step = len(starts) - 1, slots * cut.rows
     if deal.tail == "drop":
         if rows // of_step < (steps or 0):

@@ -19,9 +19,8 @@ from lengthwise.choices.bands import line_up
 from lengthwise.choices.cost import costs_alone, prices_of
 from lengthwise.choices.cut import Cut, keep_within, oversize_of
 from lengthwise.choices.deal import RandomSteps
-from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, split_evenly, split_largest
+from lengthwise.planning.cutter import Limits, cut_into, split_evenly, split_largest
 
-_NO_BOUNDARIES = np.empty(0, np.int64)
 _ASKED = 1_000  # sequences that tell about how many a step takes
 _ROUNDS = 6  # of filling steps by a smaller budget
 _MANY = 256  # steps: of so many, one may be missing before the largest is halved
@@ -164,14 +163,9 @@ def _level(queue: Queue, filled: Steps, limits: Limits, slots: int, steps: int) 
 
     Steps of [9, 9, 2] sequences become three of about 7.
     """
-    count = len(queue.needed)
     if limits.size or slots == 1:
-        offsets = (
-            cut_by_count(count, _NO_BOUNDARIES, steps)
-            if limits.size
-            else cut_into(queue.needed, _NO_BOUNDARIES, steps, limits)
-        )
-        return Steps(np.diff(offsets), queue.sort(np.diff(offsets)))
+        counts = np.diff(cut_into(queue.needed, np.empty(0, np.int64), steps, limits))
+        return Steps(counts, queue.sort(counts))
     low, high, budget, trial = 0.0, limits.budget, limits.budget, filled
     for _ in range(_ROUNDS):
         if steps - len(filled.counts) <= steps // _MANY and _share_of_last(filled.counts) >= _FULL:

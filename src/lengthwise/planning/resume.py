@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import count_multiple
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Stratified, World, check_world, share_out
 from lengthwise.planning.batches import (
@@ -77,18 +76,10 @@ def _read_run(numbers: Sequence[object], name: str, remedy: str) -> EarlierRun:
     return EarlierRun(check_world(world_size, micro_batches, remedy=remedy), batches)
 
 
-class Remainder(NamedTuple):
-    """The batches that are left, their grid for the next world, and the members that all runs took."""
-
-    batches: Batches
-    grid: NDArray[np.int64]
-    members: NDArray[np.int64]
-
-
 def take_runs(
     batches: Batches, grid: NDArray[np.int64], runs: Sequence[EarlierRun], world: World, batching: Batching, key: Key
-) -> Remainder:
-    """Takes the batches of `runs`, one run after another.
+) -> tuple[Batches, NDArray[np.int64], NDArray[np.int64]]:
+    """Takes the batches of `runs`, one run after another, and shares out the others to `world`.
 
     Args:
         batches: Of the epoch.
@@ -97,42 +88,33 @@ def take_runs(
         world: Of the run that is planned.
         batching: The choices.
         key: Of the epoch.
+
+    Returns:
+        The batches that are left, their grid, and the members that the runs took.
     """
-    left = Remainder(batches, grid, np.empty(0, np.int64))
-    worlds = [*(run.world for run in runs), world]
-    for number, (run, next_world) in enumerate(zip(runs, worlds[1:], strict=True)):
-        # Three lanes for each run. With the same ones, the second run would draw what the first drew.
-        keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
-        left = _take_run(left, run, next_world, batching, keys)
-    return left
-
-
-def _take_run(left: Remainder, run: EarlierRun, world: World, batching: Batching, keys: Sequence[Key]) -> Remainder:
-    """Takes the batches of `run`, and shares out the others to the next run's `world`.
-
-    Args:
-        left: By the runs before; the grid is that of `run`, [steps, micro_batches, ranks].
-        run: The run.
-        world: Of the next.
-        batching: The choices.
-        keys: For the tail, the deal and the arrangement.
-    """
-    batches, grid, members = left
+    members = np.empty(0, np.int64)
+    worlds = [*(run.world for run in runs[1:]), world]
     remedy = "Give what the checkpoint says."
-    checks.check_whole("after", run.taken, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
-    # The first rows of [steps x micro_batches, ranks]: 5 batches on each of 8 ranks are the first 5 rows.
-    seen = in_grid(batches, grid.reshape(-1, run.world.world_size)[: run.taken])
-    all_members = np.concatenate([members, batches.members[np.repeat(seen, np.diff(batches.offsets))]])
-    # 5 batches on each rank, at 2 micro-batches a step: 2 whole steps, and 1 batch of a third.
-    whole_steps, torn = divmod(run.taken, run.world.micro_batches)
-    if world.slots == run.world.slots and not torn:
-        # A row of `steps` is a step, whichever ranks took part in it: 4 ranks x 2 and 8 ranks x 1 both have 8 batches.
-        steps = grid[whole_steps:].reshape(-1, world.slots)
-        return Remainder(batches, share_out(steps, batches.costs, world.world_size), all_members)
-    # A batch that stands twice is taken with its first place, which may have been that of an earlier run.
-    seen |= np.isin(batches.members[batches.offsets[:-1]], members)
-    unseen = select(batches, in_grid(batches, grid) & ~seen)
-    return Remainder(*_deal_again(unseen, world, batching, keys), all_members)
+    for number, (run, next_world) in enumerate(zip(runs, worlds, strict=True)):
+        checks.check_whole("after", run.taken, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
+        # The first rows of [steps x micro_batches, ranks]: 5 batches on each of 8 ranks are the first 5 rows.
+        seen = in_grid(batches, grid.reshape(-1, run.world.world_size)[: run.taken])
+        run_members = batches.members[np.repeat(seen, np.diff(batches.offsets))]
+        # 5 batches on each rank, at 2 micro-batches a step: 2 whole steps, and 1 batch of a third.
+        whole_steps, torn = divmod(run.taken, run.world.micro_batches)
+        if next_world.slots == run.world.slots and not torn:
+            # A row of `steps` is a step, whichever ranks took part in it: 4 ranks x 2 and 8 ranks x 1 have 8 batches.
+            steps = grid[whole_steps:].reshape(-1, next_world.slots)
+            grid = share_out(steps, batches.costs, next_world.world_size)
+        else:
+            # A batch that stands twice is taken with its first place, which may have been that of an earlier run.
+            seen |= np.isin(batches.members[batches.offsets[:-1]], members)
+            unseen = select(batches, in_grid(batches, grid) & ~seen)
+            # Three lanes for each run. With the same ones, the second run would draw what the first drew.
+            keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
+            batches, grid = _deal_again(unseen, next_world, batching, keys)
+        members = np.concatenate([members, run_members])
+    return batches, grid, members
 
 
 def _deal_again(
@@ -140,7 +122,7 @@ def _deal_again(
 ) -> tuple[Batches, NDArray[np.int64]]:
     tail, deal, arrange = keys
     how = batching.deal.tail
-    batches = split_batches(batches, world.slots, how, batching.cost, count_multiple(batching.cut))
+    batches = split_batches(batches, world.slots, batching)
     steps = count_wanted([len(batches.costs)], world.slots, how) // world.slots
     batches, (numbers,) = complete_steps([batches], world.slots, steps, keys=[tail])
     if batching.takes_random_steps:  # what is left of steps of another number makes steps of every length

@@ -21,10 +21,11 @@ from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, lon
 from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import Cut, OversizeError
+from lengthwise.choices.deal import World
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
-from lengthwise.planning.batches import count_wanted
 from lengthwise.planning.custom import check_batch_sizes
-from lengthwise.planning.draft import Draft, Fitted, cut_again, draft
+from lengthwise.planning.draft import Draft, Fitted, draft
+from lengthwise.planning.drafts import Portion, fill_steps
 from lengthwise.planning.items import Items
 from lengthwise.planning.joint import mixing_of_batches
 
@@ -33,6 +34,7 @@ _ENOUGH = 1_600  # batches of all trials
 _MOST_TRIALS = 16
 _STEPS_TRIED = 24  # more of them pad the same
 _LEAST_TRIED = 20_000  # sequences
+_MOST_TRIED = 200_000  # sequences: they fill all the bins of mixing
 _LEAST_TRIALS = 4  # fewer do not say how far chance moves them
 _PLAIN = 6.0  # standard errors: so far off, no further trial would move the mean to the other side
 
@@ -41,86 +43,59 @@ class Data(NamedTuple):
     """The items that an order is fitted to.
 
     Attributes:
-        items: [n, dims], of all portions; of windows, window after window.
+        items: [n, dims], of all portions.
         name: The fingerprint of the lengths, by which results are remembered.
-        windows: The number of items of each window, where one order is to serve several; else empty.
         groups: [n], the group of each item; None for one group.
+        windows: [n], the window of each item, where one order is to serve several; else None.
     """
 
     items: NDArray[np.int64]
     name: str
-    windows: Sequence[int] = ()
     groups: NDArray[np.int64] | None = None
+    windows: NDArray[np.int64] | None = None
 
-    def select(self, chosen: NDArray[np.bool_]) -> Data:
-        """Returns the items that are `chosen` [n], without windows that have none of them."""
-        sizes = [int(window.sum()) for window in self._split(chosen) if window.any()] if self.windows else ()
-        return Data(self.items[chosen], self.name, sizes, None if self.groups is None else self.groups[chosen])
+    def select(self, chosen: NDArray[Any]) -> Data:
+        """Returns the items that are `chosen`, by a mask [n] or by their numbers."""
+        groups, windows = (None if column is None else column[chosen] for column in (self.groups, self.windows))
+        return Data(self.items[chosen], self.name, groups, windows)
 
-    def parts(self) -> list[NDArray[np.int64]]:
-        """Returns the places of the items of each window; of all, where there are no windows."""
-        return self._split(np.arange(len(self.items)))
-
-    def _split(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
-        return np.split(rows, np.cumsum(self.windows)[:-1]) if self.windows else [rows]
+    def split(self) -> list[Data]:
+        """Splits the items by window; without windows they are one part."""
+        if self.windows is None:
+            return [self]
+        return [self.select(self.windows == number) for number in distinct(self.windows)]
 
 
 class Trial:
-    """Drafts by keys of their own, the same ones for every order: of all items, or of a sample.
+    """Drafts by keys of their own, the same ones for every order: of all items, or of a sample of each window.
 
     Args:
-        data: The items, each window by itself.
+        data: The items.
         fitted: The choices, but for the order.
-        portions: The equal parts that the items of a window are dealt into before they are sorted.
-        slots: Batches of a step, where the deal takes whole steps.
-        drafted: The portions that are drafted: 1, or all.
-        places: Batches of a portion in a step, of which the last one is filled; 0 to fill none.
+        world: The ranks and micro-batches of a step.
+        portions: The equal parts that the items are dealt into before they are sorted.
         alone: Batches of one item each that will join those of the draft.
-        most: The largest sample.
-
-    Attributes:
-        items: The sample of each window.
-        few: Whether they make so few batches that chance moves the padding.
-        trials: The drafts that each order is tried by; of windows, at least one each.
     """
 
-    fitted: Fitted
-    slots: int
-    drafted: int
-    places: int
-    alone: int
-    items: list[Items]
-    few: bool
-    trials: int
-
-    def __init__(
-        self,
-        data: Data,
-        fitted: Fitted,
-        *,
-        portions: int,
-        slots: int,
-        drafted: int = 1,
-        places: int = 0,
-        alone: int = 0,
-        most: int = 2**62,
-    ) -> None:
-        self.fitted, self.slots, self.drafted, self.alone = fitted, slots, drafted, alone
-        parts, windows = data.parts(), len(data.windows)
-        batches = estimate_batches(data.items, fitted.batching, portions * len(parts))
-        # Windows are drafted together as one set of sequences is: as many of each as of one.
-        samples = [
-            _draw(data.items, part, min(most, _enough(len(part), portions, drafted, slots, batches))) for part in parts
-        ]
-        groups = data.groups
-        self.items = [Items(data.items[part], None if groups is None else groups[part]) for part in samples]
-        # Of a part of the sequences, the last step would be another.
-        self.places = places if sum(map(len, samples)) == len(data.items) else 0
-        # What chance does to one set of sequences is no fault of the order. It would be one in every window.
-        self.few = batches * drafted < _MANY and not windows
+    def __init__(self, data: Data, fitted: Fitted, world: World, *, portions: int = 1, alone: int = 0) -> None:
+        self.fitted, self.world, self.portions = fitted, world, portions
+        windows, in_steps = data.split(), fitted.batching.takes_random_steps
+        # Sequences that stand alone join the batches of the only portion.
+        self.alone: NDArray[np.int64] = np.empty(alone // len(windows) if portions == 1 else 0, np.int64)
+        batches = portions * estimate_batches(data.items, fitted.batching, portions * len(windows))
+        self.items: list[Items] = []  # of each window
+        for window in windows:
+            # Some random steps pad as all of them do.
+            steps = _STEPS_TRIED * world.slots * len(window.items) / batches
+            sample = _sample(window, max(_LEAST_TRIED, int(steps)) if in_steps else _MOST_TRIED)
+            self.items.append(Items(sample.items, sample.groups))
+        # Random steps are whole. Of a part of the sequences, the last step would be another.
+        self.fills_steps: bool = not in_steps and sum(len(items.lengths) for items in self.items) == len(data.items)
+        # Chance moves the padding of few batches. In many windows, it would be a fault of the order.
+        self.few: bool = batches < _MANY and data.windows is None
         priced = prices_of(fitted.batching.cost, data.items.shape[1]) is not None
         # 100 batches are drafted 16 times: 1,600 batches then say what they pad.
-        self.trials = max(windows, int(np.clip(_ENOUGH / (batches * drafted), 1, _MOST_TRIALS if priced else 1)))
+        self.trials: int = max(len(windows), int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1)))
 
     def padding_of(self, order: Order, *, against: float | None = None) -> float:
         """Returns the share of the computed frames that is padding, by an order that is fitted.
@@ -150,23 +125,23 @@ class Trial:
 
     def _try(self, order: Order) -> Iterator[tuple[list[Draft], Items]]:
         """Yields the drafts of each trial, and their items: those of one window after the other."""
-        # Chance puts equal lengths in order, which changes no padding: all drafts of sorted sequences would be alike.
-        fixed = type(order) is Sorted and self.drafted == 1 and self.items[0].lengths.shape[1] == 1
-        for number in range(len(self.items) if fixed else self.trials):
+        for number in range(self.trials):
             items = self.items[number % len(self.items)]
             yield self._draft(order, items, Key(seed=0, epoch=number, stage="trial")), items
 
     def _draft(self, order: Order, items: Items, key: Key) -> list[Draft]:
-        portions: list[NDArray[np.int64] | None] = [None]
-        if self.drafted > 1:
+        members: list[NDArray[np.int64] | None] = [None]
+        if self.portions > 1:
             shuffled = key.at("portions").permutation(len(items.lengths))
-            portions = [np.sort(portion) for portion in np.array_split(shuffled, self.drafted)]
-        lanes = (key.at("trial", lane=lane) for lane in range(len(portions)))
-        fitted = self.fitted._replace(order=order)
-        pairs = zip(portions, lanes, strict=True)
-        cuts = (draft(items, portion, fitted, lane, slots=self.slots) for portion, lane in pairs)
-        drafts = [cut for cut in cuts if cut is not None]  # all: no number of steps is asked for
-        return _fill_steps(drafts, fitted.batching, self.places, alone=self.alone) if self.places else drafts
+            members = [np.sort(portion) for portion in np.array_split(shuffled, self.portions)]
+        fitted, portions = self.fitted._replace(order=order), list[Portion]()
+        for lane, portion in enumerate(members):
+            cut = draft(items, portion, fitted, key.at("trial", lane=lane), slots=self.world.slots)
+            if cut is not None:  # as ever: no number of steps is asked for
+                portions.append(Portion(cut, self.alone))
+        if self.fills_steps:
+            portions = fill_steps(portions, fitted.batching, self.world)
+        return [portion.draft for portion in portions]
 
 
 def _standard_error(values: Sequence[float]) -> float:
@@ -174,24 +149,6 @@ def _standard_error(values: Sequence[float]) -> float:
     mean = math.fsum(values) / len(values)
     squares = math.fsum((value - mean) * (value - mean) for value in values)
     return math.sqrt(squares / (len(values) - 1) / len(values))
-
-
-def _fill_steps(drafts: list[Draft], batching: Batching, places: int, *, alone: int) -> list[Draft]:
-    """Cuts the drafts into the batches of whole steps, where the tail splits batches to fill them.
-
-    Other tails leave batches out, or take some twice: those that are taken stay as they are.
-
-    Args:
-        drafts: One for each portion.
-        batching: The choices.
-        places: Batches of each portion in a step.
-        alone: Batches of one item each that will join those of the draft, if there is but one draft.
-    """
-    if batching.deal.tail != "split":
-        return drafts
-    more = alone if len(drafts) == 1 else 0
-    wanted = count_wanted([len(portion.offsets) - 1 + more for portion in drafts], places, "split") - more
-    return [cut_again(portion, batching, wanted) for portion in drafts]
 
 
 def share_of_padding(useful: int, computed: int) -> float:
@@ -235,20 +192,12 @@ def estimate_batches(lengths: NDArray[np.int64], batching: Batching, portions: i
     return len(lengths) / portions / float(sizes[0])
 
 
-def _enough(count: int, portions: int, drafted: int, slots: int, batches: float) -> int:
-    """Returns the size of a sample of `count` sequences that pads as all of them do."""
-    count = max(1, count // portions * drafted) if drafted < portions else count
-    if slots > 1:  # of batches that are not in steps, fewer sequences would pad otherwise
-        return min(count, max(_LEAST_TRIED, int(_STEPS_TRIED * slots * count / batches)))
-    return count
-
-
-def _draw(lengths: NDArray[np.int64], places: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Draws `count` of the places, the same ones every time, and adds the longest item of each dimension."""
-    if count >= len(places):
-        return places
-    sample = Key(stage="trial", lane=1).permutation(len(places))[:count]
-    return places[distinct(np.append(sample, lengths[places].argmax(axis=0)))]
+def _sample(data: Data, most: int) -> Data:
+    """Draws at most `most` items, the same ones every time, and adds the longest of each dimension."""
+    if len(data.items) <= most:
+        return data
+    sample = Key(stage="trial", lane=1).permutation(len(data.items))[:most]
+    return data.select(distinct(np.append(sample, data.items.argmax(axis=0))))
 
 
 _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # of the share asked for: chance moves plans by more

@@ -156,21 +156,12 @@ class WindowEpoch:
             plan = window.plan
             of_window = None if all_weights is None else np.asarray(all_weights)[window.numbers]
             checked = check_weights(of_window, plan.count, _ONE_WEIGHT, name=window.name_sequence)
-            scales = scale_losses(
-                plan,
-                sum_by_batch(plan, checked),  # a window may weigh nothing
-                reduction=reduction,
-                ranks_averaged=ranks_averaged,
-                micro_batches_averaged=micro_batches_averaged,
-            )
+            counted = sum_by_batch(plan, checked)  # a window may weigh nothing
+            scales = scale_losses(plan, counted, reduction, ranks_averaged, micro_batches_averaged)
             yield from scales[:, :, rank].reshape(-1)[begin:].tolist()
 
     def fingerprint(self) -> str:
         """16 hex digits that name the epoch: the plan of its first window, how many batches follow, and its facts."""
-        return self._fingerprint
-
-    @cached_property
-    def _fingerprint(self) -> str:
         facts = [self.batching, self.seed, self.epoch, self.lengths_fingerprint, self.world_size, self.micro_batches]
         planned = self.window(self.first).plan.fingerprint() if len(self) else ""
         content = json.dumps([facts, self.first, self.after, len(self), planned])

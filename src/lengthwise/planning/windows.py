@@ -22,27 +22,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cut import OversizeError
-from lengthwise.choices.deal import World, arrange_of, check_world
-from lengthwise.lengths import as_lengths
+from lengthwise.choices.deal import World, check_world, has_equal_epochs
+from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.lengths.arrays import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
 from lengthwise.planning.draft import Fitted
-from lengthwise.planning.fit import Recent, has_equal_epochs
+from lengthwise.planning.fit import Recent, fit_epochs, fit_window, round_steps, try_epoch
 from lengthwise.planning.items import name_sequence, take_items
 from lengthwise.planning.make import NoStepError, make_fitted
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.plan_warnings import FirstWarnings
 from lengthwise.planning.resume import EarlierRun, read_runs
-from lengthwise.planning.window_fit import Part, fit_windows
+from lengthwise.planning.trial import Data
 
 _MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both
 _PLANS_KEPT = 2  # the window that is taken, and one that somebody looks at
 _FITTED_LENGTHS = 2**17  # lengths of the sample of windows that an order is fitted to
 _FITTED_WINDOWS = 32  # the most in that sample
 _COUNTED_WINDOWS = 16  # whose batches are counted
-_COUNTED_LENGTHS = 2**16  # lengths of each of them that are enough for that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,9 +87,10 @@ class Windows:
     sorted. A block then holds nearly one length, and a window hardly more lengths than it has blocks: shuffle such a
     file once, or give a smaller block.
 
-    The noise of `padding=` is fitted once, to the first windows of epoch 0, up to 32 of them: to plan any window,
-    those are read first. Every window has its own edges of `Bucketed(buckets=4)`; for few shapes in all windows,
-    give `Bucketed(edges=...)`. An arrangement arranges the steps of each window.
+    The noise of `padding=` is fitted once, to the first windows of epoch 0, up to 32 of them, and the steps of 16
+    windows are counted. To plan any window, these are read first. Every window has its own edges of
+    `Bucketed(buckets=4)`; for few shapes in all windows, give `Bucketed(edges=...)`. An arrangement arranges the steps
+    of each window.
 
     Args:
         lengths: [n] or [n, dims] whole numbers; or the path of a `.npy` file, which is mapped into memory. An array of
@@ -244,34 +245,31 @@ class Windows:
         return Window(plan, numbers)
 
     def _fit(self, world: World) -> Fitted | None:
-        """Fits a sample of windows; None where one window is the epoch."""
+        """Fits the first windows, and counts the steps of some; None where one window is the epoch."""
         if len(self) == 1:
             return None
         if world not in self._fits:
-            most = min(len(self), _FITTED_WINDOWS, max(1, _FITTED_LENGTHS // self.window))
             # Of epoch 0, whatever epoch is planned: any window can be planned alone, and is the same on every rank.
-            windows = [self._items(self.numbers(0, number)) for number in range(most)]
-            parts = [self._part(*divmod(number, len(self))) for number in range(_COUNTED_WINDOWS)]
-            self._fits[world] = fit_windows(windows, parts, self.batching, world)
+            most = min(len(self), _FITTED_WINDOWS, max(1, _FITTED_LENGTHS // self.window))
+            parts = [take_items(self._read(self.numbers(0, number)), self.batching).lengths for number in range(most)]
+            items, window_of = np.concatenate(parts), np.repeat(np.arange(most), [len(part) for part in parts])
+            data = Data(items, f"{fingerprint(items)} in {most} windows", windows=window_of)
+            fitted = fit_epochs(data, self.batching, world, None)
+            filled = [self._try_window(*divmod(number, len(self)), fitted, world) for number in range(_COUNTED_WINDOWS)]
+            self._fits[world] = fitted._replace(steps=round_steps(filled, fitted.batching, vary=True))
         return self._fits[world]
 
-    def _part(self, epoch: int, number: int) -> Part:
-        """Some blocks of a window, drawn at random, where it has many: enough to count its batches."""
+    def _try_window(self, epoch: int, number: int, fitted: Fitted, world: World) -> float:
+        """Returns the steps that a window fills, as if it were the largest."""
         numbers = self.numbers(epoch, number)
-        blocks, sample_size = -(-len(numbers) // self.block), max(1, _COUNTED_LENGTHS // self.block)
-        if sample_size < blocks:
-            sample = Key(seed=self.seed, epoch=epoch * _MOST + number, stage="trial").places(0, sample_size, blocks)
-            numbers = numbers[np.isin(np.arange(len(numbers)) // self.block, sample)]
         items = take_items(self._read(numbers), self.batching)
-        spans = items.spans
-        if spans is not None:
-            spans[:, 0] = numbers[spans[:, 0]]
+        try:
+            own_fit = fit_window(Data(items.lengths, fingerprint(items.lengths)), fitted, world)
+            filled = try_epoch(items, own_fit, world, epoch * len(self) + number)
+        except OversizeError as error:
+            raise name_sequence(items.name_sequence(error), numbers) from None
         largest = min(self.block * -(-self._blocks // len(self)), len(self.lengths))
-        return Part(items.lengths, numbers if spans is None else spans, largest / len(numbers))
-
-    def _items(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the items of these sequences, [k, dims]."""
-        return take_items(self._read(numbers), self.batching).lengths
+        return filled * (largest / len(numbers))
 
     def _read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Reads and checks the lengths of these sequences."""

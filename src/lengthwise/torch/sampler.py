@@ -12,8 +12,7 @@ from torch.utils.data import Sampler
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import World, check_world
-from lengthwise.planning.fit import has_equal_epochs
+from lengthwise.choices.deal import World, check_world, has_equal_epochs
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.resume import EarlierRun

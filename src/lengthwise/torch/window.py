@@ -22,8 +22,9 @@ from torch import Tensor
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.deal import Portions, World, arrange_of
+from lengthwise.choices.deal import Portions, World
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.loss import check_weights
 from lengthwise.planning.make import NoStepError, make_fitted, read_groups
