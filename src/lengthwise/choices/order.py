@@ -1,11 +1,9 @@
 """Order: the order in which sequences are cut into batches, and the positions that no batch may cross.
 
-    sizes        [n]   float64: the number by which each sequence is sorted, such as its length
-    sequences    [m]   sequence numbers; m < n only if a choice was asked to drop
-    boundaries         rising positions in 1..m-1 that no batch may cross: the borders of buckets
-    edges        [m]   the length that each sequence is padded to at least, or None; [m, dims] for several lengths
-
-Orders differ in how random they are.
+sizes        [n]   float64: the number by which each sequence is sorted, such as its length
+sequences    [m]   sequence numbers; m < n only if a choice was asked to drop
+boundaries         rising positions in 1..m-1 that no batch may cross: the borders of buckets
+edges        [m]   the length that each sequence is padded to at least, or None; [m, dims] for several lengths
 """
 
 from __future__ import annotations

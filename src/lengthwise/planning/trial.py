@@ -125,7 +125,9 @@ class Trial:
 
     def _try(self, order: Order) -> Iterator[tuple[list[Draft], Items]]:
         """Yields the drafts of each trial, and their items: those of one window after the other."""
-        for number in range(self.trials):
+        # Chance puts equal lengths in order, which changes no padding: all drafts of sorted sequences would be alike.
+        fixed = type(order) is Sorted and self.portions == 1 and self.items[0].lengths.shape[1] == 1
+        for number in range(len(self.items) if fixed else self.trials):
             items = self.items[number % len(self.items)]
             yield self._draft(order, items, Key(seed=0, epoch=number, stage="trial")), items
 
