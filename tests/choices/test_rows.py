@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import length_sets
 import lengthwise as lw
-import menu
 from lengthwise import _kernels
 from lengthwise._kernels import rows
 from lengthwise.choices.rows import row_offsets
