@@ -59,5 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
     if len(shapes) <= _MOST_EDGES:
         order = lw.Bucketed(edges=tuple(shapes[:, 1].tolist()), pad_to_edge=True)
         batching = wrap_call(f"batching = {write_batching(lw.Batching(cut=cut, order=order))}")
-        show.program(f"\nimport lengthwise as lw\n\n{write_code(arguments)}\n{batching}")
+        collate = wrap_call(f"collate_fn = lw.torch.PadCollate(shapes={list(map(tuple, shapes.tolist()))})")
+        show.program(f"\nimport lengthwise as lw\n\n{write_code(arguments)}\n{batching}\n{collate}")
     return 0

@@ -175,8 +175,8 @@ class StreamBatches:
 
     def __len__(self) -> int:
         """Raises, because the number of batches is unknown. A `DataLoader` would ask for it first."""
-        remedy = "Loop over the stream itself, in no DataLoader: it is a loader."
-        raise checks.type_error("len", "asked of lengths that are known ahead", "asked of a stream", remedy)
+        remedy = "The stream is a loader: loop over it, without a DataLoader."
+        raise checks.type_error("stream", "used without `len`", "asked for its number of batches", remedy)
 
     def __bool__(self) -> bool:
         return True  # else Python would call `__len__`
