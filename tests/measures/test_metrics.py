@@ -227,11 +227,12 @@ def test_what_is_missing_and_what_is_repeated_shows():
 
 def test_epochs_are_measured_as_one_long_one():
     lengths = lw.example_lengths(count=500)
-    batching = lw.Batching(cut=lw.Budget(9_000))
+    batching = lw.Batching(cut=lw.Budget(9_000), deal=lw.InTurn(tail="drop"))  # some, other ones each epoch
     plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=2) for epoch in range(5)]
     each = [lw.measure(plan, lengths) for plan in plans]
     together = lw.measure(plans, lengths)
     assert together.epochs == 5
+    assert together.dropped > 0
     for count in ("sequences", "batches", "steps", "dropped", "repeated", "over_max_cost"):
         assert getattr(together, count) == sum(getattr(one, count) for one in each)
     assert together.smallest_batch == min(one.smallest_batch for one in each)
