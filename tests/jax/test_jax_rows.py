@@ -187,6 +187,7 @@ def batches_of(plan=PLAN, capacity=CAPACITY, rows=3, most=None, **which):
     return lambda: lw.jax.batches(SAMPLES, plan, collate, **which)
 
 
+LABELLED = {"input_ids": [5, 6], "labels": [-100, 6]}
 REFUSED = [
     (lambda: lw.jax.RowCollate(0), "`capacity` must be at least 1, but is 0. Give the tokens of a row, as in lw."),
     (lambda: lw.jax.RowCollate(4, rows=0), "`rows` must be at least 1, but is 0. "),
@@ -203,7 +204,8 @@ REFUSED = [
     (lambda: lay(([5, 6], {"more": [[1, 2], (3, 4, [7, 8])]})), "`samples` must be of arrays alone, but is 3. "),
     (lambda: lay(np.ones(3), np.ones(3)), "`samples` must be within 1 rows of 4, but is 2. Give the capacity "),
     (lambda: lay({"a": np.ones(2)}, {"b": np.ones(2)}), "`samples` must be built as PyTreeDef("),
-    (lambda: lay({"a": [5, 6], "labels": [-100, 6]}, {"a": [1, 2]}), "`samples` must be built as PyTreeDef("),
+    (lambda: lay(LABELLED, {"input_ids": [1]}), "`samples` must be built as PyTreeDef("),
+    (lambda: lay({"input_ids": [1]}, LABELLED), "`samples` must be built as PyTreeDef("),
     (
         batches_of(rows=2),
         "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '2 rows of 24'. ",
