@@ -7,6 +7,7 @@ import pytest
 
 import lengthwise as lw
 from lengthwise.choices.deal import has_equal_epochs
+from lengthwise.planning import make
 
 LONG_TAILED = lw.example_lengths()
 
@@ -80,3 +81,23 @@ def test_a_rule_that_overshoots_and_a_cut_of_the_users_promise_no_number():
         pass
 
     assert not has_equal_epochs(Own(10))
+
+
+# The first draw of this epoch needs another number of steps than the run has; it is drawn again.
+REDRAWN = {  # the cut, the tail, how many sequences, ranks, the epoch
+    "steps": (lw.Budget(2_000), "split", 33, 2, 2),
+    "steps that drop": (lw.Budget(2_000), "drop", 45, 2, 8),
+    "rows": (lw.Rows(1_000, pool=1), "split", 80, 1, 10),
+    "rows that drop": (lw.Rows(1_000, pool=1), "drop", 60, 1, 16),
+}
+
+
+@pytest.mark.parametrize(("cut", "tail", "count", "ranks", "epoch"), REDRAWN.values(), ids=REDRAWN)
+def test_random_steps_are_drawn_again_too(cut, tail, count, ranks, epoch, monkeypatch):
+    lengths = np.random.default_rng(count).lognormal(5, 0.8, count).astype(int).clip(1, 1_000)
+    batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps(tail=tail))
+    assert len(steps_of(lengths, batching, (0, epoch), world_size=ranks)) == 1
+    draws, draft_portions = [], make.draft_portions
+    monkeypatch.setattr(make, "draft_portions", lambda *given, **how: draws.append(1) or draft_portions(*given, **how))
+    lw.make_plan(lengths, batching, epoch=epoch, world_size=ranks)
+    assert len(draws) > 1
