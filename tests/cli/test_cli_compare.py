@@ -149,24 +149,6 @@ def test_what_is_dropped_or_over_the_cost_is_said(run, four):
     assert re.search(r"budget\n.*\n.* 1\n", done.out)
 
 
-def test_the_row_of_the_default_stands_out(run):
-    """What `compare` recommends is what `plan` makes and `advise` takes, by the first budget."""
-    for words, best in ((), "max-entropy:0.1"), (("--world-size", 8, "--micro-batches", 4), "random-steps"):
-        shown = run("compare", *words).out
-        assert re.findall(r"^(\S+) \*", shown, re.MULTILINE) == [best]
-        advice = run("advise", *words, "--json", "-").json
-        assert advice["best"] == best
-        (row,) = [row for row in advice["candidates"] if row["best"]]
-        budget = lw.Batching.from_json(row["batching"]).budget
-        assert f"batches of at most {budget:,.0f} padded frames" in shown
-        planned = run("plan", *words, "--json", "-").json["plan"]
-        options = {name[2:].replace("-", "_"): size for name, size in zip(words[::2], words[1::2], strict=True)}
-        plan = lw.make_plan(lw.example_lengths(), lw.Batching(budget=budget), **options)
-        assert planned["fingerprint"] == plan.fingerprint()
-    assert re.findall(r"^(\S+) \*", run("compare", "--cut", "rows:8192").out, re.MULTILINE) == ["pool:1024"]
-    assert " *" not in run("compare", "--strategies", "random").out
-
-
 def test_one_sequence_and_equal_ones(run, tmp_path):
     path = tmp_path / "one.txt"
     for count in (1, 5):
@@ -182,7 +164,7 @@ def test_with_several_batches_a_step_steps_have_columns_of_their_own(run, monkey
     words = ("compare", "--subset", 2_000, "--budget", 20_000, "--world-size", 4, "--micro-batches", 4)
     heads, one = run(*words).out, run(*words[:-4]).out
     assert "4 ranks x 4 micro-batches a step" in heads
-    assert all(word in heads and word not in one for word in ("waiting", "vary"))
+    assert "waiting" in heads and "waiting" not in one
     found = run(*words, "--json", "-").json["rows"]
     rows = {row["strategy"]: row for row in found}
     random, steps = rows["random"], rows["random-steps"]

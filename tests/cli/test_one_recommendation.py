@@ -1,0 +1,52 @@
+"""One recommendation: plan, compare, advise, inspect, the README and the pages name the same batches."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lengthwise as lw
+
+ROOT = Path(__file__).parents[2]
+ONE_RANK, MANY = {}, {"world_size": 8, "micro_batches": 4}
+
+
+@pytest.fixture(params=["long-tailed", "speech", "a file"])
+def data(request, tmp_path):
+    """Returns the words that name the lengths on the command line, and the lengths."""
+    if request.param != "a file":
+        return ("--example", request.param), lw.example_lengths(request.param)
+    lengths = np.random.default_rng(0).integers(1, 2_000, 3_000)
+    path = tmp_path / "lengths.csv"
+    path.write_text("frames\n" + "\n".join(map(str, lengths)))
+    return (f"{path}:frames",), lengths
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", [ONE_RANK, MANY], ids=["one rank", "many"])
+def test_all_commands_name_the_same_batches(run, data, world):
+    words, lengths = data
+    options = [word for name, size in world.items() for word in (f"--{name.replace('_', '-')}", size)]
+    advice = run("advise", *words, *options, "--json", "-").json
+    (row,) = [row for row in advice["candidates"] if row["best"]]
+    batching = lw.Batching.from_json(row["batching"])
+    assert batching == lw.advise(lengths, **world).best.batching
+    plan = lw.make_plan(lengths, batching, **world)
+    assert run("plan", *words, *options, "--json", "-").json["plan"]["fingerprint"] == plan.fingerprint()
+    compared = run("compare", *words, *options).out
+    assert f"batches of at most {batching.budget:,.0f} padded frames" in compared
+    assert re.findall(r"^(\S+) \*", compared, re.MULTILINE) == [advice["best"]]
+    assert f"A first budget: {batching.budget:,.0f} padded frames" in run("inspect", *words).out
+
+
+def test_the_readme_and_the_pages_name_the_budget_of_advise():
+    budget = lw.advise(lw.example_lengths()).best.batching.budget
+    for page in ("README.md", "docs/index.md", "docs/advice.md"):
+        budgets = re.findall(r"lw.Batching\(budget=([\d_]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+        assert {int(number) for number in budgets} == {budget}, page
+
+
+def test_without_a_recommended_row_none_stands_out(run):
+    assert re.findall(r"^(\S+) \*", run("compare", "--cut", "rows:8192").out, re.MULTILINE) == ["pool:1024"]
+    assert " *" not in run("compare", "--strategies", "random").out
