@@ -164,7 +164,8 @@ def test_with_several_batches_a_step_steps_have_columns_of_their_own(run, monkey
     words = ("compare", "--subset", 2_000, "--budget", 20_000, "--world-size", 4, "--micro-batches", 4)
     heads, one = run(*words).out, run(*words[:-4]).out
     assert "4 ranks x 4 micro-batches a step" in heads
-    assert "waiting" in heads and "waiting" not in one
+    assert "waiting" in heads
+    assert "waiting" not in one
     found = run(*words, "--json", "-").json["rows"]
     rows = {row["strategy"]: row for row in found}
     random, steps = rows["random"], rows["random-steps"]
