@@ -65,10 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="PATH", help=f"required: {SPEECH}")
-    group.add_argument("--test-data", metavar="FOLDER", help="to decode (a tenth of --data; of digits other speakers)")
-    group.add_argument("--lexicon", metavar="FILE", help="lines of a word and its phonemes (words are spelled)")
-    group.add_argument("--data-seed", type=int, default=0, help="of strings of digits and of divisions (%(default)s)")
-    group.add_argument("--strict", action="store_true", help="refuse speech that cannot be used, not skip it")
+    group.add_argument(
+        "--test-data",
+        metavar="FOLDER",
+        help="to decode (a tenth of --data; of digits other speakers)",
+    )
+    group.add_argument("--lexicon", metavar="FILE", help="each line a word and its phonemes (by default letters)")
+    group.add_argument("--data-seed", type=int, default=0, help="seed of strings of digits and of parts (%(default)s)")
+    group.add_argument("--strict", action="store_true", help="refuse unusable speech in place of skipping it")
 
 
 def _parts(arguments: argparse.Namespace, size: Size) -> Parts:

@@ -90,7 +90,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--lengths", metavar="FILE[:COLUMN]", help="lengths of the paper's clips: table 1 on them goes to the page too"
     )
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help="turns durations in --lengths into frames")
-    group.add_argument("--strict", action="store_true", help="refuse recordings that cannot be used, not skip them")
+    group.add_argument("--strict", action="store_true", help="refuse unusable recordings in place of skipping them")
 
 
 def _check_words(arguments: argparse.Namespace) -> None:

@@ -45,7 +45,7 @@ def add(studies: Any) -> None:
     group.add_argument("--epochs", type=int, help="epochs of each run (by task)")
     group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
     group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
-    group.add_argument("--checkpoints", metavar="FOLDER", help="keeps what an interrupted study needs to go on")
+    group.add_argument("--checkpoints", metavar="FOLDER", help="where an interrupted study continues")
     show.add(
         parser,
         plot="each strategy's test loss less that of random batches",
@@ -123,7 +123,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--data", metavar="PATH", help=DATA)
     group.add_argument("--count", type=int, help="sequences (by task)")
     group.add_argument("--scripts", metavar="A,B", help="of an .npz of characters: use these scripts alone")
-    group.add_argument("--strict", action="store_true", help="refuse what cannot be used, not skip it")
+    group.add_argument("--strict", action="store_true", help="refuse unusable data in place of skipping it")
 
 
 def _shares(text: str) -> tuple[float, ...]:

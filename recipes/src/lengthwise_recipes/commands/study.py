@@ -196,9 +196,9 @@ def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
     group.add_argument("--count", type=int, help=f"lines or words, train and validation together ({count})")
     group.add_argument("--validation-share", type=float, default=0.05, help="share kept for validation (%(default)s)")
     group.add_argument("--scripts", metavar="A,B", help="of an .npz: use these scripts alone")
-    group.add_argument("--data-seed", type=int, default=0, help="of the lines or words (%(default)s)")
+    group.add_argument("--data-seed", type=int, default=0, help="seed of the lines or words (%(default)s)")
     group.add_argument(
-        "--strict", action="store_true", help="refuse files and samples that cannot be used, not skip them"
+        "--strict", action="store_true", help="refuse unusable files and samples in place of skipping them"
     )
 
 
@@ -228,19 +228,19 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
 def _add_processes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("several processes")
     group.add_argument(
-        "--processes", type=wholes, default=(1,), metavar="N,M,...", help="train on so many, one run for each (1)"
+        "--processes", type=wholes, default=(1,), metavar="N,M,...", help="numbers of processes, one run for each (1)"
     )
     group.add_argument(
         "--averaging",
         type=_words,
         default=("parameter", "gradient"),
         metavar="WAY,...",
-        help="of parameters after each epoch, of gradients in each step (parameter,gradient)",
+        help="parameter: after each epoch; gradient: in each step (parameter,gradient)",
     )
     group.add_argument(
-        "--alpha", type=float, default=1.0, help="of parameter averaging: how far to the mean (%(default)s)"
+        "--alpha", type=float, default=1.0, help="parameter averaging: how far to the mean (%(default)s)"
     )
-    group.add_argument("--beta", type=float, default=1e-6, help="of parameter averaging: decay an epoch (%(default)s)")
+    group.add_argument("--beta", type=float, default=1e-6, help="parameter averaging: decay an epoch (%(default)s)")
 
 
 def _words(text: str) -> tuple[str, ...]:

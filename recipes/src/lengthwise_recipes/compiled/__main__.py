@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("framework", choices=("jax", "torch"))
     parser.add_argument("--data", help="an .npz of characters or a folder of InkML")
-    parser.add_argument("--count", type=int, default=400, help="samples, 400 unless said")
+    parser.add_argument("--count", type=int, default=400, help="samples (400)")
     parser.add_argument("--buckets", type=int, default=4)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--epochs", type=int, default=3)
