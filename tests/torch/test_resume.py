@@ -160,7 +160,7 @@ def squared(factor):
     return {"batching": lw.Batching(cut=lw.Budget(40_000, oversize="alone"), cost=Squared(factor))}
 
 
-@pytest.mark.parametrize("taken", [0, 4])
+@pytest.mark.parametrize("taken", [0, 1])
 @pytest.mark.parametrize("between", [{}, {"rank": 0, "world_size": 3}], ids=["at once", "after another resume"])
 @pytest.mark.parametrize("place", [{}, {"rank": 0, "world_size": 1}, {"micro_batches": 2}], ids=str)
 def test_a_state_of_a_cost_function_that_was_changed_is_refused_everywhere(place, between, taken):

@@ -68,6 +68,11 @@ def test_a_piece_of_a_sequence_is_a_sequence_of_its_own():
     assert scales == pytest.approx(np.array(counted) / totals)
 
 
+def test_more_frames_than_offsets_count_are_refused():
+    with pytest.raises(ValueError, match=r"^`samples` must be below 2\*\*31 frames in all, which int32 offsets can "):
+        RowCollate(2**24, rows=128)([{"input_ids": [5, 6]}])
+
+
 @pytest.mark.parametrize("wrong", [False, 0, ["labels"], {}])
 def test_a_name_of_labels_that_is_no_text_is_refused(wrong):
     """`labels=False` would add a field `False`, and leave the first label of each sequence as it is."""

@@ -59,6 +59,10 @@ REFUSED = {
         lambda: lw.torch.StreamBatches([[]], LONG, length=5),
         "TypeError: `length` must be a function of a sample, but is 5.",
     ),
+    "len of dicts": (
+        lambda: list(stream_by_len([[{"tokens": [1, 2, 3]}]])),
+        "TypeError: `length` must be the length of a sequence, not the number of a dict's fields, but is <built-in f",
+    ),
     "buffer": (lambda: stream_of([[]], LONG, buffer=0), "ValueError: `buffer` must be at least 1, but is 0."),
     "zero": (lambda: list(stream_of([[(0, 0)]], LONG)), "ValueError: `lengths` must be at least 1, but is 0"),
     "over in a later window": (

@@ -52,6 +52,7 @@ def test_a_loader_takes_each_sequence_once_in_every_epoch_and_resumes():
         epochs.append(batches)
     assert epochs[0] != epochs[1]
     assert 2 * sampler.steps == sum(map(len, epochs))
+    assert sampler.plan.window(0).plan.steps == sampler.windows.steps
     for taken in range(0, len(states), 7):
         (again,) = resumed(json.dumps(states[taken]), 1)
         assert again.epoch == 1

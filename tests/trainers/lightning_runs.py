@@ -132,7 +132,7 @@ def checkpoint_of(folder, name):
     return Path(folder, way, f"step={steps}.ckpt")
 
 
-def whole_runs(folder):
+def run_whole(folder):
     """A run for each way to ask for checkpoints, and others."""
     runs = {"manual": fit(task=Manual, accumulate_grad_batches=1, val_check_interval=1.0)}
     for way, asked in WAYS.items():
@@ -147,7 +147,7 @@ def fail(folder):
         fit(task=Failing, checkpoint=OnExceptionCheckpoint(Path(folder, "failed"), f"step={STOP}"))
 
 
-def resumed(folder):
+def resume_all(folder):
     """Goes on from each checkpoint, by name and workers."""
     fail(folder)
     ways = {name: LOADERS.get(way, loader_of) for name, (way, _) in SAVED.items()}
@@ -170,7 +170,7 @@ def refusals(folder):
     }
 
 
-def alone(folder):
+def run_alone(folder):
     """Goes on with the run that two ranks left, in steps as large as before; and runs others of one process."""
     distributed.destroy_process_group()
     os.environ |= {"WORLD_SIZE": "1", "RANK": "0", "LOCAL_RANK": "0"}
@@ -178,13 +178,13 @@ def alone(folder):
     return {
         "as large": fit(path, sampler=batch_sampler(micro_batches=4)),
         "otherwise": refusal(path, sampler=batch_sampler(micro_batches=3)),
-        "again": again(),
-        "unscaled": said(task=Unscaled, max_epochs=1),
-        "told": told(),
+        "again": run_twice(),
+        "unscaled": warnings_of(task=Unscaled, max_epochs=1),
+        "told": run_logged(),
     }
 
 
-def again():
+def run_twice():
     """Two runs over one sampler; the first is left within its second epoch."""
     sampler = batch_sampler()
     return [fit(sampler=sampler, max_steps=steps) for steps in (15, -1)]
@@ -206,7 +206,7 @@ class Heard(Logger):
         self.metrics.append(metrics)
 
 
-def told():
+def run_logged():
     """The messages of a run of two epochs, and what it gives to its logger after each step."""
     messages, log, logger = [], logging.getLogger("lightning.pytorch"), Heard()
     handler = logging.Handler()
@@ -219,7 +219,7 @@ def told():
     return messages, logger.metrics
 
 
-def said(*given, **settings):
+def warnings_of(*given, **settings):
     """Returns the warnings of a run."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -227,11 +227,11 @@ def said(*given, **settings):
     return [str(each.message) for each in caught]
 
 
-def all_runs(folder):
+def run_all(folder):
     only_ours()
     return {
-        "whole": whole_runs(folder),
-        "resumed": resumed(folder),
+        "whole": run_whole(folder),
+        "resumed": resume_all(folder),
         "refused": refusals(folder),
-        "alone": alone(folder),
+        "alone": run_alone(folder),
     }

@@ -50,9 +50,9 @@ WITH_WORKERS = ("in mid-epoch", "at the last validation of an epoch")
 
 
 def runs(folder):
-    from lightning_runs import all_runs
+    from lightning_runs import run_all
 
-    return all_runs(folder)
+    return run_all(folder)
 
 
 @pytest.fixture(scope="module")
