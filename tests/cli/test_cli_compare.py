@@ -149,6 +149,7 @@ def test_what_is_dropped_or_over_the_cost_is_said(run, four):
     assert re.search(r"budget\n.*\n.* 1\n", done.out)
 
 
+@pytest.mark.slow
 def test_one_sequence_and_equal_ones(run, tmp_path):
     path = tmp_path / "one.txt"
     for count in (1, 5):

@@ -16,6 +16,7 @@ def lengths(tmp_path):
     return tmp_path / "lengths.npy"
 
 
+@pytest.mark.slow
 def test_every_packing_has_a_row_of_what_the_library_measures(run, lengths):
     found = run("compare", lengths, *PACKED, "--json", "-").json
     rows = {row["strategy"]: row for row in found["rows"]}
@@ -35,6 +36,7 @@ def test_every_packing_has_a_row_of_what_the_library_measures(run, lengths):
     assert rows["best-fit"]["randomness"] < 0.7 < 0.9 < rows["pool:1024"]["randomness"]
 
 
+@pytest.mark.slow
 def test_the_table_says_what_its_heads_mean(run, lengths):
     done = run("compare", lengths, *PACKED)
     assert "batches of 4 rows of at most 4,096 frames" in done.out

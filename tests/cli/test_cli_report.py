@@ -12,6 +12,8 @@ import lengthwise as lw
 from html_pages import Page
 from lengthwise.advice.candidates import first_budget
 
+pytestmark = pytest.mark.slow
+
 
 def read(path):
     return Page(path.read_text(encoding="utf-8"))

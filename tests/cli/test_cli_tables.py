@@ -22,6 +22,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_table_keeps_within_the_terminal(run, monkeypatch, columns, name):

@@ -20,6 +20,8 @@ from lengthwise.report.tables import Table
 from lengthwise.report.words import percent
 from menu import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = lw.example_lengths(count=600)
 STRATEGIES = "random,sorted,optimal:4,max-entropy:0.1"
 
