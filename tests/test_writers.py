@@ -44,13 +44,10 @@ def test_no_other_room_writes_files(path):
 WRITING = """
 open(path, "w")
 open(path, mode="ab")
-open(path, how)
 path.open("x")
 path.write_text(text)
-np.savez(path, a=1)
 np.save(path, array)
 torch.save(state, path)
-figure.savefig(path)
 json.dump(document, file)
 os.replace(draft, path)
 draft.replace(path)

@@ -7,39 +7,6 @@ import pytest
 import lengthwise as lw
 
 
-def test_the_plot_is_a_picture(run, four, tmp_path):
-    path = tmp_path / "buckets.png"
-    assert run("buckets", four, "--buckets", 2, "--plot", path).status == 0
-    assert path.read_bytes().startswith(b"\x89PNG")
-
-
-def test_more_buckets_than_lengths_and_one(run, four):
-    found = run("buckets", four, "--buckets", 99, "--budget", 9, "--json", "-").json
-    assert (found["shapes"], found["padding_share"]) == ([[1, 2], [1, 4], [1, 5], [1, 9]], 0.0)
-    assert run("buckets", four, "--buckets", 1).out.splitlines()[2].startswith("1 shape of batches of at most ")
-
-
-@pytest.fixture
-def pairs(tmp_path):
-    path = tmp_path / "pairs.txt"
-    path.write_text("2 9\n9 2\n1 1\n1 1\n1 1\n")
-    return path
-
-
-@pytest.mark.parametrize("more", [(), ("--budget", 36)])
-def test_shapes_are_of_one_length(run, pairs, more):
-    done = run("buckets", pairs, "--buckets", 2, *more)
-    assert done.status == 2
-    assert "`lengths` must be of shape [n], but is (5, 2). Take one, such as lengths[:, 0] (FILE:0)" in done.err
-    assert run("buckets", f"{pairs}:0", "--buckets", 2, *more).status == 0
-
-
-def test_plans_of_pairs_have_no_optimal_edges(run, pairs):
-    done = run("plan", pairs, "--batch-size", 2, "--strategy", "optimal:2")
-    assert done.status == 2
-    assert "`buckets` must be left out for several lengths a sequence, but is 2. Give edges by hand" in done.err
-
-
 def test_shapes_by_hand(run, tmp_path):
     path = tmp_path / "lengths.txt"
     path.write_text("1\n1\n1\n1\n2\n9\n9\n")
@@ -65,23 +32,23 @@ def test_shapes_of_multiples_are_those_of_the_library(run, tmp_path):
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_shapes_of_what_is_dropped_and_what_they_refuse(run, tmp_path):
+def test_shapes_of_what_is_dropped_and_what_they_refuse(run, pairs, tmp_path):
     path = tmp_path / "lengths.txt"
     path.write_text("4\n4\n30\n")
     found = run("buckets", path, "--buckets", 2, "--cut", "budget:20,oversize=drop", "--json", "-").json
     assert (found["shapes"], found["padding_share"]) == ([[2, 4]], 0.0)
-    told = run("buckets", path, "--buckets", 2, "--cut", "rows:90").err
-    assert "`cut` must be one that pads" in told
+    assert "`cut` must be one that pads" in run("buckets", path, "--buckets", 2, "--cut", "rows:90").err
+    told = "`lengths` must be of shape [n], but is (40, 2). Take one, such as lengths[:, 0] (FILE:0)"
+    assert told in run("buckets", pairs, "--buckets", 2).err
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("--budget", 60),
         ("--cut", "fixed:2,multiple-of=8"),
         ("--cut", "budget:30,oversize=drop"),
     ],
-    ids=["budget", "multiples", "drop"],
+    ids=["multiples", "drop"],
 )
 def test_the_printed_code_makes_the_printed_shapes(run, tmp_path, words):
     path = tmp_path / "lengths.txt"
@@ -96,12 +63,11 @@ def test_the_printed_code_makes_the_printed_shapes(run, tmp_path, words):
     assert left_out == (len(plan.sequences) == 9) == ("oversize=drop" in str(words))
 
 
-@pytest.mark.parametrize("words", [("buckets", "--buckets", 2), ("advise",)], ids=["buckets", "advise"])
-def test_a_budget_in_another_unit_is_doubted_once(run, tmp_path, words):
+def test_a_budget_in_another_unit_is_doubted_once(run, tmp_path):
     path = tmp_path / "samples.txt"
-    path.write_text("\n".join(map(str, [9, *range(100, 120 + len(words))])))  # others each time: a process says it once
+    path.write_text("\n".join(map(str, [9, *range(100, 120)])))
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        done = run(words[0], path, *words[1:], "--cut", "budget:10,oversize=drop")
+        done = run("buckets", path, "--buckets", 2, "--cut", "budget:10,oversize=drop")
     assert done.status == 0
     assert done.err.count("`budget` must be at least the cost of a sequence of the mean length, 10") == 1

@@ -1,14 +1,12 @@
-"""Other engines write the same file: Ray on two nodes, Dask, and `datasets`."""
+"""Other engines write the same file: Ray, Dask, and `datasets`."""
 
 import functools
 
-import numpy as np
+import pyarrow as pa
 import pytest
 
-pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'lengthwise[io]'")
-import pyarrow.parquet as parquet  # noqa: E402
-
-import lengthwise as lw  # noqa: E402
+import lengthwise as lw
+from table_files import write_table
 
 # Of 6 files, in the order of their names: enough that engines which race would mix them.
 ROWS = [[(7 * file + row) % 23 + 1 for row in range(20)] for file in range(6)]
@@ -27,9 +25,8 @@ def columns_of(rows):
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "tokens").mkdir()
     for number, rows in enumerate(ROWS):
-        parquet.write_table(pa.table(columns_of(rows)), tmp_path / "tokens" / f"{number:03}.parquet")
+        write_table(tmp_path / "tokens" / f"{number:03}.parquet", **columns_of(rows))
     return tmp_path / "tokens"
 
 
@@ -43,17 +40,24 @@ def pairs(offset):
     return lambda batch: [[n, n + offset] for n in batch["n"].to_pylist()]
 
 
+def check_lengths(source, out):
+    """Checks that lengths and bad rows are in order, by a column and by a function; returns the bad rows."""
+    bad = [row for row, n in enumerate(LENGTHS) if n == 7]
+    written = lw.write_lengths(source, out, column="gaps", bad="one", batch_size=4)
+    assert written.bad_rows == [(row, "`gaps` must be given, but is None. Fill it in, or drop the row.") for row in bad]
+    assert written.lengths.tolist() == [1 if n == 7 else n for n in LENGTHS]
+    written = lw.write_lengths(source, out, length=pairs(3), batch_size=4)
+    assert written.lengths.tolist() == [[n, n + 3] for n in LENGTHS]
+    return bad
+
+
 def check_engine(source, out):
-    """Every engine passes this: the rows in their order, bad rows by number and reason, and what is wrong, once."""
+    """Checks an engine: all kinds of columns, and what is wrong with them in one sentence."""
+    bad = check_lengths(source, out)
     write = functools.partial(lw.write_lengths, source, out, batch_size=4)
     assert write(column="tokens").lengths.tolist() == LENGTHS
     assert write(column="text", count="words").lengths.tolist() == LENGTHS
     assert write(column="audio.frames,audio.channels").lengths.tolist() == [[10 * n, 2] for n in LENGTHS]
-    assert write(length=pairs(3)).lengths.tolist() == [[n, n + 3] for n in LENGTHS]
-    bad = [row for row, n in enumerate(LENGTHS) if n == 7]
-    written = write(column="gaps", bad="one")
-    assert written.bad_rows == [(row, "`gaps` must be given, but is None. Fill it in, or drop the row.") for row in bad]
-    assert written.lengths.tolist() == [1 if n == 7 else n for n in LENGTHS]
     with pytest.raises(
         ValueError, match=rf"^`source` must be .* but {len(bad)} of 120 have none\..* Row {bad[0]}: `gaps` mu"
     ):
@@ -75,17 +79,12 @@ def test_data_sets_of_pyarrow(folder, out):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes of one processor each, on this machine."""
+    """Two processes of Ray on this machine, which race for the blocks."""
     ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ray[data]'")
-    from ray.cluster_utils import Cluster
-
-    node = {"num_cpus": 1, "object_store_memory": 80_000_000}
-    nodes = Cluster(initialize_head=True, head_node_args=node | {"include_dashboard": False})
-    nodes.add_node(**node)
-    ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    ray.init(num_cpus=2, object_store_memory=80_000_000, **quiet)
     yield ray
     ray.shutdown()
-    nodes.shutdown()
 
 
 # Ray warns of its own settings, and leaves its sockets to the end of the process.
@@ -94,12 +93,12 @@ def cluster():
 def test_data_sets_of_ray(cluster, out):
     from ray import data
 
-    assert len([node for node in cluster.nodes() if node["Alive"]]) == 2
     data.DataContext.get_current().enable_progress_bars = False
-    whole = data.from_arrow(
-        [pa.table(columns_of(rows)) for rows in ROWS]
-    )  # quicker than files, of which each is a task
-    check_engine(whole, out)
+    # Tables in memory are quicker than files, of which each is a task.
+    whole = data.from_arrow([pa.table(columns_of(rows)) for rows in ROWS])
+    check_lengths(whole, out)
+    with pytest.raises(ValueError, match=r"^`text` must be a number, but is 'x .*if these are texts, give `count` as"):
+        lw.write_lengths(whole, out, column="text")
     assert not whole.context.execution_options.preserve_order  # as it was
     as_arrays = whole.map_batches(lambda rows: {"tokens": rows["tokens"]})  # which Ray keeps as tensors
     assert lw.write_lengths(as_arrays, out, column="tokens").lengths.tolist() == LENGTHS
@@ -115,10 +114,9 @@ def dask():
         yield package
 
 
-of_dask = pytest.mark.filterwarnings("ignore")  # of pandas about Dask's own use of it
-
-
-@of_dask
+# Of pandas about Dask's own use of it.
+@pytest.mark.processes
+@pytest.mark.filterwarnings("ignore")
 def test_data_frames_of_dask(dask, folder, out):
     import dask.dataframe as frames
     import pandas
@@ -126,6 +124,9 @@ def test_data_frames_of_dask(dask, folder, out):
 
     frame = frames.read_parquet(str(folder))
     check_engine(frame, out)
+    with dask.config.set(scheduler="processes", num_workers=2):
+        written = lw.write_lengths(frame, out, length=pairs(2))
+    assert written.lengths.tolist() == [[n, n + 2] for n in LENGTHS]
     assert lw.write_lengths(frame[frame.n > 9], out, column="n").lengths.tolist() == [n for n in LENGTHS if n > 9]
     mixed = frame.head(2).astype(object).assign(n=[1, "a"])
     with (
@@ -141,16 +142,6 @@ def test_data_frames_of_dask(dask, folder, out):
     for wrong in (bag.from_sequence([1, 2]), frame.n, dask.delayed(frame), frame.n.values):
         with pytest.raises(ValueError, match=r"^`source` must be a dask\.dataframe\.DataFrame, but is '\w+'"):
             lw.write_lengths(wrong, out, column="n")
-
-
-@of_dask
-@pytest.mark.processes
-def test_processes_of_dask(dask, folder, out):
-    import dask.dataframe as frames
-
-    with dask.config.set(scheduler="processes", num_workers=2):
-        written = lw.write_lengths(frames.read_parquet(str(folder)), out, length=pairs(2))
-    assert written.lengths.tolist() == [[n, n + 2] for n in LENGTHS]
 
 
 @pytest.fixture
@@ -176,6 +167,12 @@ def test_data_sets_of_hugging_face(hub, saved, out):
     parts = hub.concatenate_datasets([saved.select(range(50, 60)), saved.select(range(3))])
     assert lw.write_lengths(parts, out, column="tokens").lengths.tolist() == [*LENGTHS[50:60], *LENGTHS[:3]]
 
+    class Chosen(hub.Dataset):
+        """A class of the user's own."""
+
+    chosen = Chosen(pa.table({"n": [3, 1]}))
+    assert lw.write_lengths(chosen, out, column="n").lengths.tolist() == [3, 1]
+
 
 def test_splits_streams_and_transforms_of_hugging_face_are_refused(hub, saved, out):
     for wrong in (hub.DatasetDict(train=saved), saved.to_iterable_dataset()):
@@ -184,11 +181,3 @@ def test_splits_streams_and_transforms_of_hugging_face_are_refused(hub, saved, o
     changed = saved.with_transform(lambda rows: {"tokens": [row[:1] for row in rows["tokens"]]})
     with pytest.raises(ValueError, match=r"^`source` must be a data set without with_transform, but is 'one with a tr"):
         lw.write_lengths(changed, out, column="tokens")
-
-
-def test_a_data_set_of_a_class_of_the_users_own(hub, out):
-    class Chosen(hub.Dataset):
-        pass
-
-    chosen = Chosen(pa.table({"n": [3, 1]}))
-    assert np.array(lw.write_lengths(chosen, out, column="n").lengths).tolist() == [3, 1]

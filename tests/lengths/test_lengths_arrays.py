@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import lengthwise as lw
@@ -16,21 +15,16 @@ from lengthwise.lengths import as_lengths
 
 GOOD = [
     ([3, 1, 2], [3, 1, 2]),
-    (range(1, 4), [1, 2, 3]),
     ([3.0, 1e6], [3, 1_000_000]),
     ([[1, 2], [3, 4]], [[1, 2], [3, 4]]),
     (np.array([3, 1], dtype=">i4"), [3, 1]),
-    (np.array([200], dtype=np.uint8), [200]),
     (np.array([7.0], dtype=np.float16), [7]),
     (np.array([5, Fraction(6)], dtype=object), [5, 6]),
     (torch.tensor([4, 9]), [4, 9]),
     (pa.array([8, 1]), [8, 1]),
     ([2**63 - 1], [2**63 - 1]),
-    ([2.0**53 - 1], [2**53 - 1]),
-    ([np.int16(3), 4], [3, 4]),
     ([[3], [4]], [[3], [4]]),
     ([np.array([3, 4]), np.array([1, 2])], [[3, 4], [1, 2]]),
-    (np.array([[5, 6, 7], [1, 2, 3]]), [[5, 6, 7], [1, 2, 3]]),
     (np.array([range(1, 9)]), [list(range(1, 9))]),
 ]
 
@@ -71,15 +65,10 @@ BAD = [
     ([Fraction(10**400)], ValueError, "from 1 to 2**63 - 1, but is Fraction(1000"),
     (np.array([3, 2**24 + 1], dtype=np.float32), ValueError, "2**24 as a float, but is 16777216.0 at sequence 1."),
     (torch.tensor([3001.0], dtype=torch.float16), ValueError, "below 2**11 as a float, but is 3000.0 at sequence 0."),
-    ([1e30], ValueError, "at most 2**63 - 1, but is 1e+30 at sequence 0."),
-    ([1, 2**70], ValueError, f"from 1 to 2**63 - 1, but is {2**70} at sequence 1."),
     ([[1, 2], [3]], ValueError, "one number, or as many numbers as for the others, for each sequence, but is [[1, 2],"),
-    ([[5, 6, 7], [1, 2]], ValueError, "[1, 2]]. Count lists of tokens: `[len(row) for row in rows]`."),
     ([[5, 6, 7], [1, 2, 3]], ValueError, "a list of numbers or of pairs, but is [5, 6, 7] at sequence 0."),
-    ([np.arange(1, 4), np.arange(1, 4)], ValueError, "of pairs, but is array([1, 2, 3]) at sequence 0."),
     (np.ones((4, 9), dtype=int), ValueError, "`lengths` must be at most 8 for each sequence, but is 9. If these are"),
     ([1, [2, 3]], ValueError, "but is [1, [2, 3]]."),
-    ([[1, 2], "ab"], ValueError, "but is [[1, 2], 'ab']."),
     (5, ValueError, "`lengths` must be an array of shape [n] or [n, dims], but is ()."),
     (None, TypeError, "must be a list or an array, but is <class 'NoneType'>. Give the length of each sequence, as"),
     ("train.csv", TypeError, "but is <class 'str'>. Read the lengths of a file with `read_lengths(path)`."),
@@ -90,14 +79,11 @@ BAD = [
     ),
     ({"a": 3}, TypeError, "but is <class 'dict'>. Give its values in the order of the sequences: `list(lengths."),
     (np.ones((2, 2, 2), dtype=int), ValueError, "shape [n] or [n, dims], but is (2, 2, 2)."),
-    ([[], []], ValueError, "shape [n] or [n, dims], but is (2, 0)."),
     (pa.array([1, None]), ValueError, "`lengths` must be finite, but is nan at sequence 1."),
     ([True, False], TypeError, "`lengths` must be whole numbers, but is True at sequence 0."),
     ([5.0, np.True_], TypeError, f"`lengths` must be whole numbers, but is {np.True_!r} at sequence 1."),
     (pa.array([[5, 6], [7, 8]]), TypeError, "but is array([5, 6]) at sequence 0. Give the length of each sequence, as"),
     (["hello", "you"], TypeError, "is 'hello' at sequence 0. Give the length of each sequence, as `[len(sequence) for"),
-    ([4, "7"], TypeError, "whole numbers, but is '7' at sequence 1."),
-    ([4, None], TypeError, "whole numbers, but is None at sequence 1."),
     ([1j], TypeError, "whole numbers, but is 1j at sequence 0."),
     (torch.tensor([1.0], requires_grad=True), TypeError, "array of whole numbers, but is <class 'torch.Tensor'>."),
 ]
@@ -123,15 +109,6 @@ def test_integers_pass_unchanged_or_the_first_bad_one_is_named(values):
         as_lengths(values)
 
 
-@given(st.lists(st.floats(), min_size=1))
-def test_floats_pass_only_where_they_are_lengths(values):
-    if all(np.isfinite(value) and value >= 1 and value == int(value) and value < 2**53 for value in values):
-        assert as_lengths(values).tolist() == [int(value) for value in values]
-    else:
-        with pytest.raises(ValueError, match=r"^`lengths` must be .*, but is .* at sequence \d+\. "):
-            as_lengths(values)
-
-
 def test_a_list_of_hundreds_of_levels_is_one_sentence():
     deep = 7
     for _ in range(100_000):
@@ -140,11 +117,10 @@ def test_a_list_of_hundreds_of_levels_is_one_sentence():
         as_lengths(deep)
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.float16, np.float32])
+@pytest.mark.parametrize("kind", [np.int8, np.float16])
 def test_numbers_of_few_bits_are_planned_and_measured_as_those_of_64(kind):
-    lengths = np.arange(1, 121).astype(kind)
+    lengths, batching = np.arange(1, 121).astype(kind), lw.Batching(budget=500)
     wide = lengths.astype(np.int64)
-    batching = lw.Batching(budget=500)
     plan = lw.make_plan(lengths, batching)
     assert plan.fingerprint() == lw.make_plan(wide, batching).fingerprint()
     batches = [batch.tolist() for batch in plan.batches()]

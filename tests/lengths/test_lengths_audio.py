@@ -23,7 +23,8 @@ def folder(tmp_path):
     write(tmp_path / "b.wav", 800)
     write(tmp_path / "a" / "z.flac", 1600)
     write(tmp_path / "a" / "Y.WAV", 2000)
-    write(tmp_path / ".hidden.wav", 10)
+    for hidden in (".hidden.wav", ".cache/c.wav", "a/.old/deep/d.wav"):
+        write(tmp_path / hidden, 10)
     (tmp_path / "notes.txt").write_text("not audio")
     return tmp_path
 
@@ -32,32 +33,28 @@ def test_samples_or_frames_sorted_by_path(folder):
     assert read_lengths(folder).tolist() == [2000, 1600, 800]  # a/Y.WAV, a/z.flac, b.wav
     assert read_lengths(str(folder), frame_shift=0.01).tolist() == [25, 20, 10]
     assert audio_files(folder) == ["a/Y.WAV", "a/z.flac", "b.wav"]
-    with pytest.raises(ValueError, match=r"must be a folder with audio files, .* in it and all below\.$"):
-        audio_files(folder / "none")
+    (folder / "none").mkdir()
+    for read, name in ((read_lengths, "none"), (audio_files, "none"), (audio_files, "not there")):
+        with pytest.raises(ValueError, match=r"^`source` must be a folder with audio files, but is '.*'\. Looked for"):
+            read(folder / name)
 
 
 def test_files_of_different_sampling_rates_are_counted_in_frames_only(folder):
     write(folder / "a" / "zz.wav", 1600, rate=16000)
-    message = (
-        r"^`frame_shift` must be given, because the sampling rates differ, 8000 and 16000 Hz, but is None at .*zz.wav"
-    )
-    with pytest.raises(ValueError, match=message):
+    rule = r"^`frame_shift` must be given, because the sampling rates differ, 8000 and 16000 Hz, but is None at .*zz"
+    with pytest.raises(ValueError, match=rule):
         read_lengths(folder)
     assert read_lengths(folder, frame_shift=0.01).tolist() == [25, 20, 10, 10]
 
 
-@pytest.mark.parametrize("suffix", [".wav", ".flac", ".ogg", ".mp3", ".aiff"])
+@pytest.mark.parametrize("suffix", [".wav", ".flac", ".ogg", ".mp3", ".aiff", ".opus"])
 def test_every_kind_of_audio(tmp_path, suffix):
-    write(tmp_path / f"a{suffix}", 16000, rate=16000)
+    kind = {"format": "OGG", "subtype": "OPUS"} if suffix == ".opus" else {}
+    soundfile.write(tmp_path / f"a{suffix}", np.zeros(48_000, dtype=np.int16), 48_000, **kind)
     assert read_lengths(tmp_path, frame_shift=0.1)[0] in ((10, 11) if suffix == ".mp3" else (10,))
 
 
-def test_opus(tmp_path):
-    soundfile.write(tmp_path / "a.opus", np.zeros(48_000, dtype=np.float32), 48_000, format="OGG", subtype="OPUS")
-    assert read_lengths(tmp_path, frame_shift=0.1).tolist() == [10]
-
-
-def test_cache_is_used_while_size_and_time_hold(folder):
+def test_cache_is_used_while_size_and_time_hold_and_need_not_be_writable(folder):
     read_lengths(folder)
     cache = json.loads((folder / CACHE).read_text())
     cache["b.wav"][2] = 900
@@ -68,13 +65,12 @@ def test_cache_is_used_while_size_and_time_hold(folder):
     stat = (folder / "b.wav").stat()
     os.utime(folder / "b.wav", ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     assert read_lengths(folder).tolist() == [2000, 1600, 800]
-
-
-def test_cache_forgets_files_that_are_gone_and_leaves_nothing_else(folder):
-    read_lengths(folder)
     (folder / "b.wav").unlink()
     assert read_lengths(folder).tolist() == [2000, 1600]
     assert sorted(json.loads((folder / CACHE).read_text())) == ["a/Y.WAV", "a/z.flac"]
+    (folder / CACHE).unlink()
+    (folder / CACHE).mkdir()  # which stops root too, whom no permission stops
+    assert read_lengths(folder).tolist() == [2000, 1600]
     assert [name for name in os.listdir(folder) if name.startswith(CACHE)] == [CACHE]
 
 
@@ -82,7 +78,6 @@ def test_cache_forgets_files_that_are_gone_and_leaves_nothing_else(folder):
     "content",
     [
         b"",
-        b"{",
         b"\xff\xfe",
         b"[]",
         b'{"b.wav": [1]}',
@@ -98,26 +93,14 @@ def test_damaged_cache_is_ignored_and_written_anew(folder, content):
     assert len(json.loads((folder / CACHE).read_text())) == 3
 
 
-def test_cache_that_cannot_be_written_is_no_error(folder):
-    (folder / CACHE).mkdir()  # also stops root, whom no permission stops
-    assert read_lengths(folder).tolist() == [2000, 1600, 800]
-    assert [name for name in os.listdir(folder) if name.startswith(CACHE)] == [CACHE]
-
-
 def test_unreadable_files_are_named_and_the_others_kept(folder):
     (folder / "a" / "bad.wav").write_bytes(b"RIFF junk")
     write(folder / "empty.wav", 0)
-    with pytest.raises(
-        ValueError, match=r"`source` must be audio .* but is '.*a/bad.wav'\. Repair or remove it, the first of 2 "
-    ):
+    (folder / "gone.wav").symlink_to(folder / "nowhere.wav")
+    rule = r"`source` must be audio .* but is '.*a/bad.wav'\. Repair or remove it, the first of 3 "
+    with pytest.raises(ValueError, match=rule):
         read_lengths(folder)
     assert len(json.loads((folder / CACHE).read_text())) == 3
-
-
-def test_link_to_nothing_is_named(folder):
-    (folder / "gone.wav").symlink_to(folder / "nowhere.wav")
-    with pytest.raises(ValueError, match=r"`source` must be audio that can be read, but is '.*gone.wav'"):
-        read_lengths(folder)
 
 
 def test_audio_behind_a_link_to_a_folder_is_named(folder, tmp_path_factory):
@@ -129,13 +112,6 @@ def test_audio_behind_a_link_to_a_folder_is_named(folder, tmp_path_factory):
         assert audio_files(folder) == ["a/Y.WAV", "a/z.flac", "b.wav"]
     with pytest.warns(match=rule):
         assert len(read_lengths(folder)) == 3
-    (folder / "a" / "linked").unlink()
-    assert len(read_lengths(folder)) == 3
-
-
-def test_folder_without_audio_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match=r"`source` must be a folder with audio files, but is '.*'\. Looked for .wav"):
-        read_lengths(tmp_path)
 
 
 def test_progress_bar_is_shown_on_request(folder, capfd):

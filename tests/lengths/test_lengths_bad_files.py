@@ -1,7 +1,6 @@
 """Everything that can be wrong with a file: one row each, and the file, place and value that the error must name."""
 
 import gzip
-import io
 
 import numpy as np
 import pyarrow as pa
@@ -9,24 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lengthwise.lengths import read_lengths
+from table_files import as_bytes, npy, npz
 
 
 def parquet(**columns):
-    buffer = io.BytesIO()
-    pq.write_table(pa.table(columns), buffer)
-    return buffer.getvalue()
-
-
-def npy(values):
-    buffer = io.BytesIO()
-    np.save(buffer, values, allow_pickle=True)
-    return buffer.getvalue()
-
-
-def npz(**arrays):
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    return as_bytes(lambda file: pq.write_table(pa.table(columns), file))
 
 
 MIXED = '{"type": "MixedCut", "tracks": %s}'
@@ -39,12 +25,7 @@ TEXTS = 'if these are texts, give `count` as "characters", "words" or "tokens" (
 BAD = [
     # Values that are no lengths.
     ("a.csv", "id,n\na,3\nb,0\n", {"column": "n"}, ["`n` must be at least 1, but is 0 at line 3 of {}."]),
-    ("a.csv", "id,n\na,3\n\nb,-4\n", {"column": "n"}, ["`n` must be at least 1, but is -4 at line 4 of {}."]),
-    ("a.csv", 'id,n\n"a\nb",3\nb,nan\n', {"column": "n"}, ["`n` must be finite, but is nan at line 4 of {}."]),
-    ("a.csv", "id,n\na,\n", {"column": "n"}, ["`n` must be a number, but is '' at line 2 of {}."]),
     ("a.csv", "id,n\na,3\nb,three\n", {"column": "n"}, ["`n` must be a number, but is 'three' at line 3 of {}."]),
-    ("a.csv", f"n\n{2**64}\n", {}, [f"`n` must be at most 2**63 - 1, but is {2**64} at line 2 of {{}}."]),
-    ("a.tsv", 'id\tn\na\t"3"\n', {"column": "n"}, ["`n` must be a number, but is '\"3\"' at line 2 of {}."]),
     (
         "a.json",
         "{" + ", ".join(f'"utt{n}": {n}' for n in range(1, 10)) + ', "last": "x"}',
@@ -52,11 +33,8 @@ BAD = [
         ["`lengths` must be a number, but is 'x' at last of {}."],
     ),
     ("a.txt", "utt1 30\n", {}, ["`lengths` must be a number, but is 'utt1' at line 1 of {}.", "utt2num_frames"]),
-    ("a.jsonl", '{"n": 3}\n{"n": "x"}\n', {}, ["`n` must be a number, but is 'x' at line 2 of {}."]),
     ("a.jsonl", '{"n": 3}\n{"n": null}\n', {}, ["`n` must be a number, but is None at line 2 of {}."]),
-    ("a.jsonl", '{"n": 3}\n\n{"n": true}\n', {}, ["`n` must be a number, but is True at line 3 of {}."]),
     ("a.jsonl", '{"n": {"m": 3}}\n', {}, ["`n` must be a number, but is {{'m': 3}} at line 1 of {}."]),
-    ("a.jsonl", '{"n": 3}\n{"n": NaN}\n', {}, ["`n` must be finite, but is nan at line 2 of {}."]),
     ("a.jsonl", f'{{"n": 3}}\n{{"n": {2**70}}}\n', {}, ["`n` must be at most 2**63 - 1, but is ", "at line 2 of {}."]),
     ("a.jsonl", '{"n": 1' + "0" * 5000 + "}", {}, ["`source` must be valid JSON, but is ", "at line 1 of {}."]),
     ("a.jsonl", '{"n": 1.5}\n{"n": 1' + "0" * 400 + "}", {"frame_shift": 1}, ["but is ", "at line 2 of {}."]),
@@ -65,39 +43,26 @@ BAD = [
     ("a.jsonl", '{"n": [1, 2]}\n{"n": 7}\n', {}, ["`n` must be a list,", "but is 7 at line 2 of {}."]),
     ("a.json", '{"n": [5, 6]}', {}, ["`n` must be a number in the only record of a .json file, but is [5, 6]"]),
     ("a.json", '{\n "lengths": [5,\n 6]\n}', {}, ["is [5, 6] at line 1 of {}.", "as [5, 6]", "name the file .jsonl."]),
-    ("a.json", '{"a": 5, "b": null}', {}, ["`lengths` must be a number, but is None at b of {}."]),
     ("a.json", '{\n "a": 5,\n "b" 6\n}\n', {}, ["must be valid JSON, but is '\"b\" 6' at line 3 of {}."]),
-    ("a.json", '[{"n": 3}, {"n": -1}]', {}, ["`n` must be at least 1, but is -1 at item 1 of {}."]),
-    ("utt2num_frames", "a 3\nb 0\n", {}, ["`utt2num_frames` must be at least 1, but is 0 at line 2 of {}."]),
-    ("a.npy", npy([3, 0]), {}, ["`lengths` must be at least 1, but is 0 at sequence 1 of {}."]),
     ("a.npy", npy([[3, 1], [2, -1]]), {}, ["but is -1 at sequence 1, dimension 1 of {}."]),
     ("a.npy", npy([True]), {}, ["`lengths` must be whole numbers, but is True at sequence 0 of {}."]),
-    ("a.npy", npy(["3"]), {}, ["`lengths` must be whole numbers, but is '3' at sequence 0 of {}."]),
     ("a.parquet", parquet(n=[3, None]), {}, ["`n` must be a number, but is None at row 1 of {}."]),
-    ("a.parquet", parquet(n=[3, 0]), {}, ["`n` must be at least 1, but is 0 at row 1 of {}."]),
     ("a.parquet", parquet(n=["3", "x"]), {}, ["`n` must be a number, but is '3' at row 0 of {}. " + QUOTES]),
-    ("a.parquet", parquet(n=[[3], []]), {}, ["`n` must be at least 1, but is 0 at row 1 of {}."]),
-    ("a.parquet", parquet(n=[True]), {}, ["`n` must be a number, but is True at row 0 of {}."]),
     # What Python takes for a number and no other program does; what a float cannot hold.
     ("a.txt", "7\n1_000\n", {}, ["`lengths` must be a number, but is '1_000' at line 2 of {}. " + DIGITS]),
     ("a.csv", "n\n7\n１２\n", {}, ["`n` must be a number, but is '１２' at line 3 of {}. " + DIGITS]),
     ("a.jsonl", '{"n": 5}\n{"n": "7"}', {}, ["`n` must be a number, but is '7' at line 2 of {}. " + QUOTES]),
     ("a.txt", "1\xa0234\n", {}, ["`lengths` must be a number, but is '1\\xa0234' at line 1 of {}."]),
-    ("a.csv", "n\n9007199254740993.0\n", {}, ["but is 9007199254740992.0 at line 2 of {}. " + EXACT]),
     ("a.jsonl", '{"n": 1.0}\n{"n": 9007199254740993}', {}, ["but is 9007199254740992.0 at line 2 of {}. " + EXACT]),
     ("a.parquet", parquet(n=np.array([2**24], np.float32)), {}, ["2**24 as a float, but is 16777216.0 at"]),
-    ("a.csv", f"n\n{2**63 - 1}\n{2**63}\n", {}, [f"`n` must be at most 2**63 - 1, but is {2**63} at line 3 of {{}}."]),
     # Texts, and lists of lists.
     ("a.csv", "id;dur\na;1,25\n", {"column": "dur"}, ["is '1,25'", "Write fractions with a point"]),
     ("a.csv", "id,text\na,hello you\n", {"column": "text"}, ["or drop the sequence; " + TEXTS]),
     ("a.parquet", parquet(n=[{"m": 3}]), {}, ["but is {{'m': 3}} at row 0 of {}. Name one of its fields, as n.m."]),
     ("a.jsonl", '{"n": [[1, 2, 3], [4, 5, 6]]}', {}, ["a list of numbers, whose count is its length, but is [[1,"]),
     ("a.jsonl", '{"n": [1]}\n{"n": [[1]]}', {}, ["a list of numbers", "at line 2 of {}. Write a column with the"]),
-    ("a.json", "[[1, 2, 3], [4, 5, 6]]", {}, ["but is [1, 2, 3] at item 0 of {}. Give one object, or the length, for"]),
-    ("a.jsonl", "[1, 2, 3]\n[4, 5, 6]\n", {}, ["JSON objects or numbers, but is [1, 2, 3] at"]),
     ("a.jsonl", "[1, 2, 3]\n", {}, ["is [1, 2, 3] at line 1 of {}.", "name a file .json"]),
     ("a.npy", npy(np.ones((2, 9), int)), {}, ["`lengths` must be at most 8 for each sequence, but is 9. If these are"]),
-    ("a.txt", "1 2 3 4 5 6 7 8 9\n", {}, ["`lengths` must be at most 8 for each sequence, but is 9."]),
     # Samples and seconds.
     (
         "a.csv",
@@ -107,13 +72,10 @@ BAD = [
     ),
     ("a.csv", "dur\n1.5\n2.25\n", {"frame_shift": 160}, ["at most the longest duration, 2.25, but"]),
     # Seconds.
-    ("a.csv", "dur\n2\n1.5\n", {}, ["`dur` must be a whole number, but is 1.5 at line 3 of {}.", "--frame-shift"]),
     ("a.csv", "dur\n2\n0\n", {"frame_shift": 0.1}, ["finite and above 0, but is 0 at line 3 of {}."]),
     ("a.csv", "dur\n1e300\n", {"frame_shift": 1e-300}, ["of fewer than 2**53 frames, but is 1e+300 at"]),
     ("utt2dur", "a 2\n", {}, ["`frame_shift` must be given, because utt2dur is in seconds, but is None."]),
-    ("a.json", '{"audio_filepath": "a", "duration": 2}', {}, ["given, because duration is in seconds, but is None."]),
     ("a.jsonl", '{"num_frames": 3}', {"frame_shift": 0.1}, ["It does not apply to counts (num_frames)"]),
-    ("a.jsonl", '{"ids": [3]}', {"frame_shift": 0.1}, ["It does not apply to counts (ids)"]),
     ("a.csv", "n\n1\n", {"frame_shift": 0}, ["`frame_shift` must be finite and above 0, but is 0."]),
     # Columns.
     (
@@ -125,45 +87,26 @@ BAD = [
     ("a.csv", "id,n\na,3\n", {}, ["`column` must be one of id, n, but is None at line 1 of {}.", "FILE:id"]),
     ("a.csv", "n,n\n3,3\n", {"column": "n"}, ["`column` must be there once, but is 'n' at line 1 of {}."]),
     ("a.csv", "3,4\n5,6\n", {}, ["`source` must be a table with a header, but is ['3', '4'] at line 1 of {}."]),
-    ("a.csv", "u0,1708\nu1,9\n", {}, ["a table with a header, but is ['u0', '1708'] at line 1 of {}. Put a line"]),
-    ("a.csv", "u0,1708\nu1,9\n", {"column": "1708"}, ["a table with a header, but is ['u0', '1708'] at line 1"]),
     ("a.jsonl", '{"n": 3}\n{"m": 3}\n', {"column": "n"}, ["`column` must be one of m, but is 'n' at line 2 of {}."]),
-    ("a.jsonl", '{"a": [{"b": 1}]}', {"column": "a.1.b"}, ["must be one of a, but is 'a.1.b' at line 1 of {}."]),
     ("a.jsonl", '{"a": 1, "b": 2}', {}, ["`column` must be one of a, b, but is None at line 1 of {}."]),
     ("a.jsonl", "{{}}", {"column": "a"}, ["`source` must be valid JSON, but is '{{{{}}}}' at line 1 of {}."]),
-    ("a.jsonl", "{}", {"column": "a"}, ["`column` must be one of no names, but is 'a' at line 1 of {}."]),
     ("a.jsonl", MIXED % "[]", {}, ["`column` must be one of tracks, type, but is 'duration' at line 1 of {}."]),
-    ("a.jsonl", MIXED % '[{"cut": {"duration": 2}}]', {}, ["given, because duration is in seconds, but is None."]),
-    ("a.parquet", parquet(n=[3], m=[3]), {"column": "nn"}, ["`column` must be one of n, m, but is 'nn' at {}."]),
     ("a.parquet", parquet(s=[{"n": 3}]), {"column": "s.m"}, ["must be one of n, but is 'm' at s of {}."]),
     ("a.npz", npz(x=[3], y=[4, 5]), {"column": "x,y"}, ["arrays of as many lengths each, but is"]),
     ("a.npz", npz(train=[3], test=[4]), {}, ["`column` must be one of train, test, but is None at {}."]),
-    ("a.npz", npz(), {}, ["`column` must be one of no names, but is None at {}."]),
     ("a.txt", "3\n", {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),
     ("utt2dur", "a 3\n", {"column": "1"}, ["`column` must be left out here, but is '1'.", "{}"]),
     ("a.csv", "a,b\n1,2\n", {"column": 1}, ['`column` must be a text, but is 1. Write a dimension as "0", several']),
-    ("a.npy", npy([3]), {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),
     # Files that are damaged or not what they say.
     ("a.csv", "a,b\n1,2\n3\n", {"column": "a"}, ["2 columns on every line", "but is ['3'] at line 3 of {}."]),
-    ("a.csv", "a,b\n1,2,3\n", {"column": "a"}, ["2 columns on every line", "but is ['1', '2', '3'] at line 2 of {}."]),
     ("a.csv", 'a,b\n1,"x\n2,y\n', {"column": "a"}, ["unexpected end of data", "at line 3 of {}."]),
     ("a.txt", "3 1\n3\n", {}, ["`source` must be 2 columns on every line, but is '3' at line 2 of {}."]),
-    ("a.jsonl", '{"n": 3}\n{"n": 3\n', {}, ["`source` must be valid JSON, but is '{{\"n\": 3' at line 2 of {}."]),
     ("a.json", '[\n{"n": 3},\n{"n" 3}]', {}, ["valid JSON, but is '{{\"n\" 3}}]' at line 3 of {}.", "delimiter"]),
     ("a.jsonl", '{"n": 3}\n"x"\n', {}, ["`source` must be JSON objects or numbers, but is 'x' at line 2 of {}."]),
-    ("a.jsonl", "[" * 100_000, {}, ["must be valid JSON, but is '[[[", "at line 1 of {}."]),
-    ("a.csv", "", {}, ["`source` must be a file with sequences, but is '{}'. It has none"]),
-    ("a.csv", "id,n\n", {"column": "n"}, ["`source` must be a file with sequences, but is '{}'."]),
-    ("a.json", "[]", {}, ["`source` must be a file with sequences, but is '{}'."]),
     ("a.parquet", parquet(n=pa.array([], pa.int64())), {}, ["`source` must be a file with sequences, but is '{}'."]),
-    ("a.npy", b"", {}, ["`source` must be a .npy file, but is '{}'."]),
-    ("a.npy", npy(np.arange(100))[:-8], {}, ["`source` must be a .npy file, but is '{}'."]),
     ("a.npy", npy(np.array([{"a": 1}])), {}, ["must be an array of numbers, not of Python objects, but is '{}'."]),
     ("a.npy.gz", gzip.compress(npy([3])), {}, ["a .npy file as it stands, not packed, but is '{}'. Unpack it: gunzip"]),
     ("a.npz", b"PK\x03\x04junk", {}, ["`source` must be a .npz file, but is '{}'."]),
-    ("a.npz", npz(x=np.array([None])), {}, ["not of Python objects, but is '{}'."]),
-    ("a.parquet", b"n\n3\n", {}, ["`source` must be a Parquet or an Arrow file, but is '{}'."]),
-    ("a.arrow", b"n\n3\n", {}, ["`source` must be a Parquet or an Arrow file, but is '{}'."]),
     ("a.csv.gz", b"n\n3\n", {}, ["`source` must be a whole gzip file, but is '{}'.", "Not a gzipped file"]),
     ("a.txt.gz", gzip.compress(b"3\n" * 9999)[:-12], {}, ["`source` must be a whole gzip file, but is '{}'."]),
     ("a.csv", "n,text\n3,x\n4,é\n".encode("latin-1"), {"column": "n"}, ["but is b'n,text\\n3,x\\n4,\\xe9\\n' at {}."]),
@@ -187,18 +130,10 @@ def test_bad_file_gets_one_sentence_with_its_place(tmp_path, name, content, opti
         assert part.format(path) in message
 
 
-def test_absent_file_is_named():
-    with pytest.raises(
-        FileNotFoundError, match=r"`source` must be a file or folder that is there, but is 'no/such.csv'\."
-    ):
-        read_lengths("no/such.csv")
-
-
-def test_arrays_have_no_columns():
+def test_what_is_no_file_is_refused_too(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"^`source` must be a file or folder that is there, but is 'no/a.csv'"):
+        read_lengths("no/a.csv")
     with pytest.raises(ValueError, match=r"`column` must be left out here, but is 'n'. It does not apply to an array"):
         read_lengths([3, 1], column="n")
-
-
-def test_audio_folders_have_no_columns(tmp_path):
     with pytest.raises(ValueError, match=r"`column` must be left out here, but is 'n'."):
         read_lengths(tmp_path, column="n")

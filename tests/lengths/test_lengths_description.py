@@ -13,15 +13,9 @@ from lengthwise.lengths import describe, fingerprint
 some_lengths = st.lists(st.integers(1, 1000), max_size=50)
 
 
-def test_description_of_five_lengths():
-    found = describe([10, 2, 4, 6, 8])
-    assert (found.count, found.dims) == (5, 1)
-    assert (found.min, found.max, found.mean, found.total) == ((2,), (10,), (6.0,), (30,))
-    assert found.quantiles == ((2, 2, 4, 6, 8, 10, 10),)  # the 1st, 1st, 2nd, 3rd, 4th, 5th and 5th of the sorted five
-
-
 def test_description_of_two_dimensions():
     found = describe([[1, 30], [3, 10]])
+    assert (found.count, found.dims) == (2, 2)
     assert (found.min, found.max, found.mean, found.total) == ((1, 10), (3, 30), (2.0, 20.0), (4, 40))
     assert found.quantiles == ((1, 1, 1, 1, 3, 3, 3), (10, 10, 10, 10, 30, 30, 30))
 
@@ -34,7 +28,7 @@ def test_description_of_no_sequences(shape, dims):
     assert json.loads(json.dumps(found.as_dict()))["quantiles"] == []
 
 
-def test_as_dict_is_json():
+def test_a_description_is_json_and_its_total_exact():
     found = json.loads(json.dumps(describe([2, 4]).as_dict()))
     assert found == {
         "count": 2,
@@ -46,10 +40,7 @@ def test_as_dict_is_json():
         "total": [6],
         "fingerprint": fingerprint([2, 4]),
     }
-
-
-def test_total_does_not_overflow():
-    assert describe([2**63 - 1, 2**63 - 1]).total == (2**64 - 2,)
+    assert describe([2**63 - 1] * 2).total == (2**64 - 2,)  # which int64 does not hold
 
 
 @given(some_lengths.filter(bool))
@@ -60,18 +51,11 @@ def test_quantiles_are_the_smallest_lengths_that_hold_their_share(lengths):
         assert 100 * sum(length < quantile for length in lengths) < percent * len(lengths)
 
 
-def test_fingerprints_hold_on_every_platform():
+def test_fingerprints_hold_on_every_platform_and_for_every_dtype():
     assert fingerprint([1, 2, 3]) == "b7589102dda1c9e6"
     assert fingerprint([[1, 2], [3, 4]]) == "b06e39208242579e"
     assert fingerprint([]) == "ca08ea5bca49cc18"
-
-
-def test_fingerprint_is_of_the_numbers_not_of_their_dtype():
     assert fingerprint(np.array([1, 2, 3], dtype=">i2")) == fingerprint([1.0, 2.0, 3.0]) == fingerprint([1, 2, 3])
-
-
-def test_fingerprint_sees_shape_and_order():
-    assert len({fingerprint(each) for each in ([1, 2], [2, 1], [[1], [2]], [[1, 2]], [1, 2, 1], [])}) == 6
 
 
 def test_fingerprint_hashes_as_few_bytes_as_hold_the_longest():
@@ -89,3 +73,4 @@ def test_fingerprint_hashes_as_few_bytes_as_hold_the_longest():
 @given(some_lengths, some_lengths)
 def test_other_lengths_have_another_fingerprint(first, second):
     assert (fingerprint(first) == fingerprint(second)) == (first == second)
+    assert len({fingerprint(each) for each in ([1, 2], [[1], [2]], [[1, 2]])}) == 3

@@ -8,13 +8,12 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather as feather
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.lengths import read_lengths, split_source
+from table_files import write_table
 
 NEMO = [{"audio_filepath": "a.wav", "duration": 1.234, "text": "x"}, {"audio_filepath": "b.wav", "duration": 2}]
 CUTS = [
@@ -40,50 +39,39 @@ def lines(records):
 
 TEXTS = [
     ("a.txt", "3\n1\n\n2\n", {}, [3, 1, 2]),
-    ("a.txt", "3 10\n1\t20\n", {}, [[3, 10], [1, 20]]),
-    ("lengths", "3\r\n1\r\n", {}, [3, 1]),
     ("a.txt", "\ufeff3\n1\n", {}, [3, 1]),
-    ("a.txt", "3 10\n1 20\n", {"column": "1"}, [10, 20]),
     ("a.txt", "a 10\nb 20\n", {"column": "1"}, [10, 20]),
     ("a.txt", "# source target\n3 10\n #two of them, 2020\n1 20\n", {}, [[3, 10], [1, 20]]),
     ("utt2num_frames", "#a 30\nb 10\n", {}, [30, 10]),
     ("a.txt", "0.5 7\n1 9\n", {"frame_shift": 0.01}, [[50, 7], [100, 9]]),
-    ("utt2num_frames.1", "0001 30\n0002 10\n", {}, [30, 10]),
     ("utt2dur", "a 0.3\nb 1\n", {"frame_shift": 0.1}, [3, 10]),
-    ("a.csv", "length\n3\n1\n", {}, [3, 1]),
     ("a.csv", 'id,frames,text\na,3,"x, y"\nb,1,"x\ny"\n\nc,2,z\n', {"column": "frames"}, [3, 1, 2]),
     ("a.csv", "id, source, target\na,3,4\nb,1,5\n", {"column": "target, source"}, [[4, 3], [5, 1]]),
-    ("a.CSV", "n,m\n3,4\n", {"column": "m"}, [4]),
     ("a.csv", "id,duration\na,0.145\nb,0.144\nc,0.001\n", {"column": "duration", "frame_shift": 0.01}, [15, 14, 1]),
-    ("a.csv", "id,duration\na,2\n", {"column": "duration"}, [2]),
-    ("a.csv", "duration,tokens\n2,9\n", {"column": "duration,tokens", "frame_shift": 0.5}, [[4, 9]]),
     ("a.tsv", 'id\ttext\tn\na\t"oh\t3\nb\tx, y\t1\n', {"column": "n"}, [3, 1]),
-    ("a.csv", "id;n\na;3\nb;1\n", {"column": "n"}, [3, 1]),
     ("a.csv", "a;b,n\nx;y,3\n", {"column": "n"}, [3]),
     ("a.csv", "n\n9007199254740993\n", {}, [2**53 + 1]),
     ("a.csv", "n\n 1e3\n+5\n", {}, [1000, 5]),
     ("a.csv", "samples\n48000\n16000\n", {"frame_shift": 160}, [300, 100]),
-    ("a.csv", "seconds\n9000\n", {"frame_shift": 0.5}, [18000]),
-    ("a.txt", "7200\n", {"frame_shift": 0.5}, [14400]),
     ("utt2num_frames", "a\xa0b 3\n", {}, [3]),
-    ("a.jsonl", lines([{"n": 3}, {"n": 1}]), {}, [3, 1]),
     ("a.json", '{\n "n": 3\n}\n', {}, [3]),
-    ("a.json", '{"n": 3, "m": 4}', {"column": "n"}, [3]),
     ("a.jsonl", "3\n1\n", {}, [3, 1]),
-    ("a.jsonl", lines([{"id": "a", "n": "3"}, {"id": "b", "n": "1"}]), {"column": "n"}, [3, 1]),
     ("a.jsonl", lines([{"ids": [5, 6, 7], "n": 1}, {"ids": [5], "n": 1}]), {"column": "ids"}, [3, 1]),
     ("a.jsonl", lines([{"a.b": 3, "a": {"b": 9}}]), {"column": "a.b"}, [3]),
     ("a.json", "[3, 1]", {}, [3, 1]),
     ("a.json", '[{"ids": [5, 6, 7]}]', {}, [3]),
     ("a.json", '{"ids": [5, 6, 7]}\n{"ids": [5]}', {}, [3, 1]),
-    ("a.json", "\n\n [3,\n1]\n", {}, [3, 1]),
-    ("a.csv", "\nn,m\n3,4\n", {"column": "m"}, [4]),
     ("a.json", lines(NEMO), {"frame_shift": 0.01}, [123, 200]),
     ("a.jsonl", lines(CUTS), {"frame_shift": 0.01}, [150, 25]),
     ("a.jsonl", lines(CUTS), {"column": "supervisions.0.duration", "frame_shift": 0.125}, [8, 1]),
     ("a.jsonl", lines(CUTS + MIXED), {"frame_shift": 0.01}, [150, 25, 275, 30]),
     ("a.jsonl", lines(RECORDINGS), {"frame_shift": 0.01}, [150]),
     ("a.jsonl", lines(FEATURES), {}, [150]),
+    ("a.json", '{\n "utt2": 87,\n "utt1": 312\n}\n', {}, [87, 312]),
+    ("a.json", '{"utt1": 3.0, "utt2": 1.5}', {"frame_shift": 0.5}, [6, 3]),
+    ("a.json", '{"duration": 1.5, "n": 3}', {"frame_shift": 0.5}, [3]),  # one record of a known manifest
+    ("a.json", '{"utt1": 312, "utt2": 87}', {"column": "utt2"}, [87]),
+    ("a.csv", "id\tframes\na\t3\nb\t1\n", {"column": "frames"}, [3, 1]),
 ]
 
 
@@ -104,19 +92,9 @@ def test_a_cell_may_be_as_long_as_it_likes(tmp_path, name):
     rows = [("n", "text"), ("3", 200_000 * "x"), ("1", "y")]
     path.write_text("".join(f"{gap.join(row)}\n" for row in rows))
     assert read_lengths(path, column="n").tolist() == [3, 1]
-    with pytest.raises(ValueError, match="`text` must be a number, but is 'xxx"):
-        read_lengths(path, column="text")
     path.write_text(f"n{gap}text\n3\n")
     with pytest.raises(ValueError, match="`source` must be 2 columns on every line"):
         read_lengths(path, column="n")
-
-
-def test_npy_of_two_dimensions_gives_one_by_its_number(tmp_path):
-    np.save(tmp_path / "pairs.npy", np.array([[3, 10], [5, 30]]))
-    assert read_lengths(tmp_path / "pairs.npy").tolist() == [[3, 10], [5, 30]]
-    assert read_lengths(tmp_path / "pairs.npy", column="1").tolist() == [10, 30]
-    with pytest.raises(ValueError, match="`column` must be one of 1, 0, but is "):
-        read_lengths(tmp_path / "pairs.npy", column="2")
 
 
 def test_kaldi_data_folder_is_read_by_frames_or_else_by_durations(tmp_path):
@@ -137,10 +115,12 @@ def test_npy_and_npz(tmp_path):
     np.savez(tmp_path / "one.npz", only=np.array([3, 1]))
     np.savez(tmp_path / "two.npz", train=np.array([3, 1]), test=np.array([2]))
     assert read_lengths(tmp_path / "a.npy").tolist() == [[3, 10], [1, 20]]
+    assert read_lengths(tmp_path / "a.npy", column="1").tolist() == [10, 20]
+    with pytest.raises(ValueError, match="`column` must be one of 1, 0, but is "):
+        read_lengths(tmp_path / "a.npy", column="2")
     assert read_lengths(str(tmp_path / "b.npy"), frame_shift=0.25).tolist() == [2, 4]
     assert read_lengths(tmp_path / "one.npz").tolist() == [3, 1]
     assert read_lengths(tmp_path / "two.npz", column="test").tolist() == [2]
-    assert read_lengths(tmp_path / "two.npz", column="train").tolist() == [3, 1]
     assert read_lengths(tmp_path / "two.npz", column="test,test").tolist() == [[2, 2]]
 
 
@@ -150,20 +130,17 @@ if int(pa.__version__.partition(".")[0]) >= 21:
         "list view": pa.array([[1, 2], [3], [4, 5, 6]], pa.list_view(pa.int64())),
         "large list view": pa.array([[1, 2], [3], [4, 5, 6]], pa.large_list_view(pa.int64())),
     }
-COLUMNS = pa.table(
-    {
-        "n": pa.array([3, 1, 2], pa.int32()),
-        "seconds": pa.array([0.5, 1.0, 0.25], pa.float32()),
-        "ids": pa.array([[1, 2], [3], [4, 5, 6]]),
-        "pair": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int64(), 2)),
-        "text": ["7", "8", "9"],
-        "coded": pa.array([7, 8, 7]).dictionary_encode(),
-        "exact": pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("0.25")]),
-        **VIEWS,
-        "nested": [{"deep": {"m": 4}}, {"deep": {"m": 5}}, {"deep": {"m": 6}}],
-        "dot.ted": pa.array([1, 2, 3]),
-    }
-)
+COLUMNS = {
+    "n": pa.array([3, 1, 2], pa.int32()),
+    "seconds": pa.array([0.5, 1.0, 0.25], pa.float32()),
+    "ids": [[1, 2], [3], [4, 5, 6]],
+    "pair": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int64(), 2)),
+    "coded": pa.array([7, 8, 7]).dictionary_encode(),
+    "exact": [Decimal("1.50"), Decimal("2.00"), Decimal("0.25")],
+    **VIEWS,
+    "nested": [{"deep": {"m": 4}}, {"deep": {"m": 5}}, {"deep": {"m": 6}}],
+    "dot.ted": [1, 2, 3],
+}
 ARROW = [
     ("n", None, [3, 1, 2]),
     ("seconds", 0.25, [2, 4, 1]),
@@ -175,39 +152,19 @@ ARROW = [
     ("nested.deep.m", None, [4, 5, 6]),
     ("dot.ted", None, [1, 2, 3]),
     ("n, ids", None, [[3, 2], [1, 1], [2, 3]]),
-    ("nested.deep.m,nested.deep.m", None, [[4, 4], [5, 5], [6, 6]]),
 ]
 
 
 @pytest.mark.parametrize(("column", "frame_shift", "expected"), ARROW, ids=[row[0] for row in ARROW])
 def test_parquet_and_arrow(tmp_path, column, frame_shift, expected):
-    pq.write_table(COLUMNS, tmp_path / "a.parquet", row_group_size=2)
-    with pa.ipc.new_file(tmp_path / "a.arrow", COLUMNS.schema) as writer:
-        writer.write_table(COLUMNS, max_chunksize=2)
     for name in ("a.parquet", "a.arrow"):
-        assert read_lengths(tmp_path / name, column=column, frame_shift=frame_shift).tolist() == expected
+        path = write_table(tmp_path / name, **COLUMNS)
+        assert read_lengths(path, column=column, frame_shift=frame_shift).tolist() == expected
 
 
 @pytest.mark.parametrize("name", ["a.ndjson", "a.ndjson.gz", "a.pq", "a.feather"])
-def test_suffixes_that_large_data_sets_have_are_read_too(tmp_path, name):
-    path = tmp_path / name
-    if "json" in name:
-        path.write_bytes(gzip.compress(b'{"n": 3}\n{"n": 1}\n') if name.endswith(".gz") else b'{"n": 3}\n{"n": 1}\n')
-    else:
-        (pq.write_table if name == "a.pq" else feather.write_feather)(pa.table({"n": [3, 1]}), path)
-    assert read_lengths(path, column="n").tolist() == [3, 1]
-
-
-def test_an_empty_path_is_not_the_folder_we_are_in(tmp_path, monkeypatch):
-    (tmp_path / "utt2num_frames").write_text("a 3\n")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"^`source` must be a file or folder that is there, but is ''\. "):
-        read_lengths("")
-
-
-def test_parquet_with_one_column_needs_no_name(tmp_path):
-    pq.write_table(COLUMNS.select(["n"]), tmp_path / "a.parquet")
-    assert read_lengths(tmp_path / "a.parquet").tolist() == [3, 1, 2]
+def test_other_suffixes_are_read_and_one_column_needs_no_name(tmp_path, name):
+    assert read_lengths(write_table(tmp_path / name, n=[3, 1])).tolist() == [3, 1]
 
 
 def test_arrays_are_read_as_lengths():
@@ -223,19 +180,14 @@ def test_durations_written_with_three_decimals_round_half_up_as_written(millisec
 
 
 SPLITS = [
-    ("a.npy", ("a.npy", None)),
     ("a.csv:frames", ("a.csv", "frames")),
     ("a.jsonl:supervisions.0.duration", ("a.jsonl", "supervisions.0.duration")),
-    ("dir/a.csv:source,target", ("dir/a.csv", "source,target")),
     (r"C:\data\a.csv", (r"C:\data\a.csv", None)),
     (r"C:\data\a.csv:frames", (r"C:\data\a.csv", "frames")),
     ("C:a.csv", ("C:a.csv", None)),
-    ("C:/data/a.csv", ("C:/data/a.csv", None)),
     ("gone:12/a.npy", ("gone:12/a.npy", None)),
     ("there:12.csv", ("there:12.csv", None)),
     ("there:12.csv:n", ("there:12.csv", "n")),
-    ("plain.csv:a:b", ("plain.csv", "a:b")),
-    ("plain.csv:a/b", ("plain.csv", "a/b")),
 ]
 
 
@@ -243,19 +195,15 @@ SPLITS = [
 @pytest.mark.parametrize(("text", "expected"), SPLITS, ids=[row[0] for row in SPLITS])
 def test_split_source(tmp_path, monkeypatch, text, expected):
     monkeypatch.chdir(tmp_path)
-    for name in ("there:12.csv", "plain.csv"):
-        (tmp_path / name).write_text("n\n1\n")
+    (tmp_path / "there:12.csv").write_text("n\n1\n")
     assert split_source(text) == expected
-
-
-@pytest.mark.parametrize("text", ["a.csv:", ":frames"])
-def test_split_source_wants_both_sides(text):
-    with pytest.raises(ValueError, match=f"`source` must be FILE or FILE:COLUMN, but is '{text}'"):
-        split_source(text)
+    for one_sided in ("a.csv:", ":frames"):
+        with pytest.raises(ValueError, match=f"`source` must be FILE or FILE:COLUMN, but is '{one_sided}'"):
+            split_source(one_sided)
 
 
 def test_absent_pyarrow_names_the_extra(tmp_path, monkeypatch):
-    pq.write_table(COLUMNS, tmp_path / "a.parquet")
+    path = write_table(tmp_path / "a.parquet", n=[3])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "lengthwise\[io\]"'):
-        read_lengths(tmp_path / "a.parquet", column="n")
+        read_lengths(path)

@@ -3,22 +3,24 @@
 import json
 import re
 
-import pyarrow as pa
 import pytest
 
 from lengthwise.lengths import read_lengths
+from table_files import write_table
 
-ROWS = pa.table({"n": [3, 1, 2], "input_ids": [[1, 2], [3], [4, 5, 6]], "text": ["a", "b", "c"]})
+NAMES = ["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+
+
+def write_shard(path, **columns):
+    write_table(path.with_suffix(".stream"), **columns).rename(path)
 
 
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "dataset_info.json").write_text("{}")
-    names = ["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
-    for name, part in zip(names, (ROWS.slice(0, 2), ROWS.slice(2)), strict=True):
-        with pa.OSFile(str(tmp_path / name), "wb") as file, pa.ipc.new_stream(file, ROWS.schema) as writer:
-            writer.write_table(part, max_chunksize=1)
-    set_state(tmp_path, _data_files=[{"filename": name} for name in names])
+    write_shard(tmp_path / NAMES[0], n=[3, 1], input_ids=[[1, 2], [3]], text=["a", "b"])
+    write_shard(tmp_path / NAMES[1], n=[2], input_ids=[[4, 5, 6]], text=["c"])
+    set_state(tmp_path, _data_files=[{"filename": name} for name in NAMES])
     return tmp_path
 
 
@@ -26,18 +28,14 @@ def set_state(folder, **state):
     (folder / "state.json").write_text(json.dumps(state))
 
 
-def test_columns_of_numbers_and_of_lists(folder):
-    assert read_lengths(folder, column="n").tolist() == [3, 1, 2]
-    assert read_lengths(folder, column="input_ids").tolist() == [2, 1, 3]
-    assert read_lengths(folder, column="input_ids,n").tolist() == [[2, 3], [1, 1], [3, 2]]
-
-
 def refuse(folder, words, **options):
     with pytest.raises(ValueError, match=re.escape(words.format(folder))):
         read_lengths(folder, **options)
 
 
-def test_bad_columns_are_refused(folder):
+def test_columns_of_numbers_and_of_lists(folder):
+    assert read_lengths(folder, column="n").tolist() == [3, 1, 2]
+    assert read_lengths(folder, column="input_ids,n").tolist() == [[2, 3], [1, 1], [3, 2]]
     refuse(folder, "`column` must be one of input_ids, ", column="input_id")
     refuse(folder, "`column` must be one of n, input_ids, text, but is None at {}.")
     refuse(folder, "`text` must be a number, but is 'a' at row 0 of {}.", column="text")
@@ -51,36 +49,25 @@ def test_a_dict_of_datasets_names_its_splits(folder):
     refuse(folder, "`source` must be one split, but is '{0}'. Give {0}/SPLIT with one of its splits: test, train.")
 
 
-def test_an_indices_mapping_is_refused(folder):
-    set_state(folder, _data_files=[], _indices_files=[{"filename": "indices.arrow"}])
-    refuse(folder, "`source` must be a dataset without an indices mapping, but is '{}'. Call `flatten_indices()`")
-
-
 def test_damaged_folders_are_refused(folder):
+    shard = folder / NAMES[1]
+    shard.write_bytes(shard.read_bytes()[:-200])
+    refuse(folder, f"`source` must be a Parquet or an Arrow file, but is '{{}}/{NAMES[1]}'.", column="n")
     set_state(folder, _data_files=[{"filename": "gone.arrow"}])
     refuse(folder, "`source` must be a Parquet or an Arrow file, but is '{}/gone.arrow'.", column="n")
     set_state(folder, _data_files=[{}])
     refuse(folder, "Save it again, because its state.json lists no files")
     set_state(folder, _data_files=[])
     refuse(folder, "`source` must be a file with sequences, but is '{}'.")
-    (folder / "state.json").write_text("{")
-    refuse(folder, "`source` must be a saved dataset, but is '{}'. Save it again")
-
-
-def test_a_truncated_shard_is_named(folder):
-    shard = folder / "data-00001-of-00002.arrow"
-    shard.write_bytes(shard.read_bytes()[:-200])
-    refuse(folder, "`source` must be a Parquet or an Arrow file, but is '{}/data-00001-of-00002.arrow'.", column="n")
+    set_state(folder, _data_files=[], _indices_files=[{"filename": "indices.arrow"}])
+    refuse(folder, "`source` must be a dataset without an indices mapping, but is '{}'. Call `flatten_indices()`")
+    for state in ("{", "[" * 100_000, '{"_data_files":' * 100_000):
+        (folder / "state.json").write_text(state)
+        refuse(folder, "`source` must be a saved dataset, but is '{}'. Save it again")
 
 
 def test_shards_of_lists_and_of_numbers_are_not_mixed(folder):
-    with pa.OSFile(str(folder / "data-00001-of-00002.arrow"), "wb") as file:
-        rows = pa.table({"n": [7], "input_ids": [512], "text": ["c"]})
-        with pa.ipc.new_stream(file, rows.schema) as writer:
-            writer.write_table(rows)
+    write_shard(folder / NAMES[1], n=[7], input_ids=[512], text=["c"])
     assert read_lengths(folder, column="n").tolist() == [3, 1, 7]
-    refuse(
-        folder,
-        "`source` must be of one type in each column, but is '{}'. Write it again: input_ids",
-        column="input_ids",
-    )
+    told = "`source` must be of one type in each column, but is '{}'. Write it again: input_ids"
+    refuse(folder, told, column="input_ids")

@@ -1,60 +1,35 @@
 """Columns of texts: counted as asked, and refused with what to type."""
 
-import json
 import re
 
+import pyarrow as pa
 import pytest
 
-pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'lengthwise[io]'")
-import pyarrow.parquet as parquet  # noqa: E402
-
-from lengthwise.lengths import read_lengths  # noqa: E402
+from lengthwise.lengths import read_lengths
+from table_files import write_table
 
 TEXTS = ["so it begins", "größer", "a  b\tc\nd"]
-CHARACTERS, WORDS = [12, 6, 8], [3, 1, 4]
+CHARACTERS, WORDS, TOKENS = [12, 6, 8], [3, 1, 4], [4, 2, 5]
+CODED = pa.array(TEXTS).dictionary_encode()
 
 
-def jsonl(path):
-    path.write_text("".join(json.dumps({"text": text, "n": 5}) + "\n" for text in TEXTS), encoding="utf-8")
-
-
-def csv(path):
-    path.write_text("text,n\n" + "".join(f'"{text}",5\n' for text in TEXTS), encoding="utf-8", newline="")
-
-
-def table(path):
-    parquet.write_table(pa.table({"text": TEXTS, "n": [5] * 3}), path)
-
-
-def arrow(path):
-    rows = pa.table({"text": pa.array(TEXTS).dictionary_encode(), "n": [5] * 3})
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
-        writer.write_table(rows)
-
-
-WRITERS = {"a.jsonl": jsonl, "a.csv": csv, "a.parquet": table, "a.arrow": arrow}
-
-
-@pytest.fixture(params=WRITERS)
+@pytest.fixture(params=["a.jsonl", "a.csv", "a.parquet", "a.arrow"])
 def source(request, tmp_path):
-    WRITERS[request.param](tmp_path / request.param)
-    return tmp_path / request.param
+    texts = CODED if request.param == "a.arrow" else TEXTS
+    return write_table(tmp_path / request.param, text=texts, n=[5] * 3)
 
 
-def test_characters_and_words(source):
-    assert read_lengths(source, column="text", count="characters").tolist() == CHARACTERS
-    assert read_lengths(source, column="text", count="words").tolist() == WORDS
+def test_texts_are_counted_as_asked_and_numbers_beside_them_stay(source, tokenizer):
+    for count, lengths in (("characters", CHARACTERS), ("words", WORDS)):
+        assert read_lengths(source, column="text", count=count).tolist() == lengths
+    assert read_lengths(source, column="text", count="tokens", tokenizer=tokenizer).tolist() == TOKENS
+    assert read_lengths(source, column="n,text", count="words").tolist() == [[5, words] for words in WORDS]
 
 
-def test_beside_texts_numbers_stay_numbers(source):
-    assert read_lengths(source, column="n,text", count="words").tolist() == [[5, 3], [5, 1], [5, 4]]
-
-
-def test_texts_without_a_count_are_told_what_to_type(source):
-    told = re.escape('give `count` as "characters", "words" or "tokens" (on the command line: --count words)')
-    with pytest.raises(
-        ValueError, match=rf"^`text` must be a number, but is 'so it begins' at .*; if these are texts, {told}\.$"
-    ):
+def test_texts_without_a_count_are_refused_with_what_to_type(source):
+    told = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
+    rule = rf"^`text` must be a number, but is 'so it begins' at .*; if these are texts, {re.escape(told)}\.$"
+    with pytest.raises(ValueError, match=rule):
         read_lengths(source, column="text")
 
 
@@ -67,100 +42,52 @@ def test_a_count_of_numbers_is_refused(source):
         read_lengths(source, column="n", count="words")
 
 
+def save_tokenizer(path, words, *, first="", unknown="[UNK]"):
+    """Saves a tokenizer of words. `first` is a special token before them."""
+    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install tokenizers")
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: place for place, word in enumerate(words)}, unk_token=unknown)
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    if first:
+        template = tokenizers.processors.TemplateProcessing(single=f"{first} $A", special_tokens=[(first, 1)])
+        tokenizer.post_processor = template
+    tokenizer.enable_padding()
+    tokenizer.enable_truncation(3)  # files may have both on; texts are counted whole
+    tokenizer.save(str(path))
+    return path
+
+
 @pytest.fixture
 def tokenizer(tmp_path):
-    """Words split at white space, one special token before them; padding and truncation are on in the file."""
-    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install tokenizers")
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, "[CLS]": 1, "so": 2}, unk_token="[UNK]"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    made.post_processor = tokenizers.processors.TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", 1)])
-    made.enable_padding()
-    made.enable_truncation(3)
-    made.save(str(tmp_path / "tokenizer.json"))
-    return tmp_path / "tokenizer.json"
+    return save_tokenizer(tmp_path / "tokenizer.json", ["[UNK]", "[CLS]", "so"], first="[CLS]")
 
 
-def test_tokens(source, tokenizer):
-    assert read_lengths(source, column="text", count="tokens", tokenizer=tokenizer).tolist() == [4, 2, 5]
-
-
-def test_an_empty_text_has_no_length(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": ""}\n')
-    with pytest.raises(ValueError, match=r"^`text` must be at least 1, but is 0 at line 2 of "):
-        read_lengths(tmp_path / "a.jsonl", column="text", count="words")
-    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": null}\n')
-    with pytest.raises(
-        ValueError, match=r"^`text` must be a text, as at the first sequence, but is None at line 2 of "
-    ):
-        read_lengths(tmp_path / "a.jsonl", column="text", count="words")
+def test_a_tokenizer_that_was_written_anew_is_read_anew(tmp_path, tokenizer):
+    texts = write_table(tmp_path / "a.csv", t=["so it"])
+    assert read_lengths(texts, count="tokens", tokenizer=tokenizer).tolist() == [3]
+    save_tokenizer(tokenizer, ["[UNK]"])
+    assert read_lengths(texts, count="tokens", tokenizer=tokenizer).tolist() == [2]
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"count": "letters"}, "`count` must be one of characters, words, tokens, but is 'letters'."),
-        (
-            {"count": "tokens"},
-            "`tokenizer` must be given, because tokens are counted, but is None. Give the path",
-        ),
-        (
-            {"tokenizer": "t.json"},
-            "`tokenizer` must be left out unless tokens are counted, but is 't.json'. Give count=",
-        ),
+        ({"count": "tokens"}, "`tokenizer` must be given, because tokens are counted, but is None. Give the path"),
+        ({"tokenizer": "t"}, "`tokenizer` must be left out unless tokens are counted, but is 't'. Give count="),
         ({"count": "tokens", "tokenizer": 5}, "`tokenizer` must be a path, but is <class 'int'>."),
         ({"count": "tokens", "tokenizer": "no.json"}, "`tokenizer` must be a file that is there, but is 'no.json'."),
+        ({"count": "tokens", "tokenizer": "bad.json"}, "`tokenizer` must be a tokenizer.json, but is '/"),
+        ({"count": "tokens", "tokenizer": "few.json"}, "`tokenizer` must be one that takes these texts, but is "),
+        ({"column": "empty", "count": "words"}, "`empty` must be at least 1, but is 0 at line 2 of a.jsonl"),
+        ({"column": "null", "count": "words"}, "`null` must be a text, as at the first sequence, but is None at line"),
     ],
 )
-def test_options_that_do_not_fit(tmp_path, monkeypatch, options, told):
+def test_texts_and_options_that_do_not_fit_are_refused(tmp_path, monkeypatch, options, told):
     monkeypatch.chdir(tmp_path)
-    jsonl(tmp_path / "a.jsonl")
+    write_table(tmp_path / "a.jsonl", text=["a", "b"], empty=["a", ""], null=["a", None])
+    (tmp_path / "bad.json").write_text("{}")
+    save_tokenizer(tmp_path / "few.json", ["known"])  # it has no token for unknown words
     with pytest.raises((ValueError, TypeError, FileNotFoundError), match=f"^{re.escape(told)}"):
-        read_lengths("a.jsonl", column="text", **options)
-
-
-def test_what_is_no_tokenizer_is_named(tmp_path):
-    pytest.importorskip("tokenizers", reason="needs tokenizers: pip install tokenizers")
-    (tmp_path / "t.json").write_text("{}")
-    jsonl(tmp_path / "a.jsonl")
-    with pytest.raises(ValueError, match=r"^`tokenizer` must be a tokenizer\.json, but is .*Save it by"):
-        read_lengths(tmp_path / "a.jsonl", column="text", count="tokens", tokenizer=tmp_path / "t.json")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "options", "lengths"),
-    [
-        ("a.json", '{"utt1": 312, "utt2": 87}', {}, [312, 87]),
-        ("a.json", '{\n "utt2": 87,\n "utt1": 312\n}\n', {}, [87, 312]),
-        ("a.json", '{"utt1": 3.0, "utt2": 1.5}', {"frame_shift": 0.5}, [6, 3]),
-        ("a.json", '{"duration": 1.5, "n": 3}', {"frame_shift": 0.5}, [3]),  # one record of a known manifest
-        ("a.json", '{"utt1": 312, "utt2": 87}', {"column": "utt2"}, [87]),
-        ("a.csv", "id;frames\na;3\nb;1\n", {"column": "frames"}, [3, 1]),
-        ("a.csv", "id\tframes\na\t3\nb\t1\n", {"column": "frames"}, [3, 1]),
-    ],
-)
-def test_lengths_by_name_and_other_separators(tmp_path, name, text, options, lengths):
-    (tmp_path / name).write_text(text)
-    assert read_lengths(tmp_path / name, **options).tolist() == lengths
-
-
-def test_a_tokenizer_that_was_written_anew_is_read_anew(tmp_path):
-    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers")
-    texts, path = tmp_path / "a.csv", tmp_path / "tokenizer.json"
-    texts.write_text("t\nso it\n")
-    found = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "[CLS]": 1}, "?"))
-    found.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    found.save(str(path))
-    assert read_lengths(texts, count="tokens", tokenizer=path).tolist() == [2]
-    found.post_processor = tokenizers.processors.TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", 1)])
-    found.save(str(path))
-    assert read_lengths(texts, count="tokens", tokenizer=path).tolist() == [3]
-
-
-def test_a_tokenizer_that_fails_at_a_text_is_named(tmp_path):
-    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers")
-    texts, path = tmp_path / "a.csv", tmp_path / "tokenizer.json"
-    texts.write_text("t\nunknown\n")
-    # It has neither this word nor a token for unknown ones.
-    tokenizers.Tokenizer(tokenizers.models.WordLevel({"known": 0}, "?")).save(str(path))
-    with pytest.raises(ValueError, match=r"^`tokenizer` must be one that takes these texts, but is .*Give the one of"):
-        read_lengths(texts, count="tokens", tokenizer=path)
+        read_lengths("a.jsonl", **{"column": "text", **options})

@@ -3,8 +3,8 @@
 import pytest
 
 import lengthwise as lw
-from lengthwise.cli import main
 from lengthwise.lengths.columns import unit_of
+from table_files import write_table
 
 UNITS = {
     "milliseconds": ["duration_ms", "duration[ms]", "Duration (ms)", "durationMs", "DURATION_MS", "audio.dur.ms"],
@@ -13,22 +13,29 @@ UNITS = {
     "counts": ["num_frames", "tokens", "n_tokens"],
     "unknown": ["duration", "len_s", "ms", "s", "frames_12p5ms", "frames_10_ms", "length", "7", "", "ids", "class_s"],
 }
-NAMES = [(unit, name) for unit, names in UNITS.items() for name in names]
 
 
-@pytest.mark.parametrize(("unit", "name"), NAMES)
-def test_the_last_word_of_a_name_is_a_unit(unit, name):
-    assert unit_of(name) == unit
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_last_word_of_a_name_is_a_unit(unit):
+    assert {name: unit_of(name) for name in UNITS[unit]} == dict.fromkeys(UNITS[unit], unit)
 
 
 @pytest.fixture
 def read(tmp_path):
     def read(name, values, **options):
-        path = tmp_path / "a.csv"
-        path.write_text("\n".join([f'"{name}"', *map(str, values)]) + "\n")
+        path = write_table(tmp_path / "a.csv", **{name: values})
         return lw.read_lengths(path, column=name, **options).tolist()
 
     return read
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, values, **options):
+        path = write_table(tmp_path / "a.csv", **{name: values})
+        return lw.write_lengths(path, tmp_path / "a.npy", column=name, **options).lengths.tolist()
+
+    return write
 
 
 @pytest.mark.parametrize(
@@ -42,12 +49,14 @@ def read(tmp_path):
         ("duration_sec", {}, "given, because duration_sec is in seconds, but is None. Give the .*, as 0.01 "),
     ],
 )
-def test_a_shift_in_another_unit_than_the_name_says_is_refused(read, name, options, message):
-    with pytest.raises(ValueError, match=f"^`frame_shift` must be {message.replace('[', '.').replace(']', '.')}"):
-        read(name, [1500, 48], **options)
+def test_a_shift_in_another_unit_than_the_name_says_is_refused(read, write, name, options, message):
+    for read_or_write in (read, write):
+        with pytest.raises(ValueError, match=f"^`frame_shift` must be {message.replace('[', '.').replace(']', '.')}"):
+            read_or_write(name, [1500, 48], **options)
 
 
-def test_a_shift_in_the_unit_of_the_name_gives_frames(read):
+def test_a_shift_in_the_unit_of_the_name_gives_frames(read, write):
+    assert write("duration_ms", [1500, 48], frame_shift=10) == [150, 5]
     assert read("duration_ms", [1500, 48], frame_shift=10) == [150, 5]
     assert read("duration_ms", [1500, 48], frame_shift=1) == [1500, 48]
     assert read("duration_sec", [15, 48], frame_shift=0.01) == [1500, 4800]
@@ -55,21 +64,6 @@ def test_a_shift_in_the_unit_of_the_name_gives_frames(read):
 
 
 def test_of_several_columns_the_shift_is_for_the_one_in_a_unit_of_time(tmp_path):
-    (tmp_path / "a.csv").write_text("dur_sec,length\n15,7\n48,8\n")
-    lengths = lw.read_lengths(tmp_path / "a.csv", column="dur_sec,length", frame_shift=0.5)
-    assert lengths.tolist() == [[30, 7], [96, 8]]
-
-
-def test_lengths_of_large_data_sets_ask_too(tmp_path):
-    (tmp_path / "a.csv").write_text("duration_ms\n1500\n48\n")
-    source, out = tmp_path / "a.csv", tmp_path / "lengths.npy"
-    for options, message in ({"frame_shift": 0.01}, "in milliseconds, as "), ({}, "given, because "):
-        with pytest.raises(ValueError, match=f"^`frame_shift` must be {message}duration_ms is"):
-            lw.write_lengths(source, out, column="duration_ms", **options)
-    assert lw.write_lengths(source, out, column="duration_ms", frame_shift=10).lengths.tolist() == [150, 5]
-
-
-def test_the_command_line_asks_too(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("duration_ms\n1500\n48\n")
-    assert main(["inspect", f"{tmp_path / 'a.csv'}:duration_ms", "--frame-shift", "0.01"]) == 2
-    assert "`frame_shift` must be in milliseconds, as duration_ms is" in capsys.readouterr().err
+    path = write_table(tmp_path / "a.csv", dur_sec=[15, 48], length=[7, 8], num_samples=[9, 10])
+    lengths = lw.read_lengths(path, column="dur_sec,length,num_samples", frame_shift=0.5)
+    assert lengths.tolist() == [[30, 7, 9], [96, 8, 10]]

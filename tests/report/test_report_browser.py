@@ -40,9 +40,6 @@ onload = () => {
       paper: own.getComputedStyle(page.body).backgroundColor, copy: page.querySelectorAll(".code button").length,
       heads: page.querySelectorAll("h2").length, charts: page.querySelectorAll("figure").length,
       padding: [...new Set(marks.map(each => own.getComputedStyle(each).fill))],
-      fold: [...page.querySelectorAll("figure svg")].filter(
-        each => each.getBoundingClientRect().bottom <= 900
-      ).length,
       sideways: [...page.querySelectorAll(".scroll")].filter(
         each => each.scrollWidth > each.clientWidth && !each.closest("details")
       ).map(each => each.getAttribute("aria-label")),
@@ -112,12 +109,3 @@ def test_nothing_runs_over_the_edge_in_light_and_in_dark(report, tmp_path, schem
         assert (each["paper"], each["padding"], each["copy"]) == (paper, [padding], 1)
         assert (each["heads"], each["charts"]) == (3, 6)
         assert each["sideways"] == [] or each["wide"] not in PHONES
-
-
-def test_three_charts_stand_above_the_fold(tmp_path):
-    lengths = lw.example_lengths(count=1_000)
-    batchings = parse_strategies("random,sorted,semi-sorted:0.1,max-entropy:0.1", cut=lw.Budget(20_000))
-    plans = {label: lw.make_plan(lengths, batching, world_size=4) for label, batching in batchings.items()}
-    path = tmp_path / "report.html"
-    save_page(plans, lengths, path, title="train.csv")
-    assert probed(path, tmp_path)[-1]["fold"] == 3

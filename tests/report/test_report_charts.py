@@ -44,46 +44,28 @@ def chart(request):
     return CHARTS[request.param]()
 
 
-def test_every_colour_is_of_the_one_table(chart):
-    text = json.dumps(chart.to_dict())
-    used = set(re.findall(r'"(#[0-9a-fA-F]{3,8})"', text))
+def test_a_chart_has_the_colours_of_one_table_a_description_and_shows_in_a_notebook(chart):
+    used = set(re.findall(r'"(#[0-9a-fA-F]{3,8})"', json.dumps(chart.to_dict())))
     assert used <= {paper for paper, _ in style.COLOURS.values()}
-    assert len({paper for paper, _ in style.COLOURS.values()}) == len(style.COLOURS)
-
-
-def test_a_chart_tells_what_it_shows_to_those_who_do_not_see_it(chart):
     assert len(chart.to_dict()["description"]) > 40
-
-
-def test_a_notebook_shows_a_chart(chart):
     assert "lengthwise" not in type(chart).__module__  # Altair's own, which notebooks know
     assert any("vegalite" in kind or kind == "text/html" for kind in chart._repr_mimebundle_())
 
 
-@pytest.mark.parametrize(
-    ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<svg"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")]
-)
+@pytest.mark.parametrize(("suffix", "start"), [(".PNG", b"\x89PNG"), (".svg", b"<svg"), (".pdf", b"%PDF")])
 def test_every_kind_of_file_is_written_whole(tmp_path, suffix, start):
     path = tmp_path / f"lengths{suffix}"
     report.save_chart(report.histogram(LENGTHS), path)
     assert path.read_bytes().startswith(start)
     assert [path.name for path in tmp_path.iterdir()] == [path.name]  # no draft is left
+    for name in ("plan.jpeg", "plan", "plan.png.gz"):
+        with pytest.raises(ValueError, match=r"^`path` must be a file of one of the kinds \.png, \.svg, \.pdf, but is"):
+            report.save_chart(report.histogram(LENGTHS), tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["plan.jpeg", "plan", "plan.png.gz"])
-def test_another_suffix_is_refused(tmp_path, name):
-    with pytest.raises(
-        ValueError, match=r"^`path` must be a file of one of the kinds \.png, \.svg, \.pdf, but is '.*plan"
-    ):
-        report.save_chart(report.histogram(LENGTHS), tmp_path / name)
-
-
-def test_a_histogram_counts_each_sequence_once():
+def test_a_histogram_counts_each_sequence_once_and_a_giant_asks_for_a_logarithmic_axis():
     rows = style.rows_of(report.histogram([2, 3, 3, 7, 7, 7]))
     assert [(row["from"], row["sequences"]) for row in rows if row["sequences"]] == [(2, 1), (3, 2), (7, 3)]
-
-
-def test_a_giant_among_small_ones_asks_for_a_logarithmic_axis():
     lengths = np.array([*range(10, 60), 50_000])
     chart = report.histogram(lengths)
     counts = [row["sequences"] for row in style.rows_of(chart)]
@@ -94,9 +76,8 @@ def test_a_giant_among_small_ones_asks_for_a_logarithmic_axis():
 def test_edges_say_what_they_pad():
     edges = lw.optimal_edges(LENGTHS, 4)
     share = 100 * (1 - LENGTHS.sum() / padded_frames(LENGTHS, edges))
-    assert f"4 buckets, padded to the edge {share:.1f} % is padding" in json.dumps(
-        report.histogram(LENGTHS, edges=edges).to_dict()
-    )
+    told = f"4 buckets, padded to the edge {share:.1f} % is padding"
+    assert told in json.dumps(report.histogram(LENGTHS, edges=edges).to_dict())
 
 
 def test_the_padding_of_each_strategy_is_what_measure_says():
@@ -124,18 +105,22 @@ def test_points_upon_each_other_share_a_label():
     assert "B A" in letters  # the recommended one first
 
 
-def test_batches_are_drawn_as_they_are_delivered():
-    plan = lw.make_plan([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder()))
-    rows = style.rows_of(report.batches(plan, [5, 9, 2, 4]))[:-1]  # a step needs a place more
-    assert [(row["batch"], row["padded to"]) for row in rows] == [(1, 4), (1, 4), (2, 9), (2, 9)]
-    assert sorted(row["length"] for row in rows) == [2, 4, 5, 9]
-
-
-def test_rows_that_are_filled_up_are_drawn_as_no_sequences():
-    cut = lw.Budget(18, count_multiple_of=2)  # 3 sequences in 4 rows, then 2
-    plan = lw.make_plan([3, 3, 9, 9, 3], lw.Batching(cut=cut, order=lw.Sorted(), arrange=lw.InOrder()))
-    rows = style.rows_of(report.batches(plan, [3, 3, 9, 9, 3]))[:-1]
-    assert [(row["batch"], row["length"]) for row in rows] == [(1, 3), (1, 3), (1, 3), (2, 9), (2, 9)]
+@pytest.mark.parametrize(
+    ("lengths", "cut", "drawn"),
+    [
+        ([5, 9, 2, 4], lw.FixedSize(2), [(1, 2, 4), (1, 4, 4), (2, 5, 9), (2, 9, 9)]),
+        # 3 sequences in 4 rows, of which the last is not drawn, then 2.
+        (
+            [3, 3, 9, 9, 3],
+            lw.Budget(18, count_multiple_of=2),
+            [(1, 3, 3), (1, 3, 3), (1, 3, 3), (2, 9, 9), (2, 9, 9)],
+        ),
+    ],
+)
+def test_batches_are_drawn_as_they_are_delivered(lengths, cut, drawn):
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=lw.Sorted(), arrange=lw.InOrder()))
+    rows = style.rows_of(report.batches(plan, lengths))[:-1]  # a step needs a place more
+    assert sorted((row["batch"], row["length"], row["padded to"]) for row in rows) == drawn
 
 
 @pytest.mark.parametrize(
@@ -192,14 +177,13 @@ def test_the_padding_of_shapes_is_what_their_costs_say():
     assert [row["padding"] for row in rows] == pytest.approx(1 - LENGTHS.sum() / shape_costs(LENGTHS, 6, cut))
 
 
-@pytest.mark.parametrize("lengths", [[], [7], [3, 3], [1, 10**9]])
+@pytest.mark.parametrize("lengths", [[], [7], [1, 10**9]])
 def test_few_sequences_can_be_drawn(lengths):
     lengths = np.array(lengths, np.int64)
     plan = planned("random", lengths, cut=lw.FixedSize(1), world_size=2)["random"]
     for chart in (report.batches(plan, lengths), report.waiting(plan), report.memory(plan)):
         assert style.inline_svg(chart, "x").startswith("<svg")
     if len(lengths):
-        assert style.inline_svg(report.histogram(lengths), "x").startswith("<svg")
         assert style.inline_svg(report.padding({"random": lw.measure(plan, lengths)}), "x").startswith("<svg")
 
 
@@ -234,10 +218,9 @@ def test_text_and_marks_can_be_told_from_the_paper(dark):
     assert min(contrast(colours[name], colours["paper"]) for name in ("data", "padding")) >= 3.0
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 @pytest.mark.parametrize("letter", ["\x1b", "\0", "\ud800", "\uffff"])
-def test_control_characters_are_refused_and_end_no_process(tmp_path, suffix, letter):
+def test_control_characters_are_refused_and_end_no_process(tmp_path, letter):
     labelled = {f"a{letter}": PLANS["random"], "b": PLANS["sorted"]}
-    for chart in report.histogram(LENGTHS, unit=letter), report.memory(labelled):
+    for chart, name in (report.histogram(LENGTHS, unit=letter), "a.svg"), (report.memory(labelled), "a.png"):
         with pytest.raises(ValueError, match=r"^`labels` must be of letters that can be drawn, but is "):
-            report.save_chart(chart, tmp_path / f"a.{suffix}")
+            report.save_chart(chart, tmp_path / name)

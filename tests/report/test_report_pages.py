@@ -12,13 +12,11 @@ pytest.importorskip("jinja2")
 
 import lengthwise as lw
 from html_pages import Page
-from lengthwise.advice.code import write_plan
 from lengthwise.cli.strategies import parse_strategies, parse_strategy
 from lengthwise.report import save_page
 from lengthwise.report.page import Contents, write_page
 from lengthwise.report.tables import Table
 from lengthwise.report.words import percent
-from menu import ARRANGEMENTS, CHUNKS, DEALS, ORDERS, cuts
 
 pytestmark = pytest.mark.slow
 
@@ -47,9 +45,8 @@ def test_the_answer_comes_first_with_its_numbers(page):
     answer = f"Random batches compute {first:.2f} frames for each frame of data; max-entropy:0.1 computes {last:.2f}."
     assert (page.said("h1"), page.said("title").startswith(answer)) == (answer, True)
     assert "train.csv" in page.said("p")
-    assert page.text.index(plans["max-entropy:0.1"].fingerprint()) < page.text.index(
-        "<figure>"
-    )  # the code comes second
+    code, figure = page.text.index(plans["max-entropy:0.1"].fingerprint()), page.text.index("<figure>")
+    assert code < figure  # the code comes second
 
 
 def test_the_numbers_of_the_table_are_those_of_measure(page):
@@ -71,7 +68,7 @@ def titles(page):
 def test_every_chart_is_there(page):
     assert [title for title in titles(page) if ":" not in title] == [
         "Padding, as a share of what is computed",
-        "How random steps are, for what they pad",
+        "How random steps are, and what they pad",
         "Batches, sequence by sequence",
         "Ranks that wait",
         "Memory, step by step",
@@ -79,16 +76,13 @@ def test_every_chart_is_there(page):
     ]
 
 
-def test_a_page_loads_nothing(page):
+def test_a_page_loads_nothing_and_runs_its_one_script(page):
     (policy,) = (each for each in page.of("meta") if each.get("http-equiv") == "Content-Security-Policy")
     assert policy["content"].startswith("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
     loaded = [attributes.get(name) for _, attributes in page.elements for name in ("src", "href", "srcset", "data")]
     assert [each for each in loaded if each and not each.startswith(("#", "data:,"))] == []
     assert re.findall(r"https?://|@import|url\((?!#)", page.text) == []
     assert [tag for tag, _ in page.elements if tag in ("img", "iframe", "object", "embed", "form", "base")] == []
-
-
-def test_the_script_is_the_one_that_the_page_allows(page):
     (script,) = re.findall("<script>(.*?)</script>", page.text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in page.text
@@ -104,73 +98,46 @@ def test_what_is_seen_can_be_heard(page):
     assert "<title>strategy: random; part: padding" in page.text or "part: padding</title>" in page.text  # a tooltip
 
 
-def test_parts_of_a_drawing_have_names_of_their_own(page):
+def test_parts_of_a_drawing_have_names_of_their_own_and_the_colours_of_the_readers_theme(page):
     names = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(set(names)) == len(names)
     assert set(re.findall(r"url\(#([^)]*)\)", page.text)) <= set(names)
-
-
-def test_marks_have_the_colours_of_the_readers_theme(page):
     drawings = "".join(re.findall(r"<svg.*?</svg>", page.text, re.DOTALL))
     assert re.findall(r'"#[0-9a-f]{3,8}"', drawings) == []
     assert {"var(--data)", "var(--padding)", "var(--recommended)"} <= set(re.findall(r"var\(--\w+\)", drawings))
 
 
-@pytest.mark.parametrize(
-    "evil", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & 'b' {{ evil }} {% evil %}"]
-)
-def test_whatever_users_give_is_escaped(tmp_path, evil):
-    plans = planned(LENGTHS, "random,sorted")
-    harmless = written(tmp_path, LENGTHS, {"a": plans["random"], "b": plans["sorted"]}, title="t", unit="u")
-    found = written(tmp_path, LENGTHS, {evil: plans["random"], f"{evil}2": plans["sorted"]}, title=evil, unit=evil)
-    drawn = {"path", "g", "text", "tspan", "title", "line"}  # a long name takes the place of a tick
-    assert [tag for tag, _ in found.elements if tag not in drawn] == [
-        tag for tag, _ in harmless.elements if tag not in drawn
-    ]
-    assert not [name for _, attributes in found.elements for name in attributes if name.startswith("on")]
-    assert evil in found.said("p")
-    assert evil in found.table("strategy")
-
-
 def test_every_text_of_a_page_is_escaped():
-    plans = planned(LENGTHS, "random")
-    rows = {"random": lw.measure(plans["random"], LENGTHS).as_dict()}
-    evil = "</code></pre><script>alert(1)</script>"
+    evil = "</code></pre><script>alert(1)</script>\"'{{ evil }}{% evil %}&"
+    plans = {evil: planned(LENGTHS, "random")["random"]}
+    rows = {evil: lw.measure(plans[evil], LENGTHS).as_dict()}
     texts = dict.fromkeys(("command", "loading", "title", "answer", "lead"), evil)
     tables = [Table((evil,) * 5, [(evil,) * 5], evil, meanings=[(evil, evil)], note=evil)]
-    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, tables=tables, **texts)))
+    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, tables=tables, unit=evil, **texts)))
     assert len(found.of("script")) == 1
-    assert found.said("code").count(evil) == 2
-
-
-def test_long_epochs_make_no_large_page(tmp_path):
-    many = lw.example_lengths(count=300_000)
-    assert len(written(tmp_path, many, planned(many, "random,max-entropy:0.1")).text) < 300_000
+    assert evil in found.said("p")
+    assert found.said("code").count(evil) == 3  # the command, and in the code the loading and the label
+    assert not [name for _, attributes in found.elements for name in attributes if name.startswith("on")]
 
 
 def test_many_ranks_and_micro_batches_make_no_large_page(tmp_path):
-    lengths = lw.example_lengths(count=40_000)
+    lengths = lw.example_lengths(count=20_000)
     plans = planned(lengths, "random,sorted", cut=lw.FixedSize(4), world_size=64, micro_batches=32)
     assert len(written(tmp_path, lengths, plans).text) < 300_000
 
 
-@pytest.mark.parametrize("lengths", [[7], [3, 3], [5, 1, 9], [1, 10**9]])
-@pytest.mark.parametrize("world_size", [1, 3])
-def test_few_sequences_have_a_page(tmp_path, lengths, world_size):
-    plans = planned(np.array(lengths), "random,sorted", cut=lw.FixedSize(1), world_size=world_size)
-    assert written(tmp_path, lengths, plans).said("h1").startswith("Random batches compute 1.00 frames")
-
-
-def test_an_empty_epoch_has_a_page(tmp_path):
+def test_a_page_may_have_few_sequences_none_or_two_lengths_of_each(tmp_path):
+    for few, world_size in (([7], 1), ([1, 10**9], 3)):
+        plans = planned(np.array(few), "random,sorted", cut=lw.FixedSize(1), world_size=world_size)
+        assert written(tmp_path, few, plans).said("h1").startswith("Random batches compute 1.00 frames")
     plan = lw.make_plan([], lw.Batching(cut=lw.FixedSize(2), order=lw.Shuffled()))
     assert "sequences" in written(tmp_path, [], {"random": plan}).said("th")
-
-
-def test_two_lengths_have_a_histogram_each(tmp_path):
     pairs = np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
-    found = written(tmp_path, pairs, planned(pairs, "random,max-entropy:0.1"), unit="tokens")
+    found = written(tmp_path, pairs, planned(pairs, "random", micro_batches=4), unit="tokens", title="train-\udcff.csv")
     assert "length 1 (tokens)" in found.text
     assert "length 2 (tokens)" in found.text
+    assert {"randomness", "waiting"} <= set(found.table("strategy")["random"])
+    assert "train-?.csv" in found.said("p")  # a name that is no UTF-8, as of a byte 0xff
 
 
 def test_packed_rows_are_told_by_their_fill(tmp_path):
@@ -181,27 +148,17 @@ def test_packed_rows_are_told_by_their_fill(tmp_path):
     assert found.table("strategy")["pool:256"]["fill"] == f"{fill:.2f} %"
     assert "Batches, row by row" in titles(found)
     assert not any("How random" in title for title in titles(found))
-
-
-def test_chunks_are_told_as_they_are_padded(tmp_path):
-    batching = lw.Batching(cut=lw.FixedSize(8), order=lw.Shuffled(), chunks=lw.Chunks(50))
-    plan = lw.make_plan(LENGTHS, batching)
-    share = 1 / (1 - lw.measure(plan, LENGTHS).padding_share)
-    found = written(tmp_path, LENGTHS, {"random": plan})
-    assert f"compute {share:.2f} frames" in found.said("h1")
-    assert "Batches, chunk by chunk" in titles(found)
-
-
-def test_edges_are_drawn_where_the_best_strategy_has_some(tmp_path):
-    assert "4 buckets, padded to the edge" in written(tmp_path, LENGTHS, planned(LENGTHS, "random,optimal:4")).text
-    assert "padded to the edge" not in written(tmp_path, LENGTHS, planned(LENGTHS, "random,sorted")).text
+    rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
+    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, best="random")))
+    assert found.said("h1") == f"Rows of random are {100 * rows['random']['fill']:.2f} % data."
 
 
 def test_several_epochs_are_measured_together_and_the_first_is_drawn(tmp_path):
     batching = parse_strategy("random", cut=lw.FixedSize(8))
     plans = [lw.make_plan(LENGTHS, batching, epoch=epoch) for epoch in range(5)]
     found = written(tmp_path, LENGTHS, {"random": plans})
-    assert found.table("strategy")["random"]["padding"] == f"{100 * lw.measure(plans, LENGTHS).padding_share:.1f} %"
+    assert found.table("strategy")["random"]["padding"] == percent(lw.measure(plans[0], LENGTHS).padding_share)
+    assert found.table("strategy")["random"]["randomness"] == f"{lw.measure(plans, LENGTHS).randomness:.2f}"
     assert found.table("strategy")["random"]["batches"] == "75"  # 600 / 8, of one epoch
     assert plans[0].fingerprint() in found.said("code")
 
@@ -218,123 +175,32 @@ def test_the_best_is_put_forward_wherever_it_stands():
     for label in ("random", "sorted"):
         assert f"{label}: ranks wait {percent(rows[label]['straggler_waste'])} of the time" in titles(found)
     assert "semi-sorted:0.3: ranks wait" not in found.text
+    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, best="random")))
+    assert found.said("h1").endswith("for each frame of data; no strategy computes clearly less.")
 
 
-def test_where_the_first_is_best_it_alone_is_put_forward():
-    equal = np.full(64, 9)
-    plans = planned(equal, "random,sorted")
-    rows = {label: lw.measure(plan, equal).as_dict() for label, plan in plans.items()}
-    found = Page(write_page(Contents(lengths=equal, plans=plans, rows=rows, best="random")))
-    told = "Random batches compute 1.00 frames for each frame of data; no strategy computes clearly less."
-    assert found.said("h1") == told
-    assert "lw.Shuffled()" in found.said("code")
-
-
-def test_of_packed_rows_the_first_may_be_best():
-    plans = planned(LENGTHS, "pool:16,pool:1", cut=lw.Rows(8_192, rows=2))
-    rows = {label: lw.measure(plan, LENGTHS).as_dict() for label, plan in plans.items()}
-    found = Page(write_page(Contents(lengths=LENGTHS, plans=plans, rows=rows, best="pool:16")))
-    assert found.said("h1") == f"Rows of pool:16 are {100 * rows['pool:16']['fill']:.2f} % data."
-
-
-def test_micro_batches_alone_make_steps_too(tmp_path):
-    table = written(tmp_path, LENGTHS, planned(LENGTHS, "random,sorted", micro_batches=4)).table("strategy")
-    assert {"randomness", "waiting"} <= set(table["sorted"])
-
-
-def test_a_file_whose_name_is_no_utf8_is_named(tmp_path):
-    found = written(tmp_path, LENGTHS, planned(LENGTHS, "random"), title="train-\udcff.csv")  # as of a byte 0xff
-    assert "train-?.csv" in found.said("p")
-
-
-ALL = {
-    **{name: {"order": order} for name, order in ORDERS.items()},
-    **{name: {"cut": cut} for name, cut in cuts(40_000, 900).items()},
-    **{name: {"deal": deal} for name, deal in DEALS.items()},
-    **{name: {"arrange": arrangement} for name, arrangement in ARRANGEMENTS.items()},
-    **{name: {"chunks": chunks} for name, chunks in CHUNKS.items()},
-    "quadratic": {"cost": lw.Quadratic(quadratic=0.01)},
-    "largest": {"cost": lw.Padded(dims="largest")},
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ALL)
-def test_the_settings_as_code_make_the_plan_again(name, capsys):
-    choices = ALL[name]
-    lengths = np.minimum(LENGTHS[:200], 800)
-    order = {} if "order" in choices else {"order": lw.Shuffled()}
-    batching = lw.Batching(**{"cut": lw.FixedSize(4), **order, **choices})
-    plan = lw.make_plan(lengths, batching, seed=3, epoch=2, world_size=2, micro_batches=2)
-    code = write_plan(plan, loading="lengths = given")
-    ran = {"given": lengths}
-    exec(code, ran)  # its last line prints the fingerprint
-    assert ran["plan"].fingerprint() == plan.fingerprint() == capsys.readouterr().out.strip()
-    assert ran["batching"] == batching
-
-
-def test_the_settings_of_copies_ask_for_the_times(capsys):
-    times = np.linspace(0.1, 2, len(LENGTHS))
-    plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(8)), seed=3, epoch=2, times=times)
-    code = write_plan(plan, loading="lengths = given")
-    assert "\ntimes = ...  # how often epochs take each sequence\n" in code
-    exec(code.replace("times = ...", "times = asked"), {"given": LENGTHS, "asked": times})
-    assert capsys.readouterr().out.strip() == plan.fingerprint()
-
-
-def test_settings_of_your_own_are_named_in_a_remark():
-    def by_hand(counts, padded_lengths):
-        return np.asarray(counts) * np.asarray(padded_lengths, float).max(axis=1)
-
-    plan = lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(8), order=lw.Shuffled(), cost=by_hand))
-    assert "by_hand" in write_plan(plan)
-
-
-@pytest.mark.parametrize("plans", [{}, None, [1]])
-def test_no_plan_is_refused(tmp_path, plans):
-    with pytest.raises(ValueError, match="`plans` must be at least one plan by its label"):
-        save_page(plans, LENGTHS, tmp_path / "x.html")
-
-
-@pytest.mark.parametrize("plan", [3, "random", [], [1], [[0, 1]], None])
-def test_what_is_no_plan_is_refused(tmp_path, plan):
-    with pytest.raises((TypeError, ValueError), match="`plans` must be "):
-        save_page({"random": plan}, LENGTHS, tmp_path / "x.html")
-    assert not (tmp_path / "x.html").exists()
-
-
-@pytest.mark.parametrize("name", ["title", "unit"])
-def test_a_name_that_is_no_text_is_refused(tmp_path, name):
-    with pytest.raises(TypeError, match=f"`{name}` must be text, but is None"):
-        save_page(planned(LENGTHS, "random"), LENGTHS, tmp_path / "x.html", **{name: None})
-
-
-@pytest.mark.parametrize("letter", ["\x1b[31m", "\0", "\x9b", "\ud800", "\uffff", "</script><b>"])
-def test_letters_that_cannot_be_drawn_are_written_out(tmp_path, letter):
-    plan = planned(LENGTHS, "random")["random"]
-    save_page({f"a{letter}": plan}, LENGTHS, tmp_path / "x.html")
-    assert letter not in (tmp_path / "x.html").read_text()
-
-
-def test_labels_that_are_written_alike_are_refused(tmp_path):
-    plan = planned(LENGTHS, "random")["random"]
+def test_what_is_no_plan_and_no_text_is_refused(tmp_path):
+    page, plan = tmp_path / "x.html", planned(LENGTHS, "random")["random"]
+    for wrong in (3, "random", [], [1], [[0, 1]], None):
+        with pytest.raises((TypeError, ValueError), match="`plans` must be "):
+            save_page({"random": wrong}, LENGTHS, page)
+    for no_plans in ({}, None, [1]):
+        with pytest.raises(ValueError, match="`plans` must be at least one plan by its label"):
+            save_page(no_plans, LENGTHS, page)
     with pytest.raises(ValueError, match="`plans` must be under labels that differ as text"):
-        save_page({1: plan, "1": plan}, LENGTHS, tmp_path / "x.html")
-
-
-def test_other_lengths_are_refused_and_the_old_page_stays(tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text("old")
+        save_page({1: plan, "1": plan}, LENGTHS, page)
+    for name in ("title", "unit"):
+        with pytest.raises(TypeError, match=f"`{name}` must be text, but is None"):
+            save_page({"random": plan}, LENGTHS, page, **{name: None})
     with pytest.raises(ValueError, match="`lengths` must be those of the plan"):
-        save_page(planned(LENGTHS, "random"), LENGTHS[1:], path)
-    assert path.read_text() == "old"
-    with pytest.raises(FileNotFoundError, match="Make the folder"):
-        save_page(planned(LENGTHS, "random"), LENGTHS, tmp_path / "none" / "x.html")
+        save_page({"random": plan}, LENGTHS[1:], page)
+    assert not page.exists()
 
 
-def test_the_same_plans_give_the_same_page(tmp_path):
-    one, two = (written(tmp_path, LENGTHS, planned(LENGTHS)).text for _ in range(2))
-    assert one == two
+def test_letters_that_cannot_be_drawn_are_written_out(tmp_path):
+    letters = ["\x1b[31m", "\0", "\x9b", "\ud800", "\uffff"]
+    text = written(tmp_path, LENGTHS, {f"a{''.join(letters)}": planned(LENGTHS, "random")["random"]}).text
+    assert not [letter for letter in letters if letter in text]
 
 
 def test_on_a_phone_each_cell_of_a_wide_table_has_its_head(page):
