@@ -26,11 +26,11 @@ demo: $(VENV)/.demo
 	@echo
 	@echo "Every number is in out/demo.json, the curves are in out/demo.png."
 
-# The short loop while you work: what is quick to test of the library.
+# The short loop while you work: what is quick to test of the library, without the trainers, which take long to import.
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(PYTEST) -m fast tests src
+	$(PYTEST) -m fast tests src --ignore tests/trainers
 
 # Pyright runs among the tests: alone, it would leave all cores but one idle. Here it fetches what it needs, once.
 test: $(VENV)/.dev

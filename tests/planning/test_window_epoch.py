@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import length_sets
 import lengthwise as lw
 
+pytestmark = pytest.mark.slow
+
 BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
 LENGTHS = lw.example_lengths("long-tailed", count=700)
 

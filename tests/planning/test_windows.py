@@ -18,6 +18,8 @@ import lengthwise as lw
 import menu
 from lengthwise.planning import fit
 
+pytestmark = pytest.mark.slow
+
 BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
 LENGTHS = lw.example_lengths("long-tailed", count=700)
 

@@ -15,6 +15,8 @@ from lengthwise.cli.strategies import parse_strategies
 from lengthwise.planning.few_shapes import shape_costs
 from lengthwise.report import style
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = lw.example_lengths(count=600)
 CUT = lw.FixedSize(8)
 TEXTS = "random,sorted,semi-sorted:0.1,max-entropy:0.1"

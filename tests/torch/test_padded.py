@@ -12,6 +12,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = lw.example_lengths("long-tailed", count=300) // 8 + 4
 SPEECH = lw.example_lengths("speech", count=300) // 8
 BATCHINGS = {

@@ -13,6 +13,7 @@ import lengthwise as lw
 from ranks import ask_ranks
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:'set_vital' is deprecated"),
     # WebDataset closes a file that was read in part when its iterator is collected, and Python tells so.
     pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = lw.example_lengths("long-tailed", count=300)
 BATCHING = lw.Batching(cut=lw.Budget(6_000), order=lw.Shuffled())
 SHAPE = {"window": 64, "block": 4, "seed": 5}
