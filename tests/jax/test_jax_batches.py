@@ -80,27 +80,6 @@ def test_labels_of_a_dict_hold_what_counts_in_no_loss():
         assert not padded({"labels": np.ones(2, kind)})["labels"].values[:, 2].any()
 
 
-def test_the_loss_of_padded_labels_is_that_of_the_labels_alone():
-    chance = np.random.default_rng(0)
-    labels = [chance.integers(0, 5, length) for length in (3, 7, 1)]
-    scores = [chance.normal(size=(length, 5)).astype(np.float32) for length in (3, 7, 1)]
-    batch = lw.jax.PadCollate([[4, 9]])([{"scores": s, "labels": k} for s, k in zip(scores, labels, strict=True)])
-
-    def losses(scores, labels):  # as the docstring has it
-        chosen = jax.numpy.take_along_axis(jax.nn.log_softmax(scores), jax.numpy.maximum(labels, 0)[..., None], -1)
-        return jax.numpy.where(labels == -100, 0.0, -chosen[..., 0]).sum()
-
-    of_padded, of_all = (
-        jax.value_and_grad(losses)(*given)
-        for given in (
-            (batch["scores"].values, batch["labels"].values),
-            (np.concatenate(scores), np.concatenate(labels)),
-        )
-    )
-    np.testing.assert_allclose(of_padded[0], of_all[0], rtol=1e-5)
-    np.testing.assert_allclose(of_padded[1][batch["labels"].mask], of_all[1], rtol=1e-5)
-
-
 @settings(max_examples=20, derandomize=True)
 @given(
     length_sets.flat,
