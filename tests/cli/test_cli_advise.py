@@ -43,6 +43,7 @@ def test_json_holds_what_the_library_says(run):
     assert found["code"].endswith(advice.code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -74,6 +75,7 @@ def test_seconds_are_those_of_the_step_cost(run, step_cost, tmp_path):
     assert json.loads(path.read_text())["unit"] == "seconds"
 
 
+@pytest.mark.slow
 def test_a_page_and_a_chart_show_the_rows_of_the_terminal(run, tmp_path):
     pytest.importorskip("jinja2")
     page_path, chart = tmp_path / "advice.html", tmp_path / "advice.png"
