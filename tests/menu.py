@@ -48,7 +48,6 @@ ORDERS = {
     "quantile_fixed": lw.Bucketed(buckets=3, by="quantile", pad_to_edge=True),
     "exponential": lw.Bucketed(buckets=5, by="exponential"),
     "entropy_padding": lw.MaxEntropy(padding=0.1),
-    "entropy_mixing": lw.MaxEntropy(mixing=0.5),
     "entropy_scale": lw.MaxEntropy(scale=20.0),
 }
 

@@ -28,7 +28,7 @@ WITHIN = {
     ),
     "engines": ("rule", "files", "packages", "write", "__init__"),
     "planning": (
-        *("times", "items", "plan", "custom", "joint", "cutter", "batches", "random_steps", "random_rows", "draft"),
+        *("times", "items", "plan", "custom", "cutter", "batches", "random_steps", "random_rows", "draft"),
         *("drafts", "trial", "fit", "plan_warnings", "resume", "make", "__init__"),
         *("shapes", "few_shapes", "loss", "evaluation", "windows", "window_epoch"),
     ),

@@ -92,11 +92,11 @@ VALUES = [
     (lambda: lw.MaxEntropy(padding=1.5), "`padding` must be at least 0 and at most 0.99, but is 1.5."),
     (
         lambda: lw.MaxEntropy(padding=0.1, scale=3.0),
-        "`MaxEntropy` must be given one of padding, mixing, scale, but is ['padding', 'scale'].",
+        "`MaxEntropy` must be given one of padding, scale, but is ['padding', 'scale'].",
     ),
     (
         lambda: lw.MaxEntropy(padding=0.1)(np.array([3.0, 4.0]), Key()),
-        "`MaxEntropy` must be fitted to the lengths first, but is MaxEntropy(padding=0.1, scale=None, mixing=None).",
+        "`MaxEntropy` must be fitted to the lengths first, but is MaxEntropy(padding=0.1, scale=None).",
     ),
     (
         lambda: lw.Bucketed(buckets=2)(np.array([3.0, 4.0]), Key()),

@@ -66,32 +66,32 @@ speech exponential:6 0 7a4a76ce9c06e6ae c32af76c13a1abb6 5a939f8b436a7fb6 7f78d4
 speech exponential:6 1 b672a09132af5de6 80c4fac1aa463031 bd3347c1ebae08cd 2a4bc676a9a56e09
 speech mxnet:6 0 27eb32d25b4b3191 38c83d88372845be f93eedf69187a409 50dc1cfa6240bee0
 speech mxnet:6 1 0992c4d04013151e d4b3658f2c6779f9 b20aba3f6479031d 10105b0b5118fa51
-speech max-entropy:0.05 0 ec274d992724f15d 984dc1351591b31c 7887a3b7f3cf096e 2ca4e0fdc3300cf3
-speech max-entropy:0.05 1 d698264dc9b31fae 7cbb642e8e3ff18b 93033067886b6ca6 f3a92e02c6a1a858
-speech budget 0 803915080832f74e bc28c092b5dadb86 94974b5e5c3cbc5b 596203fac71a812f
-speech budget 1 421758dab98b5e5e 15bf41205c65ebde 113f0082561fe15b caf50a7f6141fed9
+speech max-entropy:0.05 0 02993c273ac8b6e9 1d2a411adf86a666 5aff8999e2c636f8 b9b7c3a32322a231
+speech max-entropy:0.05 1 cf3d74122379c5d7 bf0cd8f017104161 a3e9f9e09467c57f 40369abce0967f3c
+speech budget 0 c83b1453138f4bda 73d695c568897f2a f6989b7cffe51891 ed20d2eaaf3f46e4
+speech budget 1 0bad7d0beca98838 fbca7c93f24913c7 8b78662a8c2c9a49 f7cc280f3934b7e2
 speech dynamic 0 d7644e63e5b6e32a d9fc52661f22856a 8fbb6bb2edae2819 9453b82c319921bc
 speech dynamic 1 8a5751b990d85d1a 3811661d6b43beb7 1c4d5c33af006568 72376da4c56f52b2
 speech portions 0 d2b9aeb377a4ff1c 19fad4c01de46619 12b52c126bc6bbd5 0428b5007d82166e
 speech portions 1 e0fc14cc203fa08a b53ff4cfe8069387 b398ab2978009866 8c6fc4374896590d
 speech chunks 0 fd0264698356d0f1 777283d70af89ca6 c5cde60f3cb26eae bb9068a980309343
 speech chunks 1 c3895cddf5e1252f dfcfcfcc614fcee4 554a590fc783c0d1 526736887c03d5f9
-speech default 0 d697859bf21dabf8 ad1190199aa3b02a df10b64dcef4ca81 7446451dd0232f06
-speech default 1 63c6c4efda7b18b0 89d862066aee0113 b1322a608c0ae2cb f17cb8265b5e0c3b
+speech default 0 96efbcceedd5fc7d d93ac3bfb5ca5b54 0cc2c69d425debb0 0fb16aa986fd21e3
+speech default 1 dbc6826f3d236101 4e3e453b3ba25394 b16dea320e7f1c10 6b820825948e4cd7
 speech random-steps 0 4957de069c6a9522 8a4ace4064270cd6 ad176f320f567b46 0e4fcd2a0b95fea3
 speech random-steps 1 37e40d641ea112de cf3e427171f349b7 59314ec0886aebfa 3e4ec9ae90d0d3f9
 speech steps-of-eight 0 74013367418a9726 0e74052d396ae955 753a391ae492b4ed bcd5b4a86934744b
 speech steps-of-eight 1 4a62518dd3e92aaf f80619343f2af583 d0394e0083bb0516 e6a9db311962040a
-speech stratified 0 157e32413c158286 b77728e36e458794 9fae7e43449983cb cdbb8174afef5583
-speech stratified 1 ac74684af838ddef 9a730d5c18af32b1 9b4ba1bd7ce98918 50d47addb5ae682b
+speech stratified 0 7a69ac419dbb37f0 e6d186bea764e54e c550fe6835d76271 7fc0e64f1f382018
+speech stratified 1 6835edb46ed9c048 06c51913f6ad351b e48f8e1fe73f0e89 f4adb41b4ffa233f
 speech rows 0 54e2408ed76cf539 46d1ff5873528324 cd952b68a75addbf ec0772897fa8e008
 speech rows 1 08fea9be0338482f ec0e93ab7ea62c7e 7ac3907b66a302d1 cf268e77fb303718
 speech rows-best-fit 0 03b78cd66d4bf0f6 0b8af1d6d728e7c5 01c5e6b3219459f6 8ef3a3ddfd0fc9f7
 speech rows-best-fit 1 274b0f210d38ef6b 74723a2b1d21324d 2fe5a884fd0c3549 658814f00ce8fa50
 speech steps-of-rows 0 dc5345b3596d3221 47bc52016af30e58 923ef9967447ccb1 65f2e3542c5390fa
 speech steps-of-rows 1 66aa5472374b75ce 44a96250697b41ae e4119f5b664b6960 8613cb42ed92b549
-speech multiples 0 da70cba654258124 0c3a8eb1084b660c df475d96dc92eb96 572d9a7c01cc24a6
-speech multiples 1 7f45c03bd5103bd7 3b2d7407406b2a48 fdee689a176b33a5 10fad93d6858309f
+speech multiples 0 250fddf7899cdcbe 93579897244aaddd 9008b970f894c529 dde2a2bd93687499
+speech multiples 1 7bf7a9face367ab8 e768ad7665e6a465 41820d6aa6ec2b4e e4eccd804a59f392
 speech steps-of-multiples 0 60c82f56b8f65980 8b2ca3d1607b5504 d31e8234f399ead2 5c2f601333abf866
 speech steps-of-multiples 1 20916dd316d77a5e 5bd688f31b479dfd d06592d7678fa287 8f957f9811091f4d
 long-tailed random 0 3ef9e380317da4d7 a8b4dc941f9eebd8 bc5e97eb590ea588 7e78d07a5c30b266
@@ -116,32 +116,32 @@ long-tailed exponential:6 0 f7d00ce0c25ce6d2 7b39da8be9057981 194ba515f4a52d3a c
 long-tailed exponential:6 1 a5baea997d0c7107 2780e8da0300f8c4 11b119bf9ceff8ad 33942722359134b4
 long-tailed mxnet:6 0 38ff3d3543273385 187854571c4b7324 489deb54844bbc01 f246ec2914ba9881
 long-tailed mxnet:6 1 54871b794df47ae8 04ad52cd249ed871 beb5b0a8a12eb51d f072a34049de51fd
-long-tailed max-entropy:0.05 0 85f1bffabda0cf8a 0f943784ef01f8d4 1fd471f908374d8d d573e214827becd3
-long-tailed max-entropy:0.05 1 adcc8aa346b0c419 3168e14ce771dd88 1c28bf199755aa0a def48834b89e289c
-long-tailed budget 0 41d8a34d718c2381 ce37d03a05edd5bf 15f6380e9b923ee3 11f20d6778a747a8
-long-tailed budget 1 694aa2717711917d b23bd3c653a2f15e 94c45cd36bb88859 fde0ae952372dab9
+long-tailed max-entropy:0.05 0 a7d1aff446e3e629 c1589edfcd470327 3991fe4302821c0d b6f5410eea6fb1a5
+long-tailed max-entropy:0.05 1 933e7c6f7f3d0926 879f89f84285899b 152e3fbde4203d74 c464cf8906e55a20
+long-tailed budget 0 8680f732aeac2831 43ee50c04ca5769b e152762004033d4b f0c367b45221f572
+long-tailed budget 1 aa4c4effee15cb58 c0a2c99ed6cf3564 5151683dde9afe11 a60661088a93c86d
 long-tailed dynamic 0 70242786508c4fdc 59abc9e5e76aef28 fd3ab77ae6d353e0 56a6a4858a848741
 long-tailed dynamic 1 3d6b760e34f6e610 ef5e29d978c99f02 31b6fe7cd3c4ed0b 82f697df3b36adf3
 long-tailed portions 0 a9f32a3554a535f2 5193ec5907087093 5b7ec71f5d24a736 dbca2415a1679124
 long-tailed portions 1 91d1a7b0d5a580c0 f0d46de5361514d2 a97aa7d8fdf568cf d49f2a34798d7fe2
 long-tailed chunks 0 21004d6f66830d67 039def271024c602 525e831555a81526 1ae0e44ffc1562b8
 long-tailed chunks 1 4e4a5e3e81990cfe 0a79e185320a6204 a4f9fef99cc8b940 41e0acc4f6383c24
-long-tailed default 0 7784acfbdd232419 2cb0ea34b5934345 42614896c681d060 841c7519031f0578
-long-tailed default 1 487a7baf6106b520 791fd89668a6d54f 916ce94421c1874a 1e5261ddb2986535
+long-tailed default 0 8f97a402d133d98f 7ef20ed3597c0011 5e74f8bbd314bd20 f610b44571d6fdf6
+long-tailed default 1 838749ed7c3e18b3 44c0e3b77b50e02e f6926c7a691906ad c11c4b5fc9bfdb2d
 long-tailed random-steps 0 80830d57ff1159e9 d0f96a95ad12d491 8da68988d6cb80a1 5466c72e9785ba39
 long-tailed random-steps 1 022c98a138265ba7 d2d75265e478393f 34dccef16253df05 536f37e37d636c84
 long-tailed steps-of-eight 0 687eab97000c1e05 80db92c978fc6dba e5c01afc6bbaa87a a4e9de32500135b2
 long-tailed steps-of-eight 1 7963be275d6d2e6e 603e6c0bbc6a2abb 1d27f203644158bd c604dd7c4a675a54
-long-tailed stratified 0 c1c667ba07456eb1 a4f00be42f1ddec4 3e943420fb30769b 4a90170c1c791f98
-long-tailed stratified 1 3bb4eac2cf6fafd4 a74501b9b80746de 46ccc191dd514b63 8ee5f81f80656206
+long-tailed stratified 0 0581233fbd9fc2b7 797146889a2e5a17 11a9a73cea6f1499 53c534d932d72ffa
+long-tailed stratified 1 7d8475c8ddd282ed 299719bb61e33447 974b03b4a27e093e f6beef03afd0fc4b
 long-tailed rows 0 4db41d376ea4dede e8e8020dcded00ae 26ff98cd2d4e5f88 1cf6bd07719faddc
 long-tailed rows 1 b469b90d46d27f4e e6a58acfe91988b7 120cc379fb01d18a 5e6cfa41d1b973d6
 long-tailed rows-best-fit 0 bb1b7ea623115b70 56ba9cdff5e3c477 a566b7f65dfbaac1 ec117cf84e2ad6c7
 long-tailed rows-best-fit 1 c3457ca5118c57fb 12475b3cafb7d8fa 11fccf787fbbabe7 74f2caebd68a1026
 long-tailed steps-of-rows 0 6efc0b1c6b7f2d94 28fad8be8915fe16 ecbb942dea46e8da 3731f6fdf8b547fb
 long-tailed steps-of-rows 1 c490e9b4aba47528 ff696fa382c46c5f ab282e713333d536 957949f7ed954e37
-long-tailed multiples 0 284c1b9ed9ebdd26 252c94e0e2bc6d37 f8090588ac9013e3 97af0dba0d1ce0c4
-long-tailed multiples 1 eee2e3d2e8429ad2 48d83ae55d0ae458 f1717dd5745c73d8 d90100cb4d6dc0f6
+long-tailed multiples 0 6115a2a48aa1deee fc6095c7ee9d2d1f 2c8ea03623dc732e 3895c4a8f3d06461
+long-tailed multiples 1 15e727237558a6f7 c5b09b573335bc8d 737d8c8606be1156 cb7c0350089bf3ea
 long-tailed steps-of-multiples 0 7f1d490c367ab6a5 0b346fa8fd171498 1c372204d17548ba d4191e66a47737e8
 long-tailed steps-of-multiples 1 ebf15999a45c6ef6 527ec28b21f3de05 38a4567726c9c98a bd2bf3c594280916
 """
@@ -172,15 +172,15 @@ def test_the_table_holds_every_strategy():
 
 # What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.
 LATER = """
-default 51ad79bd0f7220fb 9acb9a78915be86b d801ebe5a94871b2
-budget 1a13d3788703334b bc97e274419b6ec7 446066313b201610
-stratified 4132730fa61d20fb b8ba0a35d3db3802 a57b121734b0355e
+default d02638f9f2444a98 a5367baccd404625 49b817a1405d9098
+budget 17b3cbf0736dd3bc b4f8a684466ca9ae 45c8091dc78ddbef
+stratified 8d8ad2e0347a8ee2 e0b29d67451343cd e401cbd817c3481c
 portions bebc0ba295eafa00 61ee17501d41d925 a3e5a7c08e3642ba
 random-steps 2dd9325ba3831a13 097423fb0f0cacd4 273d12e6a2b44cdc
 dynamic 9f022454d01fff5e c8c300a8a26b3cdb 838e1b45631b5961
 optimal:6 4ddc7e15148fe58b b6f75defaf52de3d 8e06039249e0b0e0
 rows 003f88b508b2747b 7f5e4bd5d85cf756 0ef990ea6bb7d78f
-multiples ab823fd4dbe4e4ef 784147d97244b9af a2594b7221e04830
+multiples 41c0c72c8a5fb341 e9882e204bca358f 1f6d667e9da7eaea
 """
 
 
@@ -199,15 +199,15 @@ def test_what_is_left_and_what_is_planned_window_by_window_is_what_it_was(row):
 
 # Epochs that take sequences more or less often than once, and what other ranks left of one.
 OF_COPIES = """
-default 32017be731f71fb6 c39f6cb832eac9d8 7d4beff2864a6514
-budget 5cb6b12fa6afea41 a99333901095bed7 6fa689c340624364
-stratified c59e3e0f919b963d 9c9e854577d9ee4a e20210059c53c638
+default e2d3334cedd76836 55e568fd5369fa4c 32e50c2ba8ad308f
+budget 1884c5653616c5e5 609f3f81c6e5e1cf 37942ae042c2a1e3
+stratified 0a8bb02fc374cf54 54ec407fb3e1546b e741df20a977884e
 portions c8a9434b4af62b14 662dc82e27706ab6 0f10e138243b3a4f
 random-steps 1f24ee2bbe20e312 30cf41351a063288 380936e976637dba
 optimal:6 43902f69ad3813d4 d4a4abaa4193af6b 35b3d05c7a730bd6
 rows 6e106c687e1946c2 efb3b2192f64f424 fccba99e426c566d
 chunks 18d65699926e6513 8b81dbf78a080f39 7ee5b43936523590
-multiples 3c4bfe63bb9b6ec9 1e167b9163a6f270 74befc4ed9091e6e
+multiples 6e860101b3d0b9db 9fab59b67a42cbdc b9245562a25a0f68
 """
 
 

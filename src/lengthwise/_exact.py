@@ -1,8 +1,8 @@
-"""Logarithms, exponentials, cosines and sums that are the same to the last bit on every platform.
+"""Logarithms, exponentials and cosines that are the same to the last bit on every platform.
 
 A last bit may change a plan. `np.log` and `np.exp` differ between processors with and without AVX-512, and those of C
-libraries with and without fused multiplication. The order of addition in products of vectors depends on processor and
-threads. So the planner uses these functions instead, and a test checks the source.
+libraries with and without fused multiplication. So the planner uses these functions instead, and a
+test checks the source. The test refuses products of vectors too: their order of addition depends on the processor.
 
 They use only additions, products, quotients and shifts of the exponent, one after the other: IEEE 754 fixes their last
 bit. Errors of logarithms and exponentials are below four units in the last place.
@@ -114,12 +114,3 @@ def cosines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
         cosine = 1.0 - square / (2 * term * (2 * term - 1)) * cosine
         sine = 1.0 - square / (2 * term * (2 * term + 1)) * sine
     return np.where(half > 0.25, -1.0, 1.0) * np.where(by_sine, angle * sine, cosine)
-
-
-def dot(left: NDArray[Any], right: NDArray[Any]) -> float:
-    """Returns the sum of left[i] x right[i], added one after the other.
-
-    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    11.0
-    """
-    return float(np.add.accumulate(left * right)[-1]) if len(left) else 0.0

@@ -263,8 +263,8 @@ REFUSED = [
     (planned([5, 9, 2], cut=lw.Rows(16), cost=lw.Quadratic(linear=1.2e307)), "`cost` must be finite, but is inf. "),
     (planned([5], cut=lw.Rows(8), padding=0.1), "`padding` must be left out beside a cut that packs rows, but is"),
     (
-        planned([5], cut=lw.Rows(8), order=lw.MaxEntropy(mixing=0.2)),
-        "`mixing` must be left out beside a cut that packs rows, but is MaxEntropy(padding=None,",
+        planned([5], cut=lw.Rows(8), order=lw.MaxEntropy(padding=0.2)),
+        "`padding` must be left out beside a cut that packs rows, but is MaxEntropy(padding=0.2,",
     ),
     (
         planned([5], cut=lw.Rows(8), order=lw.Bucketed(buckets=2, pad_to_edge=True)),

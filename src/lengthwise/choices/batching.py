@@ -86,7 +86,7 @@ class Batching:
         order: The order in which sequences are cut. By default as above under a hard budget. Else `Shuffled()` with
             `RandomSteps` or a cut that packs rows, and `MaxEntropy(padding=0.1)` with all others.
         deal: The batches that share a step, and the rank that takes each. By default as above under a hard budget. Else
-            `Stratified()` for batches of a hard budget by `MaxEntropy(padding=...)` or `MaxEntropy(mixing=...)`, and
+            `Stratified()` for batches of a hard budget by `MaxEntropy(padding=...)`, and
             `Balanced()` for all others.
         arrange: The order of the steps; by default `ShuffledSteps()`.
         cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own by module, name and
@@ -239,8 +239,7 @@ def _choose_order(order: Order | None, padding: float | None, *, deal: Deal | No
             if packs:  # the rest of a row is padding, whatever lengths are neighbours
                 rule = "left out beside a cut that packs rows"
                 remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
-            name = "mixing" if finds_noise(order) and order.mixing is not None else "padding"
-            raise checks.value_error(name, rule, order if padding is None else padding, remedy)
+            raise checks.value_error("padding", rule, order if padding is None else padding, remedy)
         if packs and pads_to_edge(order):
             rule = "one that pads to no edges beside a cut that packs rows"
             raise checks.value_error("order", rule, order, "Take Shuffled().")

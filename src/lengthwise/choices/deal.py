@@ -230,8 +230,8 @@ class RandomSteps(_Whole):
     they pad little. The more batches a step has, the less they pad. Each costs about the same, so that no rank waits
     long.
 
-    The order is `Shuffled`, unless another is given: steps are then cut from that. `MaxEntropy` of a padding or a
-    mixing is refused, because steps sort their batches.
+    The order is `Shuffled`, unless another is given: steps are then cut from that. `MaxEntropy` of a padding is
+    refused, because steps sort their batches.
 
     Steps are cut by `Padded` or `Quadratic`. A cost of your own is refused: with it the default deal is `Stratified`.
 

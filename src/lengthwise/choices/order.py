@@ -68,7 +68,7 @@ class Order(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shuffled:
-    """Random order: the most padding and the most mixing.
+    """Random order: the most padding.
 
     >>> Shuffled()(np.array([5.0, 9.0, 2.0, 4.0]), Key(seed=1)).sequences
     array([1, 0, 3, 2])
@@ -280,10 +280,6 @@ class MaxEntropy:
         padding: The share of computed frames that may be padding, such as 0.05. Trial plans find the scale. Sorted
             batches pad least and random ones most. A miss of more than 0.02 warns once, with the reason. The default
             order does not warn.
-        mixing: In place of `padding`: the mixing of trial plans on average, 0..1, as `measure(plan, lengths).mixing`
-            says. Random batches mix most and sorted ones least. A miss of more than 0.02 warns once. Few sequences fill
-            few bins (1,000 fill 11, 100,000 fill 101), and few bins show more mixing: do not compare sets of different
-            sizes.
         scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
 
     If sequences have two lengths, they form a line in which neighbours are similar in both, and noise is added to the
@@ -299,16 +295,12 @@ class MaxEntropy:
     padding: float | None = None
     _: KW_ONLY
     scale: float | None = None
-    mixing: float | None = None
 
     def __post_init__(self) -> None:
-        _check_one_of(self, "padding", "mixing", "scale")
+        _check_one_of(self, "padding", "scale")
         if self.padding is not None:
             remedy = "Give a share of the computed frames, such as 0.05."
             checks.keep(self, padding=checks.check_number("padding", self.padding, maximum=0.99, remedy=remedy))
-        if self.mixing is not None:
-            remedy = "Give a share of what independent lengths would mix, such as 0.5."
-            checks.keep(self, mixing=checks.check_number("mixing", self.mixing, maximum=1.0, remedy=remedy))
         if self.scale is not None:
             remedy = "Give the mean of the noise, in the unit of the lengths."
             checks.keep(self, scale=checks.check_number("scale", self.scale, above=True, remedy=remedy))
@@ -325,7 +317,7 @@ def pads_to_edge(order: object) -> bool:
 
 
 def finds_noise(order: object) -> TypeGuard[MaxEntropy]:
-    """Returns True for a `MaxEntropy` of a padding or a mixing, whose noise trials find. Subclasses find their own."""
+    """Returns True for a `MaxEntropy` of a padding, whose noise trials find. Subclasses find their own."""
     return type(order) is MaxEntropy and order.scale is None
 
 
@@ -358,7 +350,7 @@ def _check_one_of(order: Order, *names: str) -> None:
     values = [name for name in names if getattr(order, name) is not None]
     if len(values) != 1:
         rule = f"given one of {', '.join(names)}"
-        raise checks.value_error(type(order).__name__, rule, values, "Choose one of the three.")
+        raise checks.value_error(type(order).__name__, rule, values, "Choose one of them.")
 
 
 def _shuffle_within(keys: NDArray[np.int64] | NDArray[np.float64], key: Key) -> NDArray[np.int64]:

@@ -61,9 +61,7 @@ STRATEGIES = {
     "quantile": _bucketed("quantile", "buckets of about equal count"),
     "exponential": _bucketed("exponential", "buckets whose widths grow by a factor"),
     "mxnet": _bucketed("uniform", "buckets of equal width, padded to the edge (MXNet)", pad_to_edge=True),
-    "max-entropy": Strategy(
-        "PADDING", MaxEntropy, "padding", "as random as a padding allows, or mixing=0.5 without it (ours)", deal=None
-    ),
+    "max-entropy": Strategy("PADDING", MaxEntropy, "padding", "as random as a padding allows (ours)", deal=None),
 }
 
 # Strategies for a cut that packs rows. All other names then choose the order in which sequences enter the pool.
@@ -165,8 +163,7 @@ def _labels(text: str) -> list[str]:
 def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     name, value, options = _parse(label, "strategy")
     strategy = _find_strategy(name, packed=isinstance(cut, Rows))
-    # "max-entropy,mixing=0.5" and "max-entropy,scale=40" need no value.
-    has_other = name == "max-entropy" and not options.keys().isdisjoint(("mixing", "scale"))
+    has_other = name == "max-entropy" and "scale" in options  # "max-entropy,scale=40" needs no value
     if (value is None) == bool(strategy.value) and not has_other:
         form = f"{name}:{strategy.value}" if strategy.value else name
         raise checks.value_error("strategy", f"written {form}", label, _GRAMMAR)

@@ -16,13 +16,14 @@ References:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels, _random, checks
 from lengthwise._random import Key
 from lengthwise.measures.epochs import Epochs, join
-from lengthwise.planning.joint import bin_equally, mixing_bins, mixing_of_counts
 from lengthwise.planning.plan import Plan
 
 _MOST_BINS = 4096  # on each axis: their histogram takes 128 MiB
@@ -46,7 +47,7 @@ def fine_bins(count: int) -> int:
 
 def mix_batches(epochs: Epochs, bins: int) -> float:
     """Returns exp(-I(X; T)), with T the padded length of a batch."""
-    return _mix(epochs, bin_equally(epochs.padded, epochs.sizes, bins), bins)
+    return _mix(epochs, _bin_equally(epochs.padded, epochs.sizes, bins), bins)
 
 
 def mix_steps(epochs: Epochs, bins: int) -> float:
@@ -56,7 +57,7 @@ def mix_steps(epochs: Epochs, bins: int) -> float:
     starts = np.cumsum([0, *(plan.steps for plan in epochs.plans)])
     step = join([_first_steps(plan) + start for plan, start in zip(epochs.plans, starts[:-1], strict=True)])
     items = np.bincount(step, epochs.sizes, minlength=len(means))
-    return _mix(epochs, bin_equally(means, items, bins)[step], bins)
+    return _mix(epochs, _bin_equally(means, items, bins)[step], bins)
 
 
 def _mix(epochs: Epochs, columns: NDArray[np.int64], bins: int) -> float:
@@ -66,12 +67,12 @@ def _mix(epochs: Epochs, columns: NDArray[np.int64], bins: int) -> float:
     joint = np.zeros((bins, bins), np.int64)
     offsets = np.concatenate([[0], np.cumsum(epochs.sizes)])
     _kernels.count_cells(_bin_items(epochs, bins), columns, offsets, joint)
-    return mixing_of_counts(joint.astype(np.float64), epochs.places)
+    return _mixing_of_counts(joint.astype(np.float64), epochs.places)
 
 
 def _bin_items(epochs: Epochs, bins: int) -> NDArray[np.int64]:
     """Returns the equal-mass bin of the length of each item, plan after plan: [m]."""
-    return bin_equally(join(epochs.taken), None, bins)
+    return _bin_equally(join(epochs.taken), None, bins)
 
 
 def _first_steps(plan: Plan) -> NDArray[np.int64]:
@@ -118,3 +119,60 @@ def _mixing_of_pairs(joint: NDArray[np.float64], paired: int, effective: float) 
     # Miller-Madow: (filled cells - 1) / 2n for the joint entropy, and for each of the two alone.
     bias = (seen.sum() - 2 * (sums > 0).sum() + 1) / (2 * effective)
     return float(np.exp(-max(0.0, information - bias)))
+
+
+def mixing_bins(count: int) -> int:
+    """Returns the number of bins of mixing that `count` sequences fill, from 2 to 128.
+
+    As many as keep the bias of the plain estimate, (bins - 1)^2 / 2n nats, under a twentieth.
+    """
+    return int(np.clip(1 + np.sqrt(count / 10), 2, 128))
+
+
+def _bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -> NDArray[np.int64]:
+    """Puts values into bins of equal weight by their rank, a weight of 1 by default; equal values share a bin.
+
+    >>> _bin_equally(np.array([5, 1, 9]), np.array([2, 1, 1]), 2)
+    array([1, 0, 1])
+    """
+    if not len(values):
+        return np.empty(0, np.int64)
+    low = values.min()
+    if values.dtype.kind in "iu" and values.max() - low <= 4 * len(values):  # few enough to count, and not to sort
+        keys = values if 0 <= low <= len(values) else values - low
+    else:
+        keys = np.unique(values, return_inverse=True)[1].reshape(-1)
+    counts = np.bincount(keys, weights)
+    # A value stands at the middle of its own ranks: with counts [1, 2, 1], at [0.5, 2, 3.5] of 4.
+    middle = np.cumsum(counts) - counts / 2
+    return (middle * bins / counts.sum()).clip(0, bins - 1).astype(np.int64)[keys]
+
+
+def _mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:
+    """Returns exp(-I) of a joint histogram [bins, bins] of `count` sequences, its bias corrected as above."""
+    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+    # Below 10 sequences for each cell the first-order correction is no longer enough.
+    if len(joint) > 2 and count < 10 * (len(joint) - 1) * (len(joint) - 1):
+        information = _entropy(rows, count) + _entropy(columns, count) - _entropy(joint, count)
+        return float(np.exp(-max(0.0, information)))
+    seen = joint > 0
+    information = float(joint[seen] @ np.log(joint[seen] * count / np.outer(rows, columns)[seen])) / count
+    # Miller-Madow: an entropy from counts is too small by (filled cells - 1) / 2n, so the information is too large.
+    bias = (seen.sum() - (rows > 0).sum() - (columns > 0).sum() + 1) / (2 * count)
+    return float(np.exp(-max(0.0, information - bias)))
+
+
+def _entropy(counts: NDArray[np.float64], count: int) -> float:
+    """Grassberger's estimate, in nats: log n less the mean over all n of G(how many share its cell)."""
+    sharing = counts[counts > 0].astype(np.int64)
+    return float(np.log(count) - sharing @ _grassberger(int(sharing.max()))[sharing] / count)
+
+
+def _grassberger(most: int) -> NDArray[np.float64]:
+    """G(0) .. G(most): G(1) = -gamma - log 2, and G(2k) = G(2k + 1) = G(1) + 2 / 1 + 2 / 3 + ... + 2 / (2k - 1).
+
+    G(m) nears log m; few draws give too little.
+    """
+    halves = np.cumsum(2.0 / np.arange(1, most + 2, 2))
+    pairs = np.concatenate([[0.0], np.repeat(halves, 2)])  # of 1, then of 2 and 3, of 4 and 5, ...
+    return np.concatenate([[0.0], pairs[:most] - np.euler_gamma - np.log(2.0)])

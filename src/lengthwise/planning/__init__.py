@@ -6,7 +6,7 @@ lengths -> copies? -> chunks? -> portions? -> order -> cut -> deal -> arrange ->
 
 times           the copies of each sequence in an epoch
 items           the sequences, copies or chunks that are batched, and their groups
-fit             the choices and steps that all epochs share, found once for a run: by trial drafts (trial, joint)
+fit             the choices and steps that all epochs share, found once for a run: by trial drafts (trial)
 drafts          all items, or each rank's portion; giants leave, or stand alone
 draft           a portion in order, and cut: bucket by bucket, or by whole steps (random_steps, random_rows)
 custom          checks the answers of choices that the user wrote

@@ -32,7 +32,7 @@ class Fitted(NamedTuple):
         order: The order of the batching, fitted to the lengths.
         bands: By how many bands sequences of several lengths are sorted: by the order, or, where the deal takes whole
             steps, inside of each step. Empty where they are sorted by their sum.
-        achieved: The padding, or the mixing, that trials by the order have on average, 0..1; None without trials.
+        achieved: The padding that trials by the order have on average, 0..1; None without trials.
         steps: The steps of every epoch; None where epochs may differ.
     """
 

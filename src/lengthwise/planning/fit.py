@@ -150,16 +150,16 @@ def remember(find: Callable[[], _Result], kind: str, name: str, batching: Batchi
 
 
 def _fit_noise(data: Data, kinds: Kinds, fitted: Fitted, order: MaxEntropy, world: World, portions: int) -> Fit:
-    """Finds the noise under which trials have the padding, or the mixing, that was asked for."""
+    """Finds the noise under which trials have the padding that was asked for."""
     fitted_data = data.select(kinds.fitted)
     trial = Trial(fitted_data, fitted, world, portions=portions, alone=int(kinds.alone.sum()))
-    share = order.padding if order.padding is not None else (order.mixing or 0.0)
-    odds = max(1e-3, share / (1.0 - min(share, 0.99)))
+    padding = order.padding or 0.0
+    odds = max(1e-3, padding / (1.0 - padding))
     if fitted.bands:
-        return fit_noise(order, NoisyLine, odds / 10.0, trial)
+        return fit_noise(padding, NoisyLine, odds / 10.0, trial)
     # A batch of sequences that pad by 1 frame for each 9 of data is padded by 100 frames where the mean length is 900.
     mean = float(fitted_data.items.sum()) / len(fitted_data.items)
-    return fit_noise(order, lambda scale: MaxEntropy(scale=scale), odds * mean, trial)
+    return fit_noise(padding, lambda scale: MaxEntropy(scale=scale), odds * mean, trial)
 
 
 def _fit_to_lengths(lengths: NDArray[np.int64], batching: Batching) -> Order:
@@ -243,7 +243,7 @@ def stand_for_epochs(
 ) -> Data:
     """Returns the items that an order is fitted to, where epochs take the copies of `draw`.
 
-    A padding or a mixing is asked of the items of an epoch: it is fitted to the first one. Edges must hold the longest
+    A padding is asked of the items of an epoch: it is fitted to the first one. Edges must hold the longest
     sequence of every epoch, and be the same in all: they are fitted to the most copies that any epoch takes of each.
 
     Args:

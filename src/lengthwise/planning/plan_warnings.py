@@ -1,4 +1,4 @@
-"""Warnings of plans: a padding or a mixing that was asked for and is missed, and a budget in doubt."""
+"""Warnings of plans: a padding that was asked for and is missed, and a budget in doubt."""
 
 from __future__ import annotations
 
@@ -43,40 +43,35 @@ class FirstWarnings:
 
 
 def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world: World) -> None:
-    """Warns if plans miss the padding or the mixing that was asked for; once for the same batching, lengths and world.
+    """Warns if plans miss the padding that was asked for; once for the same batching, lengths and world.
 
     Args:
-        fitted: The order, and what trials by it pad, or mix, on average.
+        fitted: The order, and the padding of its trials on average.
         batching: The choices as they were given.
         name: Of the lengths.
-        world: What a step is shared out to: on other ranks, plans pad and mix otherwise.
+        world: The ranks and micro-batches of a step: on other ranks, plans pad otherwise.
     """
     achieved = fitted.achieved
     # A default has no order and no padding: its padding was not asked for.
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
     if not finds_noise(order) or achieved is None:
         return
-    kind, share = ("mixing", order.mixing or 0.0) if order.padding is None else ("padding", order.padding)
+    padding = order.padding or 0.0
     # Of lengths that are nearly equal, random batches pad nearly nothing.
-    alike = kind == "padding" and type(fitted.order) is Shuffled and achieved <= _TOLERANCE
-    if alike or abs(achieved - share) <= _TOLERANCE or _already_warned(kind, name, batching, world):
+    alike = type(fitted.order) is Shuffled and achieved <= _TOLERANCE
+    if alike or abs(achieved - padding) <= _TOLERANCE or _already_warned("padding", name, batching, world):
         return
-    why = _why_missed(kind, achieved, share, fitted.order)
-    checks.warn(f"`{kind}` must be within {_TOLERANCE} of what was asked, {share:g}, but is {achieved:.3f}. {why}")
+    why = _why_missed(achieved, padding, fitted.order)
+    checks.warn(f"`padding` must be within {_TOLERANCE} of what was asked, {padding:g}, but is {achieved:.3f}. {why}")
 
 
-def _why_missed(kind: str, achieved: float, share: float, order: Order) -> str:
+def _why_missed(achieved: float, padding: float, order: Order) -> str:
     """Returns the reason, by the `order` that comes nearest: random or sorted batches are as far as any can go."""
-    if type(order) is Shuffled and kind == "padding":
+    if type(order) is Shuffled:
         return f"Random batches pad {achieved:.3f} here, and nothing pads more: ask for less."
-    if kind == "mixing" and achieved < share:
-        random = f"Random batches mix {achieved:.3f} here, and nothing mixes more"
-        return f"{random}: make the batches larger, or ask for less."
-    if kind == "mixing":
-        return "No batches were found that mix less here: make them smaller, or ask for more."
     if type(order) is Sorted:
         return f"Sorting pads {achieved:.3f} here: make the batches smaller, or ask for more."
-    change = "less" if achieved > share else "more"
+    change = "less" if achieved > padding else "more"
     return f"A few long sequences are most of it: cut by a budget with oversize='alone', or ask for {change}."
 
 

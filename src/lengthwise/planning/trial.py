@@ -22,19 +22,18 @@ from lengthwise.choices.batching import Batching, is_custom
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.deal import World
-from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted
+from lengthwise.choices.order import Order, Shuffled, Sorted
 from lengthwise.planning.custom import check_batch_sizes
 from lengthwise.planning.draft import Draft, Fitted, draft
 from lengthwise.planning.drafts import Portion, fill_steps
 from lengthwise.planning.items import Items
-from lengthwise.planning.joint import mixing_of_batches
 
 _MANY = 400  # batches: of fewer, chance moves the padding by a hundredth
 _ENOUGH = 1_600  # batches of all trials
 _MOST_TRIALS = 16
 _STEPS_TRIED = 24  # more of them pad the same
 _LEAST_TRIED = 20_000  # sequences
-_MOST_TRIED = 200_000  # sequences: they fill all the bins of mixing
+_MOST_TRIED = 200_000  # sequences: more pad the same
 _LEAST_TRIALS = 4  # fewer do not say how far chance moves them
 _PLAIN = 6.0  # standard errors: so far off, no further trial would move the mean to the other side
 
@@ -119,10 +118,6 @@ class Trial:
         """Whether `padding_of` may end before the last trial, given `against`."""
         return self.trials > _LEAST_TRIALS
 
-    def mixing_of(self, order: Order) -> float:
-        """Returns the mixing of a plan by this order, by the bins of one plan: the mean over the trials."""
-        return float(np.mean([mixing_of(drafts, items.lengths) for drafts, items in self._try(order)]))
-
     def _try(self, order: Order) -> Iterator[tuple[list[Draft], Items]]:
         """Yields the drafts of each trial, and their items: those of one window after the other."""
         # Chance puts equal lengths in order, which changes no padding: all drafts of sorted sequences would be alike.
@@ -174,18 +169,6 @@ def _longest_in_batches(portion: Draft) -> NDArray[np.int64]:
     return np.maximum.reduceat(portion.needed, portion.offsets[:-1])
 
 
-def mixing_of(drafts: Sequence[Draft], lengths: NDArray[np.int64]) -> float:
-    """Returns the mixing of a plan of the drafts, as `measure` says of one epoch."""
-    drafts = [portion for portion in drafts if len(portion.members)]
-    if not drafts:
-        return 1.0
-    return mixing_of_batches(
-        np.concatenate([lengths[portion.members].sum(axis=1, dtype=np.int64) for portion in drafts]),
-        np.concatenate([_longest_in_batches(portion).sum(axis=1) for portion in drafts]),
-        np.concatenate([np.diff(portion.offsets) for portion in drafts]),
-    )
-
-
 def estimate_batches(lengths: NDArray[np.int64], batching: Batching, portions: int) -> float:
     """Estimates the batches of a portion, as if all sequences were of the mean length."""
     mean = np.ceil(lengths.mean(axis=0)).astype(np.int64)
@@ -207,52 +190,36 @@ _MOST_GUESSES = 32
 _FINEST = 0.01  # two scales that differ by a hundredth pad alike but for chance
 _BY_ODDS = 5  # guesses by the odds alone
 _FURTHEST = 2.0**16  # times the first guess: beyond, the noise changes nothing
-_LEAST = 1e-6  # of padding or mixing
+_LEAST = 1e-6  # of padding
 
 
 class Fit(NamedTuple):
-    """A fitted order, and the share that trials by it have on average; None without trials.
-
-    It is the share of the computed frames that is padding, or, if a mixing was asked for, the mixing: both 0..1.
-    """
+    """A fitted order, and the padding that trials by it have on average, 0..1; None without trials."""
 
     order: Order
     achieved: float | None = None
 
 
-def fit_noise(order: MaxEntropy, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
-    """Finds the scale of the noise under which trials have the padding that `order` asks for, or at least its mixing.
+def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
+    """Finds the scale of the noise under which trials have the `padding`.
 
     Random batches that pad less are as random as can be; sorted ones that pad more are as near as can be. Both ends are
     tried only if the search runs into them.
 
     Args:
-        order: The request.
+        padding: The padding that was asked for, 0..1.
         add_noise: Makes the order whose noise has this scale.
         guess: The first scale.
         trial: Measures orders.
     """
+    near = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 200.0)
     try:
-        if order.padding is not None:
-            return _seek_padding(order.padding, add_noise, guess, trial)
-        return _seek_mixing(order.mixing or 0.0, add_noise, guess, trial)
+        fits = _seek(padding, near, add_noise, guess, partial(trial.padding_of, against=padding))
     except OversizeError:  # the plan itself will say which sequence it is
         return Fit(add_noise(guess))
-
-
-def _seek_padding(padding: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
-    near = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 200.0)
-    fits = _seek(padding, near, add_noise, guess, partial(trial.padding_of, against=padding))
     nearest = min(fits, key=lambda fit: abs((fit.achieved or 0.0) - padding))
     # It may be so far off that its trials were stopped. Warnings name the padding of all trials.
     return Fit(nearest.order, trial.padding_of(nearest.order)) if trial.may_stop else nearest
-
-
-def _seek_mixing(mixing: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
-    # Aims a little higher, so as not to end below.
-    fits = _seek(mixing + _NEAR_OF_FEW, _NEAR_OF_FEW, add_noise, guess, trial.mixing_of)
-    mixed = [fit for fit in fits if (fit.achieved or 0.0) >= mixing]
-    return min(mixed or fits, key=lambda fit: abs((fit.achieved or 0.0) - mixing))
 
 
 def _seek(

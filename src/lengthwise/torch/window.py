@@ -233,7 +233,7 @@ def deliver(
     batching = replace(batching, arrange=arrange_of(batching.arrange, epoch))
     with warnings.catch_warnings():
         if not is_full:
-            warnings.filterwarnings("ignore", message="`(padding|mixing)` must be within")
+            warnings.filterwarnings("ignore", message="`padding` must be within")
         members = np.arange(len(window.shards))
         for place, run in enumerate(runs):
             key = _key_epoch(epoch, number, place)
