@@ -355,7 +355,7 @@ class Wide(Line):
     def validate(self, model):
         return {"validation_loss": model.weight.mean()}
 
-    def test(self, model):  # noqa: ARG002
+    def test(self, model):
         return {}
 
 

@@ -30,7 +30,6 @@ class _Announcer(event.Listener):
         self._announce = announce
 
     def on_start(self, event: event.Event) -> None:
-        del event
         self._announce()
 
     def on_end(self, event: event.Event) -> None:

@@ -34,7 +34,7 @@ def line_up_by_hand(lengths, bands):
 class BySum:
     """By the sum of both lengths, as sequences were sorted without bands."""
 
-    def __call__(self, sizes, key):  # noqa: ARG002
+    def __call__(self, sizes, key):
         return lw.Ordered(np.argsort(sizes, kind="stable"))
 
 

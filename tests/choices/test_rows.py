@@ -259,7 +259,10 @@ REFUSED = [
     (lambda: lw.Rows(9, pool=0), "`pool` must be at least 1, but is 0. "),
     (lambda: lw.Rows(9, by="best-fit", pool=4), "`pool` must be left out by best-fit, but is 4. All sequences wait "),
     (planned([5, 9], cut=lw.Rows(8)), "`capacity` must be at least the longest sequence, 9, but is 8 at sequence 1."),
-    (planned([[5, 9]], cut=lw.Rows(8)), "`lengths` must be of one length each for rows, but is (1, 2). Give lengths"),
+    (
+        planned([[5, 9]], cut=lw.Rows(8)),
+        "`lengths` must be of shape [n], but is (1, 2). Take one, such as",
+    ),
     (planned([5, 9, 2], cut=lw.Rows(16), cost=lw.Quadratic(linear=1.2e307)), "`cost` must be finite, but is inf. "),
     (planned([5], cut=lw.Rows(8), padding=0.1), "`padding` must be left out beside a cut that packs rows, but is"),
     (

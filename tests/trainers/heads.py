@@ -161,7 +161,7 @@ class Gradients(transformers.TrainerCallback):
     def __init__(self, model):
         self.model, self.kept = model, []
 
-    def on_pre_optimizer_step(self, args, state, control, **_):  # noqa: ARG002
+    def on_pre_optimizer_step(self, args, state, control, **_):
         self.kept.append(gradient(self.model))
 
 
@@ -253,7 +253,7 @@ class Apart(PlannedTrainer):
 class Stopping(transformers.TrainerCallback):
     """Asks for the checkpoint that SIGTERM asks for, within the second step."""
 
-    def on_substep_end(self, args, state, control, **_):  # noqa: ARG002
+    def on_substep_end(self, args, state, control, **_):
         if state.global_step == 1:
             self.manager.is_checkpoint_requested = True
 

@@ -46,7 +46,7 @@ class Task(LightningModule):
     def configure_optimizers(self):
         return optimizer_of(self.model)
 
-    def on_before_optimizer_step(self, optimizer):  # noqa: ARG002
+    def on_before_optimizer_step(self, optimizer):
         self.record.steps += 1
 
     def on_train_epoch_end(self):
@@ -70,7 +70,7 @@ class Manual(Task):
 class Unscaled(Task):
     """Forgets the scale."""
 
-    def training_step(self, batch, batch_idx):  # noqa: ARG002
+    def training_step(self, batch, batch_idx):
         return self.model.loss(*batch)
 
 
@@ -202,7 +202,7 @@ class Heard(Logger):
     def log_hyperparams(self, *_, **__):
         pass
 
-    def log_metrics(self, metrics, step=None):  # noqa: ARG002
+    def log_metrics(self, metrics, step=None):
         self.metrics.append(metrics)
 
 

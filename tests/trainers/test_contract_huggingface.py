@@ -63,16 +63,16 @@ class Recorder(transformers.TrainerCallback):
     def __init__(self, record, model, stop):
         self.record, self.model, self.stop = record, model, stop
 
-    def on_step_end(self, args, state, control, **_):  # noqa: ARG002
+    def on_step_end(self, args, state, control, **_):
         self.record.steps += 1
         if self.record.steps == self.stop:
             control.should_save = control.should_training_stop = True
         self.record.told.setdefault("places", []).append(state.epoch)
 
-    def on_evaluate(self, args, state, control, metrics, **_):  # noqa: ARG002
+    def on_evaluate(self, args, state, control, metrics, **_):
         self.record.told.setdefault("losses", []).append(metrics["eval_loss"])
 
-    def on_epoch_end(self, args, state, control, **_):  # noqa: ARG002
+    def on_epoch_end(self, args, state, control, **_):
         self.record.epochs.append(self.model.taken())
         self.record.told["max_steps"] = state.max_steps
 

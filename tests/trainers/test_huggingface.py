@@ -32,7 +32,7 @@ class Rates(transformers.TrainerCallback):
     def __init__(self):
         self.rates = []
 
-    def on_pre_optimizer_step(self, args, state, control, optimizer, **_):  # noqa: ARG002
+    def on_pre_optimizer_step(self, args, state, control, optimizer, **_):
         self.rates.append(optimizer.param_groups[0]["lr"])
 
 
@@ -83,10 +83,10 @@ def test_samples_per_second_count_what_was_trained_on(tmp_path):
 class Leaving(transformers.TrainerCallback):
     """Leaves each epoch after three steps of it."""
 
-    def on_epoch_begin(self, args, state, control, **_):  # noqa: ARG002
+    def on_epoch_begin(self, args, state, control, **_):
         self.begun = state.global_step
 
-    def on_step_end(self, args, state, control, **_):  # noqa: ARG002
+    def on_step_end(self, args, state, control, **_):
         control.should_epoch_stop |= state.global_step == self.begun + 3
 
 

@@ -19,6 +19,18 @@ def longest_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array([column.max(initial=0) for column in rows.T], np.int64)
 
 
+def one_length(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns lengths [n] or [n, 1] as [n]; refuses several lengths a sequence.
+
+    >>> one_length(np.array([[5], [9]]))
+    array([5, 9])
+    """
+    if lengths.ndim == 1 or lengths.shape[1] == 1:
+        return lengths.reshape(len(lengths))
+    remedy = "Take one, such as lengths[:, 0] (FILE:0). Chunks, rows and edges that are found need one."
+    raise checks.value_error("lengths", "of shape [n]", lengths.shape, remedy)
+
+
 def sum_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Sums each row of `rows` [n, dims]: [n]. One column is returned as it is: do not write to it."""
     if rows.shape[1] == 1:

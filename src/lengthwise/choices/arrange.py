@@ -48,7 +48,6 @@ class InOrder:
     """
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        del lengths, key
         return np.arange(len(costs))
 
 
@@ -64,7 +63,6 @@ class ShuffledSteps:
     """
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        del lengths
         return key.permutation(len(costs))
 
 
@@ -95,7 +93,6 @@ class ShortestFirst:
         checks.keep_whole(self, "epochs", remedy=remedy, optional=True)
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        del costs
         # The steps of one bucket are equally long. The sort is stable, so they keep the random order.
         shuffled = key.permutation(len(lengths))
         if self.epochs is not None and key.epoch >= self.epochs:
@@ -121,7 +118,6 @@ class CostliestFirst:
         checks.keep_whole(self, "steps", remedy=remedy, optional=True)
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-        del lengths
         shuffled = key.permutation(len(costs))
         # The sort is stable, and steps come shuffled: if several cost the same, another one leads in every epoch.
         leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]

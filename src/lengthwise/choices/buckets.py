@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _exact, _kernels, checks
-from lengthwise.choices.arithmetic import distinct
+from lengthwise.choices.arithmetic import distinct, one_length
 from lengthwise.lengths import as_lengths
 
 
@@ -145,15 +145,6 @@ def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     rows = np.unique(edges, axis=0)  # by their edges from the first on
     return rows[np.argsort(rows.sum(axis=1), kind="stable")]
-
-
-def one_length(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns lengths [n] or [n, 1] as [n]; refuses several lengths, whose edges the user gives."""
-    if lengths.ndim == 1 or lengths.shape[1] == 1:
-        return lengths.reshape(len(lengths))
-    by_hand = "for all, give edges by hand: Bucketed(edges=((20, 30), (60, 50)))"
-    remedy = f"Take one, such as lengths[:, 0] (FILE:0); {by_hand}."
-    raise checks.value_error("lengths", "of shape [n]", lengths.shape, remedy)
 
 
 def check_held(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool) -> None:

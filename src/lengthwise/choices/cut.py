@@ -188,7 +188,6 @@ class FixedSize:
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        del cost, longest
         count = len(lengths)
         borders = distinct(np.concatenate([[0], boundaries, [count]])).astype(np.int64)
         widths = np.diff(borders)
@@ -205,11 +204,9 @@ class FixedSize:
         return Cuts(None, np.append(starts, count))
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
-        del cost, longest
         return np.inf
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
-        del cost, longest
         return np.full(len(lengths), float(self.batch_size))
 
 
@@ -270,11 +267,9 @@ class Budget:
         return cut_greedily(lengths, boundaries, cost=cost, **limits)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
-        del cost, longest
         return float(self.budget)
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
-        del longest
         sizes = sizes_within(round_up(lengths, self.multiple_of), cost, self.budget)
         sizes = sizes if self.max_sequences is None else np.minimum(sizes, self.max_sequences)
         return round_counts(sizes, self.count_multiple_of).astype(np.float64)

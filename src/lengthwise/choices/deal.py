@@ -129,7 +129,6 @@ class _Whole:
         checks.check_choice("tail", self.tail, TAILS)
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
-        del world, key
         return [np.arange(count)]
 
 
@@ -185,7 +184,6 @@ class InTurn(_Whole):
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        del costs, key
         # Batches 0 to 3 on 2 ranks with 2 micro-batches: rank 0 takes 0 and then 2, rank 1 takes 1 and then 3.
         return numbers.reshape(-1, world.micro_batches, world.world_size)
 
@@ -273,7 +271,6 @@ class RandomSteps(_Whole):
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         """Deals the batches in their order, step by step: `make_plan` has formed the steps."""
-        del key
         return share_out(numbers.reshape(-1, world.slots), costs, world.world_size)
 
 
@@ -301,7 +298,6 @@ class Portions:
         return [np.sort(portion) for portion in np.array_split(shuffled, world.world_size)]
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        del key
         # Step s takes the s-th cheapest batch of every rank: [0, 1] and [2, 3] make the steps (0, 2) and (1, 3).
         by_cost = np.take_along_axis(numbers, np.argsort(costs[numbers], axis=1, kind="stable"), axis=1)
         return by_cost.reshape(world.world_size, -1, world.micro_batches).transpose(1, 2, 0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels, checks
 from lengthwise._random import argsort
-from lengthwise.choices.arithmetic import distinct
+from lengthwise.choices.arithmetic import distinct, one_length
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import Cuts, OversizeError
 
@@ -106,8 +106,7 @@ class Rows:
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        del cost, longest
-        sizes = one_of_each(lengths)
+        sizes = np.ascontiguousarray(one_length(lengths))
         places = np.flatnonzero(sizes <= self.capacity)
         if len(places) < len(sizes) and self.oversize == "error":
             longest_at = int(sizes.argmax())
@@ -121,15 +120,13 @@ class Rows:
 
     def find_rows(self, lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the starts of the rows of batches of `lengths` [m, 1], by `row_offsets`."""
-        return row_offsets(one_of_each(lengths), offsets, self.capacity, self.max_in_row)
+        return row_offsets(np.ascontiguousarray(lengths[:, 0]), offsets, self.capacity, self.max_in_row)
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         """Returns the capacity of all rows for a cost of frames; else no bound."""
-        del longest
         return float(self.capacity * self.rows) if type(cost) is Padded else np.inf
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
-        del cost, longest
         in_row = np.minimum(self.max_in_row or _UNLIMITED, self.capacity / lengths.sum(axis=1))
         return np.maximum(1.0, self.rows * in_row)
 
@@ -177,14 +174,6 @@ def row_offsets(
     starts = np.empty(len(lengths) + 1, np.int64)
     rows = _kernels.fill_rows(lengths, offsets, capacity, most or _UNLIMITED, starts)
     return starts[: rows + 1].copy()
-
-
-def one_of_each(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the lengths [n, 1] as [n]; refuses those of several dimensions."""
-    if lengths.shape[1] != 1:
-        remedy = "Give lengths[:, 0], for example (on the command line: FILE:0)."
-        raise checks.value_error("lengths", "of one length each for rows", lengths.shape, remedy)
-    return np.ascontiguousarray(lengths[:, 0])
 
 
 def find_places(lengths: NDArray[np.int64], starts: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import lengthwise as lw
 from lengthwise.advice.code import describe_cut, wrap_call, write_batching
-from lengthwise.choices.buckets import one_length
+from lengthwise.choices.arithmetic import one_length
 from lengthwise.cli import show
 from lengthwise.cli.parser import add_batches, add_lengths, choose_budget, read_lengths, write_code
 from lengthwise.planning.few_shapes import sequences_of, shape_costs, useful_frames

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, length_multiple, round_up
+from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, length_multiple, one_length, round_up
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.buckets import one_length, optimal_edges, some_lengths
+from lengthwise.choices.buckets import optimal_edges, some_lengths
 from lengthwise.choices.cost import Cost, Padded, check_finite, costs_of
 from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, keep_within, oversize_of
 from lengthwise.choices.rows import Rows

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import longest_of
+from lengthwise.choices.arithmetic import longest_of, one_length
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cut import OversizeError
 from lengthwise.planning.times import copies_of
@@ -54,20 +54,11 @@ def take_items(
         array, groups = array[copies], None if groups is None else groups[copies]
     if batching.chunks is None:
         return Items(array if array.ndim == 2 else array[:, None], groups, None, times)
-    spans = batching.chunks(_one_length(array))
+    spans = batching.chunks(one_length(array))
     groups = None if groups is None else groups[spans[:, 0]]
     if copies is not None:
         spans[:, 0] = copies[spans[:, 0]]
     return Items((spans[:, 2] - spans[:, 1])[:, None], groups, spans, times)
-
-
-def _one_length(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns lengths [n] or [n, 1] as [n]; refuses several lengths, which cannot be cut into chunks."""
-    flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-    if flat.ndim != 1:
-        remedy = "Give one length each, such as lengths[:, 0] (on the command line: FILE:0), for chunks."
-        raise checks.value_error("lengths", "of shape [n]", array.shape, remedy)
-    return flat
 
 
 def read_groups(groups: ArrayLike, count: int) -> NDArray[np.int64]:

@@ -99,11 +99,14 @@ def form_steps(
         full = len(filled.counts) - (not _is_full(queue, filled.counts, limits, slots))
         if full < (steps or 0):
             return None
-        filled = _take(filled, full if steps is None else steps)
+        counts = filled.counts[: full if steps is None else steps]
+        filled = Steps(counts, filled.positions[: counts.sum()])
     elif steps is not None and len(filled.counts) > steps:
         return None
     else:
-        filled = _spread(queue, filled if steps is None else _level(queue, filled, limits, slots, steps), slots)
+        filled = filled if steps is None else _level(queue, filled, limits, slots, steps)
+        counts = spread(filled.counts, slots)
+        filled = filled if counts is filled.counts else Steps(counts, queue.sort(counts))
     step_groups = queue.groups[filled.positions] if len(queue.groups) else queue.groups
     del queue  # as many sizes as sequences
     sequences, needed = sequences[filled.positions], needed[filled.positions]
@@ -120,11 +123,6 @@ def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np
     if sizes.max(initial=0) - sizes.min(initial=0) >= 2**31:
         sizes = np.unique(sizes, return_inverse=True)[1].reshape(-1)
     return Queue(needed, sizes, np.empty(0, np.int64) if groups is None else groups)
-
-
-def _take(steps: Steps, first: int) -> Steps:
-    counts = steps.counts[:first]
-    return Steps(counts, steps.positions[: counts.sum()])
 
 
 def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int) -> bool:
@@ -187,11 +185,6 @@ def _level(queue: Queue, filled: Steps, limits: Limits, slots: int, steps: int) 
 def _share_of_last(counts: NDArray[np.int64]) -> float:
     """Returns how full the last step is, by the sequences of the others."""
     return min(1.0, float(counts[-1] * (len(counts) - 1) / counts[:-1].sum())) if len(counts) > 1 else 1.0
-
-
-def _spread(queue: Queue, steps: Steps, slots: int) -> Steps:
-    counts = spread(steps.counts, slots)
-    return steps if counts is steps.counts else Steps(counts, queue.sort(counts))
 
 
 def spread(counts: NDArray[np.int64], slots: int) -> NDArray[np.int64]:

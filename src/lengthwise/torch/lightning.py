@@ -76,7 +76,7 @@ class PlannedEpochs(Callback):
         # A new run begins at batch 0, even if an earlier run left the sampler in the middle of an epoch.
         self.sampler.set_epoch(trainer.current_epoch, restart=not trainer.global_step)
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         loaders = CombinedLoader(trainer.train_dataloader).flattened
         if all(getattr(loader, "batch_sampler", None) is not self.sampler for loader in loaders):
             remedy = "Give it to the DataLoader too, as its batch_sampler."
@@ -85,14 +85,14 @@ class PlannedEpochs(Callback):
             self.sampler.notices.is_first("what an epoch pads")  # else the loader would print a part of it
             rank_zero_info(f"Lengthwise plans the batches.\n{self.sampler.summary()}")
 
-    def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+    def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not self._asked:
             self._asked = True  # warns once
             rule = "multiplied by planned.scale(batch_idx) in training_step"
             remedy = "Without its scale, a short batch counts as much as a long one."
             checks.warn(checks.sentence("loss", rule, "as the model gives it", remedy))
 
-    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._epoch = self.sampler.epoch
         self._speed.begin_epoch(self.sampler)
 
@@ -100,8 +100,8 @@ class PlannedEpochs(Callback):
         self,
         trainer: Trainer,
         pl_module: LightningModule,
-        outputs: Any,  # noqa: ARG002
-        batch: Any,  # noqa: ARG002
+        outputs: Any,
+        batch: Any,
         batch_idx: int,
     ) -> None:
         """Logs the padding and the frames of data a second of the epoch so far."""
@@ -109,10 +109,10 @@ class PlannedEpochs(Callback):
         if trainer.loggers:
             pl_module.log_dict(self._speed.epoch().as_log())
 
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._speed.skip()
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Sets the next epoch before Lightning reads its length; an epoch that was left early stays set."""
         if speed := self._speed.describe_first(self.sampler.epoch, trainer.strategy.root_device):
             rank_zero_info(speed)
@@ -122,8 +122,8 @@ class PlannedEpochs(Callback):
 
     def on_save_checkpoint(
         self,
-        trainer: Trainer,  # noqa: ARG002
-        pl_module: LightningModule,  # noqa: ARG002
+        trainer: Trainer,
+        pl_module: LightningModule,
         checkpoint: dict[str, Any],
     ) -> None:
         """Saves the position at the last whole step: a checkpoint has no gradients of a partial step."""
@@ -137,7 +137,7 @@ class PlannedEpochs(Callback):
     def on_load_checkpoint(
         self,
         trainer: Trainer,
-        pl_module: LightningModule,  # noqa: ARG002
+        pl_module: LightningModule,
         checkpoint: dict[str, Any],
     ) -> None:
         # Validating or predicting from a checkpoint draws nothing from the sampler.

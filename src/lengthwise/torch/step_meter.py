@@ -35,7 +35,6 @@ class DeviceMeter:
         self._started = time.perf_counter()
 
     def stop(self, returned: Any) -> tuple[float, float | None]:
-        del returned
         last = self._record_event()
         self._wait()
         seconds = time.perf_counter() - self._started

@@ -193,7 +193,6 @@ class _Owned:
         return "split"
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
-        del count, world, key
         return list(self.owners)
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:

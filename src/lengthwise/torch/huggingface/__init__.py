@@ -147,7 +147,7 @@ class PlannedTrainer(transformers.Trainer):
         self,
         epoch_iterator: Iterator[Any],
         num_batches: int,
-        device: torch.device,  # noqa: ARG002
+        device: torch.device,
     ) -> tuple[list[Any], Any]:
         """Returns the batches of one step. Keeps their counts and scales for `training_step`."""
         if self.control.should_epoch_stop:  # already set when the epoch begins: no steps are left

@@ -33,7 +33,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     def __init__(self) -> None:
         self.speed: Speed = Speed()
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         loader = kwargs["train_dataloader"]
         if not isinstance(loader, DataLoader):
             remedy = "Keep PlannedTrainer's get_train_dataloader."
@@ -81,22 +81,22 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         self.trained, self.batches = loader.delivered, len(sampler)
         self.speed.begin_epoch(sampler)
 
-    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.trained += args.gradient_accumulation_steps  # as many as the sampler's micro-batches
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.speed.note()
         state.epoch = kwargs["train_dataloader"].epoch + self.trained / self.batches
         # Never set to False: another callback may have asked for the end before.
         control.should_epoch_stop |= self.trained == self.batches
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.speed.skip()
 
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.speed.skip()
 
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         epoch = kwargs["train_dataloader"].batch_sampler.epoch
         _tell(args, state, lambda: self.speed.describe_first(epoch, args.device))
 
