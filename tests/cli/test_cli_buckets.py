@@ -1,7 +1,5 @@
 """`lengthwise buckets`: shapes, what padding to them costs, and their code."""
 
-import warnings
-
 import pytest
 
 import lengthwise as lw
@@ -61,13 +59,3 @@ def test_the_printed_code_makes_the_printed_shapes(run, tmp_path, words):
     assert set(plan.padded_lengths[:, 0].tolist()) <= {padded for _, padded in shapes}
     left_out = "1 of 10 sequences are over the budget, and left out." in out
     assert left_out == (len(plan.sequences) == 9) == ("oversize=drop" in str(words))
-
-
-def test_a_budget_in_another_unit_is_doubted_once(run, tmp_path):
-    path = tmp_path / "samples.txt"
-    path.write_text("\n".join(map(str, [9, *range(100, 120)])))
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        done = run("buckets", path, "--buckets", 2, "--cut", "budget:10,oversize=drop")
-    assert done.status == 0
-    assert done.err.count("`budget` must be at least the cost of a sequence of the mean length, 10") == 1

@@ -51,8 +51,8 @@ def test_streams_that_are_closed_or_full_leave_no_traceback(tmp_path, name):
     command = ["sh", "-c", f'"$@" {words}', "sh", *COMMAND]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (status, "", complaint)
-    for path in tmp_path.iterdir():
-        assert lw.Plan.load(path).count == 10_480
+    if name == "no output":
+        assert lw.Plan.load(tmp_path / "plan.npz").count == 10_480
 
 
 def test_a_picture_or_a_page_without_their_packages_is_refused_before_the_work(tmp_path):
@@ -88,10 +88,8 @@ def test_an_interrupt_of_a_command_at_work_is_said_in_a_line(tmp_path):
 
 
 def test_a_warning_is_a_sentence_on_standard_error_beside_the_page_and_the_json(tmp_path):
-    words = [
-        *["plan", "--strategy", "max-entropy:0.9", "--subset", "500", "--json", "-", "--html"],
-        str(tmp_path / "report.html"),
-    ]
+    words = ["plan", "--strategy", "max-entropy:0.9", "--subset", "500", "--json", "-"]
+    words += ["--html", str(tmp_path / "report.html")]
     done = subprocess.run([sys.executable, "-m", "lengthwise", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert json.loads(done.stdout)["lengths"]["count"] == 500

@@ -1,7 +1,5 @@
 """`--html`: the report of a command says what its table and its JSON say."""
 
-import shlex
-
 import pytest
 
 import lengthwise as lw
@@ -49,23 +47,3 @@ def test_random_batches_beside_a_plan_are_of_its_seed_epoch_ranks_and_chunks(run
     assert list(table) == ["random", "sorted"]
     assert run("plan", "--subset", 100, "--strategy", "random", "--html", tmp_path / "report.html").status == 0
     assert list(read(tmp_path / "report.html").table("strategy")) == ["random"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--example speech --subset 40",
-        "{pairs}",
-        "{folder}/s.csv:seconds --frame-shift 0.01",
-    ],
-)
-def test_the_code_of_the_page_reads_the_same_lengths(run, four, pairs, tmp_path, options):
-    (tmp_path / "s.csv").write_text("seconds\n0.5\n0.25\n1.125\n")
-    words = shlex.split(options.format(four=four, pairs=pairs, folder=tmp_path))
-    path = tmp_path / "report.html"
-    found = run("plan", *words, "--batch-size", 2, "--html", path, "--json", "-").json
-    code = read(path).said("code")
-    code = code[code.index("import lengthwise") :].partition("\nprint(")[0]
-    ran = {}
-    exec(code, ran)
-    assert ran["plan"].fingerprint() == found["plan"]["fingerprint"]
