@@ -47,7 +47,7 @@ WRONG = {
     "buckets --buckets x": "`--buckets` must be a whole number, but is 'x'.",
     "plan {giant} --strategy uniform:99999999999999": "plan: There is not enough memory for this.",
     "buckets {huge}": "`lengths` must be few and short enough to be padded to less than 2**53 frames, but is ",
-    "plan --chunk 100 {longest}": "`lengths` must be few and short enough to be padded",
+    "plan --chunk 100 {longest}": "`chunks` must be at most 1073741824 in all, but is 184467440737095520.",
     "plan --strategy max-entropy:0.1,tail=drop": "`tail` must be given with a deal here, but is 'drop' at max-entropy",
     "plan --strategy random,tail=cut": "`tail` must be one of split, repeat, drop, but is 'cut'.",
     "plan --chunk 10 {pairs}": "`lengths` must be of shape [n], but is (40, 2).",
