@@ -147,7 +147,7 @@ def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows[np.argsort(rows.sum(axis=1), kind="stable")]
 
 
-def check_held(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool) -> None:
+def check_edges_hold(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool) -> None:
     """Refuses edges for another number of lengths, and, unless they `drop` them, sequences that no bucket holds."""
     array, dims = np.array(edges, np.int64), sizes.shape[1] if sizes.ndim == 2 else 1
     if array.shape[1:] != sizes.shape[1:]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels, _random, checks
 from lengthwise._random import Key
-from lengthwise.choices.buckets import EDGES, check_edges, check_held, find_bucket
+from lengthwise.choices.buckets import EDGES, check_edges, check_edges_hold, find_bucket
 
 # Noise wider than this share of the longest has 2**32 values there: hardly any two sums of length and noise are equal.
 _NO_TIES = 2.0**-20
@@ -260,7 +260,7 @@ class Bucketed:
         if self.size is not None:
             return self
         if self.edges is not None:
-            check_held(sizes, self.edges, drop=self.longer == "drop")
+            check_edges_hold(sizes, self.edges, drop=self.longer == "drop")
             return self
         if sizes.ndim == 2:
             remedy = "Give edges by hand, such as Bucketed(edges=((20, 30), (60, 50)))."

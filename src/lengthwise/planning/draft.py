@@ -132,7 +132,7 @@ def cut_again(draft: Draft, batching: Batching, batches: int) -> Draft:
 
 
 def _put_in_line(lengths: NDArray[np.int64], groups: NDArray[np.int64] | None, fitted: Fitted, key: Key) -> _Line:
-    """Puts items of these `lengths` [n, dims] and `groups` in order."""
+    """Puts items in order, by their `lengths` [n, dims] and `groups` [n]."""
     batching, in_steps = fitted.batching, fitted.batching.takes_random_steps
     ordered = _order(lengths, fitted, key)
     if ordered.edges is not None and isinstance(batching.cut, Rows):

@@ -186,7 +186,7 @@ def fill_steps(portions: list[Portion], batching: Batching, world: World, *, ste
 
 
 def count_portions(deal: Deal, count: int, world: World) -> int:
-    """Counts the portions that a deal wants of so many items."""
+    """Counts the portions that a deal makes of `count` items."""
     if isinstance(deal, Portions):
         return world.world_size
     return len(_deal_portions(count, deal, world, Key(stage="portions")))

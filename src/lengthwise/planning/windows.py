@@ -272,7 +272,7 @@ class Windows:
         return filled * (largest / len(numbers))
 
     def _read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Reads and checks the lengths of these sequences."""
+        """Reads and checks the lengths of the sequences `numbers`."""
         # Of a mapped file only the pages that hold them are read.
         raw = np.asarray(self.lengths)[numbers]
         dims = raw[:1].size or 1
