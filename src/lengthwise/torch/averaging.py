@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
 
 from lengthwise import checks
+from lengthwise.torch.ranks import OwnRank
 
 
 class ParameterAveraging:
@@ -34,8 +34,9 @@ class ParameterAveraging:
             is one rank, and its model is the mean.
 
     Raises:
-        ValueError: `alpha` or `beta` is out of range, or the ranks differ in model, alpha or beta. Or torchrun started
-            several processes, and torch.distributed is not running.
+        ValueError: `alpha` or `beta` is out of range. Or torchrun started several processes, and torch.distributed is
+            not running.
+        PlanMismatchError: The ranks differ in model, alpha or beta.
 
     With `torch.distributed.init_process_group("gloo")` before it, this loop is one rank of a run that torchrun starts:
 
@@ -78,8 +79,10 @@ class ParameterAveraging:
         self.beta: float = checks.check_number("beta", beta, maximum=1.0, remedy=remedy)
         self.model = model
         self.group = group
-        self.world_size: int = _world_size(group)
-        self._check_same_everywhere()
+        remedy = "Give every rank the same layers, alpha and beta."
+        self._own_rank = OwnRank(None, None, group, remedy=remedy)
+        self._own_rank.check_started(self._facts)
+        self.world_size: int = self._own_rank.world_size
         # Equal to begin with: V(t-1) is then the same on every rank, and the paper's equation holds from its first use.
         self._take_from_first_rank(dict(model.named_parameters()) | dict(model.named_buffers()))
         self._previous = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
@@ -94,9 +97,9 @@ class ParameterAveraging:
         Raises:
             ValueError: torch.distributed was started or ended since the averaging was made.
         """
-        if _world_size(self.group) != self.world_size:
+        if (world_size := self._own_rank.world_size) != self.world_size:
             remedy = "Make the averaging after torch.distributed.init_process_group."
-            raise checks.value_error("world_size", f"{self.world_size} still", _world_size(self.group), remedy)
+            raise checks.value_error("world_size", f"{self.world_size} still", world_size, remedy)
         # One flat tensor for each type and device takes one all-reduce in place of one for each layer.
         for parameters in _alike(dict(self.model.named_parameters())):
             self._update(list(parameters.values()), [self._previous[name] for name in parameters])
@@ -165,36 +168,11 @@ class ParameterAveraging:
             distributed.broadcast(flat.view(torch.uint8), first, group=self.group)  # bytes: gloo lacks some types
             _spread(flat, part.values())
 
-    def _check_same_everywhere(self) -> None:
-        """Refuses ranks whose model, alpha or beta differ: they would hang, or mix up the parameters."""
-        if self.world_size == 1:
-            return
+    def _facts(self) -> dict[str, Any]:
+        """Returns the facts that all ranks must share: else they would hang, or mix up the parameters."""
         tensors = [*self.model.named_parameters(), *self.model.named_buffers()]
-        described = [(name, tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors]
-        digest = hashlib.blake2b(repr((self.alpha, self.beta, described)).encode(), digest_size=7).digest()
-        number = int.from_bytes(digest, "little")
-        # The greatest of n and of -n over the ranks are n and -n only if all ranks have the same n: one collective.
-        ends = torch.tensor([number, -number], device=tensors[0][1].device if tensors else None)
-        distributed.all_reduce(ends, distributed.ReduceOp.MAX, group=self.group)
-        if ends.tolist() != [number, -number]:
-            remedy = "Give every rank the same layers, alpha and beta."
-            at = f"rank {distributed.get_rank(self.group)}"
-            raise checks.value_error("model", "the same on all ranks", type(self.model).__name__, remedy, at=at)
-
-
-def _world_size(group: distributed.ProcessGroup | None) -> int:
-    if not distributed.is_available():
-        return 1
-    if distributed.is_initialized():
-        remedy = "Give the group that this rank averages with."
-        size = distributed.get_world_size(group)  # -1 where this rank is no member
-        return checks.check_whole("world_size", size, minimum=1, remedy=remedy)
-    # Each process would take itself for the only one, and the models would drift apart without a word.
-    if distributed.is_torchelastic_launched() and os.environ["WORLD_SIZE"] != "1":
-        shown = f"not running, with a WORLD_SIZE of {os.environ['WORLD_SIZE']}"
-        remedy = "Call torch.distributed.init_process_group first."
-        raise checks.value_error("torch.distributed", "running", shown, remedy)
-    return 1
+        shapes = {name: f"{tensor.dtype} {list(tensor.shape)}" for name, tensor in tensors}
+        return {"alpha": self.alpha, "beta": self.beta, "model": shapes, "order of the layers": list(shapes)}
 
 
 def _alike(tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:

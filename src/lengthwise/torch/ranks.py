@@ -123,8 +123,8 @@ class OwnRank:
                 self._compare(facts)
         # torchrun and similar tools set WORLD_SIZE; without a process group each process would be rank 0 of 1.
         elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            rule = "started, or rank and world_size given, before the first batch"
-            remedy = "Call torch.distributed.init_process_group, or every process takes all sequences."
+            rule = "started, because there are several processes"
+            remedy = "Call torch.distributed.init_process_group first, or give a sampler its rank and world_size."
             raise checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
 
     def _now(self) -> tuple[int, int]:
