@@ -1,16 +1,22 @@
-"""The labels and the padding value of samples, for the collate functions of PyTorch and JAX.
+"""Labels, padding, shapes and rows of samples: the common part of the collate functions of PyTorch and JAX.
 
 A sample is one sequence of a data set: an array, or a tuple or dict of arrays.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
 from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lengthwise import checks
+from lengthwise.choices.rows import check_in_row, find_places, number_frames, row_offsets
 
 # The label that `cross_entropy` of PyTorch and the models of Hugging Face ignore.
 IGNORED = -100
@@ -64,7 +70,7 @@ def padding_value(value: Value, name: str, *, is_integer: bool, labels: str | No
     return 0.0 if by_name else value
 
 
-def check_held(value: float, dtype: object, limits: tuple[float, float], *, is_integer: bool, at: str) -> None:
+def check_fits(value: float, dtype: object, limits: tuple[float, float], *, is_integer: bool, at: str) -> None:
     """Refuses a value that an array of this dtype cannot hold, such as 0.5 for tokens.
 
     Args:
@@ -82,11 +88,96 @@ def check_held(value: float, dtype: object, limits: tuple[float, float], *, is_i
         raise checks.value_error("value", rule, value, remedy, at=at)
 
 
-def check_names_of_labels(labels: object, inputs: object) -> None:
-    """Refuses names that are not texts: `labels=False` would make a field False of copied inputs."""
-    if labels is not None:
-        checks.check_text("labels", labels, remedy="Give the name of a field, or None for no labels.")
-    checks.check_text("inputs", inputs, remedy="Give the name of the field that labels are copied from.")
+def check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
+    """Returns the shapes as whole numbers, sorted by the sum of the padded lengths, the lengths, and the rows."""
+    remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
+    try:
+        rows = [list(shape) for shape in shapes]
+    except TypeError as error:  # numbers, or arrays of one number without an axis
+        raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy) from error
+    checked = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in row) for row in rows]
+    for shape in checked or [()]:
+        if len(shape) < 2 or len(shape) != len(checked[0]):
+            raise checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)
+    # (8, 200), (16, 100), (8, 100) become (8, 100), (16, 100), (8, 200).
+    return tuple(sorted(checked, key=lambda shape: (sum(shape[1:]), shape[1:], shape[0])))
+
+
+def place(name: str, *, sample: int | None = None) -> str:
+    """Names a place in a batch, for an error.
+
+    >>> place("audio", sample=3), place("", sample=3), place("audio")
+    ('sample 3, field audio', 'sample 3', 'field audio')
+    """
+    words = ("" if sample is None else f"sample {sample}", f"field {name}" if name else "")
+    return ", ".join(filter(None, words))
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """The options of a collate function that packs samples into rows, checked; `RowCollate` describes them."""
+
+    capacity: int
+    _: KW_ONLY
+    rows: int | None = None
+    value: float | Mapping[str, float] = dataclasses.field(default=0.0, hash=False)
+    labels: str | None = "labels"
+    inputs: str = "input_ids"
+    next_token: bool = True
+    max_in_row: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.keep_whole(self, "capacity", remedy="Give the tokens of a row, as in lw.Rows.")
+        checks.keep_whole(self, "rows", remedy="Give the rows of a batch, as in lw.Rows.", optional=True)
+        checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
+        checks.check_flag("next_token", self.next_token)
+        # `labels=False` would make a field False of copied inputs.
+        if self.labels is not None:
+            checks.check_text("labels", self.labels, remedy="Give the name of a field, or None for no labels.")
+        checks.check_text("inputs", self.inputs, remedy="Give the name of the field that labels are copied from.")
+
+    def check_lengths(self, lengths: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Returns the length of each sample, after checking that it fits, and that all its fields have it.
+
+        Args:
+            lengths: [samples], by the names of the fields that are sequences.
+        """
+        if not lengths:
+            remedy = "Give samples with a sequence field: tokens, for example."
+            raise checks.value_error("samples", "of at least one sequence field", 0, remedy)
+        (first_name, first), *others = lengths.items()
+        if (wrong := (first < 1) | (first > self.capacity)).any():
+            rule, remedy = f"1 to {self.capacity} frames long", "Plan with the lengths of these samples."
+            at = place(first_name, sample=int(wrong.argmax()))
+            raise checks.value_error("samples", rule, int(first[wrong][0]), remedy, at=at)
+        for name, sizes in others:
+            if (wrong := sizes != first).any():
+                remedy = "Cut them alike in the data set's __getitem__, or collate one of them by itself."
+                rule, at = f"{first[wrong][0]} long as field {first_name}", place(name, sample=int(wrong.argmax()))
+                raise checks.value_error("samples", rule, int(sizes[wrong][0]), remedy, at=at)
+        return first
+
+    def find_places(self, lengths: NDArray[np.int64], rows: int | None) -> tuple[int, NDArray[np.int64], list[Any]]:
+        """Returns the rows of a batch, the first frame of each sample, and what `number_frames` returns.
+
+        Args:
+            lengths: [samples].
+            rows: The rows of the batch; None for as many as the samples fill.
+        """
+        starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
+        count = len(starts) - 1
+        if count > (rows or count):
+            remedy = "Give the capacity and the rows of the plan, and samples in its order."
+            raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", count, remedy)
+        count = rows or count
+        places = find_places(lengths, starts, self.capacity)
+        return count, places, list(number_frames(lengths, places, starts, count, self.capacity))
+
+    def hides_first(self, name: str, *, is_integer: bool) -> bool:
+        """Tells if the first place of each sequence is hidden in a field: in labels that the model shifts."""
+        # Labels of floats are targets, where no loss ignores -100: they hold it only if `value` names them.
+        named = isinstance(self.value, Mapping) and name in self.value
+        return self.next_token and is_name_of(name, self.labels) and (named or is_integer)
 
 
 def copies_labels(sample: Any, labels: str | None, inputs: str) -> bool:

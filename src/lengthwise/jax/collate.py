@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import _samples, checks
-from lengthwise.choices.buckets import find_bucket, sort_rows
+from lengthwise.choices.buckets import find_bucket
 
 _SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), as planned, and lengths in the order of the dataset."
 _ORDER_REMEDY = "Plan the lengths of this dataset, in its order; give other arrays their length in pad_to."
@@ -63,8 +63,8 @@ class PadCollate:
             of numbers by name, as `{"input_ids": 50_256, "labels": -1}`.
 
     Raises:
-        ValueError: `shapes` are not positive whole numbers [k, 1 + dims] with rising padded lengths (or rising sums of
-            them), or `pad_to` is below 1.
+        TypeError: `shapes` or `value` has a wrong type.
+        ValueError: `shapes` are not rows of one width, or `pad_to` is below 1.
 
     >>> collate = PadCollate([[2, 3], [1, 6]])
     >>> inputs, speaker = collate([(np.array([5, 7]), 12)])
@@ -75,7 +75,7 @@ class PadCollate:
     def __init__(
         self, shapes: ArrayLike, *, pad_to: Mapping[str, int] | None = None, value: float | Mapping[str, float] = 0.0
     ) -> None:
-        self.shapes: NDArray[np.int64] = _check_shapes(shapes)
+        self.shapes: NDArray[np.int64] = np.array(_samples.check_shapes(shapes))
         remedy = "Give the longest labels by name, such as {'labels': 24}."
         if not isinstance(pad_to, Mapping | None):
             raise checks.type_error("pad_to", "a dict of lengths by name", pad_to, remedy)
@@ -201,8 +201,7 @@ def fill(
     limits = (-math.inf, math.inf)
     if dtype.kind in "iub":
         limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    at = f"array {name}" if name else ""
-    _samples.check_held(padding, dtype, limits, is_integer=dtype.kind in "iub", at=at)
+    _samples.check_fits(padding, dtype, limits, is_integer=dtype.kind in "iub", at=_samples.place(name))
     return np.full(shape, padding, dtype)
 
 
@@ -239,17 +238,6 @@ def check_column(column: list[NDArray[Any]], size: int, *, remedy: str = _PAD_TO
             raise checks.value_error("samples", rule, array.shape, alike, at=f"sample {number}")
         if array.ndim and len(array) > size:
             raise checks.value_error("samples", f"at most {size} long", len(array), remedy, at=f"sample {number}")
-
-
-def _check_shapes(shapes: ArrayLike) -> NDArray[np.int64]:
-    array = np.asarray(shapes)
-    if array.ndim != 2 or array.shape[1] < 2 or not len(array) or array.dtype.kind not in "iu":
-        value = f"{array.dtype} {list(array.shape)}"
-        raise checks.value_error("shapes", "whole numbers [k, 2], k at least 1", value, _SHAPES_REMEDY)
-    padded = array[:, 1:].astype(np.int64)
-    if (array < 1).any() or not np.array_equal(sort_rows(padded), padded):
-        raise checks.value_error("shapes", "positive, and padded lengths rising", array.tolist(), _SHAPES_REMEDY)
-    return array.astype(np.int64)
 
 
 def _show(lengths: NDArray[np.int64]) -> str:

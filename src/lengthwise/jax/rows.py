@@ -9,7 +9,6 @@ R rows have a capacity of C frames. For sequences of 3 and 2 frames in a row of 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
@@ -19,18 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _samples, checks
-from lengthwise.choices.rows import (
-    check_in_row,
-    find_places,
-    number_frames,
-    row_offsets,
-)
-from lengthwise.jax.collate import (
-    check_column,
-    fill,
-    is_whole,
-    take_columns,
-)
+from lengthwise.jax.collate import check_column, fill, is_whole, take_columns
 
 _UNBOUNDED = 2**62  # more frames than any array has
 
@@ -69,7 +57,7 @@ def block_mask(segments: Any, *, causal: bool = True) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class RowCollate:
+class RowCollate(_samples.RowOptions):
     """Packs the samples of a batch into `rows` rows of `capacity` frames, as planned by `lw.Rows`.
 
     A batch lists its samples row by row. A row ends before the first sample that does not fit, or after `max_in_row`
@@ -109,23 +97,12 @@ class RowCollate:
     ([[0, 1, 2, 0, 1, 0], [0, 1, 0, 1, 2, 3]], [[1, 1, 1, 2, 2, 0], [1, 1, 0, 0, 0, 0]])
     """
 
-    capacity: int
     _: KW_ONLY
     rows: int = 1
-    value: float | Mapping[str, float] = dataclasses.field(default=0.0, hash=False)
-    labels: str | None = "labels"
-    inputs: str = "input_ids"
-    next_token: bool = True
-    max_in_row: int | None = None
 
     def __post_init__(self) -> None:
-        remedy = "Give the tokens of a row, as in lw.Rows."
-        checks.keep(self, capacity=checks.check_whole("capacity", self.capacity, minimum=1, remedy=remedy))
-        remedy = "Give the rows of a batch, as in lw.Rows."
-        checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
-        checks.keep(self, value=_samples.check_value(self.value), max_in_row=check_in_row(self.max_in_row))
-        checks.check_flag("next_token", self.next_token)
-        _samples.check_names_of_labels(self.labels, self.inputs)
+        _samples.RowOptions.__post_init__(self)
+        checks.keep_whole(self, "rows", remedy="Give the rows of a batch, as in lw.Rows.")
 
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
         """Makes one batch of at least one sample."""
@@ -140,47 +117,25 @@ class RowCollate:
             arrays = [{**sample, self.labels: sample[self.inputs]} for sample in arrays]
         columns, names, tree = take_columns(arrays)
         _samples.check_names(self.value, names)
-        lengths = self._lengths(columns)[: len(samples)]
-        starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
-        if len(starts) - 1 > rows:
-            remedy = "Give the capacity and the rows of the plan, and samples in its order."
-            raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", len(starts) - 1, remedy)
-        places = find_places(lengths, starts, self.capacity)
-        leaves = [self._lay(column, places, rows, name) for column, name in zip(columns, names, strict=True)]
-        positions, segments, _ = number_frames(lengths, places, starts, rows, self.capacity)
-        return PackedRows(jax.tree.unflatten(tree, leaves), positions.astype(np.int32), segments.astype(np.int32))
-
-    def _lengths(self, columns: list[list[NDArray[Any]]]) -> NDArray[np.int64]:
-        """Returns the length of each sample, after checking that all its arrays have it."""
         for column in columns:
             check_column(column, _UNBOUNDED)
             if column[0].ndim == 0:
                 remedy = "Leave numbers out, or repeat each for all frames of its sequence."
                 raise checks.value_error("samples", "of arrays alone", column[0].item(), remedy)
-        lengths = [np.array([len(array) for array in column], np.int64) for column in columns]
-        if not lengths:
-            raise checks.value_error("samples", "of at least one array", 0, "Give samples with tokens, for example.")
-        first = lengths[0]
-        if (wrong := (first < 1) | (first > self.capacity)).any():
-            rule, remedy = f"1 to {self.capacity} frames long", "Plan with the lengths of these samples."
-            raise checks.value_error("samples", rule, int(first[wrong][0]), remedy, at=f"sample {wrong.argmax()}")
-        for sizes in lengths[1:]:
-            if (wrong := sizes != first).any():
-                rule, remedy = f"{first[wrong][0]} long as its first array", "Give one array for each collate function."
-                raise checks.value_error("samples", rule, int(sizes[wrong][0]), remedy, at=f"sample {wrong.argmax()}")
-        return first
+        sizes = [np.array([len(array) for array in column], np.int64) for column in columns]
+        lengths = self.check_lengths(dict(zip(names, sizes, strict=True)))[: len(samples)]
+        rows, places, (positions, segments, _) = self.find_places(lengths, rows)
+        leaves = [self._lay(column, places, rows, name) for column, name in zip(columns, names, strict=True)]
+        return PackedRows(jax.tree.unflatten(tree, leaves), positions.astype(np.int32), segments.astype(np.int32))
 
     def _lay(self, column: list[NDArray[Any]], places: NDArray[np.int64], rows: int, name: str) -> NDArray[Any]:
         """Copies one array of all samples to their `places` in all rows: [R, C, ...]."""
         flat = fill(column, self.value, name, (rows * self.capacity, *column[0].shape[1:]), self.labels)
-        # Labels of floats are targets, where no loss ignores -100: they hold it only if `value` names them.
-        named = isinstance(self.value, Mapping) and name in self.value
-        is_integer = is_whole(np.result_type(*{array.dtype for array in column}))
-        hides_first = self.next_token and _samples.is_name_of(name, self.labels) and (named or is_integer)
         hidden = flat[:1].copy()  # only padding so far
         for place, array in zip(places.tolist(), column, strict=False):
             flat[place : place + len(array)] = array
-        if hides_first:
+        is_integer = is_whole(np.result_type(*{array.dtype for array in column}))
+        if self.hides_first(name, is_integer=is_integer):
             flat[places] = hidden
         return flat.reshape(rows, self.capacity, *column[0].shape[1:])
 

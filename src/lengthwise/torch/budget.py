@@ -33,7 +33,6 @@ _LEVELS = 4  # padded lengths to try, from short to the longest
 _EXACT = 32  # up to 32 sequences, the bisection is exact; beyond, it is exact to one in 32
 _FEW = 16  # sequences of a trial batch, to check that `make_batch` follows the count
 _SKIPPED = 32  # the most first steps that may train nothing
-_UNLIKE = 2  # if twice the sequences of the longest fit, the cost does not describe the memory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -109,8 +108,7 @@ def find_budget(
             - The step trains nothing of `model`, or takes more memory with every batch.
             - `make_batch` ignores the count or the length.
             - The batching is not cut by a budget, or its cost does not grow with the number of sequences.
-            - Memory depends on the number of sequences, and the budget of one long sequence allows too many short ones.
-              If some budget fits, this is only a warning.
+            - The budget of one long sequence allows more short ones than fit.
 
     >>> def step(batch):  # as a GPU that holds 10,000 frames
     ...     if batch.numel() > 10_000:
@@ -224,11 +222,8 @@ class _Search:
         # Once more at the end: a run meets all shapes, and memory gets fragmented.
         while fits and not self._holds(fits):
             fits -= max(1, fits // _EXACT)
-        mismatch = self._find_mismatch(fits)
         if not fits:
-            raise self._explain(mismatch)
-        if mismatch:
-            checks.warn(mismatch)
+            raise self._explain()
         return fits
 
     def _budget_of(self, count: int) -> float:
@@ -238,29 +233,17 @@ class _Search:
         """Tells if the largest batches under the budget of `count` sequences of the longest fit into memory."""
         return all(map(self._fits, self.counts_of(count).tolist(), self.padded))
 
-    def _find_mismatch(self, count: int) -> str:
-        """Returns a warning if the budget that suits short sequences wastes memory at long ones, else an empty text."""
-        # 100 sequences fit, at length 10 and at 400: the budget of 2 of the long ones allows 80 of the short ones.
-        double = max(1, _UNLIKE * count)
-        if double > self.most or not self._fits(double, self.padded[-1]):
-            return ""
-        size = int(self.counts_of(max(1, count))[0])
-        while size > 1 and not self._fits(size, self.padded[0]):
-            size //= 2
-        value = f"of {size} sequences at {_place(self.padded[0])} and of {double} or more at {_place(self.padded[-1])}"
-        remedy = (
-            f"Memory goes more with the number of sequences than the cost does: give max_sequences={size}, or a cost"
-            " with a part for each, such as Quadratic(per_sequence=100, linear=1)."
-        )
-        return checks.sentence("budget", "about the same at every length", value, remedy)
-
-    def _explain(self, mismatch: str) -> ValueError:
-        """Returns the error for a budget that does not fit."""
-        if self._fits(1, self.padded[0]):  # else every step takes more memory
-            return ValueError(mismatch) if mismatch else _no_room(self.padded[-1])
-        rule, remedy = "a function that lets go of every batch", "Keep numbers, such as loss.item(), and no tensors."
-        at = f"{_place(self.padded[0])}, which fitted at first"
-        return checks.value_error("step", rule, "out of memory", remedy, at=at)
+    def _explain(self) -> ValueError:
+        """Returns the error for a search in which not even the budget of one long sequence fits."""
+        if not self._fits(1, self.padded[0]):  # every step takes more memory
+            remedy = "Keep numbers, such as loss.item(), and no tensors."
+            at = f"{_place(self.padded[0])}, which fitted at first"
+            return checks.value_error("step", "a function that lets go of every batch", "out of memory", remedy, at=at)
+        if not self._fits(1, self.padded[-1]):
+            return _no_room(self.padded[-1])
+        rule = f"small enough for the {self.counts_of(1)[0]} short sequences that the budget of one long one allows"
+        remedy = "Give a smaller max_sequences, or a cost of sequences too: Quadratic(per_sequence=100, linear=1)."
+        return checks.value_error("step", rule, "out of memory", remedy, at=_place(self.padded[0]))
 
     def _fits(self, count: int, padded: NDArray[np.int64]) -> bool:
         """Tells if a batch fits in one of two tries: the first may run out of memory by chance."""

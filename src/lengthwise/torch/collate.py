@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from lengthwise import _samples, checks
 from lengthwise.choices.arithmetic import fill_up, keep_multiples
-from lengthwise.torch.fields import Field, Sequences, map_leaves, move, pad_with, place, take_apart
+from lengthwise.torch.fields import Field, Sequences, map_leaves, move, pad_with, take_apart
 
 
 class PaddedSequences(NamedTuple):
@@ -137,7 +137,7 @@ class PadCollate:
             multiple = getattr(self, name)
             if self.shapes is not None and multiple > 1:
                 raise checks.value_error(name, "left out beside shapes", multiple, f"Take shapes of a cut with {name}.")
-        shapes = None if self.shapes is None else _check_shapes(self.shapes)
+        shapes = None if self.shapes is None else _samples.check_shapes(self.shapes)
         checks.keep(self, shapes=shapes, value=_samples.check_value(self.value))
 
     def __call__(self, samples: Sequence[Any]) -> Any:
@@ -177,7 +177,7 @@ class PadCollate:
                 raise checks.value_error("shapes", rule, tuple(lengths), "Give them in the order of the sample.")
             if all(least <= size for least, size in zip(needed, shape, strict=True)):
                 return shape
-        rule = f"within (rows, padded length) {' or '.join(map(str, self.shapes)) or 'of nothing'}"
+        rule = f"within (rows, padded length) {' or '.join(map(str, self.shapes))}"
         remedy = (
             "Take lw.batch_shapes(lengths, batching), those of the sampler, and lengths in the order of the dataset."
         )
@@ -241,7 +241,7 @@ def _pad(field: Sequences, rows: int, length: int, padding: tuple[float, torch.d
 def _pack(field: Sequences) -> PackedSequence:
     shortest = min(field.lengths)
     if shortest == 0:
-        at = place(field.name, sample=field.lengths.index(0))
+        at = _samples.place(field.name, sample=field.lengths.index(0))
         remedy = "Drop the sample, or use PadCollate, which pads it."
         raise checks.value_error("samples", "at least one frame long", shortest, remedy, at=at)
     values, lengths = _pad(field, len(field.entries), max(field.lengths), (0.0, field.dtype))
@@ -252,21 +252,6 @@ def _concatenate(field: Sequences) -> Concatenated:
     offsets = [0, *accumulate(field.lengths)]
     if offsets[-1] >= 2**31:
         rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan smaller batches."
-        raise checks.value_error("samples", rule, offsets[-1], remedy, at=place(field.name))
+        raise checks.value_error("samples", rule, offsets[-1], remedy, at=_samples.place(field.name))
     values = field.lay(offsets[-1:], starmap(slice, pairwise(offsets)), (0.0, field.dtype))
     return Concatenated(values, torch.tensor(offsets, dtype=torch.int32, device=values.device), max(field.lengths))
-
-
-def _check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
-    """Returns the shapes as whole numbers, sorted by the sum of the padded lengths, the lengths, and the rows."""
-    remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
-    try:
-        rows = [list(shape) for shape in shapes]
-    except TypeError as error:  # numbers, or arrays of one number without an axis
-        raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy) from error
-    checked = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in row) for row in rows]
-    for shape in checked:
-        if len(shape) < 2 or len(shape) != len(checked[0]):
-            raise checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)
-    # (8, 200), (16, 100), (8, 100) become (8, 100), (16, 100), (8, 200).
-    return tuple(sorted(checked, key=lambda shape: (sum(shape[1:]), shape[1:], shape[0])))

@@ -105,16 +105,6 @@ def move(batch: Any, device: torch.device | str | int, *, non_blocking: bool = F
     return map_leaves(move_leaf, batch)
 
 
-def place(name: str, *, sample: int | None = None) -> str:
-    """Names a place in a batch, for an error.
-
-    >>> place("audio", sample=3), place("", sample=3), place("audio")
-    ('sample 3, field audio', 'sample 3', 'field audio')
-    """
-    words = ("" if sample is None else f"sample {sample}", f"field {name}" if name else "")
-    return ", ".join(filter(None, words))
-
-
 def pad_with(
     value: _samples.Value, name: str, dtype: torch.dtype, *, labels: str | None = None
 ) -> tuple[float, torch.dtype]:
@@ -132,7 +122,7 @@ def pad_with(
     if dtype != torch.bool:
         info = torch.iinfo(dtype) if is_integer else torch.finfo(dtype)
         limits = (info.min, info.max)
-    _samples.check_held(padding, dtype, limits, is_integer=is_integer or dtype == torch.bool, at=place(name))
+    _samples.check_fits(padding, dtype, limits, is_integer=is_integer or dtype == torch.bool, at=_samples.place(name))
     return padding, dtype
 
 
@@ -260,7 +250,7 @@ def _as_torch(dtype: Any, name: str, sample: int) -> torch.dtype:
         # An empty array is enough to ask for the dtype; PyTorch refuses one in the other byte order.
         return torch.from_numpy(np.empty(0, dtype.newbyteorder("="))).dtype
     except TypeError as error:
-        remedy, at = "Convert it in the data set's __getitem__.", place(name, sample=sample)
+        remedy, at = "Convert it in the data set's __getitem__.", _samples.place(name, sample=sample)
         raise checks.value_error("samples", "of a dtype that PyTorch has", str(dtype), remedy, at=at) from error
 
 
@@ -269,5 +259,5 @@ def _same(attribute: str, values: list[Any], name: str, *, remedy: str = _ALIKE)
     if values.count(values[0]) < len(values):
         sample, value = next((sample, value) for sample, value in enumerate(values) if value != values[0])
         rule = f"of one {attribute} in every sample, {values[0]} as in sample 0"
-        raise checks.value_error("samples", rule, value, remedy, at=place(name, sample=sample))
+        raise checks.value_error("samples", rule, value, remedy, at=_samples.place(name, sample=sample))
     return values[0]

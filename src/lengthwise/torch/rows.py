@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lengthwise import _samples, checks
-from lengthwise.choices.rows import (
-    check_in_row,
-    find_places,
-    number_frames,
-    row_offsets,
-)
 from lengthwise.torch.collate import names_of_padded
-from lengthwise.torch.fields import Sequences, is_whole, map_leaves, move, pad_with, place, take_apart
+from lengthwise.torch.fields import Sequences, is_whole, map_leaves, move, pad_with, take_apart
 
 _MASKS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -157,7 +151,7 @@ def block_mask(segments: Tensor, *, causal: bool = True) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class RowCollate:
+class RowCollate(_samples.RowOptions):
     """Packs the samples of a batch into rows of `capacity` frames, as planned by `lw.Rows(capacity)`.
 
     A batch lists its samples row by row. A row ends before the first sample that does not fit, or after `max_in_row`
@@ -196,25 +190,6 @@ class RowCollate:
     ([[0, 1, 2, 0, 1, 0], [0, 1, 0, 1, 2, 3]], [0, 3, 5, 6, 8, 12])
     """
 
-    capacity: int
-    _: KW_ONLY
-    rows: int | None = None
-    value: float | Mapping[str, float] = dataclasses.field(default=0.0, hash=False)
-    labels: str | None = "labels"
-    inputs: str = "input_ids"
-    next_token: bool = True
-    max_in_row: int | None = None
-
-    def __post_init__(self) -> None:
-        remedy = "Give the tokens of a row, as in lw.Rows."
-        checks.keep(self, capacity=checks.check_whole("capacity", self.capacity, minimum=1, remedy=remedy))
-        if self.rows is not None:
-            remedy = "Give the rows of a batch, as in lw.Rows."
-            checks.keep(self, rows=checks.check_whole("rows", self.rows, minimum=1, remedy=remedy))
-        checks.keep(self, value=_samples.check_value(self.value), max_in_row=check_in_row(self.max_in_row))
-        checks.check_flag("next_token", self.next_token)
-        _samples.check_names_of_labels(self.labels, self.inputs)
-
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
         structure, names, fields = take_apart(samples)
         if _samples.copies_labels(samples[0], self.labels, self.inputs):  # all samples have the same fields
@@ -224,55 +199,26 @@ class RowCollate:
             names.append(name)
             fields.append(dataclasses.replace(inputs, name=name) if isinstance(inputs, Sequences) else inputs)
         _samples.check_names(self.value, names_of_padded(names, fields))
-        lengths = self._lengths([field for field in fields if isinstance(field, Sequences)])
-        starts = row_offsets(lengths, np.array([0, len(lengths)]), self.capacity, self.max_in_row)
-        rows = self._count(len(starts) - 1)
+        sequences = {field.name: np.array(field.lengths, np.int64) for field in fields if isinstance(field, Sequences)}
+        lengths = self.check_lengths(sequences)
+        rows, places, (*numbers, borders) = self.find_places(lengths, self.rows)
         if rows * self.capacity >= 2**31:
             rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan fewer rows in a batch."
             raise checks.value_error("samples", rule, rows * self.capacity, remedy)
-        places = find_places(lengths, starts, self.capacity)
         batched: list[Any] = [
             self._lay(field, places, rows) if isinstance(field, Sequences) else field for field in fields
         ]
-        *numbers, borders = number_frames(lengths, places, starts, rows, self.capacity)
         frames = (*numbers, borders.astype(np.int32))
         device = next(part.device for part in batched if isinstance(part, Tensor))
         positions, segments, offsets = (torch.from_numpy(array).to(device) for array in frames)
         longest = int(np.diff(borders).max())
         return PackedRows(map_leaves(batched.__getitem__, structure), positions, segments, offsets, longest)
 
-    def _lengths(self, sequences: list[Sequences]) -> NDArray[np.int64]:
-        if not sequences:
-            remedy = "Give samples with a sequence field: tokens, for example."
-            raise checks.value_error("samples", "of at least one sequence field", 0, remedy)
-        first = np.array(sequences[0].lengths, np.int64)
-        for field in sequences[1:]:
-            lengths = np.array(field.lengths, np.int64)
-            if (wrong := lengths != first).any():
-                sample = int(wrong.argmax())
-                rule, at = f"{first[sample]} long as field {sequences[0].name}", place(field.name, sample=sample)
-                remedy = "Cut them alike in the data set's __getitem__, or collate one of them by itself."
-                raise checks.value_error("samples", rule, int(lengths[sample]), remedy, at=at)
-        if (wrong := (first < 1) | (first > self.capacity)).any():
-            rule, at = f"1 to {self.capacity} frames long", place(sequences[0].name, sample=int(wrong.argmax()))
-            remedy = "Plan with the lengths of these samples."
-            raise checks.value_error("samples", rule, int(first[wrong][0]), remedy, at=at)
-        return first
-
-    def _count(self, needed: int) -> int:
-        if self.rows is not None and needed > self.rows:
-            remedy = "Give the capacity and the rows of the plan, and samples in its order."
-            raise checks.value_error("samples", f"within {self.rows} rows of {self.capacity}", needed, remedy)
-        return needed if self.rows is None else self.rows
-
     def _lay(self, field: Sequences, places: NDArray[np.int64], rows: int) -> Tensor:
         """Copies the sequences of one field to their `places` in all rows: [R, C, ...]."""
         padding = pad_with(self.value, field.name, field.dtype, labels=self.labels)
         ends = places + field.lengths
         flat = field.lay((rows * self.capacity,), map(slice, places.tolist(), ends.tolist()), padding)
-        named = isinstance(self.value, Mapping) and field.name in self.value
-        # Labels of floats are targets, where no loss ignores -100: they hold it only if `value` names them.
-        is_labels = _samples.is_name_of(field.name, self.labels) and (named or is_whole(field.dtype))
-        if is_labels and self.next_token:
+        if self.hides_first(field.name, is_integer=is_whole(field.dtype)):
             flat[torch.from_numpy(places).to(flat.device)] = padding[0]
         return flat.unflatten(0, (rows, self.capacity))

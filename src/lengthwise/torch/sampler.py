@@ -16,6 +16,7 @@ from lengthwise.choices.deal import World, check_world, has_equal_epochs
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.resume import EarlierRun
+from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 from lengthwise.torch.guard import Notices, changed, check_no_worker, refuse_second_sharing, unused
 from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.planner import Planner
@@ -217,6 +218,9 @@ class BatchSampler(Sampler[list[Any]]):
     ) -> NDArray[np.float64]:
         """Returns the factors for the losses of a pass: `lengthwise.loss_scales`, for this rank.
 
+        A `WindowSampler` plans all remaining windows for it. If they are many, loop over
+        `sampler.plan.loss_scales(rank=sampler.rank)` instead.
+
         Returns:
             [len(self) - start] float64: one for each batch that a pass yields.
 
@@ -228,14 +232,16 @@ class BatchSampler(Sampler[list[Any]]):
         [0, 1] 0.67
         [2] 0.33
         """
-        scales = loss_scales(
-            self.plan,
-            weights,
-            reduction=reduction,
-            ranks_averaged=ranks_averaged,
-            micro_batches_averaged=micro_batches_averaged,
-        )
-        return scales[:, :, self.rank].reshape(-1)[self.remainder.taken :]
+        options: dict[str, Any] = {
+            "reduction": reduction,
+            "ranks_averaged": ranks_averaged,
+            "micro_batches_averaged": micro_batches_averaged,
+        }
+        plan: EpochPlan = self.plan
+        taken = self.remainder.taken
+        if isinstance(plan, WindowEpoch):
+            return np.fromiter(plan.loss_scales(weights, rank=self.rank, start=taken, **options), np.float64)
+        return loss_scales(plan, weights, **options)[:, :, self.rank].reshape(-1)[taken:]
 
     def state_after(self, delivered: int) -> dict[str, Any]:
         """Returns the position after `delivered` batches, the same on every rank, under a kilobyte.

@@ -151,14 +151,11 @@ def _check_len(length: Callable[[Any], Any], samples: list[Any]) -> None:
     """Refuses `len` for samples where it counts fields."""
     if length is not len or not samples:
         return
-    first, kind, example = samples[0], "", ""
-    if isinstance(first, Mapping):
-        kind, example = "dict", "len(sample['input_ids'])"
-    # For (frames, label) it is always 2. But a sequence may be a tuple of words.
-    elif isinstance(first, tuple) and any(isinstance(part, Tensor | np.ndarray) for part in first):
-        kind, example = "tuple", "len(sample[0])"
-    if kind:
-        rule = f"the length of a sequence, not the number of a {kind}'s fields"
+    first = samples[0]
+    # But a sequence may be a tuple of words.
+    is_tuple = isinstance(first, tuple) and any(isinstance(part, Tensor | np.ndarray) for part in first)
+    if is_tuple or isinstance(first, Mapping):
+        rule, example = "the length of a sequence, not the number of a sample's fields", "len(sample['input_ids'])"
         raise checks.type_error("length", rule, length, f"Give lambda sample: {example}, for example.")
 
 
@@ -289,34 +286,25 @@ def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) 
     return np.divide(grid, totals, out=np.zeros_like(grid), where=totals > 0) * plan.world_size
 
 
-def share_placeholder(
-    deliveries: Deliveries, window: Window, samples: Mapping[int, Any], own_rank: OwnRank
-) -> list[Any]:
-    """Returns a sample for ranks without sequences in a window; a collective if such ranks exist.
+def share_placeholder(deliveries: Deliveries, window: Window, samples: Mapping[int, Any], own_rank: OwnRank) -> Any:
+    """Returns a list of one sample for ranks without sequences in a window; a collective if such ranks exist.
 
-    These ranks repeat it with a loss scale of 0, so that all ranks take the same number of batches.
-
-    Args:
-        deliveries: The batches of the window.
-        window: The sequences.
-        samples: The samples of this rank, by their numbers in the window.
-        own_rank: This rank.
+    These ranks repeat it with a loss scale of 0, so that all ranks take the same number of batches. `samples` has this
+    rank's samples, by their numbers in the window.
     """
     # The shortest planned sample, because a dropped one may be over the budget.
     planned = [number for number in deliveries.members[deliveries.plan.sequences].tolist() if number in samples]
     shortest = sorted(planned, key=lambda number: int(window.lengths[number].sum()))[:1]
-    offer: list[Any] | str = [samples[number] for number in shortest]
+    offer = [samples[number] for number in shortest]
     if len(np.unique(deliveries.owners)) in (0, own_rank.world_size):
         return offer
-    try:
-        pickle.dumps(offer)
-    except Exception as error:  # a rank that fails within a collective would leave the others there
-        offer = describe_error(error)
-    offers = own_rank.gather(offer)
-    placeholder = next((offer for offer in offers if offer and not isinstance(offer, str)), None)
-    if placeholder is None:
-        refusal = next(offer for offer in offers if offer)
-        remedy = "Give samples that other processes can read, or as many shards of equal size as there are ranks."
-        rule = "of samples that can be pickled, for ranks that have nothing of a window"
-        raise checks.type_error("shards", rule, refusal, remedy)
-    return placeholder
+
+    def pack() -> bytes:
+        try:
+            return pickle.dumps(offer)
+        except Exception as error:
+            remedy = "Give samples that other processes can read, or as many shards of equal size as there are ranks."
+            rule = "of samples that can be pickled, for ranks that have nothing of a window"
+            raise checks.type_error("shards", rule, describe_error(error), remedy) from error
+
+    return next(filter(None, map(pickle.loads, own_rank.share(pack))))

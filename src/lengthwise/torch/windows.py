@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import distributed
 
 from lengthwise.choices.batching import Batching, check_batching
@@ -79,28 +78,6 @@ class WindowSampler(BatchSampler):
     def plan(self) -> WindowEpoch:  # pyright: ignore[reportIncompatibleMethodOverride]  # a BatchSampler's is a Plan
         """The current epoch, window by window. After a state of other numbers of ranks, the rest of the epoch."""
         return cast(WindowEpoch, super().plan)
-
-    def loss_scales(
-        self,
-        weights: ArrayLike | None = None,
-        *,
-        reduction: str = "mean",
-        ranks_averaged: bool = True,
-        micro_batches_averaged: bool = False,
-    ) -> NDArray[np.float64]:
-        """Returns the factors for the losses of a pass, as `BatchSampler.loss_scales`; plans all remaining windows.
-
-        For very many batches use `sampler.plan.loss_scales(rank=sampler.rank)`, which yields them one by one.
-        """
-        scales = self.plan.loss_scales(
-            weights,
-            rank=self.rank,
-            start=self.remainder.taken,
-            reduction=reduction,
-            ranks_averaged=ranks_averaged,
-            micro_batches_averaged=micro_batches_averaged,
-        )
-        return np.fromiter(scales, np.float64)
 
     def _read(self, lengths: ArrayLike, times: ArrayLike | None, groups: ArrayLike | None) -> Planner:
         del times, groups  # a WindowSampler takes neither
