@@ -64,12 +64,6 @@ BAD = [
     ("a.jsonl", "[1, 2, 3]\n", {}, ["is [1, 2, 3] at line 1 of {}.", "name a file .json"]),
     ("a.npy", npy(np.ones((2, 9), int)), {}, ["`lengths` must be at most 8 for each sequence, but is 9. If these are"]),
     # Samples and seconds.
-    (
-        "a.csv",
-        "n\n48000\n",
-        {"frame_shift": 0.01},
-        ["7200 seconds in whole", "but is 48000 at line 2 of {}.", "--frame-shift 160"],
-    ),
     ("a.csv", "dur\n1.5\n2.25\n", {"frame_shift": 160}, ["at most the longest duration, 2.25, but"]),
     # Seconds.
     ("a.csv", "dur\n2\n0\n", {"frame_shift": 0.1}, ["finite and above 0, but is 0 at line 3 of {}."]),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lengthwise.checks import value_error
 from lengthwise.lengths.arrow import column_of_array, take_cells, top_of
 from lengthwise.lengths.cells import TextCount, check_counted
-from lengthwise.lengths.columns import Column, choose_shifts, missing_column, most_seconds
+from lengthwise.lengths.columns import Column, choose_shifts, missing_column
 from lengthwise.lengths.rules import Place, bad_value, check_dims, convert
 
 Measure = Callable[[Any], Any]
@@ -110,13 +110,12 @@ class Rule:
         # Backwards, so that the first column says why a row is bad.
         for dim in reversed(range(len(columns))):
             (rows, column), shift = columns[dim], shifts[dim]
-            most = most_seconds(column, shift, by_type=True)
-            lengths[rows, dim], good = convert(column.values, shift, most=most)
+            lengths[rows, dim], good = convert(column.values, shift)
             for row in set(range(count)).difference(rows):
                 error = value_error(column.name, "given", None, "Fill it in, or drop the row.", at=place(row))
                 reasons[row] = str(error)
             for at in np.flatnonzero(~good).tolist():
-                error = bad_value(column.values, at, shift, name=column.name, place=column.place, most=most)
+                error = bad_value(column.values, at, shift, name=column.name, place=column.place)
                 reasons[rows[at]] = str(error)
         # A row is bad as a whole: of (7, 0) nothing is left.
         lengths[list(reasons)] = 1

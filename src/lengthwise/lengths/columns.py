@@ -6,7 +6,6 @@ The name of a column may have its unit: duration_ms is in milliseconds. A frame 
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.rules import MOST_SECONDS, Place, bad_value, check_dims, convert, freeze, has_fractions
+from lengthwise.lengths.rules import Place, bad_value, check_dims, convert, freeze, has_fractions
 
 Kind = Literal["numbers", "lists", "texts"]
 Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
@@ -106,19 +105,12 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
     return [frame_shift if column in time_columns else None for column in columns]
 
 
-def most_seconds(column: Column, frame_shift: float | None, *, by_type: bool = False) -> float:
-    """Returns the longest plausible duration: 7200 s if whole numbers may be samples, as in 48000 / 0.01."""
-    named = column.unit != "unknown" or _last_part(column.name) in _SECONDS_NAMES
-    is_sure = frame_shift is None or frame_shift >= 1 or named or _is_fractional(column, by_type)
-    return math.inf if is_sure else MOST_SECONDS
-
-
 def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int64]:
-    values, most = column.values, most_seconds(column, frame_shift)
-    lengths, good = convert(values, frame_shift, most=most)
+    values = column.values
+    lengths, good = convert(values, frame_shift)
     if not good.all():
         at = int(np.argmin(good))
-        raise bad_value(values, at, frame_shift, name=column.name, place=column.place, most=most)
+        raise bad_value(values, at, frame_shift, name=column.name, place=column.place)
     # Else every sequence would be one frame long: 1.5 / 160.
     if frame_shift is not None and frame_shift >= 1 and values.size and values.max() < frame_shift:
         remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."

@@ -41,7 +41,7 @@ def read_lengths(
 
             - .npy: `column` "0", "1", ... takes one dimension. .npz: `column` names the array.
             - .csv and .tsv with a header line. A .csv without commas in its header is split at semicolons or tabs.
-            - .jsonl, .ndjson and .json: one record a line, or one array. Or a .json of lengths by name, {"a": 310}.
+            - .jsonl, .ndjson and .json: one record a line, or one array.
             - .parquet, .pq, .arrow and .feather.
             - NeMo manifests and Lhotse cuts, recordings and supervisions need no `column`. Their `duration` is in
               seconds: give `frame_shift`. Lhotse features have `num_frames`.
@@ -58,8 +58,7 @@ def read_lengths(
         frame_shift: The shift from one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples,
             10 for milliseconds. It applies to a single column, unless this has counts. Among several columns it applies
             to those named duration, seconds or dur, those in a unit of time and those with fractions. A shift below 1
-            is in seconds. It is refused for a column in another unit, such as duration_ms, and for whole numbers above
-            7200 of unknown unit, which are more likely samples than seconds.
+            is in seconds. It is refused for a column in another unit, such as duration_ms.
         count: The count of texts: "characters", "words" or "tokens". Among several columns it applies to those with
             texts. In lists of texts and in chats, all texts are counted.
         tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. Special tokens are

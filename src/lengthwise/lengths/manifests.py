@@ -1,7 +1,5 @@
 """JSON manifests: one record a line (.jsonl, or .json of NeMo), or one array of records; all also as .gz.
 
-A .json file may also be one object of lengths by name.
-
 No `column` is needed for `duration` of NeMo and Lhotse, in seconds, and for `num_frames` of Lhotse's features. The
 duration of Lhotse's mixed cuts is the end of their last track.
 """
@@ -13,7 +11,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 from lengthwise.checks import value_error
@@ -25,7 +22,6 @@ from lengthwise.lengths.text import open_text
 Record = dict[str, Any]
 _KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first field of a record counts
 _ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)  # the errors of a missing field
-_NUMBERS = {int, float, NoneType}  # types of the values in an object of lengths by name
 _TOGETHER = 4096  # records to read at once
 _ONE_EACH = "Give one object, or the length, for each sequence."
 
@@ -35,8 +31,8 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
 
     Args:
         path: The file.
-        column: A field, or several separated by commas. None for a known manifest, for records of one field, for lines
-            of numbers, and for a .json file of lengths by name, {"a": 5, "b": 6}.
+        column: A field, or several separated by commas. None for a known manifest, for records of one field, and for
+            lines of numbers.
         count: The count of texts.
 
     Raises:
@@ -47,8 +43,6 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
     unit: Unit = "unknown"
     for records, part in iterate_records(path, _TOGETHER):
         if not names:
-            if column is None and _is_alone(part, path) and _is_by_name(records[0]):
-                return [_column_by_name(records[0], path)]
             names, unit = _fields(records[0], column, part[0])
             cells = [[] for _ in names]
         for name, values in zip(names, cells, strict=True):
@@ -190,18 +184,6 @@ def _follow(value: Any, parts: list[str]) -> Any:
             return [_follow(item, parts[at + 1 :]) for item in value]
         value = value[int(part)] if isinstance(value, list) else value[part]
     return value
-
-
-def _is_by_name(record: Record) -> bool:
-    """Tells if the only record of a .json file has lengths by the names of sequences, {"a": 5, "b": 6}."""
-    # Among many numbers, another value is an error with its name later.
-    not_numbers = sum(type(value) not in _NUMBERS for value in record.values())
-    return len(record) > 1 and _KNOWN_UNITS.keys().isdisjoint(record) and not_numbers <= len(record) // 10
-
-
-def _column_by_name(record: Record, path: Path) -> Column:
-    names = list(record)
-    return column_of_cells("lengths", list(record.values()), lambda row: f"{names[row]} of {path}", None)
 
 
 def _is_mixed(record: Record) -> bool:

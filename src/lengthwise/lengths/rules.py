@@ -19,14 +19,9 @@ Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 
 LONGEST = 2**63 - 1
 MOST_DIMS = 8  # lengths of one sequence; a wider table may have the sequences themselves, as padded token ids
-MOST_SECONDS = 7200  # for whole numbers of unknown unit: 48,000 is more likely a count of samples
 WHOLE = "a whole number"
 _REPAIR = "Drop the sequence or repair its length."
 _SECONDS_REMEDY = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
-_SAMPLES_REMEDY = (
-    "If these are samples, give the shift in samples too, as 160 for 0.01 s at 16 kHz (on the command line: "
-    "--frame-shift 160); if they are seconds, divide them by the shift first."
-)
 
 
 def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str = _SECONDS_REMEDY) -> NDArray[np.int64]:
@@ -57,9 +52,7 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     return lengths
 
 
-def convert(
-    values: NDArray[Any], frame_shift: float | None = None, *, most: float = math.inf
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def convert(values: NDArray[Any], frame_shift: float | None = None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Turns numbers into lengths, or, with `frame_shift`, durations into frames.
 
     A duration has max(1, duration / frame_shift, rounded half away from zero) frames. The quotient is first rounded to
@@ -68,7 +61,6 @@ def convert(
     Args:
         values: [n], of any integer or floating dtype.
         frame_shift: The shift from one frame to the next, in the unit of the durations.
-        most: The longest plausible duration.
 
     Returns:
         The lengths [n], with 1 for each bad number; and a mask [n] of the good numbers.
@@ -79,7 +71,7 @@ def convert(
     durations = np.ones(len(values), dtype=np.bool_)
     numbers = values
     if frame_shift is not None:
-        durations = np.isfinite(values) & (values > 0) & (values <= most)
+        durations = np.isfinite(values) & (values > 0)
         with np.errstate(over="ignore"):
             # Half away from zero by + 0.5 and floor: np.rint would round 14.5 and 15.5 to 14 and 16.
             quotients = np.where(durations, values, 1).astype(np.float64) / frame_shift
@@ -108,19 +100,16 @@ def bad_value(
     *,
     name: str,
     place: Place,
-    most: float = math.inf,
     remedy: str = _SECONDS_REMEDY,
 ) -> ValueError:
     """Returns the error for the bad number at index `at`; `remedy` is the advice for fractions."""
     # As a float, uint64 and larger integers would show another number.
     value = int(values[at]) if values.dtype.kind in "iuO" else float(values[at])
-    rule, advice = broken_rule(value, frame_shift, bits=_exact_bits(values), most=most)
+    rule, advice = broken_rule(value, frame_shift, bits=_exact_bits(values))
     return value_error(name, rule, value, remedy if rule == WHOLE else advice, at=place(at))
 
 
-def broken_rule(
-    value: float, frame_shift: float | None = None, *, bits: int = 53, most: float = math.inf
-) -> tuple[str, str]:
+def broken_rule(value: float, frame_shift: float | None = None, *, bits: int = 53) -> tuple[str, str]:
     """Returns the rule that a bad number breaks, and advice; its float holds whole numbers of `bits` bits.
 
     >>> broken_rule(0.5)[0], broken_rule(-3)[0], broken_rule(-3, 0.01)[0]
@@ -129,8 +118,6 @@ def broken_rule(
     if frame_shift is not None:
         if not (math.isfinite(value) and value > 0):
             return "finite and above 0", "Drop the sequence or repair its duration."
-        if value > most:
-            return f"at most {most} seconds in whole numbers, with `frame_shift` in seconds", _SAMPLES_REMEDY
         return "of fewer than 2**53 frames", _REPAIR
     if isinstance(value, float) and not math.isfinite(value):
         return "finite", _REPAIR

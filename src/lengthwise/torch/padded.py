@@ -26,25 +26,25 @@ from lengthwise.torch.collate import PaddedSequences
 from lengthwise.torch.rows import PackedRows
 
 _BATCHES = 24  # batches to check: few, so that the warning comes early in the first epoch
-_MOST = 240  # batches to check if the first ones are too similar
+_MOST = 240  # batches to check if the first ones are too similar, as in a curriculum that begins with short ones
 _LEAST = 0.4  # agreement: augmentation, truncation, or lengths in words leave more than this; chance leaves less
 _VARIED = 1.25  # the ratio of quartiles of the lengths: below it, the batches are too similar to check
-_PARTS = 16  # items of a list in a batch to check
-_LEAST_TOLD = 0.1  # the share of pairs of batches that must differ to show that they follow the plan,
-_TOLD = 0.25  # and the share to show that they do not
+_PARTS = 16  # items of a list in a batch to check: batches of objects may hold hundreds
+# The share of pairs of batches that must differ. Of 276 pairs, few may agree by chance; a warning needs more of them.
+_LEAST_TOLD, _TOLD = 0.1, 0.25
 
 Place = tuple[Any, ...]
+Sizes = dict[Place, NDArray[np.int64]]
 
 
 class _Batch(NamedTuple):
     """The planned lengths of a batch, and its sizes."""
 
+    sequences: int
     longest: NDArray[np.int64]
     total: NDArray[np.int64]
     planned: NDArray[np.int64]
     sizes: dict[Place, int]
-    rows: frozenset[Place]  # the places whose size is the number of sequences
-    padded: frozenset[Place]  # the places whose size is a padded length
 
 
 class PaddedAsPlanned:
@@ -63,12 +63,7 @@ class PaddedAsPlanned:
         """Records the sizes of a batch: batch number `place` of a rank."""
         lengths, planned = _planned_lengths(plan, self._lengths, rank, place)
         sizes = dict(_sizes_in(batch))
-        rows = frozenset(where for where, size in sizes.items() if size == len(lengths))
-        # In [B, T, 80] or [T, B, 80]: T, if the other axis is B.
-        padded = frozenset(
-            (*part, axis) for *part, axis in sizes if any((*part, row_axis) in rows for row_axis in {0, 1} - {axis})
-        )
-        self._seen.append(_Batch(lengths.max(axis=0), lengths.sum(axis=0), planned, sizes, rows, padded))
+        self._seen.append(_Batch(len(lengths), lengths.max(axis=0), lengths.sum(axis=0), planned, sizes))
         if isinstance(self._cut, Rows) and isinstance(batch, PackedRows):
             is_enough = _tell_of_other_rows(batch, self._cut) or len(self._seen) >= _BATCHES
         else:
@@ -95,30 +90,33 @@ def _planned_lengths(
 
 def _tell(batches: Sequence[_Batch], cut: Cut) -> bool:
     """Warns if the batches are not as planned; returns False if more batches are needed."""
+    longest, total, planned = (
+        np.array([getattr(batch, name) for batch in batches]) for name in ("longest", "total", "planned")
+    )
+    padded, others = _sizes_of_all(batches)
+    sizes = [*padded.values(), *others.values()]
     if isinstance(cut, Rows):
-        return _tell_of_rows(batches, cut.capacity)
-    longest, total = (np.array([getattr(batch, name) for batch in batches]) for name in ("longest", "total"))
+        return _tell_of_rows(longest[:, 0], total[:, 0], padded, sizes, cut.capacity)
     low, high = np.quantile(longest, (0.25, 0.75), axis=0)
     if (high < _VARIED * low).all():
         return False
-    sizes = _sizes_of_all(batches)
-    padded = {place: size for place, size in sizes.items() if all(place in batch.padded for batch in batches)}
-    unpadded_sizes = [size for place, size in sizes.items() if place not in padded]
     # A batch may hold frames and labels, or all frames end to end. One size that rises with the plan is enough.
-    if _go_together(longest, sizes.values()) or _go_together(total, unpadded_sizes) or _tell_of_order(longest, padded):
+    if _go_together(longest, sizes) or _go_together(total, others.values()) or _tell_of_order(longest, padded):
         return True
     # Only tokens [B, T]: features [B, T, 80] have an axis that never varies.
-    deep = {place[:-1] for batch in batches for place in batch.sizes if place[-1] == 2}
-    flat = [size for (*part, axis), size in padded.items() if axis < 2 and tuple(part) not in deep]
-    return _tell_of_one_size(np.array([batch.planned[0] for batch in batches]), flat)
+    deep = {place[:-1] for place in (*padded, *others) if place[-1] == 2}
+    return _tell_of_one_size(planned[:, 0], [size for place, size in padded.items() if place[:-1] not in deep])
 
 
-def _sizes_of_all(batches: Sequence[_Batch]) -> dict[Place, NDArray[np.int64]]:
-    """Returns the sizes at places that all batches have, {place: [batches]}, without the numbers of sequences."""
+def _sizes_of_all(batches: Sequence[_Batch]) -> tuple[Sizes, Sizes]:
+    """Returns the sizes [batches] of padded axes, and of others; axes of B, the number of sequences, are left out."""
     places = set.intersection(*(set(batch.sizes) for batch in batches))
-    # Batches of short sequences have more of them: the number of sequences always varies with the planned length.
-    places -= frozenset.intersection(*(batch.rows for batch in batches))
-    return {place: np.array([batch.sizes[place] for batch in batches]) for place in places}
+    # Batches of short sequences have more of them: B always varies with the planned length.
+    rows = {place for place in places if all(batch.sizes[place] == batch.sequences for batch in batches)}
+    sizes = {place: np.array([batch.sizes[place] for batch in batches]) for place in places - rows}
+    # In [B, T, 80] or [T, B, 80]: T, because the other axis is B.
+    padded = {(*part, axis) for *part, axis in sizes if any((*part, row_axis) in rows for row_axis in {0, 1} - {axis})}
+    return {place: sizes[place] for place in padded}, {place: sizes[place] for place in sizes.keys() - padded}
 
 
 def _go_together(planned: NDArray[np.int64], sizes: Iterable[NDArray[np.int64]]) -> bool:
@@ -139,17 +137,18 @@ def _tell_of_other_rows(batch: PackedRows, cut: Rows) -> bool:
     return True
 
 
-def _tell_of_rows(batches: Sequence[_Batch], capacity: int) -> bool:
+def _tell_of_rows(
+    longest: NDArray[np.int64],
+    total: NDArray[np.int64],
+    padded: Sizes,
+    sizes: Sequence[NDArray[np.int64]],
+    capacity: int,
+) -> bool:
     """Warns of batches that are padded to their longest sequence, where packed rows were planned."""
-    places = set.intersection(*(set(batch.sizes) for batch in batches))
-    sizes = {place: np.array([batch.sizes[place] for batch in batches]) for place in places}
-    total = np.array([batch.total[0] for batch in batches])
     # One tensor of rows of the capacity, or of all sequences end to end, is enough.
-    if any((size == capacity).all() or (size == total).all() for size in sizes.values()):
+    if any((size == capacity).all() or (size == total).all() for size in sizes):
         return True
-    longest = np.array([batch.longest[0] for batch in batches])
-    padded = [sizes[place] for place in places & frozenset.intersection(*(batch.padded for batch in batches))]
-    too_long = [size for size in padded if size.min() < size.max() and (size >= longest).all()]
+    too_long = [size for size in padded.values() if size.min() < size.max() and (size >= longest).all()]
     if too_long:
         most = max(too_long, key=lambda size: size.sum())
         remedy = f"Collate with lw.torch.RowCollate({capacity}), or cut by a Budget: batches are far too large."
@@ -158,7 +157,7 @@ def _tell_of_rows(batches: Sequence[_Batch], capacity: int) -> bool:
     return bool(too_long)
 
 
-def _tell_of_order(longest: NDArray[np.int64], padded: dict[Place, NDArray[np.int64]]) -> bool:
+def _tell_of_order(longest: NDArray[np.int64], padded: Sizes) -> bool:
     """Warns of batches that are padded to other lengths than planned; returns False if too few differ to tell."""
     shares = {place: max(_agreement(dim, size)[1] for dim in longest.T) for place, size in padded.items()}
     # The tensor that varies most often shows the padding best.
