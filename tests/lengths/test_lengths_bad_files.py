@@ -17,8 +17,7 @@ def parquet(**columns):
 
 MIXED = '{"type": "MixedCut", "tracks": %s}'
 EXACT = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
-DIGITS = "Write it in the digits 0 to 9, without underscores."
-QUOTES = "Write it as a number, without quotes."
+DIGITS = "Write it in the digits 0 to 9 alone, as 1250 or 1.25, in JSON without quotes."
 TEXTS = 'if these are texts, give `count` as "characters", "words" or "tokens" (on the command line: --count words).'
 
 # File name, content, options, and what the message holds in this order; {} is the path.
@@ -51,12 +50,12 @@ BAD = [
     # What Python takes for a number and no other program does; what a float cannot hold.
     ("a.txt", "7\n1_000\n", {}, ["`lengths` must be a number, but is '1_000' at line 2 of {}. " + DIGITS]),
     ("a.csv", "n\n7\n１２\n", {}, ["`n` must be a number, but is '１２' at line 3 of {}. " + DIGITS]),
-    ("a.jsonl", '{"n": 5}\n{"n": "7"}', {}, ["`n` must be a number, but is '7' at line 2 of {}. " + QUOTES]),
+    ("a.jsonl", '{"n": 5}\n{"n": "7"}', {}, ["`n` must be a number, but is '7' at line 2 of {}. " + DIGITS]),
     ("a.txt", "1\xa0234\n", {}, ["`lengths` must be a number, but is '1\\xa0234' at line 1 of {}."]),
     ("a.jsonl", '{"n": 1.0}\n{"n": 9007199254740993}', {}, ["but is 9007199254740992.0 at line 2 of {}. " + EXACT]),
     ("a.parquet", parquet(n=np.array([2**24], np.float32)), {}, ["2**24 as a float, but is 16777216.0 at"]),
     # Texts, and lists of lists.
-    ("a.csv", "id;dur\na;1,25\n", {"column": "dur"}, ["is '1,25'", "Write fractions with a point"]),
+    ("a.csv", "id;dur\na;1,25\n", {"column": "dur"}, ["is '1,25'", "Write it in the digits 0 to 9 alone"]),
     ("a.csv", "id,text\na,hello you\n", {"column": "text"}, ["or drop the sequence; " + TEXTS]),
     ("a.parquet", parquet(n=[{"m": 3}]), {}, ["but is {{'m': 3}} at row 0 of {}. Name one of its fields, as n.m."]),
     ("a.jsonl", '{"n": [[1, 2, 3], [4, 5, 6]]}', {}, ["a list of numbers, whose count is its length, but is [[1,"]),

@@ -9,14 +9,10 @@ try:
 except ImportError as _error:
     raise ImportError('lengthwise.jax needs JAX: pip install "lengthwise[jax]"') from _error
 
-from lengthwise.jax.collate import PadCollate as PadCollate
-from lengthwise.jax.collate import PaddedSequences as PaddedSequences
-from lengthwise.jax.epoch import Dataset as Dataset
-from lengthwise.jax.epoch import batches as batches
-from lengthwise.jax.meter import measure_step as measure_step
-from lengthwise.jax.rows import PackedRows as PackedRows
-from lengthwise.jax.rows import RowCollate as RowCollate
-from lengthwise.jax.rows import block_mask as block_mask
+from lengthwise.jax.collate import PadCollate, PaddedSequences
+from lengthwise.jax.epoch import Dataset, batches
+from lengthwise.jax.meter import measure_step
+from lengthwise.jax.rows import PackedRows, RowCollate, block_mask
 
 __all__ = [
     "Dataset",

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from lengthwise import files
 from lengthwise.checks import load_package, source_error, value_error, warn
 from lengthwise.lengths.columns import Column
-from lengthwise.lengths.text import KALDI_UNITS
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
 _CACHE_NAME = ".lengthwise-cache.json"
@@ -50,7 +49,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         ValueError: There are no audio files, or a folder or a file cannot be read. Or `seconds` is False, and the
             sampling rates differ.
     """
-    names = _names_or_refuse(folder, also=f", and for {' and '.join(KALDI_UNITS)} in it")
+    names = audio_files(folder)
     path = folder / _CACHE_NAME
     cache = cache and (path.is_file() or not os.path.lexists(path))  # reading a pipe would never end
     old = _load_cache(path) if cache else {}
@@ -73,16 +72,7 @@ def audio_files(folder: str | Path) -> list[str]:
     Raises:
         ValueError: There are no audio files, or a folder cannot be read.
     """
-    return _names_or_refuse(Path(folder))
-
-
-def has_audio(folder: Path) -> bool:
-    """Tells if there are audio files below a folder."""
-    return next(_audio_names(folder, []), None) is not None
-
-
-def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
-    """Returns the sorted names; `also` ends the advice of the error if there are none."""
+    folder = Path(folder)
     # Sorted, because systems list folders in different orders.
     links: list[str] = []
     names = sorted(_audio_names(folder, links))
@@ -90,7 +80,7 @@ def _names_or_refuse(folder: Path, *, also: str = "") -> list[str]:
         remedy = f"The folders behind {len(links)} are left out: read each by itself, or link the files."
         warn(str(source_error("without links to folders", min(links), remedy)))
     if not names:
-        remedy = f"Looked for {', '.join(AUDIO_SUFFIXES)} in it and all below{also}."
+        remedy = f"It has no {', '.join(AUDIO_SUFFIXES)}. Of a Kaldi folder, give the file utt2num_frames or utt2dur."
         raise source_error("a folder with audio files", folder, remedy)
     return names
 

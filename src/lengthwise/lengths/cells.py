@@ -152,12 +152,8 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = _DROP) -> V
     """Returns the error for a value that is not a number, with advice for its kind."""
     if isinstance(value, dict) and value:
         remedy = f"Name one of its fields, as {name}.{turn_field(value) or next(iter(value))}."
-    elif isinstance(value, str) and is_number(value):
-        # "7" among numbers in JSON; 1_000.
-        digits = "Write it in the digits 0 to 9, without underscores."
-        remedy = "Write it as a number, without quotes." if _is_decimal(value) else digits
-    elif isinstance(value, str) and is_number(value.replace(",", ".")):  # 1,25 in a table whose cells end at semicolons
-        remedy = "Write fractions with a point, as 1.25, and thousands without a comma, as 1250."
+    elif isinstance(value, str) and is_number(value.replace(",", ".")):  # "7" among numbers in JSON; 1_000; 1,25
+        remedy = "Write it in the digits 0 to 9 alone, as 1250 or 1.25, in JSON without quotes."
     elif isinstance(value, str) and any(map(str.isalpha, value)):
         remedy = f"{remedy.removesuffix('.')}; if these are texts, {COUNT_REMEDY}."
     return value_error(name, "a number", value, remedy, at=at)

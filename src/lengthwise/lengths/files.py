@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise.checks import check_number, check_text, source_error, source_sentence, value_error
 from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
 from lengthwise.lengths.arrow import is_saved_dataset, read_arrow, read_saved_dataset
-from lengthwise.lengths.audio import AUDIO_SUFFIXES, has_audio, read_audio_folder
+from lengthwise.lengths.audio import AUDIO_SUFFIXES, read_audio_folder
 from lengthwise.lengths.cells import TextCount, check_count, check_counted
 from lengthwise.lengths.columns import Column, to_lengths
 from lengthwise.lengths.manifests import read_manifest
-from lengthwise.lengths.text import kaldi_file, kaldi_name, read_kaldi, read_plain, read_table
+from lengthwise.lengths.text import kaldi_name, read_kaldi, read_plain, read_table
 
 _NUMPY, _ARROW = (".npy", ".npz"), (".parquet", ".pq", ".arrow", ".feather")  # not read as .gz
 _OPENED = ("/proc/", "/dev/fd/")  # the real paths of pipes that a shell has opened
@@ -51,7 +51,6 @@ def read_lengths(
             - A folder of `save_to_disk` of Hugging Face `datasets`, with `column`.
             - A folder of audio files, also in folders below it: samples, or frames with `frame_shift`, which is needed
               if the sampling rates differ. `audio_files` lists the files in the order of the lengths.
-            - A Kaldi data folder without audio files: its utt2num_frames, or else its utt2dur.
         column: The column or field. Several, as "source,target", give [n, dims]. Nested ones are written as
             "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists of numbers
             gives their lengths; other lists are refused. Texts need `count`.
@@ -137,10 +136,6 @@ def _read_folder(
     if is_saved_dataset(folder):
         return read_saved_dataset(folder, column, count)
     _refuse_option("column", column, f"the folder {folder}")
-    table = kaldi_file(folder)
-    # In a folder with audio, the file may be of other recordings: the audio is measured.
-    if table and not has_audio(folder):
-        return read_kaldi(table)
     return read_audio_folder(folder, seconds=seconds, cache=cache, progress=progress)
 
 

@@ -22,7 +22,7 @@ from lengthwise.lengths.cells import TextCount, column_of_cells, is_number, pars
 from lengthwise.lengths.columns import Column, Unit, choose_columns, choose_dimensions, split_names
 from lengthwise.lengths.rules import Place
 
-# Kaldi's tables have no column names. In a data folder, the first existing file is read.
+# Kaldi's tables have no column names.
 KALDI_UNITS: dict[str, Unit] = {"utt2num_frames": "counts", "utt2dur": "seconds"}
 
 _REPAIR_LINE = "Repair or drop the line."
@@ -88,11 +88,6 @@ def read_kaldi(path: Path) -> list[Column]:
     words, _, place = _read_words(path, 2)
     values = parse_numbers(words[1::2], name=name, place=place)
     return [Column(name=name, values=values, place=place, unit=KALDI_UNITS[name])]
-
-
-def kaldi_file(folder: Path) -> Path | None:
-    """Returns the file with the lengths of a Kaldi data folder: utt2num_frames, else utt2dur."""
-    return next((folder / name for name in KALDI_UNITS if (folder / name).is_file()), None)
 
 
 def kaldi_name(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,12 +77,11 @@ def batches(
     panels = [
         _panel(shown[label], axis, window, _name(label, f"{words.percent(shares[label])} padding")) for label in named
     ]
-    text = "Sequences of some batches, with the padding above them. Padding of the epoch: "
-    text += "; ".join(f"{label} {words.percent(shares[label])}" for label in named) + "."
     item = _item(named)
-    heading = title or f"Batches, {item} by {item}"
-    notes = [f"From the middle of the epoch. A thin bar is a {item}."]
-    return furnish(alt.vconcat(*panels, spacing=14), heading, text, notes=notes, view=False)
+    text = "Sequences of some batches, with the padding above them. Padding of the epoch"
+    note = f"From the middle of the epoch. A thin bar is a {item}."
+    numbers = {label: words.percent(shares[label]) for label in named}
+    return _stack(panels, title or f"Batches, {item} by {item}", text, numbers, note)
 
 
 def _panel(epoch: Delivery, axis: Mapping[str, Any], window: int, title: str) -> Any:
@@ -130,10 +129,10 @@ def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mappin
         order = alt.Order("part:N", sort="ascending")
         chart = bars.encode(x, y, color=parts("computing", "waiting"), order=order)
         panels.append(_entitle(chart, _name(label, f"ranks wait {words.percent(shares[label])} of the time")))
-    text = "What each rank computes in some steps, and its waiting for the costliest. Waiting over the epoch: "
-    text += "; ".join(f"{label} {words.percent(shares[label])}" for label in named) + "."
-    heading, notes = title or "Ranks that wait", ["A bar is a rank. A step ends when its costliest rank ends."]
-    return furnish(alt.vconcat(*panels, spacing=14), heading, text, notes=notes, view=False)
+    text = "What each rank computes in some steps, and its waiting for the costliest. Waiting over the epoch"
+    numbers = {label: words.percent(shares[label]) for label in named}
+    note = "A bar is a rank. A step ends when its costliest rank ends."
+    return _stack(panels, title or "Ranks that wait", text, numbers, note)
 
 
 def _rank_rows(plan: Plan) -> list[dict[str, Any]]:
@@ -184,10 +183,9 @@ def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Chart:
             line = alt.Chart(table([{"budget": plan.max_cost}])).encode(alt.Y("budget:Q", **axis))
             layers += [line.mark_rule(strokeWidth=1.5), line.mark_text(align="right", x=_INNER, dy=-7, text="budget")]
         panels.append(_entitle(alt.layer(*layers), heading))
-    text = "The costliest batch of each step. At most: "
-    text += "; ".join(f"{label} {words.number(cost)}" for label, cost in costs.items()) + "."
-    heading, notes = title or "Memory, step by step", ["A bar is the costliest batch of a step."]
-    return furnish(alt.vconcat(*panels, spacing=14), heading, text, notes=notes, view=False)
+    numbers = {label: words.number(cost) for label, cost in costs.items()}
+    text, note = "The costliest batch of each step. At most", "A bar is the costliest batch of a step."
+    return _stack(panels, title or "Memory, step by step", text, numbers, note)
 
 
 def _step_rows(plan: Plan) -> list[dict[str, Any]]:
@@ -199,6 +197,12 @@ def _step_rows(plan: Plan) -> list[dict[str, Any]]:
     costs = np.maximum.reduceat(most, starts).tolist() if count else []
     columns = zip(starts.tolist(), ends.tolist(), costs, strict=True)
     return [{"step": start, "end": end, "cost": cost} for start, end, cost in columns]
+
+
+def _stack(panels: Sequence[Any], title: str, text: str, numbers: Mapping[str, str], note: str) -> Chart:
+    """Returns the panels of plans, one below the other; the text for screen readers ends with a number for each."""
+    text = f"{text}: {'; '.join(f'{label} {number}' for label, number in numbers.items())}."
+    return furnish(alt.vconcat(*panels, spacing=14), title, text, notes=[note], view=False)
 
 
 def _entitle(panel: Any, title: str) -> Any:

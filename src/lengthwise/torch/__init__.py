@@ -19,24 +19,17 @@ try:
 except ImportError as _error:
     raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from _error
 
-from lengthwise.torch.averaging import ParameterAveraging as ParameterAveraging
-from lengthwise.torch.budget import FoundBudget as FoundBudget
-from lengthwise.torch.budget import find_budget as find_budget
-from lengthwise.torch.collate import ConcatCollate as ConcatCollate
-from lengthwise.torch.collate import Concatenated as Concatenated
-from lengthwise.torch.collate import PackCollate as PackCollate
-from lengthwise.torch.collate import PadCollate as PadCollate
-from lengthwise.torch.collate import PaddedSequences as PaddedSequences
-from lengthwise.torch.evaluation import EvaluationSampler as EvaluationSampler
-from lengthwise.torch.loader import DataLoader as DataLoader
-from lengthwise.torch.model_checks import attention_leaks as attention_leaks
-from lengthwise.torch.rows import PackedRows as PackedRows
-from lengthwise.torch.rows import RowCollate as RowCollate
-from lengthwise.torch.rows import block_mask as block_mask
-from lengthwise.torch.sampler import BatchSampler as BatchSampler
-from lengthwise.torch.step_meter import measure_step as measure_step
-from lengthwise.torch.stream import StreamBatches as StreamBatches
-from lengthwise.torch.windows import WindowSampler as WindowSampler
+from lengthwise.torch.averaging import ParameterAveraging
+from lengthwise.torch.budget import FoundBudget, find_budget
+from lengthwise.torch.collate import ConcatCollate, Concatenated, PackCollate, PadCollate, PaddedSequences
+from lengthwise.torch.evaluation import EvaluationSampler
+from lengthwise.torch.loader import DataLoader
+from lengthwise.torch.model_checks import attention_leaks
+from lengthwise.torch.rows import PackedRows, RowCollate, block_mask
+from lengthwise.torch.sampler import BatchSampler
+from lengthwise.torch.step_meter import measure_step
+from lengthwise.torch.stream import StreamBatches
+from lengthwise.torch.windows import WindowSampler
 
 __all__ = [
     "BatchSampler",

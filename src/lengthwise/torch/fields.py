@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, chain, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,8 +22,6 @@ from torch import Tensor
 from lengthwise import _samples, checks
 
 _NUMBERS = (int, float, complex, np.number, np.bool_)
-# Numbers of Python that NumPy converts at once, and their dtype there.
-_OF_PYTHON: dict[type, type[np.generic]] = {int: np.int64, float: np.float64, bool: np.bool_}
 _ALIKE = "Make them alike in the data set's __getitem__."
 _TIME_FIRST = (
     "Make them alike in the data set's __getitem__, and time first: squeeze(0) a waveform [1, T], transpose features "
@@ -134,12 +131,9 @@ def is_whole(dtype: torch.dtype) -> bool:
 def _take(samples: Sequence[Any], name: str, names: list[str], fields: list[Field]) -> Any:
     """Adds the names and fields of `samples`, and returns their structure."""
     types = set(map(type, samples))
-    field = _convert_lists(samples, name) if types == {list} else None
-    if field is None and (kind := _kind_of_all(samples, types, name)) != "a structure":
-        field = _field(kind, samples, types, name)
-    if field is not None:
+    if (kind := _kind_of_all(samples, types, name)) != "a structure":
         names.append(name)
-        fields.append(field)
+        fields.append(_field(kind, samples, types, name))
         return len(fields) - 1
     # Depth first, in the order of the first sample: {"a": (x, y), "b": z} gives the fields a.0, a.1 and b.
     parts = samples if types == {dict} else list(map(_parts, samples))
@@ -190,20 +184,6 @@ def _kind(entry: Any) -> str:
 def _kind_of_type(kind: type) -> str:
     kinds = {"an array": (np.ndarray, Tensor), "a number": _NUMBERS, "a list": list, "a structure": (Mapping, tuple)}
     return next((name for name, types in kinds.items() if issubclass(kind, types)), "an object")
-
-
-def _convert_lists(entries: Sequence[list[Any]], name: str) -> Sequences | None:
-    """Converts lists of one type of Python numbers all at once; returns None for other entries."""
-    kinds = set(map(type, chain.from_iterable(entries)))
-    dtype = _OF_PYTHON.get(*kinds) if len(kinds) == 1 else None
-    # An empty list counts as whole numbers, which differ from floats.
-    if dtype is None or (dtype is not np.int64 and not all(entries)):
-        return None
-    lengths = list(map(len, entries))
-    flat = np.fromiter(chain.from_iterable(entries), dtype, sum(lengths))
-    batch_dtype = torch.get_default_dtype() if dtype is np.float64 else _as_torch(flat.dtype, name, 0)
-    arrays = [flat[start:stop] for start, stop in pairwise(accumulate(lengths, initial=0))]
-    return Sequences(name, arrays, lengths, batch_dtype)
 
 
 def _convert_list(entry: Any) -> Any:

@@ -49,11 +49,10 @@ class Planner:
         check_batching(batching)
         array = as_lengths(lengths)
         numbered = None if groups is None else read_groups(groups, len(array))
-        if times is None:
-            return cls(array, batching, seed, None, numbered)
-        checked_times = read_times(times, len(array))
-        _check_sum(checked_times)
-        _try_all(array, batching, checked_times)
+        checked_times = None if times is None else read_times(times, len(array))
+        if checked_times is not None:
+            _check_sum(checked_times)
+            _try_all(array, batching, checked_times)
         return cls(array, batching, seed, checked_times, numbered)
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:

@@ -26,7 +26,7 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
         shards = [source.shard(num_shards=count, index=index) for index in range(count)]
     else:
         shards = list(source) if isinstance(source, list | tuple) else [source]
-    remedy = "Give a list of iterables, such as one for each file: [dataset.shard(8, i) for i in range(8)]."
+    remedy = "Give a list of iterables, one for each file, say: [data['train'].shard(8, i) for i in range(8)]."
     for shard in shards:
         _check_shard(shard, remedy)
     if not shards:
@@ -36,19 +36,15 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
 
 def _check_shard(shard: Any, remedy: str) -> None:
     """Refuses a shard that cannot be read in every pass, or that yields no single samples."""
-    if isinstance(shard, Mapping):  # iterating over the splits of a data set yields their names
-        rule = "iterables of samples and no dict, which gives its keys"
-        advice = "Name a split: data['train']. If the dicts are samples, give [samples] for one shard."
-        raise checks.type_error("shards", rule, shard, advice)
-    # A generator can be read once: the second epoch would be empty.
-    if not isinstance(shard, Iterable) or isinstance(shard, Iterator | str | bytes):
-        raise checks.type_error("shards", "iterables that can be read in every epoch", shard, remedy)
+    # A generator can be read once: the second epoch would be empty. A dict yields its keys, the names of its splits.
+    if not isinstance(shard, Iterable) or isinstance(shard, Iterator | Mapping | str | bytes):
+        raise checks.type_error("shards", "iterables of samples that can be read in every epoch", shard, remedy)
     if isinstance(shard, DataLoader):
         _check_loader(shard)
 
 
 def _check_loader(loader: DataLoader[Any]) -> None:
-    """Refuses a loader that yields batches, or another order in every pass, or whose workers miss `set_epoch`."""
+    """Refuses a loader that yields batches or another order in every pass."""
     # The length of a batch [1, T] is 1, and the budget would not hold. Batches of one are allowed if a collate function
     # takes out the sample: collate_fn=lambda batch: batch[0].
     if loader.batch_sampler is not None and (loader.batch_size != 1 or loader.collate_fn is default_collate):
@@ -59,10 +55,6 @@ def _check_loader(loader: DataLoader[Any]) -> None:
     if (sampler := type(loader.sampler).__name__) in _RANDOM:
         remedy = "Leave shuffle=True out: each window is shuffled."
         raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
-    if loader.persistent_workers and callable(getattr(loader.dataset, "set_epoch", None)):
-        rule = "loaders whose workers are told the epoch"
-        remedy = "Leave persistent_workers out: the data set has a set_epoch, and its workers would not hear of it."
-        raise checks.value_error("shards", rule, "one with persistent_workers=True", remedy)
 
 
 def set_epoch_of(shards: Sequence[Any], epoch: int) -> None:

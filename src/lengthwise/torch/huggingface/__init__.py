@@ -338,12 +338,6 @@ class PlannedTrainer(transformers.Trainer):
         if self.args.n_gpu > 1:  # nn.DataParallel splits every batch, and averages the means of the parts
             remedy = "Start one process for each GPU with torchrun, or let CUDA_VISIBLE_DEVICES name one."
             raise checks.value_error("n_gpu", "at most 1 in each process", self.args.n_gpu, remedy)
-        usual = transformers.TrainingArguments.per_device_train_batch_size
-        if self.args.per_device_train_batch_size != usual:
-            remedy = "The batching of the sampler decides how many sequences a batch holds."
-            size = self.args.per_device_train_batch_size
-            rule = "left out beside a batch sampler"
-            checks.warn(checks.sentence("per_device_train_batch_size", rule, size, remedy))
 
 
 class _Loader(DataLoader):
