@@ -1,4 +1,4 @@
-"""The lengths of data sets that are too large to hold: computed once, by engines that exist, into one file.
+"""Lengths of data sets that are too large for memory, computed once into one file.
 
 write       `write_lengths`: from a data set to the file
 rule        how rows become lengths, the same under every engine

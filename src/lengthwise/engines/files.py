@@ -27,16 +27,16 @@ class Files:
     """Files of one format, found by a path, a pattern, a URL, or a list of them.
 
     Files of a folder or a pattern are sorted by their paths; those of a list keep its order. Names that begin with a
-    dot or an underscore are passed over, unless the pattern has such a name; so are, in a folder, those of no known
-    suffix.
+    dot or an underscore are skipped, unless the pattern has such a name. In a folder, files with an unknown suffix are
+    skipped too.
 
     Attributes:
         names: The columns of the first file, or the fields of its first record.
 
     Raises:
-        FileNotFoundError: Nothing is there.
-        ValueError: No files that can be read, or files of several formats.
-        TypeError: No path.
+        FileNotFoundError: There is no such file or folder.
+        ValueError: There are no files of a known format, or files of several formats.
+        TypeError: `source` is not a path or a list of paths.
         ModuleNotFoundError: fsspec, or the file system of a URL, is not installed.
     """
 
@@ -72,7 +72,7 @@ class Files:
 
     def _opener(self) -> Any:
         """Returns the function that opens a file; None maps a file of Arrow on a disk into memory."""
-        # Columns that are not asked for are then not read.
+        # In a mapped file, columns that are not asked for are not read.
         if self._kind == _ARROW and "file" in self._store.protocol:
             return None
         return lambda path, mode: self._store.open(str(path), mode)
@@ -90,7 +90,7 @@ class Files:
 def _open_store(name: str) -> tuple[Any, str]:
     core = load_package("fsspec.core", "find files")
     try:
-        # Of an empty text abspath would make the folder we are in.
+        # abspath("") would be the current folder.
         return core.url_to_fs(os.path.abspath(name) if name and "://" not in name else name)
     except ImportError as error:  # s3fs, for example
         rule = "at a URL whose file system is installed"
@@ -101,14 +101,14 @@ def _open_store(name: str) -> tuple[Any, str]:
 
 def _list_files(store: Any, path: str, name: str) -> list[str]:
     """Returns the files that a name stands for, sorted by their paths as texts."""
-    # A file that is there comes first: a name may have brackets in it, and an address of the web a question mark.
+    # An existing file comes first: its name may have brackets, and a web address may have a question mark.
     if name and store.isfile(path):
         return [path]
     parts = PurePosixPath(path).parts
     if name and store.isdir(path):
         root, pattern, paths = path, (), [file for file in store.find(path) if _NAME.search(file)]
     else:
-        # The part before the first * is no pattern: a _folder may be named there.
+        # Names before the first * are not part of the pattern: a _folder is allowed there.
         fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
         root, pattern = str(PurePosixPath(*parts[:fixed])), parts[fixed:]
         facts = store.glob(path, detail=True) if pattern else {}

@@ -1,6 +1,6 @@
 """Data sets of packages: pyarrow, Hugging Face `datasets`, Dask and Ray. Each is read in its own order.
 
-Each has a class, listed in `ENGINES` by the name of the package. It takes the data set, and has two members:
+`ENGINES` has a class for each package. It takes the data set, and has two members:
 
     names               the names of the columns
     blocks(rule, size)  yields the lengths of the rows in their order, as `rule` measures `size` rows at once
@@ -18,7 +18,7 @@ from lengthwise.engines.rule import Block, Rule
 from lengthwise.lengths.arrow import load_pyarrow
 
 _READ_AHEAD = 2  # batches of pyarrow that are read before they are measured
-_TOGETHER = 128  # partitions of Dask that are computed at once, so that the lengths that wait here stay few
+_TOGETHER = 128  # partitions of Dask that are computed at once, so that few lengths wait in memory
 
 
 class Pyarrow:
@@ -32,7 +32,7 @@ class Pyarrow:
         self.names: list[str] = list(source.schema.names)
 
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
-        # Threads would read on while rows are measured, as far as a whole file.
+        # With threads, pyarrow would read up to a whole file ahead.
         options: dict[str, Any] = {"batch_readahead": _READ_AHEAD, "fragment_readahead": 1, "use_threads": False}
         for batch in self._source.to_batches(columns=rule.columns(self.names), batch_size=size, **options):
             if batch.num_rows:
@@ -55,7 +55,7 @@ class HuggingFace:
         self.names: list[str] = list(source.column_names)
 
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
-        # Columns that are not read are not decoded: of audio or images nothing is.
+        # Without the other columns, audio and images are not decoded.
         for table in self._source.select_columns(rule.columns(self.names)).with_format("arrow").iter(size):
             yield from rule.measure_table(table, size)
 
@@ -106,7 +106,7 @@ class Ray:
         measured = source.map_batches(measure, batch_format="pyarrow", batch_size=size, zero_copy_batch=True)
         options = measured.context.execution_options
         keeps_order = options.preserve_order
-        options.preserve_order = True  # by default blocks come as they are done, in another order in every run
+        options.preserve_order = True  # by default, blocks come in another order in every run
         try:
             for table in measured.iter_batches(batch_format="pyarrow", batch_size=None):
                 for pickled in table.column("blocks").to_pylist():
@@ -123,7 +123,7 @@ def _measure_batch(table: Any, rule: Rule, size: int) -> Any:
     try:
         answer = rule.measure_table(table, size)
     except (ValueError, TypeError) as error:
-        answer = type(error)(str(error))  # raised here, Ray would show pages of its own frames around one sentence
+        answer = type(error)(str(error))  # raised in a worker, Ray would add pages of its own frames
     return load_pyarrow().table({"blocks": [pickle.dumps(answer)]})
 
 

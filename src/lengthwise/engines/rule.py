@@ -1,6 +1,6 @@
 """The rule by which rows become lengths: the same under every engine, also in other processes.
 
-A row that has no length, a null, for example, stops nothing. It has the length 1 and a reason:
+A row without a length, such as a null, stops nothing: it gets the length 1 and a reason.
 
     tokens [[5, 6], None, [], [7]]    lengths [2, 1, 1, 1]    reasons {1: "`tokens` must be given, ...", 2: ...}
 
@@ -29,9 +29,9 @@ class Block(NamedTuple):
     """The lengths of some rows in a row.
 
     Attributes:
-        lengths: [k] or [k, dims] int64; 1 at a row that has none.
-        reasons: Why it has none, by the number of the row in the block.
-        kinds: The kind of each column: "numbers", "seconds", "lists" or "texts"; "" where all its rows are missing.
+        lengths: [k] or [k, dims] int64; 1 for a row without a length.
+        reasons: The reason for each row without a length, by its number in the block.
+        kinds: The kind of each column: "numbers", "seconds", "lists" or "texts"; "" if it has no value.
     """
 
     lengths: NDArray[np.int64]
@@ -44,8 +44,8 @@ class Rule:
     """The rule by which a row has its length.
 
     Attributes:
-        names: The columns that are measured; () where `length` answers.
-        length: Takes a `pyarrow.RecordBatch` of k rows, returns [k] or [k, dims] numbers; or None.
+        names: The columns that are measured; () if there is a `length`.
+        length: A function of a `pyarrow.RecordBatch` of k rows that returns [k] or [k, dims] numbers; or None.
         frame_shift: The divisor of durations, or None.
         count: The count of texts, or None.
     """
@@ -56,10 +56,10 @@ class Rule:
     count: TextCount | None = None
 
     def columns(self, names: list[str], at: str = "the data set") -> list[str]:
-        """Returns those of the columns of a data set, or of the file `at`, that must be read.
+        """Returns the columns to read, of all `names`; `at` is the place in an error.
 
         Raises:
-            ValueError: One of them is absent.
+            ValueError: A column does not exist.
         """
         tops = [top_of(name, names) for name in self.names] if self.length is None else names
         if absent := set(tops).difference(names):
@@ -71,11 +71,11 @@ class Rule:
         return [self.measure(batch) for batch in table.to_batches(max_chunksize=size) if batch.num_rows]
 
     def measure(self, batch: Any, place: Place = lambda _: "") -> Block:
-        """Measures a `pyarrow.RecordBatch`, whose k-th row stands at `place(k)`.
+        """Measures a `pyarrow.RecordBatch`, whose row k is at `place(k)`.
 
         Raises:
-            ValueError: A column that is absent or of a type that has no length; a function that answers in another
-                shape. One number alone never raises: its row has a reason.
+            ValueError: A column does not exist or has a type without lengths, or the user's function returns another
+                shape. A single bad number never raises: its row gets a reason.
         """
         rows = range(batch.num_rows)
         if self.length is not None:
@@ -84,11 +84,11 @@ class Rule:
         return self._measure_columns(cells, place, len(rows))
 
     def measure_cells(self, cells: Sequence[list[Any]], place: Place, *, table: bool) -> Block:
-        """Measures [dims, k] cells of a file of text: of a `table`, in which all are texts, or values of JSON."""
+        """Measures [dims, k] cells: values of JSON, or the texts of a `table`."""
         return self._measure_columns(cells, place, len(cells[0]), in_table=table and len(cells) > 1)
 
     def _measure_columns(self, columns: Sequence[Any], place: Place, count: int, *, in_table: bool = False) -> Block:
-        """Measures columns, lists or Arrow arrays, of which the missing cells are left out."""
+        """Measures columns, which are lists or Arrow arrays, without their missing cells."""
         present: list[tuple[Sequence[int], Column]] = []
         for name, cells in zip(self.names, columns, strict=True):
             if isinstance(cells, list):
@@ -102,12 +102,12 @@ class Rule:
         return self._settle(present, place, count)
 
     def _settle(self, columns: Sequence[tuple[Sequence[int], Column]], place: Place, count: int) -> Block:
-        """Makes a block of columns and the rows that they have values of."""
+        """Makes a block from columns, each with the rows of its values."""
         check_counted((column.kind == "texts" or not rows for rows, column in columns), self.count)
         shifts = choose_shifts([column for _, column in columns], self.frame_shift, by_type=True)
         lengths = np.ones((count, len(columns)), dtype=np.int64)
         reasons: dict[int, str] = {}
-        # Backwards, so that the first column says why a row is bad.
+        # Backwards, so that the reason is that of the first bad column.
         for dim in reversed(range(len(columns))):
             (rows, column), shift = columns[dim], shifts[dim]
             lengths[rows, dim], good = convert(column.values, shift)
@@ -117,7 +117,7 @@ class Rule:
             for at in np.flatnonzero(~good).tolist():
                 error = bad_value(column.values, at, shift, name=column.name, place=column.place)
                 reasons[rows[at]] = str(error)
-        # A row is bad as a whole: of (7, 0) nothing is left.
+        # A row is bad as a whole: (7, 0) becomes (1, 1).
         lengths[list(reasons)] = 1
         kinds = [
             "seconds" if shift else column.kind if len(column.values) else ""
@@ -127,12 +127,12 @@ class Rule:
 
 
 def _place_among(rows: Sequence[int], place: Place) -> Place:
-    # Of cells [5, None, 0] row 1 of the values is row 2 of the batch.
+    # Without the missing cell of [5, None, 0], value 1 is row 2 of the batch.
     return lambda at: place(rows[at])
 
 
 def _ask(length: Measure, batch: Any, place: Place) -> list[Column]:
-    """Asks the function of the user about a batch: a column for each dimension of its answer."""
+    """Calls the user's function with a batch, and returns a column for each dimension of its answer."""
     answer = np.asarray(length(batch))
     count = batch.num_rows
     if answer.dtype.kind not in "iuf" or answer.shape[:1] != (count,) or answer.ndim > 2 or answer.shape[1:] == (0,):

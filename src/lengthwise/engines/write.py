@@ -29,11 +29,11 @@ _COPIED = 2**20  # lengths that are copied at once
 
 
 class BadRow(NamedTuple):
-    """A row that has no length.
+    """A row without a length.
 
     Attributes:
-        row: Its number in the data set, from 0.
-        reason: One sentence, of files with the file and the row or line there.
+        row: The number of the row in the data set, from 0.
+        reason: One sentence. For files, it names the file and the row or line.
     """
 
     row: int
@@ -45,8 +45,8 @@ class LengthsFile:
     """A file that `write_lengths` wrote: `Windows` and `read_lengths` take it as its path.
 
     Attributes:
-        path: Of the .npy file.
-        bad_rows: All of them, by rising number; each has the length 1 in the file.
+        path: The .npy file.
+        bad_rows: The rows without a length, by rising number. In the file, each has the length 1.
     """
 
     path: Path
@@ -81,7 +81,7 @@ def write_lengths(
 ) -> LengthsFile:
     """Computes the length of every row of a large data set, once, into one file, in the order of the rows.
 
-    `Windows` maps that file into memory, so neither the data nor the lengths need fit there. The k-th length is that
+    `Windows` maps that file into memory, so neither the data nor the lengths must fit into it. The k-th length is that
     of the k-th row. The file appears whole, or not at all.
 
     Args:
@@ -94,9 +94,9 @@ def write_lengths(
             - a Hugging Face `datasets.Dataset`;
             - a Ray `ray.data.Dataset`, in the order of its blocks, measured on its cluster;
             - a `dask.dataframe.DataFrame`, in the order of its partitions, measured by its scheduler.
-        path: The .npy file to write, on a disk. Its folder must be there.
-        column: The column of lengths, or of lists, which are counted, or of texts with `count`. Several as
-            "source,target" give [n, dims]; nested ones as "audio.frames".
+        path: The .npy file to write, on a disk. Its folder must exist.
+        column: A column of lengths, of lists, whose items are counted, or, with `count`, of texts. Several, as
+            "source,target", give [n, dims]. Nested ones are written as "audio.frames".
         length: In place of `column`: a function that takes a `pyarrow.RecordBatch` of k rows, and returns [k] or
             [k, dims] numbers. Under Ray and Dask it travels to other processes. Not for files of text.
         frame_shift: The divisor of durations, as in `read_lengths`; of several columns, those named duration,
@@ -107,17 +107,17 @@ def write_lengths(
             rows and then raises. "one" counts each as 1; `LengthsFile.bad_rows` lists them.
         max_bad: More bad rows than this stop the run, because the column is most likely another one.
         batch_size: The most rows that are measured at once. Dask measures whole partitions.
-        progress: Whether to count the rows on a terminal.
+        progress: If True, counts the rows on a terminal.
 
     Returns:
         The file. Give it to `Windows`.
 
     Raises:
-        ValueError: Bad rows; a file that cannot be read row by row; a column without lengths; an option that does not
-            apply.
-        TypeError: A source of another kind.
-        FileNotFoundError: No such source, tokenizer or folder.
-        ModuleNotFoundError: pyarrow or what the source stands on is not installed.
+        ValueError: Some rows are bad, a file is damaged or of unknown format, a column has no lengths, or an option
+            does not apply.
+        TypeError: `source` has an unknown type.
+        FileNotFoundError: The source, the tokenizer or the folder does not exist.
+        ModuleNotFoundError: pyarrow, or the package of the source, is not installed.
     """
     target = _check_path(path)
     check_choice("bad", bad, ("error", "one"))
@@ -157,7 +157,7 @@ def _check_path(path: str | os.PathLike[str]) -> Path:
         remedy = "Plans map it into memory: write it to a disk, and copy it from there."
         raise value_error("path", "the path of a .npy file on a disk", os.fspath(path), remedy)
     check_folder("path", target)
-    # What is found when all is read would have been read for nothing.
+    # Checked now: at the end, all rows would have been read in vain.
     with refusals(target, "written"):
         check_regular(target)
     if target.is_dir():
@@ -182,7 +182,7 @@ def _open(source: Any) -> Any:
 def _count_rows(blocks: Iterable[Block], progress: bool) -> Iterator[Block]:
     from tqdm import tqdm
 
-    # Without a terminal, in the log of a job say, nothing is shown.
+    # Without a terminal, as in the log of a job, nothing is shown.
     with tqdm(unit=" rows", unit_scale=True, disable=None if progress else True) as bar:
         for block in blocks:
             yield block
@@ -210,7 +210,7 @@ def _spool(blocks: Iterable[Block], rule: Rule, spool: Any, max_bad: int) -> tup
 
 
 def _join_kinds(kinds: tuple[str, ...], new: tuple[str, ...], names: tuple[str, ...], row: int) -> tuple[str, ...]:
-    """Refuses a column that holds numbers in one part and lists, texts or seconds from some row on."""
+    """Refuses a column of numbers that becomes one of lists, texts or seconds at some row."""
     for name, kind, new_kind in zip(names, kinds, new, strict=False):
         if kind and new_kind and kind != new_kind:
             rule, remedy = f"{kind}, as in the rows before", "Write it anew, as one type."
@@ -225,7 +225,7 @@ def _show(bad_rows: list[BadRow]) -> str:
 def _copy(spool: Any, target: Path, shape: tuple[int, ...], longest: int) -> None:
     """Copies the lengths into the file, in the smallest type that holds them."""
     smallest = np.min_scalar_type(longest)
-    # All lengths are below 2**63, and int64 meets other integers without becoming a float.
+    # Lengths are below 2**63. NumPy turns uint64 and int64 together into floats, so int64 is the widest.
     dtype = np.dtype("<i8") if smallest.itemsize == 8 else smallest.newbyteorder("<")
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": dtype.str, "fortran_order": False, "shape": shape})

@@ -7,7 +7,7 @@ into one self-contained page.
     padding        what each strategy computes: data and padding
     trade_off      randomness against padding, strategy by strategy
     batches        batches sequence by sequence, with their padding
-    waiting        what each rank computes in a step, and how long it waits
+    waiting        the work of each rank in some steps, and its waiting
     memory         the costliest batch of each step, and the budget
     shapes         padding by the number of padded shapes
     save_chart     writes one chart
@@ -41,7 +41,7 @@ _DOORS = {name: file for file, names in _FILES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    # Altair takes a third of a second to load: only those who draw wait for it.
+    # Altair takes a third of a second to load, so it is loaded for the first chart.
     if name in _DOORS:
         return getattr(importlib.import_module(f"lengthwise.report.{_DOORS[name]}"), name)
     raise AttributeError(f"module 'lengthwise.report' has no attribute {name!r}")

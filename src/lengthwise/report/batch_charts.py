@@ -1,4 +1,4 @@
-"""Batches of plans: their sequences and padding, how long ranks wait, and what the costliest of each step costs."""
+"""Charts of batches: their sequences and padding, the waiting of ranks, and the costliest batch of each step."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ def batches(
     title: str = "",
     shares: Mapping[str, float] | None = None,
 ) -> Chart:
-    """Draws batches from the middle of the epoch, sequence by sequence, and the padding above each.
+    """Draws some batches of an epoch, sequence by sequence, and the padding above each sequence.
 
-    Several lengths a sequence count by their sum. Where few sequences are far longer than the rest, the axis ends below
-    them.
+    If a sequence has several lengths, their sum is drawn. If few sequences are far longer than the rest, the axis ends
+    below them.
 
     Args:
-        plans: A plan, or several by their labels, one below the other.
-        lengths: What the plans were made for, [n] or [n, dims].
-        unit: Of the lengths.
-        title: Above all.
-        shares: The padding share of each, if it is known of more epochs.
+        plans: A plan, or several by label, drawn one below the other.
+        lengths: [n] or [n, dims], the lengths of the plans.
+        unit: The unit of the lengths.
+        title: The title; by default one is written.
+        shares: The padding share of each plan, if it was measured over more epochs.
 
     Raises:
-        ValueError: No plan, or one that was made for other lengths.
+        ValueError: There is no plan, or a plan has other lengths.
     """
     named = check_plans(plans)
     shown = {label: delivery(plan, lengths, _middle(plan)) for label, plan in named.items()}
     tops = [np.repeat(epoch.padded, epoch.sizes)[:_SEQUENCES] for epoch in shown.values()]
-    # One sequence of 8,000 among others of 500 would make all the others flat.
+    # One sequence of 8,000 would make the others, of 500, too flat to see.
     usual = max((float(np.quantile(top, _USUAL)) for top in tops if len(top)), default=0.0)
     top = max(1.0, min(1.05 * max((int(top.max(initial=0)) for top in tops), default=1), 1.4 * usual))
     axis = {
@@ -91,7 +91,7 @@ def _panel(epoch: Delivery, axis: Mapping[str, Any], window: int, title: str) ->
         {"place": place, "batch": number + 1, "length": length, "padded to": top}
         for place, (number, length, top) in enumerate(zip(numbers, epoch.lengths.tolist(), tops, strict=False))
     ]
-    # A step reaches to the next place, so that the last needs one more.
+    # A step ends at the next place, so the last one needs one more.
     rows += [rows[-1] | {"place": len(rows)}] if rows else []
     x = alt.X("place:Q", scale=alt.Scale(domain=[0, window], nice=False), axis=None)
     # The padding stands behind, and the data before it.
@@ -103,18 +103,18 @@ def _panel(epoch: Delivery, axis: Mapping[str, Any], window: int, title: str) ->
         for part, field in (("padding", "padded to"), ("data", "length"))
     ]
     borders = [{"place": place} for place in np.cumsum(epoch.sizes)[:-1].tolist() if place < _SEQUENCES]
-    if len(borders) <= _PARTED:  # lines between many narrow batches would hide them
+    if len(borders) <= _PARTED:  # lines would hide many narrow batches
         layers.append(alt.Chart(table(borders)).mark_rule(color=colour("paper"), strokeWidth=1.5).encode(x))
     return _entitle(alt.layer(*layers), title)
 
 
 def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mapping[str, float] | None = None) -> Chart:
-    """Draws what each rank computes in some steps of an epoch, and how long it waits for the costliest rank.
+    """Draws the work of each rank in some steps of an epoch, and its waiting for the costliest rank.
 
     Args:
-        plans: A plan for several ranks, or several by their labels, one below the other.
-        title: Above all.
-        shares: Of waiting of each, if it is known of more epochs.
+        plans: A plan for several ranks, or several plans by label, drawn one below the other.
+        title: The title; by default one is written.
+        shares: The waiting share of each plan, if it was measured over more epochs.
     """
     named = check_plans(plans)
     top = max(float(plan.costs[plan.grid].sum(axis=1).max(initial=0.0)) for plan in named.values())
@@ -136,11 +136,11 @@ def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mappin
 
 
 def _rank_rows(plan: Plan) -> list[dict[str, Any]]:
-    """The parts of each rank in some steps; between two steps an empty place."""
+    """Returns the parts of each rank in some steps, with an empty place between two steps."""
     first = max(0, (plan.steps - _STEPS) // 2)
     rows: list[dict[str, Any]] = []
     for step, totals in enumerate(plan.costs[plan.grid[first : first + _STEPS]].sum(axis=1), start=first):
-        # If there are many ranks, some of them, with the costliest and the cheapest.
+        # Of many ranks some are drawn, with the costliest and the cheapest.
         ranks = np.argsort(totals, kind="stable")[np.linspace(0, len(totals) - 1, _RANKS).round().astype(np.int64)]
         for rank in range(len(totals)) if len(totals) <= _RANKS else sorted(ranks.tolist()):
             cost, name = float(totals[rank]), {"step": step, "rank": rank, "place": f"{step}.{rank}"}
@@ -151,18 +151,18 @@ def _rank_rows(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _waste(plan: Plan) -> float:
-    """The share of the time of all ranks that they wait."""
+    """Returns the share of the time of all ranks that is spent waiting."""
     totals = plan.costs[plan.grid].sum(axis=1)
     time = float(totals.max(axis=1).sum()) * plan.world_size if totals.size else 0.0
     return 1.0 - float(totals.sum()) / time if time else 0.0
 
 
 def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Chart:
-    """Draws the cost of the costliest batch of each step, which says how much memory a run needs, and the budget.
+    """Draws the cost of the costliest batch of each step, which decides the memory of a run, and the budget.
 
     Args:
-        plans: A plan, or several by their labels, one below the other.
-        title: Above all.
+        plans: A plan, or several by label, drawn one below the other.
+        title: The title; by default one is written.
     """
     named = check_plans(plans)
     budgets = [plan.max_cost for plan in named.values() if math.isfinite(plan.max_cost)]
@@ -189,7 +189,7 @@ def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Chart:
 
 
 def _step_rows(plan: Plan) -> list[dict[str, Any]]:
-    """The costliest batch of each step; of more than 100 steps, of each hundredth of them."""
+    """Returns the costliest batch of each step; of more than 100 steps, of each hundredth of them."""
     most = plan.costs[plan.grid].max(axis=(1, 2)) if plan.steps else np.empty(0)
     count = min(plan.steps, _COLUMNS)
     starts = np.arange(count) * plan.steps // max(count, 1)
@@ -206,25 +206,25 @@ def _stack(panels: Sequence[Any], title: str, text: str, numbers: Mapping[str, s
 
 
 def _entitle(panel: Any, title: str) -> Any:
-    """A panel of one plan, with its title."""
+    """Returns the panel of one plan, with its title."""
     heading = alt.TitleParams(title, fontSize=13, fontWeight="normal", offset=4)
     return panel.properties(width=_INNER, height=_HEIGHT, title=heading)
 
 
 def _item(plans: Mapping[str, Plan]) -> str:
-    """The thing that a batch holds several of: a sequence, a chunk of one, or a packed row."""
+    """Returns the name of the items of a batch: sequence, chunk, or packed row."""
     if any(plan.row_offsets is not None for plan in plans.values()):
         return "row"
     return "chunk" if any(plan.spans is not None for plan in plans.values()) else "sequence"
 
 
 def _name(label: str, text: str) -> str:
-    """Writes a text about a plan after its label, if there is one."""
+    """Returns a text about a plan after its label, if it has one."""
     return f"{words.shorten(label, 53 - len(text))}: {text}" if label else text
 
 
 def check_plans(plans: object) -> dict[str, Plan]:
-    """Plans by their labels."""
+    """Returns the plans by label, checked."""
     named = {"": plans} if isinstance(plans, Plan) else plans
     remedy = 'Give {"random": plan}, for example.'
     if not isinstance(named, Mapping) or not named:

@@ -1,4 +1,4 @@
-"""The lengths: how many sequences are how long, with the edges of buckets; and padding by the number of shapes."""
+"""Charts of lengths: a histogram with the edges of buckets, and padding by the number of shapes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _INNER = WIDTH - 66  # pixels of one histogram of several, without its axis
 
 
 def histogram(lengths: ArrayLike, *, edges: ArrayLike | None = None, unit: str = "frames", title: str = "") -> Chart:
-    """Draws how many sequences are how long, and the edges of buckets.
+    """Draws a histogram of the lengths, and the edges of buckets.
 
-    Where few are far longer than the rest, the axis is logarithmic.
+    If few are far longer than the rest, the axis is logarithmic.
 
     Args:
-        lengths: [n] or [n, dims], at least one; of several lengths a histogram each.
-        edges: The longest length of each bucket, for one length a sequence.
-        unit: Of the lengths.
-        title: Above it.
+        lengths: [n] or [n, dims], at least one sequence; each dimension gets a histogram.
+        edges: The longest length of each bucket, if a sequence has one length.
+        unit: The unit of the lengths.
+        title: The title; by default one is written.
     """
     array = as_lengths(lengths)
     if not len(array):
@@ -81,15 +81,15 @@ def _axis(column: NDArray[np.int64], field: str, title: str) -> Any:
 
 
 def shapes(lengths: ArrayLike, cut: Cut, *, most: int = 32) -> Chart:
-    """Draws the share of padding by the best 1, 2, ... padded shapes.
+    """Draws the share of padding with the best 1, 2, 3, ... padded shapes.
 
     Args:
         lengths: [n].
-        cut: What a batch holds: `Budget(20_000)`, `FixedSize(16)`.
-        most: The most shapes that are drawn.
+        cut: The cut into batches, such as `Budget(20_000)` or `FixedSize(16)`.
+        most: The most shapes to draw.
 
     Raises:
-        ValueError: As of `lw.optimal_shapes`.
+        ValueError: As `lw.optimal_shapes`.
     """
     array = as_lengths(lengths)
     shares = (1.0 - useful_frames(array, cut) / shape_costs(array, most, cut)).tolist()

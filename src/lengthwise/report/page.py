@@ -1,4 +1,4 @@
-"""One self-contained page of HTML about plans: what is put forward and its code, charts, and tables.
+"""One self-contained page of HTML about plans: the recommended one and its code, charts, and tables.
 
 The page loads nothing and runs one script, the copy button: it can be mailed, printed, and read without a network.
 """
@@ -36,7 +36,7 @@ _PLANS = 'Give {"random": plan}, for example.'
 
 
 class Figure(NamedTuple):
-    """A chart as it stands on the page: drawn, what it says, and its rows."""
+    """A chart of the page: its drawing, its text, and its rows."""
 
     svg: str
     text: str
@@ -45,20 +45,20 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
-    """All that a page shows. Charts and tables are made of it, each where its data are there.
+    """The contents of a page. A chart or a table without data is left out.
 
     Attributes:
         lengths: [n] or [n, dims], checked.
-        plans: By label; the first is what the others are compared with, the best is put forward.
+        plans: The plans by label. The others are compared with the first.
         rows: The measures of each plan, as `Measures.as_dict` has them; also "seconds" of planning, "mixing_epochs".
-        title: What the lengths are: a file, for example.
-        unit: Of the lengths.
+        title: The name of the lengths, such as a file.
+        unit: The unit of the lengths.
         command: The command that wrote the page.
         loading: Lines of Python that read the lengths.
         seconds: Measured seconds of an epoch by label.
         answer: A sentence in place of the headline.
         lead: A sentence below the headline.
-        best: The label of the plan to put forward, the last by default; of the first, that nothing is to be gained.
+        best: The label of the recommended plan, by default the last; the first, if no other is better.
         charts: More charts, before the others: of training runs, for example.
         tables: More tables, before the others.
     """
@@ -86,24 +86,25 @@ def save_page(
     title: str = "",
     unit: str = "frames",
 ) -> None:
-    """Writes one page of HTML that shows what plans are worth: charts, measures, and the settings as code.
+    """Writes one page of HTML about plans: charts, measures, and the settings of the last one as code.
 
-    The first plan is what the others are compared with, such as random batches; the last is put forward. Charts of
-    batches show a sample of the epoch. The numbers are those of `measure`, over whole epochs.
+    The others are compared with the first plan, such as random batches. The last one is recommended. Charts of batches
+    show a sample of the epoch. The numbers are those of `measure`, over whole epochs.
 
     Args:
-        plans: By the label to write: {"random": plan, "max-entropy:0.1": plan}. The first of several epochs is drawn,
-            and mixing and waiting are measured over all: pool some, for one shows less mixing than there is.
-        lengths: What the plans were made for, [n] or [n, dims].
-        path: Where to write it, whole or not at all: "report.html", for example.
-        title: What the lengths are: the name of the data set, for example.
-        unit: Of the lengths.
+        plans: The plans by label: {"random": plan, "max-entropy:0.1": plan}. Or a list of plans for each label, of
+            several epochs: mixing and waiting are measured over all of them, because one epoch shows less mixing than
+            there is. The charts show the first.
+        lengths: [n] or [n, dims], the lengths of the plans.
+        path: The file to write, such as "report.html".
+        title: The name of the lengths, such as that of the data set.
+        unit: The unit of the lengths.
 
     Raises:
         ImportError: Altair, vl-convert or jinja2 is not installed.
-        FileNotFoundError: There is no folder to write it in.
-        ValueError: No plan, one that was made for other lengths, or two labels that are written alike.
-        TypeError: Something else than plans, or a title or a unit that is no text.
+        FileNotFoundError: The folder does not exist.
+        ValueError: There is no plan, a plan has other lengths, or two labels are the same as text.
+        TypeError: A value is not a plan, or the title or the unit is not a text.
     """
     files.check_path("path", path)
     if not isinstance(plans, Mapping) or not plans:
@@ -121,7 +122,7 @@ def save_page(
 
 
 def _list_epochs(value: Any) -> list[Plan]:
-    """One plan or several as a list of at least one."""
+    """Returns one plan or several as a list."""
     if isinstance(value, Plan):
         return [value]
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
@@ -137,7 +138,7 @@ def _measure(epochs: Sequence[Plan], lengths: NDArray[np.int64]) -> dict[str, An
 
 
 def write_page(contents: Contents) -> str:
-    """The page as HTML."""
+    """Returns the page as HTML."""
     best = contents.best or next(reversed(list(contents.plans)), "")
     contents = replace(contents, best=best)
     plans = list(contents.plans.values())
@@ -158,12 +159,12 @@ def write_page(contents: Contents) -> str:
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         versions=f"Lengthwise {lw.__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
     )
-    # The name of a file may hold bytes that are no UTF-8; each stands there as a question mark.
+    # The name of a file may have bytes that are not UTF-8: each becomes a question mark.
     return text.encode("utf-8", "replace").decode()
 
 
 def _charts(contents: Contents, *, packed: bool) -> list[Any]:
-    """All charts that have something to show, the most telling first."""
+    """Returns all charts that have data, the most important first."""
     lengths, unit, rows, best = contents.lengths, contents.unit, contents.rows, contents.best
     charts = list(contents.charts)
     ends = list(dict.fromkeys([*list(contents.plans)[:1], best]))
@@ -194,7 +195,7 @@ def _figure(chart: Any, name: str) -> Figure:
 
 
 def _edges(contents: Contents) -> NDArray[np.int64] | None:
-    """The edges of the best strategy, where it has some."""
+    """Returns the edges of the best strategy, or None."""
     if contents.lengths.ndim != 1 or not contents.plans:
         return None
     try:
@@ -217,7 +218,7 @@ def _tables(contents: Contents, *, slots: int, packed: bool) -> list[Table]:
 
 @cache
 def _template() -> jinja2.Template:
-    # All that users give is escaped: a file may be named "<script>".
+    # All texts are escaped: a file may be named "<script>".
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read),
         autoescape=True,

@@ -17,12 +17,12 @@ _KEY = 62  # letters of a line below the title
 
 
 def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames") -> Chart:
-    """Draws what each strategy computes for each frame of data, and how much of it is padding.
+    """Draws the frames that each strategy computes for each frame of data: data and padding.
 
     Args:
         measures: `lw.Measures` by the label of the strategy.
-        best: The label to put forward.
-        unit: Of the lengths.
+        best: The label of the recommended strategy.
+        unit: The unit of the lengths.
     """
     rows, ends = [], []
     for label, row in _as_rows(measures).items():
@@ -115,12 +115,12 @@ def _labels(rows: Sequence[dict[str, Any]], width: float) -> list[dict[str, Any]
 
 
 def _letters() -> list[str]:
-    """A, B, ... Z, A2, B2, ..."""
+    """Returns A, B, ... Z, A2, B2, ..."""
     return [f"{letter}{number or ''}" for number in (0, *range(2, 9)) for letter in string.ascii_uppercase]
 
 
 def _bold(best: str) -> Any:
-    """An axis of names, the recommended one in its colour."""
+    """Returns an axis of names, the recommended one in its colour."""
     is_best = f"datum.value === {json.dumps(best)}"
     return alt.Axis(
         ticks=False,
@@ -131,7 +131,7 @@ def _bold(best: str) -> Any:
 
 
 def _as_rows(measures: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Each strategy's measures as a mapping."""
+    """Returns the measures of each strategy as a mapping."""
     if not isinstance(measures, Mapping) or not measures:
         remedy = 'Give {"random": lw.measure(plan, lengths)}, for example.'
         raise value_error("measures", "measures by the label of the strategy", measures, remedy)

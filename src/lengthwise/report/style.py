@@ -1,4 +1,4 @@
-"""One look for all charts: the table of colours, the sizes, and how a chart is written."""
+"""The common look of all charts: colours, sizes, and the writing of files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ except ImportError as _error:
 
 Row = dict[str, Any]
 
-# On paper, and on a dark screen. Data, padding and what is recommended can be told apart by colour-blind readers.
+# On paper, and on a dark screen. Colour-blind readers can tell data, padding and the recommended strategy apart.
 COLOURS = {
     "paper": ("#ffffff", "#14181c"),
     "card": ("#f4f6f8", "#1d2329"),
@@ -40,34 +40,34 @@ PICTURES = (".png", ".svg", ".pdf")
 WIDTH = 440  # pixels of a chart with its axes: a phone's width, and a third of a screen's
 HEIGHT = 250
 _SMALL, _LARGE = 13, 15  # pixels of letters
-_UNDRAWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # which XML, and so SVG, has not
+_UNDRAWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # not allowed in XML, and so in SVG
 
 
 def colour(name: str) -> str:
-    """The colour of a thing on paper."""
+    """Returns the colour of a part of a chart, on paper."""
     return COLOURS["data" if name == "computing" else name][0]
 
 
 def parts(*names: str) -> alt.Color:
-    """The colours of the parts of a chart, with a legend: data and padding, for example."""
+    """Returns the colours of the parts of a chart, such as data and padding, with a legend."""
     scale = alt.Scale(domain=list(names), range=[colour(name) for name in names])
     return alt.Color("part:N", scale=scale, title=None)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """The rows of a chart."""
+    """Returns the rows of a chart as its data."""
     return alt.InlineData(values=list(map(dict, rows)))
 
 
 def furnish(chart: Any, title: str, text: str, *, notes: Sequence[str] = (), view: bool = True) -> Chart:
-    """Gives a chart its title, its text for those who do not see it, and the look of all charts.
+    """Gives a chart its title, a text for screen readers, and the common look.
 
     Args:
-        chart: Without a look.
-        title: Above it.
-        text: What it shows, for screen readers.
+        chart: The chart.
+        title: The title above the chart.
+        text: A description, for screen readers.
         notes: Lines below the title.
-        view: Whether the chart is a single view, which is fitted into the width.
+        view: True for a single view, which is fitted to the width.
     """
     if view:
         chart = chart.properties(width=WIDTH, autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
@@ -108,12 +108,12 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> None:
     """Writes a chart to a .png, .svg or .pdf file, whole or not at all.
 
     Args:
-        chart: Of this module, or any other of Altair.
-        path: Where to write it; its end says which kind of file it is.
+        chart: A chart of this module, or another one of Altair.
+        path: The file to write; its suffix decides the format.
 
     Raises:
-        ValueError: The name ends otherwise.
-        FileNotFoundError: There is no folder to write it in.
+        ValueError: The suffix is another one.
+        FileNotFoundError: The folder does not exist.
 
     >>> import lengthwise as lw, os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "lengths.svg")
@@ -135,17 +135,17 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> None:
 
 
 def inline_svg(chart: Chart, name: str) -> str:
-    """The chart for a page: as wide as its column, in the colours of the reader's theme, its marks with tooltips.
+    """Returns a chart as SVG for a page: as wide as its column, in the colours of the theme, with tooltips.
 
     Args:
-        chart: To be written.
-        name: Of no other chart of the page, so that parts can be told apart.
+        chart: The chart.
+        name: A name that no other chart of the page has, for the ids of its parts.
     """
     svg = _write_svg(chart, f"{name}-")
     for variable, (paper, _) in COLOURS.items():
         svg = svg.replace(f'"{paper}"', f'"var(--{variable})"')
     svg = re.sub(r"(\.\d{2})\d+", r"\1", svg)
-    # Vega says what a mark shows to screen readers; here it is said to those who point at it.
+    # Vega describes each mark for screen readers; a title shows the same text as a tooltip.
     svg = re.sub(r'<(path|line)([^>]* aria-label="([^"]*)"[^>]*)/>', r"<\1\2><title>\3</title></\1>", svg)
     text = html.escape(str(chart.to_dict()["description"]))
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
@@ -172,7 +172,7 @@ def _write_svg(chart: Chart, start: str = "") -> str:
     _check_letters(chart.to_dict(validate=False))
     content = io.StringIO()
     chart.save(content, format="svg")
-    # vl-convert numbers parts from the start of the process; here from the start of the chart.
+    # vl-convert numbers the parts of all charts of a process. Numbered by chart, the same chart is the same file.
     names: dict[str, str] = {}
     return re.sub(
         r'( id="|url\(#)(\w+)',

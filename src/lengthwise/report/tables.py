@@ -1,4 +1,4 @@
-"""The tables of the report: facts of the lengths, and measures of the strategies as `lengthwise compare` has them."""
+"""The tables of the report: facts of the lengths, and the measures of the strategies, as in `lengthwise compare`."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ class Table(NamedTuple):
 def measures(
     rows: Mapping[str, Row], *, steps: bool, packed: bool = False, best: str = "", columns: Sequence[str] = ()
 ) -> Table:
-    """A line for each strategy, with the measures that say something.
+    """Returns a table with a line for each strategy. Columns that say nothing here are left out.
 
     Args:
         rows: The measures of each strategy by its label.
-        steps: Whether a step has several batches.
-        packed: Whether rows are packed.
-        best: The label that is put forward.
-        columns: The heads that are shown; by default all that say something.
+        steps: True if a step has several batches.
+        packed: True if rows are packed.
+        best: The label of the recommended strategy.
+        columns: The heads of the columns; by default all.
     """
     hidden = {*(() if steps else _OF_STEPS), *(_NOT_OF_ROWS if packed else _OF_ROWS)}
     for name, field in (("dropped", "dropped"), ("over the budget", "over_max_cost"), ("repeated", "repeated")):
         if not any(row[field] for row in rows.values()):
-            hidden.add(name)  # nothing was lost: one column less to read
+            hidden.add(name)  # a column of zeros
     heads = [head for head in columns or _COLUMNS if head not in hidden]
     cells = [(label, *(_COLUMNS[head](row) for head in heads)) for label, row in rows.items()]
     meanings = [(head, _MEANINGS[head]) for head in heads if head in _MEANINGS]
@@ -79,7 +79,7 @@ def measures(
 
 
 def facts(lengths: NDArray[Any]) -> Table:
-    """The lengths in a few numbers, a column for each length of a sequence."""
+    """Returns a table of the lengths in a few numbers, a column for each length of a sequence."""
     facts = describe(lengths).as_dict()
     names = ("lengths",) if facts["dims"] == 1 else tuple(f"length {dim + 1}" for dim in range(facts["dims"]))
     rows = [("sequences", *[f"{facts['count']:,}"] * len(names))]

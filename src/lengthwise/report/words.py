@@ -1,4 +1,4 @@
-"""Numbers as the report writes them; the sentence that a page begins with, and the few numbers beside it."""
+"""Numbers as text, the headline of a page, and the few numbers below it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Row = Mapping[str, Any]
 
 
 def percent(share: float) -> str:
-    """A share, with at least two digits that tell.
+    """Returns a share in percent, with at least two significant digits.
 
     >>> percent(0.3207), percent(0.053), percent(0.0016), percent(0.0), percent(-1e-17)
     ('32.1 %', '5.3 %', '0.16 %', '0 %', '0 %')
@@ -19,7 +19,7 @@ def percent(share: float) -> str:
 
 
 def count(number: int, one: str, several: str = "") -> str:
-    """A number with its noun.
+    """Returns a number with its noun.
 
     >>> count(1, "batch", "batches"), count(1_200, "step")
     ('1 batch', '1,200 steps')
@@ -28,7 +28,7 @@ def count(number: int, one: str, several: str = "") -> str:
 
 
 def number(value: float) -> str:
-    """A number in full.
+    """Returns a number as text.
 
     >>> number(12_345.0), number(1_234.56), number(0.1234)
     ('12,345', '1,234.6', '0.123')
@@ -39,7 +39,7 @@ def number(value: float) -> str:
 
 
 def computed(padding_share: float) -> str:
-    """The frames that are computed for each frame of data; "endless" where nothing is data.
+    """Returns the computed frames for each frame of data; "endless" without data.
 
     >>> computed(0.655), computed(0.0)
     ('2.90', '1.00')
@@ -57,7 +57,7 @@ def shorten(label: str, most: int = 30) -> str:
 
 
 class Tile(NamedTuple):
-    """One number of the first strategy and of the best, and what it is."""
+    """A number of the first strategy and of the best, with its name and meaning."""
 
     name: str
     before: str
@@ -66,7 +66,7 @@ class Tile(NamedTuple):
 
 
 def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: str = "frames") -> str:
-    """The sentence that the page begins with.
+    """Returns the first sentence of the page.
 
     >>> rows = {"random": {"padding_share": 0.655}, "max-entropy:0.1": {"padding_share": 0.099}}
     >>> write_headline(rows, "max-entropy:0.1", packed=False)
@@ -94,7 +94,7 @@ def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: st
 def choose_tiles(
     rows: Mapping[str, Row], best: str, *, slots: int, packed: bool, seconds: Mapping[str, float]
 ) -> list[Tile]:
-    """The numbers that matter, of the first strategy and of the best; of one alone, `before` is empty."""
+    """Returns the main numbers of the first strategy and of the best. If both are the same, `before` is empty."""
     if not rows:
         return []
     first = next(iter(rows))
