@@ -269,9 +269,8 @@ def test_batches_come_through_a_worker_as_they_were_made():
         assert_alike(batch, all_three([data[number] for number in numbers]))
 
 
-def test_lengths_travel_as_numbers():
+def test_padded_sequences_are_pickled_and_copied():
     batch = PadCollate(shapes=[(3, 2)])([ONE, torch.ones(2)])
-    assert batch.__reduce__()[1][1] == [1, 2, 0]
     assert_alike(pickle.loads(pickle.dumps(batch)), batch)
     moved = copy.deepcopy(batch.to("meta"))
     assert (moved.lengths.device.type, moved.lengths.dtype) == ("meta", torch.int64)

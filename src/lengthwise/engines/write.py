@@ -118,6 +118,13 @@ def write_lengths(
         TypeError: `source` has an unknown type.
         FileNotFoundError: The source, the tokenizer or the folder does not exist.
         ModuleNotFoundError: pyarrow, or the package of the source, is not installed.
+
+    >>> import lengthwise as lw
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.jsonl").write_text('{"tokens": [5, 6, 7]}\\n{"tokens": [8]}\\n')
+    >>> written = lw.write_lengths(folder / "a.jsonl", folder / "lengths.npy", column="tokens", progress=False)
+    >>> written.lengths.tolist(), written.bad_rows
+    ([3, 1], [])
     """
     target = _check_path(path)
     check_choice("bad", bad, ("error", "one"))

@@ -8,11 +8,10 @@ files         the choice of the reader: arrays, text, manifests, arrow, audio
 description   a description of lengths, and example lengths
 """
 
-from lengthwise.lengths.arrays import as_lengths as as_lengths
-from lengthwise.lengths.arrays import fingerprint as fingerprint
-from lengthwise.lengths.audio import audio_files as audio_files
-from lengthwise.lengths.description import Description as Description
-from lengthwise.lengths.description import describe as describe
-from lengthwise.lengths.description import example_lengths as example_lengths
-from lengthwise.lengths.files import read_lengths as read_lengths
-from lengthwise.lengths.files import split_source as split_source
+from lengthwise.lengths.arrays import as_lengths, fingerprint
+from lengthwise.lengths.audio import audio_files
+from lengthwise.lengths.description import Description, describe, example_lengths
+from lengthwise.lengths.files import read_lengths, split_source
+
+__all__ = ["Description", "as_lengths", "audio_files", "describe"]
+__all__ += ["example_lengths", "fingerprint", "read_lengths", "split_source"]

@@ -1,4 +1,4 @@
-"""Lengths from arrays in memory, and from .npy and .npz files, which are read or mapped, and never unpickled.
+"""Lengths from arrays in memory, and from .npy files, which are read or mapped, and never unpickled.
 
 A billion lengths are mapped at once, and read where they are needed. Another process gets the path, and maps the file
 too.
@@ -13,7 +13,7 @@ import itertools
 import mmap
 import numbers
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import files
 from lengthwise.checks import refuse_masked, sentence, source_error, type_error, value_error
-from lengthwise.lengths.columns import Column, choose_columns, choose_dimensions
+from lengthwise.lengths.columns import Column, choose_dimensions
 from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole_lengths
 
 _COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
@@ -203,40 +203,28 @@ def name_checked(lengths: NDArray[np.int64]) -> str:
 
 
 def read_numpy(path: Path, column: str | None = None) -> list[Column]:
-    """Reads the array in a .npy file, [n] or [n, dims], or one of those in a .npz file.
-
-    Args:
-        path: The file.
-        column: The number of a dimension of an array [n, dims], or the names of arrays of a .npz file.
+    """Reads the array in a .npy file, [n] or [n, dims]; `column` is the number of a dimension.
 
     Raises:
-        ValueError: The array or dimension does not exist, the array is of objects or has another shape, or the file is
-            damaged.
+        ValueError: The dimension does not exist, the array is of objects or has another shape, or the file is damaged
+            or an archive of arrays.
         TypeError: The values are booleans, texts or other objects.
     """
     with open(path, "rb") as file:  # because np.load may leave the file open
-        content = _load(path, lambda: np.load(file, allow_pickle=False))
-        if isinstance(content, np.ndarray):
-            columns = array_columns(content, of=f" of {path}")
-            return [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
-        names = choose_columns(column, content.files, at=str(path))
-        arrays = [_load(path, lambda name=name: content[name]) for name in names]
-    columns = [column for array in arrays for column in array_columns(array, of=f" of {path}")]
-    if len({len(column.values) for column in columns}) > 1:
-        raise source_error("arrays of as many lengths each", path, "Name arrays of the same sequences.")
-    return columns
-
-
-def _load(path: Path, load: Callable[[], Any]) -> Any:
-    try:
-        return load()
-    except Exception as error:  # a damaged byte may raise any error of zip, zlib, ast, ...
-        rule, remedy = f"a {path.suffix} file", "Write it again by `np.save` or `np.savez`, or correct its suffix."
-        # NumPy's only sign that the file needs unpickling.
-        if "Object arrays" in str(error):
-            rule = "an array of numbers, not of Python objects"
-            remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
-        raise source_error(rule, path, remedy) from error
+        try:
+            content = np.load(file, allow_pickle=False)
+        except Exception as error:  # a damaged byte may raise any error of zip, zlib, ast, ...
+            rule, remedy = "a .npy file", "Write it again by `np.save`, or correct its suffix."
+            # NumPy's only sign that the file needs unpickling.
+            if "Object arrays" in str(error):
+                rule = "an array of numbers, not of Python objects"
+                remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
+            raise source_error(rule, path, remedy) from error
+    if not isinstance(content, np.ndarray):
+        remedy = "Give one array of the archive: `read_lengths(np.load(path)['lengths'])`."
+        raise source_error("a .npy file of one array", path, remedy)
+    columns = array_columns(content, of=f" of {path}")
+    return [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
 
 
 class MappedLengths(np.memmap):

@@ -71,6 +71,13 @@ def audio_files(folder: str | Path) -> list[str]:
 
     Raises:
         ValueError: There are no audio files, or a folder cannot be read.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name in ("b.wav", "a.flac", "notes.txt"):
+    ...     (folder / name).touch()
+    >>> audio_files(folder)
+    ['a.flac', 'b.wav']
     """
     folder = Path(folder)
     # Sorted, because systems list folders in different orders.

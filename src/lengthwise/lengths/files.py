@@ -39,7 +39,7 @@ def read_lengths(
     Args:
         source: An array [n] or [n, dims], or the path of a file or folder. Text formats may also be .gz.
 
-            - .npy: `column` "0", "1", ... takes one dimension. .npz: `column` names the array.
+            - .npy: `column` "0", "1", ... takes one dimension.
             - .csv and .tsv with a header line. A .csv without commas in its header is split at semicolons or tabs.
             - .jsonl, .ndjson and .json: one record a line, or one array.
             - .parquet, .pq, .arrow and .feather.

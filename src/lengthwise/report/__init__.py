@@ -20,15 +20,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lengthwise.report.batch_charts import batches as batches
-    from lengthwise.report.batch_charts import memory as memory
-    from lengthwise.report.batch_charts import waiting as waiting
-    from lengthwise.report.length_charts import histogram as histogram
-    from lengthwise.report.length_charts import shapes as shapes
-    from lengthwise.report.page import save_page as save_page
-    from lengthwise.report.strategy_charts import padding as padding
-    from lengthwise.report.strategy_charts import trade_off as trade_off
-    from lengthwise.report.style import save_chart as save_chart
+    from lengthwise.report.batch_charts import batches, memory, waiting
+    from lengthwise.report.length_charts import histogram, shapes
+    from lengthwise.report.page import save_page
+    from lengthwise.report.strategy_charts import padding, trade_off
+    from lengthwise.report.style import save_chart
+
+__all__ = ["batches", "histogram", "memory", "padding", "save_chart", "save_page", "shapes", "trade_off", "waiting"]
 
 _FILES = {
     "batch_charts": ("batches", "memory", "waiting"),

@@ -31,6 +31,10 @@ def histogram(lengths: ArrayLike, *, edges: ArrayLike | None = None, unit: str =
         edges: The longest length of each bucket, if a sequence has one length.
         unit: The unit of the lengths.
         title: The title; by default one is written.
+
+    >>> import lengthwise as lw
+    >>> lw.report.histogram([3, 5, 5, 9], unit="tokens").to_dict()["title"]["text"]
+    '4 sequences of 3 to 9 tokens'
     """
     array = as_lengths(lengths)
     if not len(array):

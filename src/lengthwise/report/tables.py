@@ -1,4 +1,4 @@
-"""The tables of the report: facts of the lengths, and the measures of the strategies, as in `lengthwise compare`."""
+"""The numbers of the report: facts of the lengths, and the measures of the strategies, as in `lengthwise compare`."""
 
 from __future__ import annotations
 

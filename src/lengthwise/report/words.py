@@ -1,9 +1,9 @@
-"""Numbers as text, the headline of a page, and the few numbers below it."""
+"""Numbers as text, and the headline of a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 Row = Mapping[str, Any]
 
@@ -54,15 +54,6 @@ def shorten(label: str, most: int = 30) -> str:
     ('max-entropy:0.1', 30)
     """
     return label if len(label) <= most else f"{label[: most - 1]}…"
-
-
-class Tile(NamedTuple):
-    """A number of the first strategy and of the best, with its name and meaning."""
-
-    name: str
-    before: str
-    after: str
-    meaning: str
 
 
 def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: str = "frames") -> str:

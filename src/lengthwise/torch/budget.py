@@ -45,6 +45,15 @@ class FoundBudget:
         counts: [k], the sequences of the largest batches that fitted, before the margin is taken off.
         padded_lengths: [k, dims], the padded lengths of these batches, rising.
         ran_out: True if larger batches ran out of memory. If False, `max_sequences` ended the search.
+
+    >>> found = find_budget(lambda batch: None, torch.empty, [100, 100, 200], max_sequences=3)
+    >>> found.budget, found.ran_out
+    (600.0, False)
+    >>> print(found)
+    budget 600; larger batches were not tried
+    sequences  padded to
+            3        100
+            3        200
     """
 
     budget: float

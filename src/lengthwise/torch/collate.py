@@ -32,6 +32,12 @@ class PaddedSequences(NamedTuple):
     Attributes:
         values: [B, T, ...]; T is at least the longest length.
         lengths: int64 [B].
+
+    >>> batch = PadCollate()([torch.ones(3), torch.ones(1)])
+    >>> batch.lengths.tolist(), batch.mask.int().tolist()
+    ([3, 1], [[1, 1, 1], [1, 0, 0]])
+    >>> batch.to("cpu", non_blocking=True).values.shape
+    torch.Size([2, 3])
     """
 
     values: Tensor
@@ -47,15 +53,6 @@ class PaddedSequences(NamedTuple):
         """Returns the same on `device`, each tensor moved as by `Tensor.to`."""
         return move(self, device, non_blocking=non_blocking)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # From a worker, lengths travel as numbers: a tensor of their own would open one more file of shared memory.
-        lengths = self.lengths.tolist() if self.lengths.device.type == "cpu" else self.lengths
-        return _make_padded, (self.values, lengths)
-
-
-def _make_padded(values: Tensor, lengths: Tensor | list[int]) -> PaddedSequences:
-    return PaddedSequences(values, torch.as_tensor(lengths, dtype=torch.int64))
-
 
 class Concatenated(NamedTuple):
     """Sequences end to end, without padding.
@@ -64,6 +61,10 @@ class Concatenated(NamedTuple):
         values: [sum of T, ...]; sequence b is values[offsets[b]:offsets[b + 1]].
         offsets: int32 [B + 1], rising from 0 to the sum of T: the cu_seqlens of varlen attention.
         max_length: The longest T.
+
+    >>> batch = ConcatCollate()([torch.ones(2), torch.ones(3)]).to("cpu")
+    >>> [len(sequence) for sequence in batch.to_nested()]
+    [2, 3]
     """
 
     values: Tensor

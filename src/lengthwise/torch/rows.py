@@ -38,6 +38,12 @@ class PackedRows(NamedTuple):
         offsets: int32 [segments + 1], rising from 0 to R x C: the cu_seqlens of varlen attention, for rows end to end.
             The padding of a row is a segment too.
         max_length: The longest segment: the max_seqlen of varlen attention.
+
+    >>> batch = RowCollate(4)([{"input_ids": [5, 6]}, {"input_ids": [7]}]).to("cpu")
+    >>> batch.attention_mask()[0, 0].int().tolist()
+    [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    >>> sorted(batch.for_transformers())
+    ['input_ids', 'labels', 'position_ids', 'use_cache']
     """
 
     fields: Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import transformers
@@ -61,7 +61,8 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
             # The steps so far, counted on the current ranks: the steps of all epochs so far, less those left.
             steps = (sampler.epoch + 1) * sampler.steps - (len(sampler) - sampler.start) // sampler.micro_batches
             state.max_steps = state.global_step + total_steps_of(sampler, args.num_train_epochs) - steps
-            if _world_of(saved["position"]) != (sampler.world_size, sampler.micro_batches):
+            saved_world = (saved["position"]["world_size"], saved["position"]["micro_batches"])
+            if saved_world != (sampler.world_size, sampler.micro_batches):
                 _move_schedule(schedule, steps)
         if state.global_step >= state.max_steps:
             rule, remedy = f"below max_steps, {state.max_steps}", "Raise num_train_epochs or max_steps to train on."
@@ -111,10 +112,6 @@ def _tell(args: Any, state: Any, write: Callable[[], str]) -> None:
     """Prints a text from `write` with the Trainer's logs, on rank 0, unless log_level allows only errors."""
     if state.is_world_process_zero and args.get_process_log_level() <= logging.WARNING and (text := write()):
         tqdm.write(text)  # above the Trainer's progress bar
-
-
-def _world_of(position: Mapping[str, Any]) -> tuple[int, int]:
-    return position["world_size"], position["micro_batches"]
 
 
 def _move_schedule(schedule: Any, steps: int) -> None:
