@@ -79,7 +79,7 @@ def write_lengths(
     batch_size: int = 4096,
     progress: bool = True,
 ) -> LengthsFile:
-    """Computes the length of every row of a large data set, once, into one file, in the order of the rows.
+    r"""Computes the length of every row of a large data set, once, into one file, in the order of the rows.
 
     `Windows` maps that file into memory, so neither the data nor the lengths must fit into it. The k-th length is that
     of the k-th row. The file appears whole, or not at all.
@@ -121,7 +121,7 @@ def write_lengths(
 
     >>> import lengthwise as lw
     >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.jsonl").write_text('{"tokens": [5, 6, 7]}\\n{"tokens": [8]}\\n')
+    >>> _ = (folder / "a.jsonl").write_text('{"tokens": [5, 6, 7]}\n{"tokens": [8]}\n')
     >>> written = lw.write_lengths(folder / "a.jsonl", folder / "lengths.npy", column="tokens", progress=False)
     >>> written.lengths.tolist(), written.bad_rows
     ([3, 1], [])

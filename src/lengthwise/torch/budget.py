@@ -47,13 +47,8 @@ class FoundBudget:
         ran_out: True if larger batches ran out of memory. If False, `max_sequences` ended the search.
 
     >>> found = find_budget(lambda batch: None, torch.empty, [100, 100, 200], max_sequences=3)
-    >>> found.budget, found.ran_out
-    (600.0, False)
-    >>> print(found)
-    budget 600; larger batches were not tried
-    sequences  padded to
-            3        100
-            3        200
+    >>> found.budget, found.counts.tolist(), found.ran_out
+    (600.0, [3, 3, 3, 3], False)
     """
 
     budget: float
