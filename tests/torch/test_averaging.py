@@ -165,7 +165,7 @@ def test_every_kind_of_parameter_and_buffer(ranks):
 
 def test_what_differs_between_ranks_is_refused_on_all(ranks):
     said = {
-        "model": "`model.weight` must be what rank 0 has, 'torch.float32 [1, 1]', but is 'torch.float32 [2, 1]' at rank 1",
+        "model": "`model.weight` must be what rank 0 has, 'torch.float32 [1, 1]', but is 'torch.float32 [2",
         "beta": "`beta` must be what rank 0 has, 0.0, but is 0.1 at rank 1. Give every rank the same layers, alpha",
     }
     for rank in ranks:

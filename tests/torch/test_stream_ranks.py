@@ -139,7 +139,10 @@ FAILURES = {  # what is said on rank 0, and on rank 1
     "epoch": ("PlanMismatchError: `epoch` must be what rank 0 has, 1, but is 2 at rank 1. Give every rank all",) * 2,
     "runs": ("PlanMismatchError: `runs` must be what rank 0 has, ",) * 2,
     "micro_batches": ("PlanMismatchError: `micro_batches` must be what rank 0 has, 1, but is 2 at rank 1. ",) * 2,
-    "no pickle": ("TypeError: `shards` must be of samples that can be pickled, for ranks that have nothing of a",) * 2,
+    "no pickle": (
+        "TypeError: `shards` must be of samples that can be pickled, for ranks that have nothing of a",
+        "PlanMismatchError: `plan` must be made on every rank, but is 'refused' at rank 0. TypeError: `shards` ",
+    ),
     "bad weight": (
         "PlanMismatchError: `plan` must be made on every rank, but is 'refused' at rank 1. KeyError: 'no such'; "
         "`weight` raised this at sequence 0 of shard 1, ('bad', 3).",

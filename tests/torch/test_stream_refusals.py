@@ -42,7 +42,7 @@ def test_what_a_function_raises_is_told_of_which_sequence(name):
 REFUSED = {
     "generator": (
         lambda: stream_of((sample for sample in samples(3)), LONG),
-        "TypeError: `shards` must be iterables that can be read in every epoch, but is <generator",
+        "TypeError: `shards` must be iterables of samples that can be read in every epoch, but is <generator",
     ),
     "none": (lambda: stream_of([], LONG), "ValueError: `shards` must be at least one, but is []."),
     "number": (lambda: stream_of(7, LONG), "TypeError: `shards` must be iterables"),
@@ -96,11 +96,11 @@ REFUSED = {
     ),
     "samples as shards": (
         lambda: stream_by_len([{"tokens": [5]}]),
-        "TypeError: `shards` must be iterables of samples and no dict, which gives its keys, but is {'tokens': [5]}.",
+        "TypeError: `shards` must be iterables of samples that can be read in every epoch, but is {'tokens': [5]}.",
     ),
     "len of tuples": (
         lambda: list(stream_by_len([[(torch.zeros(50, 3), 1)] * 9])),
-        "TypeError: `length` must be the length of a sequence, not the number of a tuple's fields, but is <built-in",
+        "TypeError: `length` must be the length of a sequence, not the number of a sample's fields, but is <built-in",
     ),
     "numbers beside pairs": (
         lambda: list(stream_by_len([["a"] * 5, ["b", "cc"]], length=lambda text: (1, 2) if text == "cc" else 1)),

@@ -164,13 +164,6 @@ def test_a_loader_of_batches_or_of_another_order_in_every_pass_is_refused(torchd
         stream_of([loader_of(torchdata, **given)])
 
 
-def test_workers_that_would_not_hear_of_the_epoch_are_refused():
-    given = {"batch_size": None, "num_workers": 1, "persistent_workers": True}
-    with pytest.raises(ValueError, match=r"^`shards` must be loaders whose workers are told the epoch, but is "):
-        stream_of([DataLoader(ByEpoch(50), **given)])
-    assert stream_of([DataLoader(Stateful(samples(5)), **given)]).epoch == 0
-
-
 # Hugging Face
 
 
