@@ -33,10 +33,10 @@ class EvaluationSampler(Sampler[list[int]]):
 
     Args:
         lengths: [n] or [n, dims], in the order of the dataset.
-        cut: Which sequences share a batch.
+        cut: The cut into batches.
         cost: The cost of a batch; by default its padded frames.
-        rank: The rank of this process; by default that of torch.distributed if it is running, else 0.
-        world_size: How many ranks share out the batches; by default that of torch.distributed, else 1.
+        rank: The rank of this process; by default from torch.distributed if it is running, else 0.
+        world_size: The number of ranks that share out the batches; by default from torch.distributed, else 1.
         group: The process group of the ranks that share out the batches, in place of rank and world_size.
 
     Raises:

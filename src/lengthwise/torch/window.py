@@ -286,7 +286,9 @@ def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) 
     return np.divide(grid, totals, out=np.zeros_like(grid), where=totals > 0) * plan.world_size
 
 
-def share_placeholder(deliveries: Deliveries, window: Window, samples: Mapping[int, Any], own_rank: OwnRank) -> Any:
+def share_placeholder(
+    deliveries: Deliveries, window: Window, samples: Mapping[int, Any], own_rank: OwnRank
+) -> list[Any]:
     """Returns a list of one sample for ranks without sequences in a window; a collective if such ranks exist.
 
     These ranks repeat it with a loss scale of 0, so that all ranks take the same number of batches. `samples` has this
