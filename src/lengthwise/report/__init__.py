@@ -4,7 +4,7 @@ A chart is an `altair.Chart`: a notebook shows it, `save_chart` writes it as .sv
 into one self-contained page.
 
     histogram      the lengths, and the edges of buckets
-    padding        what each strategy computes: data and padding
+    padding        data and padding of each strategy
     trade_off      randomness against padding, strategy by strategy
     batches        batches sequence by sequence, with their padding
     waiting        the work of each rank in some steps, and its waiting

@@ -149,7 +149,7 @@ def write_page(contents: Contents) -> str:
         contents=contents,
         answer=contents.answer or words.write_headline(contents.rows, best, packed=packed, unit=contents.unit),
         first=next(iter(contents.rows), ""),
-        tiles=tables.choose_tiles(contents.rows, best, slots=slots, packed=packed, seconds=contents.seconds),
+        tiles=tables.choose_tiles(contents.rows, best, slots=slots, seconds=contents.seconds),
         code=write_plan(contents.plans[best], loading=contents.loading) if plans else "",
         figures=[_figure(chart, f"chart{number}") for number, chart in enumerate(_charts(contents, packed=packed))],
         tables=_tables(contents, slots=slots, packed=packed),

@@ -99,7 +99,7 @@ def trade_off(measures: Mapping[str, Any], *, best: str = "") -> Chart:
 
 
 def _labels(rows: Sequence[dict[str, Any]], width: float) -> list[dict[str, Any]]:
-    """One label for points that are too close for two, the recommended one first: "E A B"."""
+    """Returns one label for points that are too close for two, the recommended one first: "E A B"."""
     labels: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: row["kind"] != "recommended"):
         for label in labels:

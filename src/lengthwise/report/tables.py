@@ -78,6 +78,28 @@ def measures(
     return Table(("strategy", *heads), cells, "All measures", meanings=meanings, best=best)
 
 
+class Tile(NamedTuple):
+    """A number of the first strategy and of the best, with its name and meaning."""
+
+    name: str
+    before: str
+    after: str
+    meaning: str
+
+
+def choose_tiles(rows: Mapping[str, Row], best: str, *, slots: int, seconds: Mapping[str, float]) -> list[Tile]:
+    """Returns the main numbers of the first strategy and of the best. If both are the same, `before` is empty."""
+    if not rows:
+        return []
+    first = next(iter(rows))
+    names = ["padding", "randomness", *(["waiting"] if slots > 1 else [])]
+    texts = {name: (_COLUMNS[name](rows[first]), _COLUMNS[name](rows[best]), _MEANINGS[name]) for name in names}
+    if len(seconds) > 1 and first in seconds and best in seconds:
+        texts["seconds"] = (f"{seconds[first]:.3g}", f"{seconds[best]:.3g}", "of an epoch, measured")
+    texts["steps"] = (f"{rows[first]['steps']:,}", f"{rows[best]['steps']:,}", "of an epoch")
+    return [Tile(name, "" if before == after else before, after, why) for name, (before, after, why) in texts.items()]
+
+
 def facts(lengths: NDArray[Any]) -> Table:
     """Returns a table of the lengths in a few numbers, a column for each length of a sequence."""
     facts = describe(lengths).as_dict()

@@ -80,33 +80,3 @@ def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: st
     if first == best:
         return f"{start}." if len(rows) == 1 else f"{start}; no strategy computes clearly less."
     return f"{start}, as {best} does." if frames[0] == frames[1] else f"{start}; {best} computes {frames[1]}."
-
-
-def choose_tiles(
-    rows: Mapping[str, Row], best: str, *, slots: int, packed: bool, seconds: Mapping[str, float]
-) -> list[Tile]:
-    """Returns the main numbers of the first strategy and of the best. If both are the same, `before` is empty."""
-    if not rows:
-        return []
-    first = next(iter(rows))
-
-    def tile(name: str, write: Callable[[str], str], meaning: str) -> Tile:
-        before, after = write(first), write(best)
-        return Tile(name, "" if before == after else before, after, meaning)
-
-    def share(field: str) -> Callable[[str], str]:
-        return lambda label: percent(rows[label][field])
-
-    def number(field: str) -> Callable[[str], str]:
-        return lambda label: f"{rows[label][field]:.2f}"
-
-    shown = [tile("padding", share("padding_share"), "of all that is computed")]
-    shown.append(tile("randomness", number("randomness"), "1: steps are random samples"))
-    if slots > 1:
-        # Full rows have equally many frames, so the waiting depends on how the cost counts attention.
-        counted = ", by the cost of the plan" if packed else ""
-        shown.append(tile("waiting", share("straggler_waste"), f"of the time of all ranks{counted}"))
-    if len(seconds) > 1 and first in seconds and best in seconds:
-        shown.append(tile("seconds", lambda label: f"{seconds[label]:.3g}", "of an epoch, measured"))
-    shown.append(tile("steps", lambda label: f"{rows[label]['steps']:,}", "of an epoch"))
-    return shown
