@@ -208,7 +208,7 @@ REFUSED = [
     (padded(shapes=[2, 10]), "`shapes` must be rows of whole numbers"),
     (padded(shapes=[[5], [6]]), "`shapes` must be rows of one width, at least 2"),
     (padded(shapes=[]), "`shapes` must be rows of one width, at least 2"),
-    (padded(shapes=[[2.0, 10.0]]), "`shapes` must be whole numbers"),
+    (padded(shapes=[[2.0, 10.0]]), "`shapes` must be a whole number, but is 2.0"),
     (padded(), r"`samples` must be at least one, but is \[\]"),
     (padded(np.ones(41)), "`shapes` must be padded to at least the longest .* 41"),
     (padded(ONES, ONES, ONES), "`shapes` must be of at least 3 rows"),

@@ -35,7 +35,7 @@ def test_samples_or_frames_sorted_by_path(folder):
     assert audio_files(folder) == ["a/Y.WAV", "a/z.flac", "b.wav"]
     (folder / "none").mkdir()
     for read, name in ((read_lengths, "none"), (audio_files, "none"), (audio_files, "not there")):
-        with pytest.raises(ValueError, match=r"^`source` must be a folder with audio files, but is '.*'\. Looked for"):
+        with pytest.raises(ValueError, match=r"^`source` must be a folder with audio files, but is '.*'\. It has no"):
             read(folder / name)
 
 

@@ -12,11 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lengthwise.lengths import as_lengths, read_lengths
-from table_files import as_bytes, npy, npz
+from table_files import as_bytes, npy
 
 WHOLE = {
     "a.npy": npy([3, 1, 2]),
-    "a.npz": npz(n=[3, 1, 2]),
     "a.parquet": as_bytes(lambda file: parquet.write_table(pa.table({"n": [3, 1, 2]}), file)),
     "a.jsonl": b'{"n": 3}\n{"n": 1}\n',
     "a.csv": b"n\n3\n",
