@@ -100,13 +100,17 @@ def test_only_giants():
         lw.make_plan([50, 60], lw.Batching(cut=lw.Budget(10, oversize="drop"), padding=0.1))
 
 
+@pytest.mark.parametrize("by", ["optimal", "uniform", "quantile", "exponential"])
 @pytest.mark.parametrize("deal", [lw.Balanced(), lw.Portions()])
-def test_where_every_batch_is_padded_to_an_edge_only_giants_are_over_the_budget(deal):
-    order = lw.Bucketed(buckets=6, pad_to_edge=True)
+def test_where_every_batch_is_padded_to_an_edge_only_giants_are_over_the_budget(by, deal):
+    order = lw.Bucketed(buckets=6, by=by, pad_to_edge=True)
     plan = plan_of(LENGTHS, order, "alone", deal=deal)
     assert LENGTHS[np.concatenate([plan.batch(number) for number in plan.over_max_cost()])].min() == min(GIANTS)
     assert len(np.unique(plan.padded_lengths)) <= 6
-    single = plan_of(LENGTHS, lw.Bucketed(buckets=1, pad_to_edge=True), "alone", deal=deal)
+    # The others have five edges, and pad as they do without giants. A single edge is that of the giant.
+    within = plan_of(ORDINARY, lw.Bucketed(buckets=5, by=by, pad_to_edge=True), "error", deal=deal)
+    assert sorted(set(plan.padded_lengths[:, 0])) == [*sorted(set(within.padded_lengths[:, 0])), max(GIANTS)]
+    single = plan_of(LENGTHS, lw.Bucketed(buckets=1, by=by, pad_to_edge=True), "alone", deal=deal)
     assert np.unique(single.padded_lengths).tolist() == [max(GIANTS)]
 
 

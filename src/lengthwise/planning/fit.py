@@ -128,6 +128,9 @@ def fit_order(data: Data, fitted: Fitted, world: World) -> Fitted:
     def find() -> Fit:
         if finds_noise(batching.order) and kinds.fitted.any():
             return _fit_noise(data, kinds, fitted, batching.order, world, portions)
+        giants, order = kinds.ordered & ~kinds.fitted, batching.order
+        if isinstance(order, Bucketed) and (order.buckets or 1) > 1 and giants.any() and kinds.fitted.any():
+            return Fit(_fit_below(int(data.items[giants].max()), data.items[kinds.fitted], batching, order))
         return Fit(_fit_to_lengths(data.items[kinds.ordered], batching))
 
     if is_custom(batching.order):  # it may find other edges every time
@@ -160,6 +163,16 @@ def _fit_noise(data: Data, kinds: Kinds, fitted: Fitted, order: MaxEntropy, worl
     # A batch of sequences that pad by 1 frame for each 9 of data is padded by 100 frames where the mean length is 900.
     mean = float(fitted_data.items.sum()) / len(fitted_data.items)
     return fit_noise(padding, lambda scale: MaxEntropy(scale=scale), odds * mean, trial)
+
+
+def _fit_below(longest: int, lengths: NDArray[np.int64], batching: Batching, order: Bucketed) -> Order:
+    """Fits all buckets but the last to `lengths`. The last one is for sequences over the budget, up to the `longest`.
+
+    Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
+    """
+    fewer = replace(order, buckets=(order.buckets or 1) - 1)
+    edges = getattr(_fit_to_lengths(lengths, replace(batching, order=fewer)), "edges", ())
+    return replace(order, buckets=None, by="optimal", edges=tuple(sorted({*edges, longest})))
 
 
 def _fit_to_lengths(lengths: NDArray[np.int64], batching: Batching) -> Order:
