@@ -33,6 +33,18 @@ def test_texts_without_a_count_are_refused_with_what_to_type(source):
         read_lengths(source, column="text")
 
 
+def test_each_line_of_a_text_file_is_a_text(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("so it begins\nand ends\r\n\u2028 #not a comment")
+    assert read_lengths(path, count="words").tolist() == [3, 2, 3]
+    for lines, told in (("one two\nthree\n", "on the command line: --count words"), ("a\n\nb\n", "")):
+        path.write_text(lines)
+        with pytest.raises(ValueError, match=rf"at line [12] of {re.escape(str(path))}\. .*{told}"):
+            read_lengths(path, count=None if told else "words")
+    with pytest.raises(ValueError, match="`column` must be left out here"):
+        read_lengths(path, count="words", column="0")
+
+
 def test_a_count_of_numbers_is_refused(source):
     if source.suffix == ".csv":  # where all cells are texts
         assert read_lengths(source, column="n", count="characters").tolist() == [1, 1, 1]

@@ -15,7 +15,7 @@ from lengthwise.lengths.audio import AUDIO_SUFFIXES, read_audio_folder
 from lengthwise.lengths.cells import TextCount, check_count, check_counted
 from lengthwise.lengths.columns import Column, to_lengths
 from lengthwise.lengths.manifests import read_manifest
-from lengthwise.lengths.text import kaldi_name, read_kaldi, read_plain, read_table
+from lengthwise.lengths.text import kaldi_name, read_kaldi, read_lines, read_plain, read_table
 
 _NUMPY, _ARROW = (".npy", ".npz"), (".parquet", ".pq", ".arrow", ".feather")  # not read as .gz
 _OPENED = ("/proc/", "/dev/fd/")  # the real paths of pipes that a shell has opened
@@ -47,7 +47,7 @@ def read_lengths(
               seconds: give `frame_shift`. Lhotse features have `num_frames`.
             - Kaldi's utt2num_frames and utt2dur, by the name of the file.
             - Any other file: numbers separated by white space, one line for each sequence. `column` "0", "1", ...
-              takes one of them. Lines that begin with # are comments.
+              takes one of them. Lines that begin with # are comments. With `count`, the text on each line is counted.
             - A folder of `save_to_disk` of Hugging Face `datasets`, with `column`.
             - A folder of audio files, also in folders below it: samples, or frames with `frame_shift`, which is needed
               if the sampling rates differ. `audio_files` lists the files in the order of the lengths.
@@ -155,6 +155,9 @@ def _read_file(path: Path, column: str | None, count: TextCount | None) -> list[
     if suffix in AUDIO_SUFFIXES:
         remedy = "Give the folder it is in."
         raise source_error("a table, an array or a folder of audio files", path, remedy)
+    if count is not None:
+        _refuse_option("column", column, f"{path}, whose lines are counted")
+        return read_lines(path, count)
     if not kaldi_name(path):
         return read_plain(path, column)
     _refuse_option("column", column, f"{path}, which has one column of numbers")

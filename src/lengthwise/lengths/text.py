@@ -26,6 +26,7 @@ from lengthwise.lengths.rules import Place
 KALDI_UNITS: dict[str, Unit] = {"utt2num_frames": "counts", "utt2dur": "seconds"}
 
 _REPAIR_LINE = "Repair or drop the line."
+_LINES_OF_TEXT = "For lines of text, give `count` (on the command line: --count words)."
 _WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also split "1\xa0234", a number with a no-break space
 _WIDEST = 2**31 - 1  # characters of a cell: the limit of csv on every system
 
@@ -82,6 +83,14 @@ def read_plain(path: Path, column: str | None = None) -> list[Column]:
     ]
 
 
+def read_lines(path: Path, count: TextCount) -> list[Column]:
+    """Counts the text on each line."""
+    with open_text(path) as file:
+        texts = [line.rstrip("\r\n") for line in file]
+    place = _line_place(range(1, len(texts) + 1), path)
+    return [Column(name="lines", values=count(texts), place=place, unit="counts", kind="texts")]
+
+
 def read_kaldi(path: Path) -> list[Column]:
     """Reads lines of `id value`: utt2num_frames in frames, utt2dur in seconds."""
     name = kaldi_name(path)
@@ -117,7 +126,7 @@ def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
             width = width or len(line_words)
             if len(line_words) != width:
                 rule, at = f"{width} column{'s' * (width > 1)} on every line", f"line {number} of {path}"
-                raise value_error("source", rule, line.strip(), _REPAIR_LINE, at=at)
+                raise value_error("source", rule, line.strip(), f"{_REPAIR_LINE} {_LINES_OF_TEXT}", at=at)
             words += line_words
             lines.append(number)
     return words, width or 1, _line_place(lines, path)
