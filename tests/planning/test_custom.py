@@ -29,15 +29,18 @@ class Wrapped:
         return getattr(self.choice, name)
 
 
-WRAPPED = [
-    *({"order": order} for order in menu.ORDERS.values() if not getattr(order, "pad_to_edge", False)),
-    *({"deal": deal} for deal in menu.DEALS.values() if not isinstance(deal, lw.RandomSteps)),
-    *({"arrange": arrangement} for arrangement in menu.ARRANGEMENTS.values()),
-    *({"cost": cost} for cost in menu.COSTS.values()),
-]
+WRAPPED = {
+    f"{stage}-{name}": {stage: choice}
+    for stage, choices in (
+        *(("order", menu.ORDERS), ("deal", menu.DEALS)),
+        *(("arrange", menu.ARRANGEMENTS), ("cost", menu.COSTS)),
+    )
+    for name, choice in choices.items()
+    if not (getattr(choice, "pad_to_edge", False) or isinstance(choice, lw.RandomSteps) or finds_noise(choice))
+}
 
 
-@pytest.mark.parametrize("choice", [each for each in WRAPPED if not finds_noise(each.get("order"))], ids=repr)
+@pytest.mark.parametrize("choice", WRAPPED.values(), ids=WRAPPED)
 def test_a_choice_of_the_users_plans_as_the_same_one_of_ours(choice):
     lengths, ((stage, ours),) = lw.example_lengths("speech", count=300), choice.items()
     for order in (lw.Bucketed(buckets=3), lw.MaxEntropy(scale=200.0)):
