@@ -301,7 +301,7 @@ def test_no_flag_is_a_number(choice):
 
 def test_a_plan_is_not_saved_in_a_folder_that_is_missing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    message = "`path` must be in a folder that is there, but is 'missing/plan.npz'. Make the folder missing first."
+    message = "`path` must be in a folder that exists, but is 'missing/plan.npz'. Make the folder missing first."
     with pytest.raises(FileNotFoundError, match=f"^{re.escape(message)}$"):
         PLAN.save("missing/plan.npz")
     PLAN.save("plan.npz")

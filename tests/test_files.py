@@ -75,9 +75,9 @@ def test_a_link_stays_and_its_target_is_written(tmp_path, target):
 @pytest.mark.parametrize(
     ("path", "rule"),
     [
-        ("nowhere/plan.npz", "in a folder that is there, but is .* Make the folder"),
-        ("a_file/plan.npz", "in a folder that is there, but is .* Make the folder"),
-        ("link", "in a folder that is there, but is .* Make the folder"),
+        ("nowhere/plan.npz", "in a folder that exists, but is .* Make the folder"),
+        ("a_file/plan.npz", "in a folder that exists, but is .* Make the folder"),
+        ("link", "in a folder that exists, but is .* Make the folder"),
         ("", "a file that can be written, but is .* Is a directory"),
         ("pipe", "a file that can be written, but is .* a pipe or a device"),
         ("itself", "a file that can be written, but is .* Too many levels"),

@@ -334,7 +334,7 @@ def test_the_command_refuses_a_missing_folder_before_training(tmp_path):
     from lengthwise_recipes.commands.study import add
 
     arguments = _parser(add).parse_args(["study", "handwriting", "--json", str(tmp_path / "no" / "x.json")])
-    with pytest.raises(FileNotFoundError, match="`json` must be in a folder that is there"):
+    with pytest.raises(FileNotFoundError, match="`json` must be in a folder that exists"):
         arguments.run(arguments)
 
 

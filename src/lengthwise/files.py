@@ -116,7 +116,7 @@ def check_folder(name: str, path: str | os.PathLike[str]) -> None:
     folder = Path(os.path.realpath(path) if os.path.islink(path) else path).parent
     if not folder.is_dir():
         remedy = f"Make the folder {folder} first."
-        raise FileNotFoundError(checks.sentence(name, "in a folder that is there", os.fspath(path), remedy))
+        raise FileNotFoundError(checks.sentence(name, "in a folder that exists", os.fspath(path), remedy))
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 # The words of a command, and what its complaint must hold.
 WRONG = {
-    "compare nofile.csv": "`source` must be a file or folder that is there, but is 'nofile.csv'.",
+    "compare nofile.csv": "`source` must be a file or folder that exists, but is 'nofile.csv'.",
     "compare {folder}/fuor.csv": "four.csv'?",
     "compare {four_file}": "four.csv:frames), several as",
     "compare {four_file}:nope": "but is 'nope' at line 1",
@@ -27,7 +27,7 @@ WRONG = {
     "buckets --cut budget:10": "mean length is over it too: it costs 518, and 16 of them cost about 8288.",
     "compare --batch-size 4 --budget 5": "`--budget` must be left out beside --batch-size.",
     "compare --seed -1": "`seed` must be at least 0, but is -1.",
-    "compare --json {unwritable}": "`json` must be in a folder that is there",
+    "compare --json {unwritable}": "`json` must be in a folder that exists",
     "compare --plot plot.gif": "`plot` must be a file of one of the kinds .png, .svg, .pdf, but is 'plot.gif'.",
     "compare --html -": "`html` must be a file to write, but is '-'.",
     "buckets --buckets 2 --html a.html": "lengthwise buckets: there is no --html",
@@ -53,7 +53,7 @@ WRONG = {
     "plan --chunk 10 {pairs}": "`lengths` must be of shape [n], but is (40, 2).",
     "plan --strategy random,deal=portions,tail=drop": "`tail` must be left out with deal=portions, but is 'drop' at",
     "plan --strategy random,tail=drop --world-size 8000": "is 0. A step takes 8000 batches, but ",
-    "plan --output {unwritable}": "`output` must be in a folder that is there",
+    "plan --output {unwritable}": "`output` must be in a folder that exists",
     "advise --subset 50 --padding 5%": "`--padding` must be a number, but is '5%'.",
     "advise --subset 50 --cut rows:9000": "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows(",
     "advise --subset 50 --budget 100": "the longest sequence, 1,125, but is 100.0. Try --budget 8306, ",

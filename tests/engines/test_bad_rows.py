@@ -110,7 +110,7 @@ def test_a_function_may_answer_numbers_alone(tmp_path, out):
         ):
             lw.write_lengths(path, out, length=lambda _, answer=answer: answer)
     widths = iter([np.ones((2, 2)), np.ones((1, 3))])
-    with pytest.raises(ValueError, match=r"^`length` must be a function that returns as many numbers at each row"):
+    with pytest.raises(ValueError, match=r"^`length` must be a function that returns rows of one shape"):
         lw.write_lengths(path, out, length=lambda _: next(widths), batch_size=2)
     written = lw.write_lengths(path, out, length=lambda batch: batch["n"].to_numpy() / [1, np.nan, 1], bad="one")
     assert written.lengths.tolist() == [1, 1, 3]

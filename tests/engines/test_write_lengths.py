@@ -258,7 +258,7 @@ def test_rows_are_counted_on_a_terminal_alone(folder, out, capsys, monkeypatch):
         ("tokens", {"column": "tokens", "frame_shift": 0.01}, "`frame_shift` must be given for seconds only, but is"),
         ("tokens", {"column": "tokens", "bad": "drop"}, "`bad` must be one of error, one, but is 'drop'."),
         ("tokens", {"column": "tokens", "max_bad": -1}, "`max_bad` must be at least 0, but is -1."),
-        ("nothing", {"column": "a"}, "`source` must be a file or folder that is there, but is 'nothing'."),
+        ("nothing", {"column": "a"}, "`source` must be a file or folder that exists, but is 'nothing'."),
         ("tokens/README.md", {"column": "a"}, "`source` must be a file or folder of a known format, but is "),
         ([], {"column": "a"}, "`source` must be a file or folder of a known format, but is '[]'."),
         (
@@ -282,8 +282,8 @@ def test_what_does_not_fit_is_refused_in_one_sentence(folder, out, monkeypatch, 
     ("name", "told"),
     [
         ("lengths.txt", "`path` must be the path of a .npy file on a disk"),
-        ("no/a.npy", "`path` must be in a folder that is there"),
-        ("folder.npy", "`path` must be a file, and no folder"),
+        ("no/a.npy", "`path` must be in a folder that exists"),
+        ("folder.npy", "`path` must be a file, not a folder"),
         ("pipe.npy", "`path` must be a file that can be written, but is .* pipe or a device"),
         (5, "`path` must be a path, but is"),
     ],
@@ -304,7 +304,7 @@ def test_files_of_two_formats_of_two_stores_and_packed_ones_are_refused(folder, 
     (folder / "rows.csv").write_text("tokens\n1\n")
     for source, told in (
         ([folder / "a", "memory://other/a.parquet"], "on one file system, but is "),
-        (folder, "of files of one format, and not of (CSV or TSV and Parquet or A|Parquet or Arrow and CSV)"),
+        (folder, "files of one format, not (CSV or TSV and Parquet or A|Parquet or Arrow and CSV)"),
         (packed, "a file or folder of a known format"),
     ):
         with pytest.raises(ValueError, match=rf"^`source` must be .*{told}"):

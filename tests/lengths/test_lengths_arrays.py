@@ -65,7 +65,7 @@ BAD = [
     ([Fraction(10**400)], ValueError, "from 1 to 2**63 - 1, but is Fraction(1000"),
     (np.array([3, 2**24 + 1], dtype=np.float32), ValueError, "2**24 as a float, but is 16777216.0 at sequence 1."),
     (torch.tensor([3001.0], dtype=torch.float16), ValueError, "below 2**11 as a float, but is 3000.0 at sequence 0."),
-    ([[1, 2], [3]], ValueError, "one number, or as many numbers as for the others, for each sequence, but is [[1, 2],"),
+    ([[1, 2], [3]], ValueError, "a list of numbers, or of rows of the same width, but is [[1, 2],"),
     ([[5, 6, 7], [1, 2, 3]], ValueError, "a list of numbers or of pairs, but is [5, 6, 7] at sequence 0."),
     (np.ones((4, 9), dtype=int), ValueError, "`lengths` must be at most 8 for each sequence, but is 9. If these are"),
     ([1, [2, 3]], ValueError, "but is [1, [2, 3]]."),

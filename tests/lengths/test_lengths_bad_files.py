@@ -17,7 +17,7 @@ def parquet(**columns):
 
 MIXED = '{"type": "MixedCut", "tracks": %s}'
 EXACT = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
-DIGITS = "Write it in the digits 0 to 9 alone, as 1250 or 1.25, in JSON without quotes."
+DIGITS = "Write it with the digits 0 to 9 and a point only, as 1250 or 1.25; in JSON without quotes."
 TEXTS = 'if these are texts, give `count` as "characters", "words" or "tokens" (on the command line: --count words).'
 
 # File name, content, options, and what the message holds in this order; {} is the path.
@@ -49,12 +49,12 @@ BAD = [
     ("a.jsonl", '{"n": 1.0}\n{"n": 9007199254740993}', {}, ["but is 9007199254740992.0 at line 2 of {}. " + EXACT]),
     ("a.parquet", parquet(n=np.array([2**24], np.float32)), {}, ["2**24 as a float, but is 16777216.0 at"]),
     # Texts, and lists of lists.
-    ("a.csv", "id;dur\na;1,25\n", {"column": "dur"}, ["is '1,25'", "Write it in the digits 0 to 9 alone"]),
+    ("a.csv", "id;dur\na;1,25\n", {"column": "dur"}, ["is '1,25'", "Write it with the digits 0 to 9"]),
     ("a.csv", "id,text\na,hello you\n", {"column": "text"}, ["or drop the sequence; " + TEXTS]),
     ("a.parquet", parquet(n=[{"m": 3}]), {}, ["but is {{'m': 3}} at row 0 of {}. Name one of its fields, as n.m."]),
     ("a.jsonl", '{"n": [[1, 2, 3], [4, 5, 6]]}', {}, ["a list of numbers, whose count is its length, but is [[1,"]),
-    ("a.jsonl", '{"n": [1]}\n{"n": [[1]]}', {}, ["a list of numbers", "at line 2 of {}. Write a column with the"]),
-    ("a.jsonl", "[1, 2, 3]\n", {}, ["is [1, 2, 3] at line 1 of {}.", "name a file .json"]),
+    ("a.jsonl", '{"n": [1]}\n{"n": [[1]]}', {}, ["a list of numbers", "at line 2 of {}. Add a column with the"]),
+    ("a.jsonl", "[1, 2, 3]\n", {}, ["is [1, 2, 3] at line 1 of {}.", "name it .json"]),
     ("a.npy", npy(np.ones((2, 9), int)), {}, ["`lengths` must be at most 8 for each sequence, but is 9. If these are"]),
     # Samples and seconds.
     ("a.csv", "dur\n1.5\n2.25\n", {"frame_shift": 160}, ["at most the longest duration, 2.25, but"]),
@@ -72,7 +72,7 @@ BAD = [
         ["one of frames, ", "is 'frame' at line 1 of {}. Did you mean"],
     ),
     ("a.csv", "id,n\na,3\n", {}, ["`column` must be one of id, n, but is None at line 1 of {}.", "FILE:id"]),
-    ("a.csv", "n,n\n3,3\n", {"column": "n"}, ["`column` must be there once, but is 'n' at line 1 of {}."]),
+    ("a.csv", "n,n\n3,3\n", {"column": "n"}, ["`column` must be the name of one column, but is 'n' at line 1 of {}."]),
     ("a.csv", "3,4\n5,6\n", {}, ["`source` must be a table with a header, but is ['3', '4'] at line 1 of {}."]),
     ("a.jsonl", '{"n": 3}\n{"m": 3}\n', {"column": "n"}, ["`column` must be one of m, but is 'n' at line 2 of {}."]),
     ("a.jsonl", '{"a": 1, "b": 2}', {}, ["`column` must be one of a, b, but is None at line 1 of {}."]),
@@ -96,7 +96,7 @@ BAD = [
     ("a.jsonl", '{"n": 3}\n"x"\n', {}, ["`source` must be JSON objects or numbers, but is 'x' at line 2 of {}."]),
     ("a.parquet", parquet(n=pa.array([], pa.int64())), {}, ["`source` must be a file with sequences, but is '{}'."]),
     ("a.npy", npy(np.array([{"a": 1}])), {}, ["must be an array of numbers, not of Python objects, but is '{}'."]),
-    ("a.npy.gz", gzip.compress(npy([3])), {}, ["a .npy file as it stands, not packed, but is '{}'. Unpack it: gunzip"]),
+    ("a.npy.gz", gzip.compress(npy([3])), {}, ["a .npy file that is not packed, but is '{}'. Unpack it: gunzip"]),
     ("a.npz", b"PK\x03\x04junk", {}, ["`source` must be a .npy file, but is '{}'."]),
     ("a.csv.gz", b"n\n3\n", {}, ["`source` must be a whole gzip file, but is '{}'.", "Not a gzipped file"]),
     ("a.txt.gz", gzip.compress(b"3\n" * 9999)[:-12], {}, ["`source` must be a whole gzip file, but is '{}'."]),
@@ -122,7 +122,7 @@ def test_bad_file_gets_one_sentence_with_its_place(tmp_path, name, content, opti
 
 
 def test_what_is_no_file_is_refused_too(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"^`source` must be a file or folder that is there, but is 'no/a.csv'"):
+    with pytest.raises(FileNotFoundError, match=r"^`source` must be a file or folder that exists, but is 'no/a.csv'"):
         read_lengths("no/a.csv")
     with pytest.raises(ValueError, match=r"`column` must be left out here, but is 'n'. It does not apply to an array"):
         read_lengths([3, 1], column="n")

@@ -36,7 +36,7 @@ COUNT_TURNS = (
     'Count the texts in it: column="x.*.content", count="words" (on the command line: "FILE:x.*.content" --count words)'
 )
 COUNT_TEXTS = "These are texts: give `count` as "
-OWN_COLUMN = "Write a column with the length"
+OWN_COLUMN = "Add a column with the lengths"
 REFUSED = [
     (CHAT, "x", None, [NUMBERS, COUNT_TURNS]),
     (CHAT, "x.*.content", None, [NUMBERS, COUNT_TEXTS]),

@@ -58,10 +58,10 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path):
     folders = [tmp_path / folder for folder in ("audio", "cache", "linked")]
     *refusals, audio, cache, linked = read_all(*sources, *folders)
     for source, refusal in zip(sources, refusals, strict=True):
-        rule = f"`source` must be a file or folder, not a device or a named pipe, but is '{source}'. Write what"
+        rule = f"`source` must be a file or folder, not a device or a named pipe, but is '{source}'. Write its"
         assert refusal.startswith(rule)
     assert audio.endswith(
-        f"but is '{tmp_path}/audio/b.wav'. Repair or remove it, the first of 1 (it is a pipe or a device)."
+        f"is '{tmp_path}/audio/b.wav'. Repair or remove it (it is a pipe or a device). Files that cannot be read: 1."
     )
     assert (cache, linked) == ([800], [800])
     assert (tmp_path / "cache" / ".lengthwise-cache.json").is_fifo()
@@ -124,7 +124,5 @@ def test_a_name_that_is_not_utf_8_is_read(tmp_path):
 def test_an_empty_path_and_one_longer_than_the_system_takes_are_not_there(tmp_path, monkeypatch, path):
     (tmp_path / "utt2num_frames").write_text("a 3\n")
     monkeypatch.chdir(tmp_path)  # which an empty path does not stand for
-    with pytest.raises(
-        FileNotFoundError, match=rf"^`source` must be a file or folder that is there, but is '{path[:9]}"
-    ):
+    with pytest.raises(FileNotFoundError, match=rf"^`source` must be a file or folder that exists, but is '{path[:9]}"):
         read_lengths(path)

@@ -46,7 +46,7 @@ def test_a_dict_of_datasets_names_its_splits(folder):
         (folder / split).mkdir()
         (folder / split / "state.json").write_text("{}")
     (folder / "dataset_dict.json").write_text("{}")
-    refuse(folder, "`source` must be one split, but is '{0}'. Give {0}/SPLIT with one of its splits: test, train.")
+    refuse(folder, "`source` must be one split, but is '{0}'. Give {0}/SPLIT, where SPLIT is one of: test, train.")
 
 
 def test_damaged_folders_are_refused(folder):

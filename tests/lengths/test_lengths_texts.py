@@ -89,7 +89,7 @@ def test_a_tokenizer_that_was_written_anew_is_read_anew(tmp_path, tokenizer):
         ({"count": "tokens"}, "`tokenizer` must be given, because tokens are counted, but is None. Give the path"),
         ({"tokenizer": "t"}, "`tokenizer` must be left out unless tokens are counted, but is 't'. Give count="),
         ({"count": "tokens", "tokenizer": 5}, "`tokenizer` must be a path, but is <class 'int'>."),
-        ({"count": "tokens", "tokenizer": "no.json"}, "`tokenizer` must be a file that is there, but is 'no.json'."),
+        ({"count": "tokens", "tokenizer": "no.json"}, "`tokenizer` must be a file that exists, but is 'no.json'."),
         ({"count": "tokens", "tokenizer": "bad.json"}, "`tokenizer` must be a tokenizer.json, but is '/"),
         ({"count": "tokens", "tokenizer": "few.json"}, "`tokenizer` must be one that takes these texts, but is "),
         ({"column": "empty", "count": "words"}, "`empty` must be at least 1, but is 0 at line 2 of a.jsonl"),

@@ -154,7 +154,7 @@ def test_a_file_that_changed_on_the_way_is_refused(tmp_path, change):
     np.save(tmp_path / "lengths.npy", LENGTHS)
     sent = pickle.dumps(lw.Windows(tmp_path / "lengths.npy", BATCHING))
     change(tmp_path / "lengths.npy")
-    with pytest.raises(ValueError, match=r"^`lengths` must be .*lengths\.npy'\. Let every process see the same file"):
+    with pytest.raises(ValueError, match=r"^`lengths` must be .*lengths\.npy'\. Give every process the same file"):
         pickle.loads(sent)
 
 

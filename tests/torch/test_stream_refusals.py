@@ -104,7 +104,7 @@ REFUSED = {
     ),
     "numbers beside pairs": (
         lambda: list(stream_by_len([["a"] * 5, ["b", "cc"]], length=lambda text: (1, 2) if text == "cc" else 1)),
-        "ValueError: `lengths` must be one number, or as many numbers as for the others, for each sequence, but is [",
+        "ValueError: `lengths` must be a list of numbers, or of rows of the same width, but is [",
     ),
     "weight of no function": (
         lambda: stream_by_len([["a"]], weight=3),

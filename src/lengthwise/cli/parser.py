@@ -177,7 +177,7 @@ def read_file(source: str, **options: Any) -> NDArray[np.int64]:
     folder, name = os.path.split(path)
     if not os.path.exists(path) and os.path.isdir(folder or "."):
         remedy = did_you_mean(name, os.listdir(folder or ".")) or "Check the path; leave it out to see an example."
-        raise source_error("a file or folder that is there", path, remedy)
+        raise source_error("a file or folder that exists", path, remedy)
     try:
         return lw.read_lengths(path, column=column, **options)
     except ValueError as error:

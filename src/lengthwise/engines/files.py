@@ -1,4 +1,4 @@
-"""Files: Parquet, Arrow, CSV, TSV and JSON lines, on a disk or in a store of objects, one after the other."""
+"""Files of Parquet, Arrow, CSV, TSV or JSON lines, on a disk or in an object store, read one after the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ARROW, _TABLE, _RECORDS = "Parquet or Arrow", "CSV or TSV", "JSON lines"
 _FORMATS = {"parquet": _ARROW, "pq": _ARROW, "arrow": _ARROW, "feather": _ARROW}
 _FORMATS |= {"csv": _TABLE, "tsv": _TABLE, "jsonl": _RECORDS, "ndjson": _RECORDS}
 _NAME = re.compile(r"\.(?:(parquet|pq|arrow|feather)|(csv|tsv|jsonl|ndjson)(?:\.gz)?)$", re.IGNORECASE)
-_OTHERS = f"Known are .{', .'.join(_FORMATS)}, those of text also as .gz; give others as a `pyarrow.dataset.Dataset`."
+_OTHERS = f"Known are .{', .'.join(_FORMATS)}, text also as .gz; give other formats as a `pyarrow.dataset.Dataset`."
 
 
 class Files:
@@ -54,7 +54,7 @@ class Files:
         if not kinds:
             raise source_error("a file or folder of a known format", str(source), _OTHERS)
         if len(kinds) > 1:
-            rule = f"of files of one format, and not of {' and '.join(kinds)}"
+            rule = f"files of one format, not {' and '.join(kinds)}"
             raise source_error(rule, str(source), "Name those of one kind, as tokens/*.parquet.")
         if any(store != stores[0] for store in stores):
             raise source_error("on one file system", str(source), "Write the lengths of each by itself.")
@@ -71,8 +71,8 @@ class Files:
             yield from measure(Path(path), self._opener(), rule, size)
 
     def _opener(self) -> Any:
-        """Returns the function that opens a file; None maps a file of Arrow on a disk into memory."""
-        # In a mapped file, columns that are not asked for are not read.
+        """Returns the function that opens a file, or None to map an Arrow file on a disk."""
+        # In a mapped file, other columns are never read.
         if self._kind == _ARROW and "file" in self._store.protocol:
             return None
         return lambda path, mode: self._store.open(str(path), mode)
@@ -115,7 +115,7 @@ def _list_files(store: Any, path: str, name: str) -> list[str]:
         paths = [file for file, fact in facts.items() if fact["type"] == "file"]
         if not paths:
             remedy = "Check the path; a pattern, as tokens/*.parquet, must match files."
-            raise FileNotFoundError(source_sentence("a file or folder that is there", name, remedy))
+            raise FileNotFoundError(source_sentence("a file or folder that exists", name, remedy))
     hidden = tuple({".", "_"} - {part[0] for part in pattern})
     below = {PurePosixPath(file).relative_to(root): file for file in paths}
     shown = [key for key in below if not any(part.startswith(hidden) for part in key.parts)]

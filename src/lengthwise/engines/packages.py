@@ -61,7 +61,7 @@ class HuggingFace:
 
 
 class Dask:
-    """A data frame of Dask, in the order of its partitions, which are measured by the scheduler that is set."""
+    """A data frame of Dask, in the order of its partitions. The current scheduler of Dask measures them."""
 
     def __init__(self, source: Any) -> None:
         if type(source).__name__ != "DataFrame":
@@ -123,7 +123,7 @@ def _measure_batch(table: Any, rule: Rule, size: int) -> Any:
     try:
         answer = rule.measure_table(table, size)
     except (ValueError, TypeError) as error:
-        answer = type(error)(str(error))  # raised in a worker, Ray would add pages of its own frames
+        answer = type(error)(str(error))  # Ray would add pages to an error raised in a worker
     return load_pyarrow().table({"blocks": [pickle.dumps(answer)]})
 
 

@@ -1,4 +1,4 @@
-"""The rule by which rows become lengths: the same under every engine, also in other processes.
+"""The rule by which rows become lengths, the same under every engine and in other processes.
 
 A row without a length, such as a null, stops nothing: it gets the length 1 and a reason.
 
@@ -26,11 +26,11 @@ Measure = Callable[[Any], Any]
 
 
 class Block(NamedTuple):
-    """The lengths of some rows in a row.
+    """The lengths of consecutive rows.
 
     Attributes:
         lengths: [k] or [k, dims] int64; 1 for a row without a length.
-        reasons: The reason for each row without a length, by its number in the block.
+        reasons: The reason for each row without a length, by the number of the row in the block.
         kinds: The kind of each column: "numbers", "seconds", "lists" or "texts"; "" if it has no value.
     """
 
@@ -41,13 +41,13 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """The rule by which a row has its length.
+    """The rule that gives each row its length.
 
     Attributes:
         names: The columns that are measured; () if there is a `length`.
         length: A function of a `pyarrow.RecordBatch` of k rows that returns [k] or [k, dims] numbers; or None.
         frame_shift: The divisor of durations, or None.
-        count: The count of texts, or None.
+        count: The function that counts texts, or None.
     """
 
     names: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ def _place_among(rows: Sequence[int], place: Place) -> Place:
 
 
 def _ask(length: Measure, batch: Any, place: Place) -> list[Column]:
-    """Calls the user's function with a batch, and returns a column for each dimension of its answer."""
+    """Calls the user's function with a batch, and returns each dimension of the answer as a column."""
     answer = np.asarray(length(batch))
     count = batch.num_rows
     if answer.dtype.kind not in "iuf" or answer.shape[:1] != (count,) or answer.ndim > 2 or answer.shape[1:] == (0,):

@@ -1,4 +1,4 @@
-"""`write_lengths`: the length of every row of a large data set, once, into the one file that plans map."""
+"""`write_lengths`, which writes the lengths of a large data set into one file, for plans to map."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BadRow(NamedTuple):
 
 @dataclass(frozen=True)
 class LengthsFile:
-    """A file that `write_lengths` wrote: `Windows` and `read_lengths` take it as its path.
+    """A file that `write_lengths` wrote. `Windows` and `read_lengths` take it in place of its path.
 
     Attributes:
         path: The .npy file.
@@ -61,7 +61,7 @@ class LengthsFile:
 
     @cached_property
     def lengths(self) -> NDArray[Any]:
-        """[n] or [n, dims], mapped into memory, read-only."""
+        """The lengths, [n] or [n, dims], mapped into memory, read-only."""
         return map_file(self.path)
 
 
@@ -79,33 +79,34 @@ def write_lengths(
     batch_size: int = 4096,
     progress: bool = True,
 ) -> LengthsFile:
-    r"""Computes the length of every row of a large data set, once, into one file, in the order of the rows.
+    r"""Writes the length of every row of a large data set into one file, in the order of the rows.
 
-    `Windows` maps that file into memory, so neither the data nor the lengths must fit into it. The k-th length is that
-    of the k-th row. The file appears whole, or not at all.
+    `Windows` maps that file, so neither the data nor the lengths must fit into memory. The file appears whole, or not
+    at all.
 
     Args:
         source: One of these:
 
-            - a folder of files, a file, a pattern as "tokens/*.parquet", or a list of them, also by a URL that fsspec
-              knows, as "s3://bucket/tokens". They are Parquet, Arrow, CSV, TSV or JSON lines. Files of a folder or a
-              pattern are sorted by path; those of a list keep its order;
+            - the path of a file or a folder, a pattern such as "tokens/*.parquet", or a list of these. A path may be a
+              URL that fsspec knows, such as "s3://bucket/tokens". Files are Parquet, Arrow, CSV, TSV or JSON lines.
+              Those of a folder or a pattern are sorted by path, and those of a list keep its order;
             - a `pyarrow.dataset.Dataset`, in the order of its fragments;
             - a Hugging Face `datasets.Dataset`;
             - a Ray `ray.data.Dataset`, in the order of its blocks, measured on its cluster;
             - a `dask.dataframe.DataFrame`, in the order of its partitions, measured by its scheduler.
         path: The .npy file to write, on a disk. Its folder must exist.
-        column: A column of lengths, of lists, whose items are counted, or, with `count`, of texts. Several, as
-            "source,target", give [n, dims]. Nested ones are written as "audio.frames".
+        column: A column of lengths, of lists (their items are counted), or, with `count`, of texts. Several columns,
+            as "source,target", give [n, dims]. Nested ones are written as "audio.frames".
         length: In place of `column`: a function that takes a `pyarrow.RecordBatch` of k rows, and returns [k] or
-            [k, dims] numbers. Under Ray and Dask it travels to other processes. Not for files of text.
-        frame_shift: The divisor of durations, as in `read_lengths`; of several columns, those named duration,
-            seconds or dur and those of floats.
-        count: The count of texts: "characters", "words" or "tokens".
-        tokenizer: The path of a tokenizer.json, for tokens. Special tokens count; its padding and truncation do not.
-        bad: The treatment of rows that have no length: a null, an empty list, a number that is none. "error" reads all
-            rows and then raises. "one" counts each as 1; `LengthsFile.bad_rows` lists them.
-        max_bad: More bad rows than this stop the run, because the column is most likely another one.
+            [k, dims] numbers. Ray and Dask may call it in other processes. Not for files of text.
+        frame_shift: The divisor of durations, as in `read_lengths`. But among several columns, floats count as
+            durations even if none has a fraction.
+        count: The unit of texts: "characters", "words" or "tokens".
+        tokenizer: The path of a tokenizer.json, for tokens. Special tokens are counted; padding and truncation are
+            turned off.
+        bad: The treatment of rows without a length: a null, an empty list, a number that is not a length. "error" reads
+            all rows and then raises. "one" counts each as 1; `LengthsFile.bad_rows` lists them.
+        max_bad: The most bad rows. More of them stop the run, because the column is most likely the wrong one.
         batch_size: The most rows that are measured at once. Dask measures whole partitions.
         progress: If True, counts the rows on a terminal.
 
@@ -129,7 +130,7 @@ def write_lengths(
     target = _check_path(path)
     check_choice("bad", bad, ("error", "one"))
     check_flag("progress", progress)
-    check_whole("max_bad", max_bad, minimum=0, remedy="Give how many bad rows are listed, such as 10_000.")
+    check_whole("max_bad", max_bad, minimum=0, remedy="Give the most bad rows to list, such as 10_000.")
     check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, such as 4096.")
     if column is not None:
         check_text("column", column, remedy='Write a name, or several columns as "source,target".')
@@ -161,14 +162,14 @@ def _check_path(path: str | os.PathLike[str]) -> Path:
         raise type_error("path", "a path", type(path), 'Give the file to write, such as "lengths.npy".')
     target = Path(path)
     if target.suffix != ".npy" or "://" in os.fspath(path):
-        remedy = "Plans map it into memory: write it to a disk, and copy it from there."
+        remedy = "Plans map the file: write it to a disk, and copy it from there."
         raise value_error("path", "the path of a .npy file on a disk", os.fspath(path), remedy)
     check_folder("path", target)
-    # Checked now: at the end, all rows would have been read in vain.
+    # Checked first: later, all rows would have been read in vain.
     with refusals(target, "written"):
         check_regular(target)
     if target.is_dir():
-        raise value_error("path", "a file, and no folder", os.fspath(path), "Name a file in it, or remove it.")
+        raise value_error("path", "a file, not a folder", os.fspath(path), "Name a file in it, or remove it.")
     return target
 
 
@@ -204,8 +205,9 @@ def _spool(blocks: Iterable[Block], rule: Rule, spool: Any, max_bad: int) -> tup
     for block in blocks:
         first = block if first is None else first
         if block.lengths.shape[1:] != first.lengths.shape[1:]:
-            rule_of_shapes = f"a function that returns as many numbers at each row, {first.lengths.shape[1:]}"
-            raise value_error("length", rule_of_shapes, block.lengths.shape[1:], "Return one row of numbers for each.")
+            rule_of_shapes = f"a function that returns rows of one shape, {first.lengths.shape[1:]}"
+            remedy = "Return as many numbers for every row."
+            raise value_error("length", rule_of_shapes, block.lengths.shape[1:], remedy)
         kinds = _join_kinds(kinds or block.kinds, block.kinds, rule.names, count)
         bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
@@ -220,7 +222,7 @@ def _join_kinds(kinds: tuple[str, ...], new: tuple[str, ...], names: tuple[str, 
     """Refuses a column of numbers that becomes one of lists, texts or seconds at some row."""
     for name, kind, new_kind in zip(names, kinds, new, strict=False):
         if kind and new_kind and kind != new_kind:
-            rule, remedy = f"{kind}, as in the rows before", "Write it anew, as one type."
+            rule, remedy = f"{kind}, as in the rows before", "Write the column again, as one type."
             raise value_error(name, rule, new_kind, remedy, at=f"row {row}")
     return tuple(kind or new_kind for kind, new_kind in zip(kinds, new, strict=False))
 
@@ -237,7 +239,7 @@ def _copy(spool: Any, target: Path, shape: tuple[int, ...], longest: int) -> Non
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": dtype.str, "fortran_order": False, "shape": shape})
     spool.seek(0)
-    with draft(target) as more:
-        more(header.getvalue())
+    with draft(target) as append:
+        append(header.getvalue())
         while data := spool.read(8 * _COPIED):
-            more(np.frombuffer(data, np.int64).astype(dtype).tobytes())
+            append(np.frombuffer(data, np.int64).astype(dtype).tobytes())

@@ -1,9 +1,10 @@
-"""Lengths from arrays in memory, and from .npy files, which are read or mapped, and never unpickled.
+"""Lengths from arrays in memory and from .npy files. Files are read or mapped, and never unpickled.
 
-A billion lengths are mapped at once, and read where they are needed. Another process gets the path, and maps the file
+A mapped file needs little memory: each part is read when it is used. Another process gets the path, and maps the file
 too.
 
-Shapes: n sequences; dims lengths for each (2 for source and target). One dimension is [n], several are [n, dims].
+Shapes: n sequences with dims lengths each, such as 2 for source and target. One dimension is [n], several are
+[n, dims].
 """
 
 from __future__ import annotations
@@ -28,17 +29,16 @@ from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole
 _COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
 
 _HASHED = 1 << 16  # lengths to hash at a time, which fit into the cache of a core
-_SAMPLED = 64  # places of the sample that names mapped lengths
+_SAMPLED = 64  # places in the sample by which mapped lengths are named
 _SAMPLE = 1024  # lengths read at each of those places
 
 
 def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
-    """Checks that these are lengths and returns them as int64.
+    """Checks lengths, and returns them as int64.
 
-    Every length is a whole number from 1 to 2**63 - 1. Two things go wrong in use. Seconds are not lengths: turn them
-    into frames with `read_lengths(values, frame_shift=0.01)`. Sequences are not lengths: count their tokens. Rows in a
-    list have at most two numbers, so that token lists such as [[5, 6, 7], [1, 2, 3]] are refused. An array [n, dims]
-    has up to eight.
+    A length is a whole number from 1 to 2**63 - 1. Two mistakes are common. Seconds are not lengths: turn them into
+    frames, as by `read_lengths(values, frame_shift=0.01)`. Sequences are not lengths: count their tokens. A row of a
+    list may have two numbers, because a row such as [5, 6, 7] is most likely tokens. A row of an array may have eight.
 
     Args:
         values: [n] or [n, dims] integers, or whole floats below 2**53: a NumPy array, a list, a torch tensor, a pyarrow
@@ -48,8 +48,8 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
         [n] or [n, dims], always int64, read-only, and never a view of `values`.
 
     Raises:
-        ValueError: A value is below 1, not finite, not whole or too large, rows differ in width, or the shape is
-            another.
+        ValueError: A value is below 1, not finite, not whole or too large. Or rows differ in width, or the array has
+            another shape.
         TypeError: The values are booleans, texts or other objects, or a generator, a dict or a set.
 
     >>> as_lengths([3, 1, 2.0])
@@ -66,20 +66,20 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
 
 
 def view_lengths(values: ArrayLike) -> NDArray[np.int64]:
-    """Checks lengths as `as_lengths`, without a copy of int64 arrays: for callers that do not change them."""
+    """Checks lengths like `as_lengths`, but returns a read-only view of an int64 array instead of a copy."""
     array: Any = values
     is_plain = type(array) is np.ndarray and array.dtype == np.int64 and array.flags.c_contiguous
     is_shaped = is_plain and (array.ndim == 1 or (array.ndim == 2 and 1 <= array.shape[1] <= MOST_DIMS))
-    # For other types and shapes, `as_lengths` raises the error.
+    # `as_lengths` converts other types, and raises the errors.
     return freeze(array.view()) if is_shaped and array.min(initial=1) >= 1 else as_lengths(values)
 
 
 def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
-    """Turns an array-like into an array of integers or floats with a shape of lengths.
+    """Turns an array-like into an array of integers or floats, [n] or [n, dims].
 
     Args:
         values: [n] or [n, dims].
-        of: The end of a place in an error, such as " of a.npy".
+        of: The end of each place in an error: " of a.npy" for "sequence 3 of a.npy".
 
     Raises:
         ValueError: Rows differ in width, the shape is not [n] or [n, dims] with dims >= 1, or a list has rows of more
@@ -95,7 +95,7 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         raise value_error("lengths", "an array of shape [n] or [n, dims]", raw.shape, remedy)
     if raw.size == 0:
         return np.zeros(raw.shape, dtype=np.int64)
-    # NumPy makes texts of [3, "a"], and integers of [3, True]: so this reads the values themselves.
+    # NumPy turns [3, "a"] into texts, and [3, True] into integers. As objects, the values keep their types.
     if raw.dtype.kind in "US" or (isinstance(values, Sequence) and _holds_bools(values, raw)):
         raw = np.array(values, dtype=object)
     place = sequence_place(raw, of)
@@ -103,10 +103,10 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         return _from_objects(raw, place)
     if raw.dtype.kind not in "iuf":
         raise _not_a_number(raw.flat[0].item(), place(0))
-    # Only for a list: an array has its shape on purpose.
+    # Rows of a list may be tokens; an array has its shape on purpose.
     if isinstance(values, Sequence) and raw.ndim == 2 and raw.shape[1] > 2:
         rule = "a list of numbers or of pairs"
-        remedy = "Count lists of tokens: `[len(row) for row in rows]`; give more lengths a sequence as a NumPy array."
+        remedy = "Count tokens by `[len(row) for row in rows]`. Give rows of more than two lengths as a NumPy array."
         raise value_error("lengths", rule, values[0], remedy, at="sequence 0")
     return raw
 
@@ -141,8 +141,8 @@ def _as_array(values: ArrayLike) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError as error:
-        rule = "one number, or as many numbers as for the others, for each sequence"
-        remedy = "Count lists of tokens: `[len(row) for row in rows]`."
+        rule = "a list of numbers, or of rows of the same width"
+        remedy = "Count tokens by `[len(row) for row in rows]`."
         raise value_error("lengths", rule, values, remedy) from error
     except (TypeError, RuntimeError) as error:  # a tensor on a GPU, with a gradient, or of a dtype NumPy lacks
         remedy = f"Convert it to a NumPy array first ({error})."
@@ -157,7 +157,7 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
             raise _not_a_number(value, place(at))
         if abs(value) >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
             raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
-        # As in NumPy, one fraction makes all of them floats.
+        # As in NumPy, one fraction makes all values floats.
         integral = integral and isinstance(value, numbers.Integral)
     return np.array(flat, dtype=np.int64 if integral else np.float64).reshape(raw.shape)
 
@@ -170,7 +170,7 @@ def array_columns(values: Any, *, of: str = "") -> list[Column]:
     """Splits an array-like, [n] or [n, dims], into columns called "lengths"."""
     raw = as_numbers(values, of=of)
     place, dims = sequence_place(raw, of), 1 if raw.ndim == 1 else raw.shape[1]
-    # A place is a flat index: row 2 of dimension 1 of 3 is the place 7.
+    # `place` takes a flat index: among 3 dimensions, row 2 of dimension 1 is at 7.
     return [
         Column(name="lengths", values=values, place=lambda row, dim=dim: place(row * dims + dim))
         for dim, values in enumerate(raw.reshape(-1, dims).T)
@@ -178,10 +178,11 @@ def array_columns(values: Any, *, of: str = "") -> list[Column]:
 
 
 def fingerprint(lengths: ArrayLike) -> str:
-    """Names lengths by 16 hex digits, the same on every platform. Any change, also of the order, changes the name.
+    """Names lengths by 16 hex digits, the same on every platform.
 
-    BLAKE2b over the shape, as little-endian int64, and then the lengths, as little-endian unsigned integers of 1, 2, 4
-    or 8 bytes: the fewest that hold the longest length.
+    Any change of the lengths or of their order changes the name. The digits are a BLAKE2b hash of the shape, as
+    little-endian int64, and then of the lengths. These are little-endian unsigned integers of 1, 2, 4 or 8 bytes, the
+    fewest that hold the longest length.
 
     Args:
         lengths: [n] or [n, dims], as for `as_lengths`.
@@ -206,7 +207,7 @@ def read_numpy(path: Path, column: str | None = None) -> list[Column]:
     """Reads the array in a .npy file, [n] or [n, dims]; `column` is the number of a dimension.
 
     Raises:
-        ValueError: The dimension does not exist, the array is of objects or has another shape, or the file is damaged
+        ValueError: The dimension does not exist, the array holds objects or has another shape, or the file is damaged
             or an archive of arrays.
         TypeError: The values are booleans, texts or other objects.
     """
@@ -215,7 +216,7 @@ def read_numpy(path: Path, column: str | None = None) -> list[Column]:
             content = np.load(file, allow_pickle=False)
         except Exception as error:  # a damaged byte may raise any error of zip, zlib, ast, ...
             rule, remedy = "a .npy file", "Write it again by `np.save`, or correct its suffix."
-            # NumPy's only sign that the file needs unpickling.
+            # Only this text tells that the file holds pickled objects.
             if "Object arrays" in str(error):
                 rule = "an array of numbers, not of Python objects"
                 remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
@@ -231,11 +232,11 @@ class MappedLengths(np.memmap):
     """A `numpy.memmap` that is pickled as its path: another process maps the same file."""
 
     def __deepcopy__(self, memo: dict[int, Any] | None, /) -> Any:
-        # It is read-only, and `numpy.ndarray` would read the whole file into memory.
+        # The map is read-only; `numpy.ndarray` would copy the whole file into memory.
         return self if _is_whole(self) else super().__deepcopy__(memo)
 
     def __reduce__(self) -> Any:
-        if not _is_whole(self):  # a part of it, or a computed array
+        if not _is_whole(self):  # a slice, or a computed array
             return np.asarray(self).__reduce__()
         path, *how = _describe(self)
         return _map_again, (os.path.abspath(os.fspath(path)), *how, name_sample(self))
@@ -270,12 +271,12 @@ def keep_mapped(array: NDArray[Any]) -> NDArray[Any]:
         return array
     try:
         return _map(*_describe(array))
-    except (OSError, ValueError):  # the file was removed or cut since: the old pages are still in memory
+    except (OSError, ValueError):  # the file has since been removed or cut: keep the old map
         return array
 
 
 def name_sample(lengths: NDArray[Any]) -> str:
-    """Names lengths by 16 hex digits of their shape and of a sample: 64 places of 1,024 neighbours, or all."""
+    """Names lengths by 16 hex digits of their shape and a sample: 1,024 neighbours at each of 64 places, or all."""
     count = len(lengths)
     digest = hashlib.blake2b(np.array(lengths.shape, "<i8").tobytes(), digest_size=8)
     starts, size = [0], count
@@ -287,8 +288,8 @@ def name_sample(lengths: NDArray[Any]) -> str:
 
 
 def _is_whole(array: Any) -> bool:
-    """Tells if the array is a whole mapped file with the values of the file."""
-    # The base of a view is the mapped array. In mode "c", changed values are not written to the file.
+    """Tells if the array maps a whole file, with the values of the file."""
+    # The base of a view is another array, and not the map. In mode "c", changed values are not written to the file.
     return isinstance(array.base, mmap.mmap) and array.filename is not None and array.mode != "c"
 
 
@@ -302,11 +303,11 @@ def _map(path: Any, dtype: str, offset: int, shape: tuple[int, ...], order: Any)
 
 
 def _map_again(path: str, dtype: str, offset: int, shape: tuple[int, ...], order: str, name: str) -> NDArray[Any]:
-    remedy = "Let every process see the same file, as it was."
+    remedy = "Give every process the same file, unchanged."
     try:
         lengths = _map(path, dtype, offset, shape, order)
     except (OSError, ValueError) as error:
         raise value_error("lengths", f"a file that can be mapped ({error})", path, remedy) from error
     if name_sample(lengths) != name:
-        raise value_error("lengths", "those of the file as it was", path, remedy)
+        raise value_error("lengths", "those of a file that has not changed", path, remedy)
     return lengths

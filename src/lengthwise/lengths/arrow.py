@@ -1,6 +1,6 @@
 """Columns of .parquet and .arrow files, and of saved data sets of Hugging Face `datasets`.
 
-They are read batch by batch, so that hundreds of gigabytes of token lists need little memory.
+Files are read batch by batch, so that hundreds of gigabytes of token lists need little memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lengthwise.lengths.rules import Place
 _BUFFER = 2**22  # bytes of a column of a Parquet file to read at once
 _ROWS = 2**16  # rows of Parquet to read at once
 
-Batches = Callable[[Sequence[str] | None, int], Iterator[Any]]  # takes columns or None for all, and the most rows
+Batches = Callable[[Sequence[str] | None, int], Iterator[Any]]  # takes columns (None for all), and the most rows
 
 
 def read_arrow(files: Sequence[Path], column: str | None, count: TextCount | None, *, source: Path) -> list[Column]:
@@ -32,18 +32,18 @@ def read_arrow(files: Sequence[Path], column: str | None, count: TextCount | Non
     Args:
         files: The files.
         column: A name, or several separated by commas; nested ones as `audio.frames`. None for the only column.
-        count: The count of texts.
-        source: The name of all files in an error.
+        count: The function that counts texts, or None.
+        source: The path that an error names in place of the files.
 
     Raises:
-        ValueError: The column does not exist, has nulls, texts or booleans, or the file has another format.
+        ValueError: The column does not exist, has nulls, booleans or uncounted texts, or a file has another format.
     """
     names = list[str]()
     parts: list[list[Column]] = []
     first = 0
     for path in files:
         with open_batches(path) as (names_of_file, batches):
-            # The first file has the columns; a later one without them is refused when it is read.
+            # The first file decides the columns. A later file without them is refused when it is read.
             names = names or choose_columns(column, names_of_file, at=str(source), nested=True)
             for batch in batches(list(dict.fromkeys(top_of(name, names_of_file) for name in names)), _ROWS):
                 place = row_place(source, first)
@@ -73,16 +73,16 @@ def read_saved_dataset(folder: Path, column: str | None, count: TextCount | None
     """Reads columns of a saved Dataset; see `read_arrow`.
 
     Raises:
-        ValueError: As `read_arrow`. The folder is of a DatasetDict, the dataset has an indices mapping, or a file is
+        ValueError: As `read_arrow`. The folder holds a DatasetDict, the dataset has an indices mapping, or a file is
             missing or damaged.
     """
     if (folder / "dataset_dict.json").is_file():
         splits = ", ".join(sorted(state.parent.name for state in folder.glob("*/state.json")))
-        raise source_error("one split", folder, f"Give {folder}/SPLIT with one of its splits: {splits}.")
+        raise source_error("one split", folder, f"Give {folder}/SPLIT, where SPLIT is one of: {splits}.")
     try:
         state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         shards = [folder / entry["filename"] for entry in state["_data_files"]]
-        # A filtered or shuffled dataset keeps its old files, and has the indices of its rows.
+        # A filtered or shuffled dataset keeps its old files, and stores the indices of its rows.
         index_files = state.get("_indices_files") or state.get("_indices_data_files")
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         remedy = f"Save it again, because its state.json lists no files ({brief(error)})."
@@ -102,7 +102,7 @@ def open_batches(path: Path, opener: Callable[..., Any] | None = None) -> Iterat
         opener: Opens the file for reading bytes, as `open(path, "rb")`; None maps it into memory.
 
     Raises:
-        ValueError: The file is neither of them, or damaged.
+        ValueError: The file is neither Parquet nor Arrow, or it is damaged.
     """
     pyarrow = load_pyarrow()
     parquet = load_package("pyarrow.parquet", "read this source")
@@ -176,7 +176,7 @@ def _decode(array: Any, name: str) -> Any:
         # Tensors of one dimension become lists: Ray stores NumPy arrays as tensors.
         tensor = types.is_struct(storage.type) and storage.type.get_field_index("data") >= 0
         return _decode(load_compute().struct_field(storage, "data") if tensor else storage, name)
-    # A column of few distinct values may be stored as indices, which are not its values.
+    # A column of few distinct values may be stored as these values and indices.
     return array.dictionary_decode() if types.is_dictionary(array.type) else array
 
 

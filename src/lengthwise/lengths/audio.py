@@ -35,8 +35,8 @@ class Header(NamedTuple):
 def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
     """Measures all audio files below a folder, sorted by their path within it.
 
-    A path has `/` between its parts: A/b.wav, B.wav, a.wav. Hidden files and folders are skipped. Links to folders are
-    not followed, with a warning. `audio_files` lists the files.
+    Capitals come first, and `/` joins the parts of a path: A/b.wav, B.wav, a.wav. Hidden files and folders are skipped.
+    Links to folders are not followed, with a warning. `audio_files` lists the files.
 
     Args:
         folder: The folder with .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif files.
@@ -61,13 +61,13 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
             files.write(path, json.dumps(headers))
     for name, reason in results.items():
         if name not in headers:
-            remedy = f"Repair or remove it, the first of {len(names) - len(headers)} ({reason})."
+            remedy = f"Repair or remove it ({reason}). Files that cannot be read: {len(names) - len(headers)}."
             raise source_error("audio that can be read", folder / name, remedy)
     return [_column(folder, [headers[name] for name in names], names, seconds)]
 
 
 def audio_files(folder: str | Path) -> list[str]:
-    """Returns the paths within a folder, in the order of `read_lengths`: length k is that of path k.
+    """Returns the paths of audio files within a folder, in the order of `read_lengths`: length k is that of path k.
 
     Raises:
         ValueError: There are no audio files, or a folder cannot be read.
@@ -84,10 +84,10 @@ def audio_files(folder: str | Path) -> list[str]:
     links: list[str] = []
     names = sorted(_audio_names(folder, links))
     if links:
-        remedy = f"The folders behind {len(links)} are left out: read each by itself, or link the files."
+        remedy = f"Left out: {len(links)} such links. Read each folder by itself, or link the files."
         warn(str(source_error("without links to folders", min(links), remedy)))
     if not names:
-        remedy = f"It has no {', '.join(AUDIO_SUFFIXES)}. Of a Kaldi folder, give the file utt2num_frames or utt2dur."
+        remedy = f"It has no {', '.join(AUDIO_SUFFIXES)}. For a Kaldi folder, give the file utt2num_frames or utt2dur."
         raise source_error("a folder with audio files", folder, remedy)
     return names
 
@@ -104,7 +104,7 @@ def _audio_names(folder: Path, links: list[str]) -> Iterator[str]:
 
 def _refuse_folder(error: OSError) -> None:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return  # without audio files, which raises later
+        return  # a folder that has just vanished has no files
     remedy = f"Make it readable, or move it away ({error.strerror})."
     raise source_error("a folder that can be read", error.filename, remedy) from error
 
@@ -146,7 +146,7 @@ def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], secon
         _check_one_rate(folder, rates, names)
     return Column(
         name="duration" if seconds else "samples",
-        # Each by its own rate: for seconds, rates may differ.
+        # Each file has its own rate: in seconds, rates may differ.
         values=samples / rates if seconds else samples,
         place=lambda row: str(folder / names[row]),
         unit="seconds" if seconds else "counts",

@@ -48,13 +48,13 @@ def column_of_cells(
         name: The name of the column.
         cells: [n] numbers, texts or lists.
         place: Names the place of a cell.
-        count: The count of texts.
+        count: The function that counts texts, or None.
         unit: The unit, if the format has one.
         in_table: True for one of several columns of a table, whose cells are all texts. Then a column of numbers is not
             counted.
 
     Raises:
-        ValueError: A value has another kind than the first, or one without a length.
+        ValueError: A value has another kind than the first, or has no length.
     """
     # The first cell decides the kind. A later cell of another kind is an error with its line.
     kind = type(cells[0]) if cells else float
@@ -98,7 +98,7 @@ def _numbers(cells: Sequence[Any], name: str, place: Place) -> NDArray[Any]:
     kinds = set(map(type, cells))
     if kinds == {str}:
         return parse_numbers(cells, name=name, place=place)
-    # One by one only if the set of types has another than numbers.
+    # Looks for a bad cell only if some type is not a number.
     for at, cell in enumerate(cells if kinds - {int, float} else ()):
         if type(cell) not in (int, float):
             raise not_a_number(cell, name=name, at=place(at))
@@ -153,14 +153,14 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = _DROP) -> V
     if isinstance(value, dict) and value:
         remedy = f"Name one of its fields, as {name}.{turn_field(value) or next(iter(value))}."
     elif isinstance(value, str) and is_number(value.replace(",", ".")):  # "7" among numbers in JSON; 1_000; 1,25
-        remedy = "Write it in the digits 0 to 9 alone, as 1250 or 1.25, in JSON without quotes."
+        remedy = "Write it with the digits 0 to 9 and a point only, as 1250 or 1.25; in JSON without quotes."
     elif isinstance(value, str) and any(map(str.isalpha, value)):
         remedy = f"{remedy.removesuffix('.')}; if these are texts, {COUNT_REMEDY}."
     return value_error(name, "a number", value, remedy, at=at)
 
 
 def nested_lists(value: object, *, name: str, at: str, item: object = None) -> ValueError:
-    """Returns the error for a list whose count may not be its length: a chat, sentences, features [80, 3000].
+    """Returns the error for a list whose items may not be its frames: a chat, sentences, features [80, 3000].
 
     Args:
         value: The list, or its type.
@@ -168,7 +168,7 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
         at: The place of the list.
         item: One item, which decides the advice.
     """
-    remedy = "Write a column with the length that you mean, and name that."
+    remedy = "Add a column with the lengths, and name that column."
     field = turn_field(item) if isinstance(item, dict) else None
     if field is not None:
         texts = f"{name}.*.{field}"
@@ -183,7 +183,7 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
 
 @dataclass(frozen=True, slots=True)
 class TextCount:
-    """A function that counts texts. It has only the path of a tokenizer, so that it can be pickled.
+    """A function that counts texts. It holds only the path of a tokenizer, so that it can be pickled.
 
     Attributes:
         count: "characters", "words" or "tokens".
@@ -209,7 +209,7 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
     """Checks the two options together; returns None if texts are not counted.
 
     Raises:
-        ValueError: `count` is unknown, or only one of a tokenizer and tokens is given.
+        ValueError: `count` is unknown, or tokens come without a tokenizer, or a tokenizer without tokens.
         TypeError: `tokenizer` is not a path.
         FileNotFoundError: The tokenizer does not exist.
         ModuleNotFoundError: The package `tokenizers` is needed and not installed.
@@ -227,7 +227,7 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
         raise type_error("tokenizer", "a path", type(tokenizer), _TOKENIZER_REMEDY)
     path = os.path.abspath(tokenizer)
     if not os.path.isfile(path):
-        raise FileNotFoundError(sentence("tokenizer", "a file that is there", str(tokenizer), _TOKENIZER_REMEDY))
+        raise FileNotFoundError(sentence("tokenizer", "a file that exists", str(tokenizer), _TOKENIZER_REMEDY))
     _load_tokenizer(path)
     return TextCount(count, path)
 
@@ -278,15 +278,15 @@ def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
             [len(tokens) for tokens in tokenizer.encode_batch_fast(list(texts[start : start + _TEXTS]))]
             for start in range(0, len(texts), _TEXTS)
         ]
-    except Exception as error:  # its errors have no class
-        # An unknown word, for example, without a token for unknown words.
+    except Exception as error:  # the package raises plain exceptions
+        # For example a word that the tokenizer does not know, if it has no token for such words.
         remedy = f"Give the one of your model ({brief(error)})."
         raise value_error("tokenizer", "one that takes these texts", path, remedy) from error
     return np.fromiter((length for part in parts for length in part), dtype=np.int64, count=len(texts))
 
 
 def _load_tokenizer(path: str) -> Any:
-    # A file that was written again is another tokenizer.
+    # A file with another time of change is another tokenizer.
     return _load_version(path, os.stat(path).st_mtime_ns)
 
 
@@ -295,7 +295,7 @@ def _load_version(path: str, _changed: int) -> Any:
     package = load_package("tokenizers", "count tokens", "Install it: pip install tokenizers.")
     try:
         tokenizer = package.Tokenizer.from_file(path)
-    except Exception as error:  # its errors have no class
+    except Exception as error:  # the package raises plain exceptions
         remedy = f"Save it by `tokenizer.save(path)` ({brief(error)})."
         raise value_error("tokenizer", "a tokenizer.json", path, remedy) from error
     # The file may set both, which would give all texts of a batch the same length.

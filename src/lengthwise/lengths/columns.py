@@ -37,7 +37,7 @@ _PER_SECOND: dict[Unit, int] = {"seconds": 1, "milliseconds": 1_000, "samples": 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Column:
-    """Numbers as read, before they are checked.
+    """A column of numbers, not yet checked.
 
     Attributes:
         name: The name in the file, or "lengths".
@@ -57,23 +57,23 @@ class Column:
 def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[np.int64]:
     """Turns columns into lengths, [n] for one column and [n, dims] for several.
 
-    `frame_shift` applies to a single column of seconds or of unknown unit. Among several columns it applies to those in
-    a unit of time, those named duration, seconds or dur, and those with fractions, but not to token counts. It is in
-    the unit of its column: 0.01 for seconds, 160 for samples.
+    A single column takes the `frame_shift`, unless it has counts. Of several columns, those in a unit of time, those
+    named duration, seconds or dur, and those with fractions take the shift. A shift is in the unit of its column: 0.01
+    for seconds, 160 for samples.
 
     Raises:
-        ValueError: A value cannot be a length, seconds have no `frame_shift`, or `frame_shift` has no seconds or
-            another unit.
+        ValueError: A value cannot be a length. Or a column of seconds has no `frame_shift`, or no column takes the
+            shift, or the shift is in another unit.
     """
     check_dims(len(columns))
     shifts = choose_shifts(columns, frame_shift)
     parts = [_column_lengths(column, shift) for column, shift in zip(columns, shifts, strict=True)]
-    # One length a sequence is [n] and never [n, 1], whatever it was read from.
+    # One length a sequence is always [n], and never [n, 1].
     return freeze(parts[0] if len(parts) == 1 else np.stack(parts, axis=1))
 
 
 def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_type: bool = False) -> list[float | None]:
-    """Returns the divisor of each column of a source; see `to_lengths`.
+    """Returns the divisor of each column of a source, or None; see `to_lengths`.
 
     Args:
         columns: All columns of one source.
@@ -111,7 +111,7 @@ def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int
     if not good.all():
         at = int(np.argmin(good))
         raise bad_value(values, at, frame_shift, name=column.name, place=column.place)
-    # Else every sequence would be one frame long: 1.5 / 160.
+    # Otherwise every sequence would be one frame long, as 1.5 / 160.
     if frame_shift is not None and frame_shift >= 1 and values.size and values.max() < frame_shift:
         remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
         raise value_error("frame_shift", f"at most the longest duration, {values.max():g}", frame_shift, remedy)
@@ -139,7 +139,7 @@ def unit_of(name: str) -> Unit:
     """
     # "durationMs" and "Duration (ms)" are both the words "duration" and "ms".
     *front, last = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+|\\d+", name)] or [""]
-    # One letter may mean anything, and so may a column "ms"; frames_10_ms are not milliseconds.
+    # "len_s" and a lone "ms" may mean anything, and "frames_10_ms" are not milliseconds.
     is_sure = front[-1] in ("duration", "dur", "time", "audio") if last == "s" and front else len(last) > 3 or front
     return _UNITS.get(last, "unknown") if is_sure and not (front and front[-1].isdigit()) else "unknown"
 
@@ -152,7 +152,7 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested:
     """Returns the names in `column`: one, or several separated by commas; the only column for None.
 
     Args:
-        column: The wanted columns; a name that has a comma takes precedence.
+        column: The wanted columns. If the whole text is the name of a column, only that one.
         names: The names of all columns.
         at: The place in an error: "line 1 of train.csv".
         nested: True if a name may be a field within a column, as audio.frames.
@@ -186,8 +186,7 @@ def top_of(name: str, names: Sequence[str]) -> str:
 
 
 def split_names(column: str, names: Container[str]) -> list[str]:
-    """Splits `column` at its commas, unless it is one name."""
-    # "source, target" is two columns, unless a column has this name.
+    """Splits `column` at its commas, unless the whole text is a name."""
     return [column] if column in names else [part.strip() for part in column.split(",")]
 
 
@@ -205,7 +204,7 @@ def choose_dimensions(column: str | None, dims: int, path: Path) -> Sequence[int
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
     """Returns the error for a column that is missing or repeated; it lists the columns, the closest first."""
     if names.count(name) > 1:
-        return value_error("column", "there once", name, f"Rename one of the {names.count(name)}.", at=at)
+        return value_error("column", "the name of one column", name, f"Rename one of the {names.count(name)}.", at=at)
     # A cutoff of 0 sorts all names; the default finds a likely one.
     close = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)
     likely = difflib.get_close_matches(name, names, n=1)

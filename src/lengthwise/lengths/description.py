@@ -1,6 +1,6 @@
 """The description of a set of lengths, the bars of its histogram, and examples.
 
-Examples are random lengths with the distribution of a data set: the package has no data.
+Examples are drawn from the distribution of a data set: the package itself holds no data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lengthwise.lengths.arrays import as_lengths, fingerprint
 from lengthwise.lengths.rules import freeze
 
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
-_LONG = 10  # a longest length of more than 10 medians would leave one bar of equal width
+_LONG = 10  # a length above 10 medians would leave nearly all others in one bar of equal width
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +73,7 @@ def describe(lengths: ArrayLike) -> Description:
     count, dims = len(checked), 1 if checked.ndim == 1 else checked.shape[1]
     # Each dimension is sorted: shortest, quantiles and longest are then rows of the table.
     table = np.sort(checked.reshape(count, dims), axis=0)
-    # Added in halves of 32 bits, whose sums are exact.
+    # Adds the two halves of 32 bits each by themselves: these sums are exact.
     upper, lower = (table >> 32).sum(axis=0).tolist(), (table & (2**32 - 1)).sum(axis=0).tolist()
     total = tuple((high << 32) + low for high, low in zip(upper, lower, strict=True))
     # In whole numbers, so that 95 % of 20 is 19 and never 19.000000000000004: ceil(percent * count / 100) - 1.
@@ -104,7 +104,7 @@ def bar_starts(lengths: NDArray[np.int64], *, most: int) -> NDArray[np.int64]:
 
     >>> bar_starts(np.array([2, 3, 7]), most=2)
     array([2, 5, 8])
-    >>> bar_starts(np.array([1, 1, 1, 1, 99]), most=2)  # each as many times as wide as the one before
+    >>> bar_starts(np.array([1, 1, 1, 1, 99]), most=2)  # of equal width on a logarithmic axis
     array([  1,  10, 100])
 
     Args:
@@ -133,7 +133,7 @@ SHORTEST, LONGEST = 16, 8_000  # the range of the long-tailed lengths
 
 
 def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed: int = 0) -> NDArray[np.int64]:
-    """Draws example lengths, the same on every platform. A smaller `count` returns the first of a larger one.
+    """Draws example lengths, the same on every platform. A smaller `count` returns the first lengths of a larger one.
 
     Args:
         name: "long-tailed": log-normal, exp(6 + 0.7 z), rounded and clipped to 16..8000, similar to texts in tokens.
@@ -173,7 +173,7 @@ def _long_tailed(key: Key, count: int) -> NDArray[np.int64]:
 
 def _normal(key: Key, count: int) -> NDArray[np.float64]:
     """Draws standard normal numbers, each from two uniform ones (Box and Muller 1958)."""
-    # Uses one of the two numbers of Box and Muller, so that a smaller count returns the first of a larger one.
+    # Two uniform numbers make two normal ones. Only one is used, so that a smaller count returns the first lengths.
     pairs = key.uniform(2 * count).reshape(count, 2)
     return np.sqrt(-2.0 * _exact.logs(1.0 - pairs[:, 0])) * _exact.cosines(pairs[:, 1])
 

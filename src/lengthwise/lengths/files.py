@@ -33,8 +33,9 @@ def read_lengths(
 ) -> NDArray[np.int64]:
     """Reads the length of every sequence, in the order of the source.
 
-    Durations become frames: max(1, duration / frame_shift, rounded half away from zero). What goes wrong in use: the
-    unit. Whole numbers are taken as lengths in any unit; fractions need `frame_shift`.
+    Durations become max(1, round(duration / frame_shift)) frames, with halves rounded up. The common mistake is the
+    unit. Without `frame_shift`, fractions and columns in a unit of time raise an error, but other whole numbers are
+    taken as lengths.
 
     Args:
         source: An array [n] or [n, dims], or the path of a file or folder. Text formats may also be .gz.
@@ -46,21 +47,23 @@ def read_lengths(
             - NeMo manifests and Lhotse cuts, recordings and supervisions need no `column`. Their `duration` is in
               seconds: give `frame_shift`. Lhotse features have `num_frames`.
             - Kaldi's utt2num_frames and utt2dur, by the name of the file.
-            - Any other file: numbers separated by white space, one line for each sequence. `column` "0", "1", ...
-              takes one of them. Lines that begin with # are comments. With `count`, the text on each line is counted.
+            - Any other file: numbers separated by white space, one line for each sequence. `column` "0", "1", ... takes
+              one number of each line. Lines that begin with # are comments. With `count`, the text on each line is
+              counted.
             - A folder of `save_to_disk` of Hugging Face `datasets`, with `column`.
-            - A folder of audio files, also in folders below it: samples, or frames with `frame_shift`, which is needed
-              if the sampling rates differ. `audio_files` lists the files in the order of the lengths.
+            - A folder of audio files, and the folders below it. Lengths are samples, or with `frame_shift` frames.
+              Files of different sampling rates need `frame_shift`. `audio_files` lists the files in the order of the
+              lengths.
         column: The column or field. Several, as "source,target", give [n, dims]. Nested ones are written as
             "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists of numbers
             gives their lengths; other lists are refused. Texts need `count`.
         frame_shift: The shift from one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples,
-            10 for milliseconds. It applies to a single column, unless this has counts. Among several columns it applies
-            to those named duration, seconds or dur, those in a unit of time and those with fractions. A shift below 1
-            is in seconds. It is refused for a column in another unit, such as duration_ms.
-        count: The count of texts: "characters", "words" or "tokens". Among several columns it applies to those with
-            texts. In lists of texts and in chats, all texts are counted.
-        tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. Special tokens are
+            10 for milliseconds. A single column takes the shift, unless it has counts. Of several columns, these take
+            the shift: those named duration, seconds or dur, those in a unit of time, and those with fractions. A shift
+            below 1 is in seconds, and is refused for a column in another unit, such as duration_ms.
+        count: The unit of texts: "characters", "words" or "tokens". Among several columns, those with texts are
+            counted. In lists of texts and in chats, all texts are counted.
+        tokenizer: The path of a tokenizer.json, for tokens, which needs the package `tokenizers`. Special tokens are
             counted; padding and truncation are turned off.
         cache: For audio folders: if True, keeps the headers in `.lengthwise-cache.json` in the folder.
         progress: For audio folders: if True, shows a progress bar.
@@ -89,8 +92,8 @@ def read_lengths(
         check_text("column", column, remedy='Write a dimension as "0", several columns as "source,target".')
     path = Path(source)
     if not os.path.exists(source):
-        remedy = "Check the path; a column of a file is given as `column`, on the command line as FILE:COLUMN."
-        raise FileNotFoundError(source_sentence("a file or folder that is there", source, remedy))
+        remedy = "Check the path. Name a column by `column`, on the command line as FILE:COLUMN."
+        raise FileNotFoundError(source_sentence("a file or folder that exists", source, remedy))
     if path.is_dir():
         seconds = frame_shift is not None
         columns = _read_folder(path, column, counted, seconds=seconds, cache=cache, progress=progress)
@@ -143,7 +146,7 @@ def _read_file(path: Path, column: str | None, count: TextCount | None) -> list[
     # The suffix is the format: .csv for a.CSV and for a.csv.gz.
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
     if path.suffix == ".gz" and suffix in (*_NUMPY, *_ARROW):
-        raise source_error(f"a {suffix} file as it stands, not packed", path, f"Unpack it: gunzip {path}.")
+        raise source_error(f"a {suffix} file that is not packed", path, f"Unpack it: gunzip {path}.")
     if suffix in _NUMPY:
         return read_numpy(path, column)
     if suffix in _ARROW:
@@ -168,7 +171,7 @@ def _refuse_devices(path: Path) -> None:
     """Refuses devices and named pipes, which may never end; allows a pipe of the shell, as `<(command)`."""
     opened = path.is_fifo() and os.path.realpath(path).startswith(_OPENED)
     if not (path.is_file() or opened):
-        remedy = "Write what it gives to a file, or on the command line give the command that writes it: <(command)."
+        remedy = "Write its output to a file, or on the command line give the command itself: <(command)."
         raise source_error("a file or folder, not a device or a named pipe", path, remedy)
 
 

@@ -20,7 +20,10 @@ from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import open_text
 
 Record = dict[str, Any]
-_KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first field of a record counts
+_KNOWN_UNITS: dict[str, Unit] = {
+    "num_frames": "counts",
+    "duration": "seconds",
+}  # a record is read by the first
 _ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)  # the errors of a missing field
 _TOGETHER = 4096  # records to read at once
 _ONE_EACH = "Give one object, or the length, for each sequence."
@@ -33,7 +36,7 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
         path: The file.
         column: A field, or several separated by commas. None for a known manifest, for records of one field, and for
             lines of numbers.
-        count: The count of texts.
+        count: The function that counts texts, or None.
 
     Raises:
         ValueError: The JSON is invalid, a record lacks the field, or a value is neither a number nor a list. Or the
@@ -112,7 +115,7 @@ def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
     except (ValueError, RecursionError):
         return _loads(first + later_lines, start, path)
     if later_lines.strip() or not (_is_document(path) or all(isinstance(item, dict) for item in items)):
-        remedy = f"{_ONE_EACH[:-1]}; name a file .json that is one array of lengths."
+        remedy = f"{_ONE_EACH[:-1]}; if the file is one array of lengths, name it .json."
         raise value_error("source", "JSON objects or numbers", items, remedy, at=f"line {start} of {path}")
     return items
 
@@ -158,7 +161,7 @@ def _fields(record: Record, column: str | None, at: str) -> tuple[list[str], Uni
 
 
 def _picker(name: str) -> Callable[[Record], Any]:
-    """Returns a function that reads a field of a record; a name with dots comes before a nested field.
+    """Returns a function that reads a field of a record, which may be nested.
 
     >>> _picker("supervisions.0.duration")({"supervisions": [{"duration": 1.5}]})
     1.5

@@ -18,17 +18,17 @@ from lengthwise.checks import value_error
 Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 
 LONGEST = 2**63 - 1
-MOST_DIMS = 8  # lengths of one sequence; a wider table may have the sequences themselves, as padded token ids
+MOST_DIMS = 8  # lengths of one sequence; a wider table is most likely padded token ids
 WHOLE = "a whole number"
 _REPAIR = "Drop the sequence or repair its length."
 _SECONDS_REMEDY = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
 
 
 def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str = _SECONDS_REMEDY) -> NDArray[np.int64]:
-    """Returns a new int64 copy of numbers, after checking that they are lengths.
+    """Checks that numbers are lengths, and returns a copy as int64.
 
-    A float is a length only if its dtype holds all whole numbers up to it: below 2**53 in float64, 2**24 in float32,
-    2048 in float16. Above, rounding makes 9007199254740993.0 become 9007199254740992.0.
+    A float must be below 2**53 in float64, 2**24 in float32, and 2048 in float16. Larger whole numbers may have been
+    rounded: 9007199254740993.0 is stored as 9007199254740992.0.
 
     Args:
         values: [n], of any integer or floating dtype.
@@ -55,8 +55,8 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
 def convert(values: NDArray[Any], frame_shift: float | None = None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Turns numbers into lengths, or, with `frame_shift`, durations into frames.
 
-    A duration has max(1, duration / frame_shift, rounded half away from zero) frames. The quotient is first rounded to
-    six decimals, because 0.145 / 0.01 is 14.499999999999998 in float64, but should be 14.5.
+    A duration has max(1, round(duration / frame_shift)) frames, with halves rounded up. The quotient is first rounded
+    to six decimals, because 0.145 / 0.01 is 14.499999999999998 in float64, but should be 14.5.
 
     Args:
         values: [n], of any integer or floating dtype.
@@ -73,7 +73,7 @@ def convert(values: NDArray[Any], frame_shift: float | None = None) -> tuple[NDA
     if frame_shift is not None:
         durations = np.isfinite(values) & (values > 0)
         with np.errstate(over="ignore"):
-            # Half away from zero by + 0.5 and floor: np.rint would round 14.5 and 15.5 to 14 and 16.
+            # Halves up, by + 0.5 and floor: np.rint would round 14.5 and 15.5 to 14 and 16.
             quotients = np.where(durations, values, 1).astype(np.float64) / frame_shift
             numbers = np.maximum(np.floor(np.round(quotients, 6) + 0.5), 1)
     good = durations & is_length(numbers)
@@ -110,7 +110,7 @@ def bad_value(
 
 
 def broken_rule(value: float, frame_shift: float | None = None, *, bits: int = 53) -> tuple[str, str]:
-    """Returns the rule that a bad number breaks, and advice; its float holds whole numbers of `bits` bits.
+    """Returns the rule that a bad number breaks, and advice. A float holds whole numbers of `bits` bits.
 
     >>> broken_rule(0.5)[0], broken_rule(-3)[0], broken_rule(-3, 0.01)[0]
     ('a whole number', 'at least 1', 'finite and above 0')
@@ -125,7 +125,7 @@ def broken_rule(value: float, frame_shift: float | None = None, *, bits: int = 5
         return WHOLE, _SECONDS_REMEDY
     if value < 1 or value > LONGEST:
         return ("at least 1" if value < 1 else "at most 2**63 - 1"), _REPAIR
-    # After all other rules: a whole number that its float may have rounded.
+    # The number breaks no other rule: it is whole, but the float may have rounded it.
     remedy = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
     return f"below 2**{bits} as a float", remedy
 
@@ -139,7 +139,7 @@ def _exact_bits(values: NDArray[Any]) -> int:
 def check_dims(dims: int) -> None:
     """Refuses a table [n, dims] that is too wide to be lengths."""
     if dims > MOST_DIMS:
-        remedy = "If these are the sequences themselves, as token ids, give the count of each."
+        remedy = "If these are token ids, give the number of tokens of each sequence."
         raise value_error("lengths", f"at most {MOST_DIMS} for each sequence", dims, remedy)
 
 

@@ -1,4 +1,4 @@
-"""Text files, all also as .gz: plain columns of numbers, Kaldi's tables of `id value` lines, and tables with a header.
+"""Text files, also as .gz: plain columns of numbers, Kaldi's tables of `id value` lines, and tables with a header.
 
 In a .tsv, quotes have no meaning. A .csv is split at commas, or, if its header has none, at semicolons or tabs.
 """
@@ -33,7 +33,7 @@ _WIDEST = 2**31 - 1  # characters of a cell: the limit of csv on every system
 
 @contextmanager
 def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]:
-    """Opens UTF-8 text, gzip by its suffix, with errors of one sentence.
+    """Opens UTF-8 text, and unpacks a .gz file.
 
     Args:
         path: The file.
@@ -72,7 +72,7 @@ def read_plain(path: Path, column: str | None = None) -> list[Column]:
         "Put a number there; lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a "
         "header from .csv and .tsv."
     )
-    # Words of all lines in a row: in lines of 3, the second column has the words 1, 4, 7, ...
+    # `words` joins all lines: in lines of 3, the second column has the words 1, 4, 7, ...
     return [
         Column(
             name="lengths",
@@ -110,9 +110,9 @@ def kaldi_name(path: Path) -> str:
 
 
 def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
-    """Returns all words in one list, the number of words on a line, and their places; `width` None allows any.
+    """Returns all words in one list, the number of words on each line, and the places of the lines.
 
-    Only files of any width have comments.
+    If `width` is None, the first line decides it, and lines that begin with # are skipped.
     """
     words: list[str] = []
     lines: list[int] = []
@@ -122,7 +122,6 @@ def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
             line_words = _WORDS.findall(line)
             if not line_words or (comments and line_words[0].startswith("#")):
                 continue
-            # The first line of words decides the width.
             width = width or len(line_words)
             if len(line_words) != width:
                 rule, at = f"{width} column{'s' * (width > 1)} on every line", f"line {number} of {path}"
@@ -143,7 +142,7 @@ def read_table(path: Path, column: str | None, count: TextCount | None = None) -
     Args:
         path: The file; .tsv and .tsv.gz are split at tabs.
         column: A name, or several separated by commas; None for the only column.
-        count: The count of texts.
+        count: The function that counts texts, or None.
 
     Raises:
         ValueError: The first line has numbers, and so seems to be data. Or the column does not exist, a row is wider or
@@ -167,7 +166,7 @@ def iterate_table(
 
     Args:
         path: The file.
-        choose: A function of the names in the header, and its place, that returns the names to read.
+        choose: Takes the names in the header and its place, and returns the names to read.
         size: The rows to read at once; None reads all.
         opener: Opens the file for reading bytes, as `open(path, "rb")`.
 
@@ -192,7 +191,7 @@ def iterate_table(
 
 
 def _reader(file: Any, path: Path) -> Any:
-    # Transcripts in .tsv files have single quotes, which would join all rows up to the next quote. For .csv, strict
+    # A transcript in a .tsv may have a lone quote, which would join all rows up to the next quote. For .csv, strict
     # makes an open quote an error instead of one long last cell.
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -224,7 +223,7 @@ def choose_names(column: str | None, header: list[str], at: str) -> list[str]:
     names = [name for name in header if not is_number(name)]
     # A header "12, 7" is most likely the first row, and would be lost. Allowed if all wanted names are words.
     if len(names) < len(header) and not (column and set(split_names(column, header)) <= set(names)):
-        remedy = "Put a line with the names of the columns above it, or name by words what is named by numbers."
+        remedy = "Put a line with the names of the columns above it, or rename columns that are named by numbers."
         raise value_error("source", "a table with a header", header, remedy, at=at)
     return choose_columns(column, header, at=at)
 

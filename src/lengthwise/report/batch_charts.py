@@ -16,11 +16,11 @@ from lengthwise.planning.plan import Plan
 from lengthwise.report import words
 from lengthwise.report.style import WIDTH, Chart, alt, colour, furnish, parts, table
 
-_SEQUENCES = 120  # of a plan that are drawn
-_PARTED = 40  # borders of batches that are drawn at most
-_USUAL = 0.95  # the share of the sequences whose padded length is on the axis for certain
-_STEPS, _RANKS = 4, 16  # drawn at most
-_COLUMNS = 100  # of more steps, each column is some steps in a row
+_SEQUENCES = 120  # drawn of each plan
+_PARTED = 40  # the most borders of batches to draw
+_USUAL = 0.95  # the share of the sequences whose padded length is always on the axis
+_STEPS, _RANKS = 4, 16  # the most to draw
+_COLUMNS = 100  # the most columns to draw: of more steps, each column joins several
 _HEIGHT = 96  # pixels of the panel of a plan
 _INNER = WIDTH - 66  # pixels of a panel without its axis
 
@@ -91,10 +91,10 @@ def _panel(epoch: Delivery, axis: Mapping[str, Any], window: int, title: str) ->
         {"place": place, "batch": number + 1, "length": length, "padded to": top}
         for place, (number, length, top) in enumerate(zip(numbers, epoch.lengths.tolist(), tops, strict=False))
     ]
-    # A step ends at the next place, so the last one needs one more.
+    # A sequence is drawn up to the next place, so the last one needs a place after it.
     rows += [rows[-1] | {"place": len(rows)}] if rows else []
     x = alt.X("place:Q", scale=alt.Scale(domain=[0, window], nice=False), axis=None)
-    # The padding stands behind, and the data before it.
+    # The padding is drawn first, and the data over it.
     layers: list[Any] = [
         alt.Chart(table(rows))
         .transform_calculate(part=f"'{part}'")
@@ -136,11 +136,11 @@ def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mappin
 
 
 def _rank_rows(plan: Plan) -> list[dict[str, Any]]:
-    """Returns the parts of each rank in some steps, with an empty place between two steps."""
+    """Returns the computing and waiting of each rank in some steps, with an empty place between two steps."""
     first = max(0, (plan.steps - _STEPS) // 2)
     rows: list[dict[str, Any]] = []
     for step, totals in enumerate(plan.costs[plan.grid[first : first + _STEPS]].sum(axis=1), start=first):
-        # Of many ranks some are drawn, with the costliest and the cheapest.
+        # Among many ranks, some are drawn, always with the costliest and the cheapest.
         ranks = np.argsort(totals, kind="stable")[np.linspace(0, len(totals) - 1, _RANKS).round().astype(np.int64)]
         for rank in range(len(totals)) if len(totals) <= _RANKS else sorted(ranks.tolist()):
             cost, name = float(totals[rank]), {"step": step, "rank": rank, "place": f"{step}.{rank}"}
@@ -189,12 +189,12 @@ def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Chart:
 
 
 def _step_rows(plan: Plan) -> list[dict[str, Any]]:
-    """Returns the costliest batch of each step; of more than 100 steps, of each hundredth of them."""
-    most = plan.costs[plan.grid].max(axis=(1, 2)) if plan.steps else np.empty(0)
+    """Returns the cost of the costliest batch of each step. More than 100 steps are joined into 100 columns."""
+    step_costs = plan.costs[plan.grid].max(axis=(1, 2)) if plan.steps else np.empty(0)
     count = min(plan.steps, _COLUMNS)
     starts = np.arange(count) * plan.steps // max(count, 1)
     ends = np.append(starts[1:], plan.steps)[:count]
-    costs = np.maximum.reduceat(most, starts).tolist() if count else []
+    costs = np.maximum.reduceat(step_costs, starts).tolist() if count else []
     columns = zip(starts.tolist(), ends.tolist(), costs, strict=True)
     return [{"step": start, "end": end, "cost": cost} for start, end, cost in columns]
 
@@ -219,7 +219,7 @@ def _item(plans: Mapping[str, Plan]) -> str:
 
 
 def _name(label: str, text: str) -> str:
-    """Returns a text about a plan after its label, if it has one."""
+    """Returns the label of a plan, if it has one, and a text about the plan."""
     return f"{words.shorten(label, 53 - len(text))}: {text}" if label else text
 
 
@@ -249,7 +249,7 @@ def delivery(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64] | None =
     sums = array if array.ndim == 1 else array.sum(axis=1)
     items = sums if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]
     item_lengths, first, sizes = items[plan.numbers], plan.offsets, plan.batch_sizes[numbers]
-    if plan.row_offsets is not None:  # a row is drawn as one sequence, as long as those that it holds
+    if plan.row_offsets is not None:  # a row is drawn as one sequence, as long as all its sequences
         item_lengths, first, sizes = (
             np.add.reduceat(item_lengths, plan.row_offsets[:-1]),
             np.searchsorted(plan.row_offsets, plan.offsets),
@@ -261,7 +261,7 @@ def delivery(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64] | None =
 
 
 def _middle(plan: Plan) -> NDArray[np.int64]:
-    """The numbers of batches in a row, from the middle of the epoch, that hold the sequences to draw."""
+    """Returns the numbers of consecutive batches, from the middle of the epoch, with enough sequences to draw."""
     numbers = plan.grid.reshape(-1)
     counts = plan.row_counts[numbers]
     ends = np.cumsum(counts)

@@ -17,18 +17,18 @@ from lengthwise.planning.few_shapes import shape_costs, useful_frames
 from lengthwise.report import words
 from lengthwise.report.style import HEIGHT, WIDTH, Chart, alt, colour, furnish, table
 
-_BARS = 40  # at most
+_BARS = 40  # the most to draw
 _INNER = WIDTH - 66  # pixels of one histogram of several, without its axis
 
 
 def histogram(lengths: ArrayLike, *, edges: ArrayLike | None = None, unit: str = "frames", title: str = "") -> Chart:
     """Draws a histogram of the lengths, and the edges of buckets.
 
-    If few are far longer than the rest, the axis is logarithmic.
+    If few sequences are far longer than the rest, the axis is logarithmic.
 
     Args:
         lengths: [n] or [n, dims], at least one sequence; each dimension gets a histogram.
-        edges: The longest length of each bucket, if a sequence has one length.
+        edges: The longest length of each bucket, for lengths [n].
         unit: The unit of the lengths.
         title: The title; by default one is written.
 

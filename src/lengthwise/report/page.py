@@ -1,4 +1,4 @@
-"""One self-contained page of HTML about plans: the recommended one and its code, charts, and tables.
+"""One self-contained page of HTML about plans: the recommended plan and its code, charts, and tables.
 
 The page loads nothing and runs one script, the copy button: it can be mailed, printed, and read without a network.
 """
@@ -49,8 +49,8 @@ class Contents:
 
     Attributes:
         lengths: [n] or [n, dims], checked.
-        plans: The plans by label. The others are compared with the first.
-        rows: The measures of each plan, as `Measures.as_dict` has them; also "seconds" of planning, "mixing_epochs".
+        plans: The plans by label. All are compared with the first.
+        rows: The measures of each plan by name, as in `Measures.as_dict`, and "mixing_epochs".
         title: The name of the lengths, such as a file.
         unit: The unit of the lengths.
         command: The command that wrote the page.
@@ -88,13 +88,13 @@ def save_page(
 ) -> None:
     """Writes one page of HTML about plans: charts, measures, and the settings of the last one as code.
 
-    The others are compared with the first plan, such as random batches. The last one is recommended. Charts of batches
-    show a sample of the epoch. The numbers are those of `measure`, over whole epochs.
+    All plans are compared with the first, such as random batches. The last one is recommended. Charts of batches show a
+    sample of the epoch. The numbers are those of `measure`, over whole epochs.
 
     Args:
-        plans: The plans by label: {"random": plan, "max-entropy:0.1": plan}. Or a list of plans for each label, of
-            several epochs: mixing and waiting are measured over all of them, because one epoch shows less mixing than
-            there is. The charts show the first.
+        plans: The plans by label: {"random": plan, "max-entropy:0.1": plan}. Or a list of plans for each label, one for
+            each epoch. Mixing and waiting are then measured over all epochs, because one epoch shows less mixing than
+            there is. The charts show the first epoch.
         lengths: [n] or [n, dims], the lengths of the plans.
         path: The file to write, such as "report.html".
         title: The name of the lengths, such as that of the data set.
@@ -159,7 +159,7 @@ def write_page(contents: Contents) -> str:
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         versions=f"Lengthwise {lw.__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
     )
-    # The name of a file may have bytes that are not UTF-8: each becomes a question mark.
+    # The name of a file may have bytes that are not UTF-8. Each becomes a question mark.
     return text.encode("utf-8", "replace").decode()
 
 
@@ -200,7 +200,7 @@ def _edges(contents: Contents) -> NDArray[np.int64] | None:
         return None
     try:
         order = Batching.from_json(contents.plans[contents.best].batching).order
-    except ValueError:  # an order of the user's own
+    except ValueError:  # the user's own order
         return None
     if not isinstance(order, Bucketed):
         return None

@@ -12,8 +12,8 @@ from lengthwise.checks import value_error
 from lengthwise.report import words
 from lengthwise.report.style import HEIGHT, Chart, alt, colour, furnish, parts, table
 
-_WIDE, _HIGH = 0.045, 0.07  # of a letter, as shares of the width and of the height
-_KEY = 62  # letters of a line below the title
+_WIDE, _HIGH = 0.045, 0.07  # the size of a letter, as shares of the width and of the height
+_KEY = 62  # letters in a line below the title
 
 
 def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames") -> Chart:
@@ -56,11 +56,11 @@ def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames"
 
 
 def trade_off(measures: Mapping[str, Any], *, best: str = "") -> Chart:
-    """Draws randomness against padding: every strategy a letter, the recommended one by its colour.
+    """Draws randomness against padding, a letter for each strategy. A colour marks the recommended one.
 
     Args:
         measures: `lw.Measures` by the label of the strategy.
-        best: The label to put forward.
+        best: The label of the recommended strategy.
     """
     measured = _as_rows(measures)
     rows = [
@@ -86,7 +86,7 @@ def trade_off(measures: Mapping[str, Any], *, best: str = "") -> Chart:
     names = alt.Chart(table(_labels(rows, high - low + 2 * room)))
     names = names.mark_text(align="left", dx=8, dy=-7, fontWeight="bold")
     layers = [dots, names.encode(x=x, y=y, text="letter:N", color=color.legend(None))]
-    # A name is not broken: "A random · B max-entropy:0.1".
+    # No-break spaces keep each name beside its letter: "A random · B max-entropy:0.1".
     key = "\xa0· ".join(f"{row['letter']}\xa0{words.shorten(row['strategy'])}" for row in rows)
     marks = ["Up and left is better.", *(["Green: recommended."] if best else [])]
     notes = [line for text in (key, " ".join(marks)) for line in textwrap.wrap(text, _KEY, break_on_hyphens=False)]
@@ -99,7 +99,7 @@ def trade_off(measures: Mapping[str, Any], *, best: str = "") -> Chart:
 
 
 def _labels(rows: Sequence[dict[str, Any]], width: float) -> list[dict[str, Any]]:
-    """Returns one label for points that are too close for two, the recommended one first: "E A B"."""
+    """Returns the labels of the points. Points that are too close share one, the recommended first: "E A B"."""
     labels: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: row["kind"] != "recommended"):
         for label in labels:
@@ -120,7 +120,7 @@ def _letters() -> list[str]:
 
 
 def _bold(best: str) -> Any:
-    """Returns an axis of names, the recommended one in its colour."""
+    """Returns an axis of names, with the recommended one in bold and in colour."""
     is_best = f"datum.value === {json.dumps(best)}"
     return alt.Axis(
         ticks=False,

@@ -17,7 +17,7 @@ try:
     import altair as alt
     import jinja2 as jinja2  # for pages; Altair needs it too
     import vl_convert  # noqa: F401  # Altair writes charts by it
-    from altair.typing import ChartType as Chart  # of any kind: one view, layers, or several below each other
+    from altair.typing import ChartType as Chart  # one view, layers, or several views
 except ImportError as _error:
     sentence = 'Charts need Altair and vl-convert. Install them with: pip install "lengthwise[report]"'
     raise ImportError(sentence, name=_error.name) from _error
@@ -108,11 +108,11 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> None:
     """Writes a chart to a .png, .svg or .pdf file, whole or not at all.
 
     Args:
-        chart: A chart of this module, or another one of Altair.
+        chart: A chart of `lengthwise.report`, or any other chart of Altair.
         path: The file to write; its suffix decides the format.
 
     Raises:
-        ValueError: The suffix is another one.
+        ValueError: The suffix is unknown.
         FileNotFoundError: The folder does not exist.
 
     >>> import lengthwise as lw, os, tempfile
@@ -154,7 +154,7 @@ def inline_svg(chart: Chart, name: str) -> str:
 
 
 def rows_of(chart: Chart) -> list[Row]:
-    """Returns the rows that a chart draws, without those of lines and labels beside them."""
+    """Returns the main rows of a chart, which have the fields of its first row. Lines and labels have others."""
     datasets: Mapping[str, list[Row]] = chart.to_dict().get("datasets", {})
     rows = [row for values in datasets.values() for row in values]
     return [row for row in rows if row.keys() == rows[0].keys()]
@@ -172,7 +172,7 @@ def _write_svg(chart: Chart, start: str = "") -> str:
     _check_letters(chart.to_dict(validate=False))
     content = io.StringIO()
     chart.save(content, format="svg")
-    # vl-convert numbers the parts of all charts of a process. Numbered by chart, the same chart is the same file.
+    # vl-convert numbers the parts of all charts of a process. Numbered by chart, equal charts give equal files.
     names: dict[str, str] = {}
     return re.sub(
         r'( id="|url\(#)(\w+)',

@@ -1,4 +1,4 @@
-"""The numbers of the report: facts of the lengths, and the measures of the strategies, as in `lengthwise compare`."""
+"""Tables of the lengths in a few numbers, and of the measures of strategies, as in `lengthwise compare`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Table(NamedTuple):
 def measures(
     rows: Mapping[str, Row], *, steps: bool, packed: bool = False, best: str = "", columns: Sequence[str] = ()
 ) -> Table:
-    """Returns a table with a line for each strategy. Columns that say nothing here are left out.
+    """Returns a table with a line for each strategy. Columns that do not apply are left out.
 
     Args:
         rows: The measures of each strategy by its label.
