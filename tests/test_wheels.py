@@ -110,7 +110,7 @@ def test_the_library_alone_says_how_to_get_the_recipes(lengthwise):
     assert "More commands, study and reproduce: pip install lengthwise-recipes" in lengthwise("--help").stdout
     done = lengthwise("reproduce", "khomenko2016")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.endswith("`lengthwise --help` lists what there is.\n")
+    assert done.stderr.endswith("`lengthwise --help` lists all choices.\n")
 
 
 def test_with_the_recipes_beside_it_their_commands_are_there(lengthwise):

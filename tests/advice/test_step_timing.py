@@ -133,8 +133,8 @@ class Trainer:
         return batch
 
 
-TRAINS = "`step` must be a function that trains on what make_batch returns, but is "
-RETURNS = "`make_batch` must be a function that returns a batch of so many sequences, padded to such a length, but is "
+TRAINS = "`step` must be a function that trains on the batches of make_batch, but is "
+RETURNS = "`make_batch` must be a function that returns a batch of `count` sequences, padded to `length`, but is "
 BAD = {
     "raises": (
         failing(KeyError("loss")),

@@ -77,7 +77,7 @@ def test_inspect_draws_bars_of_equal_width_and_wider_ones_for_a_long_tail(run, t
     path.write_text("\n".join(map(str, [*range(1, 16), *range(1, 16), 65_535])))  # 16 bars, each twice as wide
     out = run("inspect", path).out
     assert ["8-15", "█" * 48, "16"] in [line.split() for line in out.splitlines()]
-    assert "Bars are wider further down" in out
+    assert "Lower bars cover more lengths" in out
 
 
 def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):

@@ -82,8 +82,7 @@ def test_a_cut_by_name(text, cut):
         ("bucketed:64,size=32", f"`size` must be left out here, but is 32 at bucketed:64,size=32. {TAKEN}"),
         (
             "optimal:8,longer=drop,longer=error",
-            "`strategy` must be without a key that stands twice, but is 'optimal:8,longer=drop,longer=error'. "
-            "Keep one of them.",
+            "`strategy` must be without repeated keys, but is 'optimal:8,longer=drop,longer=error'. Keep one of them.",
         ),
         ("alternated", f"`strategy` must be written alternated:BINS, but is 'alternated'. {GRAMMAR}"),
         ("random,", f"`strategy` must be of the form name[:value][,key=value...], but is ''. {GRAMMAR}"),
@@ -106,7 +105,7 @@ def test_a_cut_by_name(text, cut):
 def test_what_cannot_be_read_is_refused(text, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         parse_strategies(text, cut=FIXED)
-    with pytest.raises(ValueError, match=r"^`strategy` must be one strategy, but is 'random,sorted'. Name one"):
+    with pytest.raises(ValueError, match=r"^`strategy` must be one strategy, but is 'random,sorted'. Name only one"):
         parse_strategy("random,sorted", cut=FIXED)
 
 

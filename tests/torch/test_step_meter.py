@@ -82,7 +82,7 @@ def test_a_loss_that_is_no_number_warns_once(run):
 
 @BOTH
 def test_another_error_than_of_memory_is_named(run):
-    message = r"^`step` must be a function that trains on what make_batch returns, but is RuntimeError.* a grad_fn"
+    message = r"^`step` must be a function that trains on the batches of make_batch, but is RuntimeError.* a grad_fn"
     with pytest.raises(ValueError, match=message) as raised:
         run(lambda batch: batch.sum().backward(), ones, LENGTHS)
     assert isinstance(raised.value.__cause__, RuntimeError)

@@ -1,6 +1,6 @@
 """The cost of a step, and the batches to train with.
 
-search            `advise`, which measures the candidates and returns an answer
+search            `advise`, which measures the candidates, and returns an answer
 code              choices and plans as lines of Python, and in words
-step_timing       `measure_step`, with its step_checks, which returns a step_cost
+step_timing       `measure_step`, which checks steps (step_checks) and fits their cost (step_cost)
 """

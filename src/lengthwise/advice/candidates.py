@@ -21,7 +21,7 @@ SizedCut = FixedSize | Budget | DynamicSize
 
 BATCH_SIZE = 16  # sequences in the batches of most trainers' examples
 _DYNAMIC_BUCKETS = 30  # NeMo's default
-_MEGABATCH = 50  # the batches that the Trainer sorts together
+_MEGABATCH = 50  # batches that the Trainer sorts together
 
 
 class Candidate(NamedTuple):
@@ -94,7 +94,7 @@ def list_ours(cut: Cut, padding: float, *, slots: int) -> list[Candidate]:
         if share < 1
     ]
     if slots > 1:
-        with suppress(ValueError):  # not every cut can form steps
+        with suppress(ValueError):  # not every cut can fill random steps
             ours.append(Candidate("random-steps", Batching(cut=cut, deal=RandomSteps())))
     return ours
 

@@ -51,8 +51,8 @@ def advise(
 
     It recommends the default, `Batching(budget=...)`: random steps if these pad at most 10 %, and otherwise batches as
     random as 10 % padding allows. The budget holds about as many sequences as your batches: batch size x mean length /
-    (1 - padding), at least the longest. `advise` measures it, and the batchings of trainers with your cut. If the
-    default saves less than 5 %, the advice is to shuffle.
+    (1 - padding), at least the longest. `advise` measures this default, and the batchings of trainers with your cut. If
+    the default saves less than 5 %, the advice is to shuffle.
 
     Without a `cost`, the price of a batching is the frames that its slowest ranks compute, padding included. With more
     than 262,144 sequences, a random sample is measured: 262,144 sequences, or enough for 16 steps.
@@ -86,7 +86,7 @@ def advise(
         raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
     world, dims = check_world(world_size, micro_batches), array[0].size
     _check_cost(cost, dims=dims)
-    # The default padding may be out of reach without a warning.
+    # Without a warning if the default padding is out of reach.
     share = DEFAULT_PADDING if padding is None else padding
     default = Batching(cut=_choose_cut(array, cut, share), padding=padding)
     sizes = array.reshape(len(array), -1).sum(axis=1)
@@ -157,7 +157,7 @@ def _measure(
         for epoch in range(epochs_to_plan(len(sample)))
     ]
     if cost is None:
-        # The price 1 is each rank's share of the useful frames.
+        # The price is 1 if each rank computes its share of the useful frames, and no more.
         scale = world.world_size / float(sample.sum(dtype=np.float64))
         prices = [epoch_price(plan, Padded()) for plan in plans]
     else:

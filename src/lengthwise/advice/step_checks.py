@@ -16,8 +16,8 @@ from lengthwise import checks
 Step = Callable[[Any], Any]
 MakeBatch = Callable[..., Any]
 
-TRAINS = "a function that trains on what make_batch returns"
-RETURNS = "a function that returns a batch of so many sequences, padded to such a length"
+TRAINS = "a function that trains on the batches of make_batch"
+RETURNS = "a function that returns a batch of `count` sequences, padded to `length`"
 _NOT_RUN = (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType)
 _FINITE = "a function that keeps its loss and the parameters finite"
 
@@ -101,7 +101,7 @@ def _numbers(batch: Any) -> int | None:
 
 
 def check_ran(returned: Any, shape: NDArray[np.int64]) -> None:
-    """Refuses a step that has not run when it returns. This check is timed too, so it only reads the type.
+    """Refuses a step that returns before it has run. This check is timed too, so it only reads the type.
 
     Raises:
         ValueError: The step returned a coroutine or a generator.
@@ -126,7 +126,7 @@ def note_loss(returned: Any, losses: list[float]) -> None:
 def tell_infinite(values: list[float]) -> None:
     """Warns that a step trains on NaN, which may take longer or shorter than real training."""
     if values:
-        remedy = "Lower the learning rate, or make batches more like your data: such a step may take another time."
+        remedy = "Lower the learning rate, or make batches more like your data: such a step may take longer or shorter."
         checks.warn(checks.sentence("step", _FINITE, values[0], remedy))
 
 

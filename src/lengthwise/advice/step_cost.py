@@ -1,9 +1,9 @@
 """StepCost: the cost of a training step in seconds and bytes, fitted to measured steps.
 
 counts             [points]        the sequences of each measured batch
-padded_lengths     [points, dims]  its padded length
-measured_seconds   [points]        the seconds of its step
-measured_bytes     [points]        the peak memory of its step, or None
+padded_lengths     [points, dims]  the padded length of each batch
+measured_seconds   [points]        the seconds of each step
+measured_bytes     [points]        the peak memory of each step, or None
 """
 
 from __future__ import annotations
@@ -131,8 +131,7 @@ class StepCost:
         A rank takes the micro-batches of a step one after the other, and the step ends with the slowest rank. A packed
         row counts as one sequence of the capacity.
 
-        What goes wrong in use: only the step is counted. Waiting for data is not, and communication of ranks only if
-        the measured `step` had it.
+        Waiting for data is not counted. Communication between ranks is counted only if the measured `step` had it.
 
         Raises:
             ValueError: The plan has another number of lengths for each sequence than the measured batches.
@@ -163,7 +162,7 @@ class StepCost:
 
         Raises:
             FileNotFoundError: The file does not exist.
-            ValueError: The file is not a step cost, or of another version.
+            ValueError: The file is not a step cost, or it has another version.
         """
         files.check_regular(path)
         with files.refusals(path, "read"), open(path, "rb") as file:

@@ -33,9 +33,9 @@ from lengthwise.lengths import as_lengths
 
 _SHORT = 0.05  # the quantile of the lengths for the shortest trial
 _SPAN = 4  # the least ratio of the longest to the shortest trial
-_COUNTS = (1 / 8, 1 / 2, 1.0)  # shares of the most sequences at each length
+_COUNTS = (1 / 8, 1 / 2, 1.0)  # numbers of sequences at each length, as shares of the most
 BATCH = 16  # sequences of the mean length in a usual batch; a trial has at most twice its frames
-_LEAST_SECONDS = 1e-6  # the most seconds for calling an empty function and reading the clock
+_LEAST_SECONDS = 1e-6  # calling an empty function and reading the clock take less
 _WORDS = (
     "out of memory",
     "not enough memory",
@@ -116,17 +116,17 @@ def measure_step(
 ) -> StepCost:
     """Measures the cost of your training step, on batches of about fifteen shapes, and fits a formula.
 
-    There are `repeats` rounds. A round runs all shapes in its own order, so that other load on the machine affects all
-    shapes alike. It runs each shape twice, and times the second run, because steps of an epoch follow steps of about
-    the same size. The median of a shape counts. The step really trains: give it a copy of the model, or load the
-    weights again afterwards.
+    There are `repeats` rounds. Each round runs all shapes in another order, so that other load on the machine affects
+    all shapes alike. Each shape runs twice, and the second run is timed, because steps of an epoch follow steps of
+    about the same size. The median over the rounds counts. The step really trains: give it a copy of the model, or load
+    the weights again afterwards.
 
     The fit is valid for the measured range of shapes. On a CPU, for example, a frame costs more once a batch does not
     fit into the caches. So give the `budget` of your training.
 
     On a GPU call `lengthwise.torch.measure_step` or `lengthwise.jax.measure_step`: they wait until the device is done.
-    What goes wrong in use: moving a batch to the device is counted only if the step does it. Let `make_batch` return
-    the same as your loader.
+    Moving a batch to the device is counted only if the step does it. So let `make_batch` return the same as your
+    loader.
 
     Args:
         step: Your training step: forward, backward, and the update of the weights. It is called with a batch.
@@ -158,7 +158,7 @@ def measure_step(
     >>> cost.counts.max(), cost.padded_lengths.max()
     (np.int64(74), np.int64(400))
     """
-    checks.check_whole("repeats", repeats, minimum=1, remedy="Give how often each shape is timed.")
+    checks.check_whole("repeats", repeats, minimum=1, remedy="Give the number of times that each shape is timed.")
     if budget is not None:
         budget = checks.check_number("budget", budget, above=True, remedy=BUDGET_REMEDY)
     check_functions(step, make_batch)

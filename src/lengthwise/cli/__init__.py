@@ -12,7 +12,7 @@ The module has a function `add`. It is imported only when its command is used.
         parser.add_argument("texts")
         parser.set_defaults(run=run)  # run(arguments) returns the exit status
 
-If an option takes the file, set its name as the default `file_option`, for the error about a file without it.
+If an option takes the file, set its name as the default `file_option`. The error about a lone file then names it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smal
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. An error is one sentence on standard error, and exit status 2."""
-    # First, before any file is opened or printed to.
+    # Before any file is opened, and before anything is printed.
     _open_closed_streams()
     # For an error before the arguments are parsed.
     parsed = argparse.Namespace(command="")
@@ -69,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 _BEGIN = (
-    "Begin with `lengthwise inspect train.csv:frames`, where `frames` is the column of lengths; it says what to type "
-    "next. Without a file it takes an example."
+    "Begin with `lengthwise inspect train.csv:frames`, where `frames` is the column of lengths. Its output names the "
+    "next command. Without a file, commands take an example."
 )
 
 
@@ -99,7 +99,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _tell(command: str, text: str) -> None:
-    """Prints a warning or an error as one line on standard error, above a bar of progress."""
+    """Prints a warning or an error as one line on standard error, above a progress bar."""
     line = f"{f'lengthwise {command}'.strip()}: {make_visible(text)}"
     if "tqdm" in sys.modules:
         from tqdm import tqdm
@@ -134,7 +134,7 @@ def _open_closed_streams() -> None:
 def _give_up_output() -> None:
     """Discards the output that cannot be written: the reader has left, as `head` does, or the disk is full.
 
-    Otherwise the interpreter would try again at its end, and print an error.
+    Otherwise the interpreter would try again when it exits, and print an error.
     """
     try:
         sys.stdout.flush()

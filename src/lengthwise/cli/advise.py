@@ -23,18 +23,20 @@ def add(subparsers: Any) -> None:
     """Adds `advise`."""
     text = "recommend batches for these lengths, with the code"
     description = (
-        "Say what random batches of these lengths compute, what those that Lengthwise makes by default would, and "
-        "what trainers ship."
+        "Measure random batches of these lengths, the default batches of Lengthwise, and those of trainers, and "
+        "recommend one kind."
     )
     parser = subparsers.add_parser("advise", help=text, description=description)
     add_lengths(parser)
-    add_batches(parser, default="16 sequences: give those that you train with now")
+    add_batches(parser, default="16 sequences; give those that you train with now")
     add_ranks(parser)
     group = parser.add_argument_group("what counts")
-    group.add_argument("--padding", type=float, metavar="SHARE", help="of what is computed, at most (0.1)")
-    text = "the seconds of a step, as lengthwise.StepCost.save wrote them; without it a frame costs the same everywhere"
+    group.add_argument(
+        "--padding", type=float, metavar="SHARE", help="the most padding, as a share of computed frames (0.1)"
+    )
+    text = "a file of lengthwise.StepCost.save, with the seconds of a step; without it, all frames cost the same"
     group.add_argument("--cost", metavar="PATH", help=text)
-    show.add(parser, plot="the rows between padding and randomness", html="what is recommended, and why")
+    show.add(parser, plot="randomness against padding", html="the recommended batches and the measures")
     parser.set_defaults(run=run)
 
 

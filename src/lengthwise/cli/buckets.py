@@ -22,14 +22,14 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("buckets", help=text, description=f"{text.capitalize()}.")
     add_lengths(parser)
     group = parser.add_argument_group("buckets")
-    group.add_argument("--buckets", type=int, default=8, metavar="Q", help="how many, at most (%(default)s)")
+    group.add_argument("--buckets", type=int, default=8, metavar="Q", help="the most shapes (%(default)s)")
     add_batches(parser, default="the budget that `lengthwise inspect` names")
     show.add(parser, plot="padding by the number of shapes")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the shapes, and the code of batches of these shapes."""
+    """Prints the shapes, and the code of their batches."""
     show.check(arguments)
     lengths, name = read_lengths(arguments)
     lengths = one_length(lengths)

@@ -22,7 +22,7 @@ from lengthwise.report import tables
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
 DEFAULT_OF_ROWS = "best-fit,pool:1,pool:16,pool:128,pool:1024,pool:8192"
-ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)  # the cost of rows, which all have the same number of frames
+ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)  # rows have the same number of frames, so only attention differs
 # Columns to leave out on a narrow terminal, in this order.
 _SPARE = ("batches", "computed / useful", "batch size", "largest cost")
 
@@ -38,11 +38,11 @@ def add(subparsers: Any) -> None:
     )
     add_lengths(parser)
     add_batches(parser, default="the budget that `lengthwise inspect` names")
-    text = "what to compare; the names and the default stand below"
+    text = "the strategies to compare; names and defaults are below"
     parser.add_argument_group("plans").add_argument("--strategies", metavar="A,B:VALUE,...", help=text)
     add_ranks(parser)
     plot = "randomness against padding for every strategy, or the padding of packed rows"
-    show.add(parser, plot=plot, html="all, and the best beside the first")
+    show.add(parser, plot=plot, html="all strategies, and the best beside the first")
     parser.set_defaults(run=run)
 
 
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = {"seed": arguments.seed, **world._asdict()}
     plans, rows = {}, {}
     with warnings.catch_warnings():
-        if arguments.strategies is None:  # the table shows the paddings of the default strategies
+        if arguments.strategies is None:  # the table shows which default strategies miss their padding
             warnings.filterwarnings("ignore", message="`padding` must be within")
         for label, batching in show.progress(batchings.items()):
             # Counts and padding are those of the first epoch; randomness is measured over all.
@@ -103,7 +103,7 @@ def _list_strategies(cut: Cut, *, slots: int, dims: int) -> str:
 
 
 def _names() -> str:
-    """Returns the help on the strategies, within 80 columns: one line each, and the default ones."""
+    """Returns the help on strategies, within 80 columns: a line for each, and the defaults."""
     lines = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in STRATEGIES.items()]
     keys = [
         f"arrange={' | '.join(strategies.ARRANGEMENTS)}",

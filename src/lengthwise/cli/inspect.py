@@ -34,7 +34,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("inspect", help=text, description=f"{text.capitalize()}.")
     add_lengths(parser)
     add_batches(parser, default=f"{BATCH_SIZE} sequences")
-    show.add(parser, html="them")
+    show.add(parser, html="the lengths and random batches")
     parser.set_defaults(run=run)
 
 
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     facts = tables.facts(lengths)
     show.print_table(facts, title=name)
     for head, column in zip(facts.heads[1:], lengths.reshape(len(lengths), -1).T, strict=True):
-        note = "Bars are wider further down: few sequences are long." if has_long_tail(column) else ""
+        note = "Lower bars cover more lengths, because few sequences are long." if has_long_tail(column) else ""
         show.print_table(tables.Table((head, "", "sequences"), _histogram(column), words=2, note=note))
     share = measures["padding_share"]
     show.say(

@@ -35,7 +35,7 @@ _OF_BATCHES = ("batch_size", "budget", "cut")
 
 
 class Parser(argparse.ArgumentParser):
-    """An `ArgumentParser` whose errors are one sentence without the usage. It accepts no abbreviations."""
+    """An `ArgumentParser` without abbreviations, whose errors are one sentence without the usage."""
 
     def __init__(self, **choices: Any) -> None:
         # With abbreviations, new options would break commands: --sub is --subset until --subject is added.
@@ -45,10 +45,10 @@ class Parser(argparse.ArgumentParser):
         self.register("type", float, _number)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Refuses unknown words with an error that knows the options."""
+        """Refuses unknown words; the error suggests the most similar option."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            # A file without the option that takes it.
+            # The word is most likely a file, without the option for files.
             option = self.get_default("file_option")
             if option is not None and not unknown[0].startswith("-"):
                 self.error(f"a file is given with its option, {option} {unknown[0]}")
@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         message = _reword(message)
         if choice := re.fullmatch(r".* must be one of (.+), but is '(.+)'", message):
             word, choices = choice[2], choice[1].split(", ")
-        remedy = did_you_mean(word, choices) or f"`{self.prog} --help` lists what there is."
+        remedy = did_you_mean(word, choices) or f"`{self.prog} --help` lists all choices."
         if message.startswith("`--budget` ") and "left out" not in message:
             remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` counts them."
         self.exit(2, make_visible(f"{self.prog}: {message}. {remedy}\n", lines=True))
@@ -87,7 +87,7 @@ def _reword(message: str) -> str:
 
 
 def command() -> str:
-    """Returns the command line of this process, as one that can be typed again."""
+    """Returns the command line of this process, to be typed again."""
     # `python -m lengthwise` is written as `lengthwise`.
     name = Path(sys.argv[0]).name
     return shlex.join(["lengthwise" if name == "__main__.py" else name, *sys.argv[1:]])
@@ -110,25 +110,25 @@ def _number(word: str) -> float:
 def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", example: str = EXAMPLES[0]) -> None:
     """Adds the options of the lengths; `option` is "source", or the option that takes the file."""
     group = parser.add_argument_group("lengths")
-    text = f"file or folder of lengths, and its column where it has several; without it, the {example} example"
+    text = f"file or folder of lengths, with the column if there are several; without a file, the {example} example"
     # Commands of the recipes have other positional arguments, so that their file needs an option.
     place: dict[str, Any] = {"nargs": "?"} if option == "source" else {"dest": "source"}
     group.add_argument(option, metavar="FILE[:COLUMN]", help=text, **place)
     if option != "source":
         parser.set_defaults(file_option=option)
     group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
-    text = "turns a column into frames: 0.01 where it holds seconds, 160 where it holds counts of samples"
+    text = "from one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples"
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
-    text = "what is counted in a column of texts: characters, words, or tokens by --tokenizer"
+    text = "the unit in which texts are counted; tokens need --tokenizer"
     group.add_argument("--count", choices=COUNTS, help=text)
     group.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, for --count tokens")
-    group.add_argument("--subset", type=int, metavar="N", help="take N of the sequences, drawn at random by --seed")
+    group.add_argument("--subset", type=int, metavar="N", help="take N random sequences, drawn by --seed")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="for the plans and the subset (%(default)s)")
 
 
 def add_batches(parser: argparse.ArgumentParser, *, default: str) -> None:
     """Adds the options of the cut; `default` describes the batches without them."""
-    group = parser.add_argument_group(f"batches, without an option {default}").add_mutually_exclusive_group()
+    group = parser.add_argument_group(f"batches (default: {default})").add_mutually_exclusive_group()
     group.add_argument("--batch-size", type=int, metavar="B", help="sequences in a batch")
     group.add_argument("--budget", type=float, metavar="FRAMES", help="most padded frames in a batch")
     group.add_argument(
@@ -136,9 +136,9 @@ def add_batches(parser: argparse.ArgumentParser, *, default: str) -> None:
         metavar="KIND:VALUE",
         help="another kind of batches, or one with options: fixed:B[,drop-incomplete=true]; "
         "budget:FRAMES[,oversize=alone|drop][,max-sequences=N]; "
-        "dynamic:B[,rule=paper], whose batches hold more sequences the shorter these are (Ge 2021); "
-        "rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop], which packs sequences into rows. Each takes "
-        "multiple-of=M, to which batches are padded, and the last three count-multiple-of=M",
+        "dynamic:B[,rule=paper], with more sequences in batches of shorter ones (Ge 2021); "
+        "rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop], which packs sequences into rows. All take "
+        "multiple-of=M for the padded length, and the last three count-multiple-of=M for the number of sequences",
     )
 
 
@@ -209,7 +209,7 @@ def choose_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> 
 
 
 def _check_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> None:
-    """Refuses a budget below the longest sequence, and suggests one that holds it. Chunks may be shorter."""
+    """Refuses a budget below the longest sequence, except for chunks; suggests a budget that is large enough."""
     budget, longest = (
         getattr(arguments, "budget", None),
         int(lengths.reshape(len(lengths), -1).sum(axis=1).max(initial=0)),

@@ -21,13 +21,13 @@ def add(subparsers: Any) -> None:
     add_lengths(parser)
     add_batches(parser, default="the budget that `lengthwise inspect` names")
     group = parser.add_argument_group("plan")
-    text = "one of those that `lengthwise compare --help` lists (what `lengthwise.Batching` takes)"
+    text = "a strategy of `lengthwise compare --help` (default: that of `lengthwise.Batching`)"
     group.add_argument("--strategy", metavar="NAME[:VALUE]", help=text)
     group.add_argument("--epoch", type=int, default=0, metavar="E", help="the epoch to plan (%(default)s)")
     group.add_argument("--chunk", type=int, metavar="FRAMES", help="cut sequences into chunks of this length first")
     group.add_argument("--output", "-o", metavar="PATH", help="save the plan (.npz); lengthwise.Plan.load reads it")
     add_ranks(parser)
-    show.add(parser, html="it beside random batches")
+    show.add(parser, html="the plan beside random batches")
     parser.set_defaults(run=run)
 
 

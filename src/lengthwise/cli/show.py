@@ -30,7 +30,7 @@ _LONG_HEAD = 8  # letters; longer heads of numbers are broken into two lines
 def add(parser: argparse.ArgumentParser, *, plot: str = "", html: str = "") -> None:
     """Adds --json, and --plot and --html if their descriptions are given."""
     group = parser.add_argument_group("output")
-    text = "write JSON; - for standard output, which then holds nothing else"
+    text = "write JSON; - for standard output, without any other output"
     group.add_argument("--json", metavar="PATH", help=text)
     if plot:
         group.add_argument("--plot", metavar="PATH", help=f"draw {plot} ({', '.join(PICTURES)})")
@@ -100,7 +100,7 @@ def name_file(path: str) -> None:
 
 
 def print_table(shown: Table, *, title: str = "", spare: Sequence[str] = ()) -> None:
-    """Prints a table of the report, with the same rows and numbers as the page."""
+    """Prints a table of a report, with the rows and numbers of its page."""
     heads = {
         head: head.replace(" ", "\n", 1) if place >= shown.words and len(head) > _LONG_HEAD else head
         for place, head in enumerate(shown.heads)
@@ -134,7 +134,7 @@ def table(
         title: The text above the table.
         notes: The texts below the table. A note such as "mixing: ..." is left out together with its column.
         words: The number of columns of words; the columns after them hold numbers.
-        spare: The columns to leave out, in this order, if the table is too wide. A note names them.
+        spare: The columns that may be left out, in this order, if the table is too wide. A note names them.
         bold: The number of the row in bold.
     """
     from rich import box

@@ -28,10 +28,10 @@ class Strategy(NamedTuple):
     Attributes:
         value: The name of its value in the help; empty if it has none.
         make: The class of the order.
-        field: The field of the order, or of the packing cut, for the value.
+        field: The field that takes the value, of the order or of a cut that packs rows.
         help: One line of help.
         sets: The fields of the order that the name sets.
-        deal: The deal; by default that of other systems. None leaves the choice to `Batching`.
+        deal: The deal: `Balanced` by default. None leaves the choice to `Batching`.
     """
 
     value: str
@@ -111,7 +111,7 @@ def parse_strategy(text: str, *, cut: Cut, cost: Cost | None = None) -> Batching
     """
     batchings = list(parse_strategies(text, cut=cut, cost=cost).values())
     if len(batchings) != 1:
-        raise checks.value_error("strategy", "one strategy", text, "Name one; separate several where a list is asked.")
+        raise checks.value_error("strategy", "one strategy", text, "Name only one.")
     return batchings[0]
 
 
@@ -239,7 +239,7 @@ def _parse(text: str, kind: str, remedy: str = _GRAMMAR) -> tuple[str, Any, dict
     # "drop-incomplete" is the field drop_incomplete.
     options = {key.replace("-", "_"): _value(word) for key, _, word in pairs}
     if len(options) < len(pairs):
-        raise checks.value_error(kind, "without a key that stands twice", text, "Keep one of them.")
+        raise checks.value_error(kind, "without repeated keys", text, "Keep one of them.")
     return name, _value(value) if colon else None, options
 
 

@@ -57,9 +57,9 @@ class Column:
 def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[np.int64]:
     """Turns columns into lengths, [n] for one column and [n, dims] for several.
 
-    A single column takes the `frame_shift`, unless it has counts. Of several columns, those in a unit of time, those
-    named duration, seconds or dur, and those with fractions take the shift. A shift is in the unit of its column: 0.01
-    for seconds, 160 for samples.
+    `frame_shift` applies to a single column, unless the column has counts. Among several columns, the shift applies to
+    those in a unit of time, to those named duration, seconds or dur, and to those with fractions. A shift is in the
+    unit of its column: 0.01 for seconds, 160 for samples.
 
     Raises:
         ValueError: A value cannot be a length. Or a column of seconds has no `frame_shift`, or no column takes the

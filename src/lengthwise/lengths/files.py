@@ -58,9 +58,10 @@ def read_lengths(
             "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists of numbers
             gives their lengths; other lists are refused. Texts need `count`.
         frame_shift: The shift from one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples,
-            10 for milliseconds. A single column takes the shift, unless it has counts. Of several columns, these take
-            the shift: those named duration, seconds or dur, those in a unit of time, and those with fractions. A shift
-            below 1 is in seconds, and is refused for a column in another unit, such as duration_ms.
+            10 for milliseconds. The shift applies to a single column, unless the column has counts. Among
+            several columns, the shift applies to those named duration, seconds or dur, to those in a unit of time, and
+            to those with fractions. A shift below 1 is in seconds, and is refused for a column in another unit, such as
+            duration_ms.
         count: The unit of texts: "characters", "words" or "tokens". Among several columns, those with texts are
             counted. In lists of texts and in chats, all texts are counted.
         tokenizer: The path of a tokenizer.json, for tokens, which needs the package `tokenizers`. Special tokens are
