@@ -175,7 +175,7 @@ VALUES = [
         planned([3], BATCHING, world_size=2**53, micro_batches=2),
         "`world_size x micro_batches` must be at most 1048576 batches in a step, but is 18014398509481984.",
     ),
-    (planned([3], BATCHING, after=3), "`after` must be a list of three whole numbers each, but is 3."),
+    (planned([3], BATCHING, after=3), "`after` must be a list of runs, each of three whole numbers, but is 3."),
     (
         planned_with(lambda counts, padded: 0.01 * counts * padded[:, 0] - 40.0),
         "`cost` must be at least 0, but is -39.99.",

@@ -1,11 +1,11 @@
 """Logarithms, exponentials and cosines that are the same to the last bit on every platform.
 
-A last bit may change a plan. `np.log` and `np.exp` differ between processors with and without AVX-512, and those of C
-libraries with and without fused multiplication. So the planner uses these functions instead, and a
-test checks the source. The test refuses products of vectors too: their order of addition depends on the processor.
+One different bit can change a plan. `np.log` and `np.exp` depend on AVX-512, and those of C libraries on fused
+multiplication. So the planner uses these functions instead, and a test checks its source. The test also refuses
+products of vectors: their order of addition depends on the processor.
 
-They use only additions, products, quotients and shifts of the exponent, one after the other: IEEE 754 fixes their last
-bit. Errors of logarithms and exponentials are below four units in the last place.
+These functions only add, multiply, divide and shift exponents. IEEE 754 fixes the last bit of each such operation.
+Errors of logarithms and exponentials are below four units in the last place.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 _ROOT = 0.7071067811865476  # the root of 1/2
 _LN2 = 0.6931471805599453
-_LN2_HIGH = 6.93147180369123816490e-01  # 32 bits, so that k times it is exact
-_LN2_LOW = 1.90821492927058770002e-10  # the rest
+_LN2_HIGH = 6.93147180369123816490e-01  # 32 bits, so that k log 2 is exact up to the lower part
+_LN2_LOW = 1.90821492927058770002e-10  # log 2 less the higher part
 _PER_LN2 = 1.4426950408889634
 _LEAST_NORMAL = 2.0**-1022
-_MANTISSA, _HALF = np.int64(2**52 - 1), np.int64(1022 << 52)  # bits of a double: of m, and of the exponent of 1/2
-_LEAST, _MOST = -708.0, 709.0  # below, exp is 0, and above, it is infinite
+_MANTISSA, _HALF = np.int64(2**52 - 1), np.int64(1022 << 52)  # bits of a double: its mantissa, the exponent of 1/2
+_LEAST, _MOST = -708.0, 709.0  # exp is 0 below the first, and infinite above the second
 # 1 / 13!, 1 / 12!, ..., 1 / 3!
 _INVERSE_FACTORIALS = [
     *(1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0),
@@ -54,7 +54,7 @@ def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     normal = (numbers >= _LEAST_NORMAL) & (numbers < np.inf)
     if not normal.all():
         return _special_logs(numbers, normal)
-    # number = m 2^k with m in (sqrt(1/2), sqrt(2)]: the bits of a double are those of k, then those of m.
+    # number = m 2^k with m in (sqrt(1/2), sqrt(2)]: a double stores the bits of k, then those of m.
     bits = numbers.view(np.int64)
     mantissas = (bits & _MANTISSA | _HALF).view(np.float64)
     small = mantissas <= _ROOT
@@ -63,7 +63,7 @@ def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     # log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172: eleven terms leave less than 1e-17.
     s = (mantissas - 1.0) / (mantissas + 1.0)
     square = s * s
-    # Horner: atanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ... + s^20 / 21). In place, the numbers stay in the cache.
+    # Horner: atanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ... + s^20 / 21). In place, so that the numbers stay in the cache.
     series = square * (1.0 / 21.0)
     series += 1.0 / 19.0
     for term in range(17, 0, -2):
@@ -86,14 +86,14 @@ def exps(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Returns the exponentials of `values`: [n]."""
     clipped = np.clip(values, _LEAST, _MOST)
     # value = k log 2 + r with |r| <= log(2) / 2
-    halves = np.floor(clipped * _PER_LN2 + 0.5)
-    remainder = (clipped - halves * _LN2_HIGH) - halves * _LN2_LOW
+    exponents = np.floor(clipped * _PER_LN2 + 0.5)
+    remainder = (clipped - exponents * _LN2_HIGH) - exponents * _LN2_LOW
     # exp(r) - 1: thirteen terms leave a relative error below 1e-17.
     series = np.zeros_like(remainder)
     for term in _INVERSE_FACTORIALS:
         series = series * remainder + term
     series = (series * remainder + 0.5) * remainder * remainder + remainder
-    powers = np.ldexp(1.0 + series, halves.astype(np.int32))
+    powers = np.ldexp(1.0 + series, exponents.astype(np.int32))
     return np.where(values < _LEAST, 0.0, np.where(values > _MOST, np.inf, powers))
 
 
@@ -110,7 +110,7 @@ def cosines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
     angle = 2.0 * np.pi * np.where(by_sine, 0.25 - quarter, quarter)
     square = angle * angle
     sine = cosine = np.ones_like(square)
-    for term in range(9, 0, -1):  # Horner: cos t = 1 - t^2 / 2 (1 - t^2 / 12 (1 - ...)); less than 1e-17 is left
+    for term in range(9, 0, -1):  # Horner: cos t = 1 - t^2 / 2 (1 - t^2 / 12 (1 - ...)); the error is below 1e-17
         cosine = 1.0 - square / (2 * term * (2 * term - 1)) * cosine
         sine = 1.0 - square / (2 * term * (2 * term + 1)) * sine
     return np.where(half > 0.25, -1.0, 1.0) * np.where(by_sine, angle * sine, cosine)

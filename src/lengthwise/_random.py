@@ -1,7 +1,7 @@
-"""The only randomness: counter-based, keyed by (seed, epoch, stage), the same on every platform.
+"""All random numbers of the package: a cipher of a counter, by seed, epoch and stage, the same on every platform.
 
-A `Key` is the key of a block cipher and has no state. Two seeds never share an epoch, and epoch 7 needs no epoch 6.
-Global generators are not used.
+A `Key` is the key of a block cipher and has no state. Two seeds never share an epoch, and epoch 7 can be drawn without
+epoch 6. Global generators are not used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _exact, _kernels, checks
 
-# The purposes of random numbers, and their numbers in the cipher's counter. Plans depend on them: add, never renumber.
+# The purposes of random numbers, numbered for the cipher's counter. Plans depend on these numbers: never change one.
 STAGES = {
     "examples": 0,
     "portions": 1,
@@ -34,7 +34,7 @@ STAGES = {
 
 MOST_GROUPS = 2**24  # the most groups to sort by: 40 bits of a random word remain
 _AT_ONCE = 2**14  # exponential numbers that fit into the cache
-_ROUNDS = 10  # of the Feistel network; four suffice in theory for wide halves
+_ROUNDS = 10  # rounds of the Feistel network; in theory four are enough for large counts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,10 +122,10 @@ class Key:
     def words_within(self, groups: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
         """Draws words that sort 0..n-1 by group, and at random within each group: [n] uint64.
 
-        The order is that of `permutation`, sorted stably by group. But the group replaces the lowest bits of a word:
-        two numbers of a group whose words differ in these bits alone keep their order. For ten million numbers in 2**16
-        groups, this is at most one pair in five draws. In 2**24 groups it is some 50 pairs if nearly all numbers are in
-        one group.
+        The order is that of `permutation`, sorted stably by group. But the number of the group needs bits, and each
+        word loses its lowest ones. So two numbers of a group keep their order if their words differ only there. Ten
+        million numbers in 2**16 groups have at most one such pair in five draws. In 2**24 groups there are some 50
+        pairs if nearly all numbers are in one group.
 
         Args:
             groups: [n], from 0 to `MOST_GROUPS` - 1.
@@ -140,7 +140,7 @@ class Key:
     def places(self, first: int, last: int, count: int) -> NDArray[np.int64]:
         """Draws the entries `first`..`last - 1` of a random order of 0..count-1: [last - first] int64.
 
-        Makes no table of the other entries: a thousand million numbers cost no memory. The order differs from
+        No table of the other entries is made, so a count of 1,000,000,000 costs no memory. The order is not that of
         `permutation`.
 
         References:
@@ -154,9 +154,9 @@ class Key:
         # Half of the bits of the numbers below `count`: 488,282 blocks have 19 bits, so each half has 10.
         half = np.uint64(((max(count, 2) - 1).bit_length() + 1) // 2)
         places = _feistel(np.arange(first, last, dtype=np.uint64), half, keys)
-        # The network permutes 0..4**half-1. A result of `count` or more goes through it again, until it is below. This
-        # ends, because the cycle returns to its start, which is below. No two numbers meet, because a permutation has
-        # an inverse.
+        # The network permutes 0..4**half-1. A result of `count` or more goes through it again, until it is below
+        # `count`. This ends: the cycle returns to its start, which is below `count`. No two numbers get the same
+        # result, because a permutation has an inverse.
         while (outside := places >= count).any():
             places[outside] = _feistel(places[outside], half, keys)
         return places.astype(np.int64)
@@ -181,15 +181,15 @@ def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def argsort(keys: NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.int64]:
     """Returns the order that sorts non-negative numbers: [n]. Equal keys stay in their order.
 
-    A key and its place share a word of 64 bits, and the words are sorted. The place takes the lowest bits. So keys that
-    differ only in bits without room in the word count as equal. Ten million places take 24 bits, and 40 remain for the
-    keys: of ten million random words some 45 pairs count as equal. Whole numbers below 2**40 are always exact.
+    Each key shares a word of 64 bits with its place, which takes the lowest bits, and the words are sorted. The lowest
+    bits of a key may find no room: keys that differ only there count as equal. Ten million places take 24 bits, and 40
+    remain for the keys: of ten million random words some 45 pairs count as equal. Whole numbers below 2**40 are exact.
 
     >>> argsort(np.array([3.0, 0.5, 3.0]))
     array([1, 0, 2])
     """
     count = len(keys)
-    # The bits of a non-negative IEEE double, read as a whole number, have the same order.
+    # Non-negative doubles sort as their bits do, read as whole numbers.
     bits = np.ascontiguousarray(keys).view(np.uint64)
     if count < 2:
         return np.arange(count)

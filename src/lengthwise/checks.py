@@ -16,13 +16,13 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-# The packages between a user's call and a warning of ours: functools has `cached_property`, importlib imports names of
-# a module, and PyTorch's loaders read samplers.
+# Packages that may call us between the user's line and a warning: functools by cached properties, importlib when names
+# are imported, and PyTorch's loaders when they read a sampler.
 _PASSED_OVER = ("lengthwise", "functools", "importlib", "torch")
 
 
 def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> str:
-    """Returns the sentence of an error: the form of all errors of this package.
+    """Returns the sentence of an error; all errors of this package have this form.
 
     >>> sentence("budget", "at least 1", 0, "Give the padded frames that fit in memory.")
     '`budget` must be at least 1, but is 0. Give the padded frames that fit in memory.'
@@ -43,8 +43,8 @@ def source_sentence(rule: str, path: str | os.PathLike[str], remedy: str) -> str
 
 
 def refuse_masked(name: str, values: object) -> None:
-    """Refuses a masked array, whose hidden values would be read."""
-    # numpy.ma takes a while to import, and without it no array is masked.
+    """Refuses a masked array: its hidden values would be read as data."""
+    # numpy.ma is slow to import. As long as nobody has imported it, no array is masked.
     masked = sys.modules.get("numpy.ma")
     if masked is not None and masked.is_masked(values):
         remedy = "Drop the masked sequences first, as by `values.compressed()`."
@@ -74,7 +74,7 @@ def load_package(name: str, purpose: str, remedy: str = 'Install it: pip install
 
 
 def make_visible(text: str, *, lines: bool = False) -> str:
-    r"""Returns a text with its invisible characters escaped: names of files may have codes that clear a terminal.
+    r"""Returns a text with its invisible characters escaped: the name of a file may hold codes that clear a terminal.
 
     Args:
         text: The text to show.
@@ -90,7 +90,7 @@ def make_visible(text: str, *, lines: bool = False) -> str:
 
 
 def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> ValueError:
-    """Makes the error for a value that breaks its rule; see `sentence`. Raise what it returns."""
+    """Returns the error for a value that breaks its rule, to be raised; see `sentence`."""
     return ValueError(sentence(name, rule, value, remedy, at=at))
 
 
@@ -198,7 +198,7 @@ def show_value(value: object) -> str:
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warns at the user's line that led here, past the functions of this package."""
+    """Warns at the user's line that led here, not at a line of this package."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
         level, frame = level + 1, frame.f_back

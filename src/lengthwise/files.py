@@ -1,7 +1,8 @@
 """The only module that writes files. A file always has its whole old or its whole new content.
 
-A file is written as a draft in the same folder, and then moved onto its target. So a second writer, a full disk or a
-kill leave a whole file. For a link, its target is written. Devices and pipes are refused.
+A file is written as a draft in the same folder, and then moved onto its target. So the file stays whole if a second
+writer comes, the disk is full, or the process is killed. If the path is a link, its target is written. Devices and
+pipes are refused.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import BinaryIO
 
 from lengthwise import checks
 
-# Without the target's name, which may already have the greatest length.
+# A draft's name does not repeat the target's, which may already be as long as the system allows.
 _DRAFT = re.compile(r"\.lengthwise-[0-9a-f]{16}\.draft")
 _ABANDONED_SECONDS = 3600.0  # an older draft is from a writer that was killed
 
@@ -41,9 +42,9 @@ def write(path: str | os.PathLike[str], content: str | bytes | memoryview) -> No
 
 @contextmanager
 def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview], None]]:
-    """Yields a function that adds bytes to a file, which appears when the block ends without an error.
+    """Yields a function that adds bytes to a draft. The file appears when the block ends without an error.
 
-    For content that is too large for memory; see `write`.
+    Use it for content that is too large for memory, and `write` for all else.
 
     Raises:
         FileNotFoundError: The folder of `path` does not exist.
@@ -57,7 +58,7 @@ def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview
             old = os.stat(path)
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if old is not None and not os.access(target, os.W_OK):  # a move would ignore it
+        if old is not None and not os.access(target, os.W_OK):  # a move would replace a read-only file
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         _remove_abandoned(target.parent)
         draft_path = target.with_name(f".lengthwise-{secrets.token_hex(8)}.draft")
@@ -68,7 +69,7 @@ def draft(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview
             file.write(data)
 
     try:
-        # An error of the block itself is not about this file.
+        # Outside of `refusals`: an error of the caller's block is not about this file.
         yield add
         with refusals(path, "written"):
             _move(file, draft_path, target, old)
@@ -90,7 +91,7 @@ def append(path: str | os.PathLike[str], text: str) -> None:
 
 
 def check_path(name: str, path: object) -> None:
-    """Refuses all but a text or a path, and a text with a zero byte, which no system accepts.
+    """Checks that `path` is a text or a path, without a zero byte, which no system accepts.
 
     Raises:
         TypeError: `path` is not a text or a path; bytes are refused.
@@ -120,7 +121,7 @@ def check_folder(name: str, path: str | os.PathLike[str]) -> None:
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
-    """Refuses to read a pipe or a device: its reader might wait without end.
+    """Refuses a pipe or a device: reading it might never end.
 
     Raises:
         OSError: It is a pipe or a device. A path that does not exist passes: opening it raises.
@@ -134,7 +135,7 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def refusals(path: str | os.PathLike[str], action: str) -> Iterator[None]:
-    """Rewrites the system's errors on a file that is "written" or "read" as one sentence, of the same class.
+    """Rewrites an error of the system as one sentence, of the same class; `action` is "written" or "read".
 
     Raises:
         OSError: The system raised, for example a FileNotFoundError.

@@ -94,7 +94,7 @@ def test_a_warning_is_a_sentence_on_standard_error_beside_the_page_and_the_json(
     assert done.returncode == 0
     assert json.loads(done.stdout)["lengths"]["count"] == 500
     assert f"lengthwise {shlex.join(words)}" in Page((tmp_path / "report.html").read_text()).said("code")
-    start = "lengthwise plan: `padding` must be within 0.02 of what was asked, 0.9, but is 0."
+    start = "lengthwise plan: `padding` must be within 0.02 of the 0.9 asked for, but is 0."
     assert (done.stderr.startswith(start), done.stderr.count("\n")) == (True, 1)
 
 

@@ -79,7 +79,7 @@ def test_nothing_may_be_left():
 @pytest.mark.parametrize(
     ("after", "message"),
     [
-        ([(2, 1)], "`after` must be a list of three whole numbers each, but is [(2, 1)]"),
+        ([(2, 1)], "`after` must be a list of runs, each of three whole numbers, but is [(2, 1)]"),
         ([(0, 1, 2)], "`after` must be at least 1, but is 0"),
         ([(2, 1, 21)], "`after` must be at most 10, but is 21"),
         ([(2, 1, 1.5)], "`after` must be a whole number"),

@@ -42,7 +42,7 @@ def test_a_padding_that_is_missed_is_said_with_its_reason(lengths, asked, cut, w
     had = lw.measure(plan, lengths).padding_share
     assert [type(each.message) for each in caught] == [UserWarning]
     said = str(caught[0].message)
-    said = re.match(rf"`padding` must be within 0.02 of what was asked, {asked}, but is (0\.\d+)\. {why}", said)
+    said = re.match(rf"`padding` must be within 0.02 of the {asked} asked for, but is (0\.\d+)\. {why}", said)
     assert said is not None
     assert float(said[1]) == pytest.approx(had, abs=0.005)  # what plans pad on average, and what this one does
     assert caught[0].filename == __file__
@@ -132,7 +132,9 @@ def test_few_steps_that_cannot_pad_what_was_asked_say_so():
     plan, caught = told(lengths, lw.Batching(padding=0.3, cut=lw.FixedSize(64), deal=lw.Mixed()), world_size=128)
     had = lw.measure(plan, lengths).padding_share
     assert had < 0.25
-    said = re.match(r"`padding` must be .* 0\.3, but is (0\.\d+)\. Random batches pad", str(caught[0].message))
+    said = re.match(
+        r"`padding` must be .* 0\.3 asked for, but is (0\.\d+)\. Random batches pad", str(caught[0].message)
+    )
     assert said is not None
     assert float(said[1]) == pytest.approx(had, abs=0.02)
 

@@ -94,7 +94,7 @@ def test_nothing_follows_an_epoch_that_was_taken():
     whole = len(lw.WindowEpoch(windows, 0))
     assert len(lw.WindowEpoch(windows, 0, after=[(1, 1, whole)])) == 0
     assert list(lw.WindowEpoch(windows, 0, after=[(1, 1, whole)]).batches()) == []
-    with pytest.raises(ValueError, match=r"^`after` must be of batches that the epoch has, but is 999\. Give what"):
+    with pytest.raises(ValueError, match=r"^`after` must be within the batches of the epoch, but is 999\. Give what"):
         lw.WindowEpoch(windows, 0, after=[(1, 1, 999)])
 
 
@@ -153,7 +153,7 @@ def test_windows_without_a_step_are_refused():
     assert [len(lw.WindowEpoch(windows, epoch)) for epoch in range(3)] == [6, 6, 6]
     taken = [number for rank in range(5) for batch in lw.WindowEpoch(windows, 0).batches(rank) for number in batch]
     assert sorted(taken) == list(range(60))
-    with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0\. No window has the batches"):
+    with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0\. No window fills a step"):
         len(lw.WindowEpoch(windows.share_out(6), 0))
 
 
@@ -161,7 +161,9 @@ def test_windows_of_very_different_lengths_are_refused_with_a_remedy():
     """Sorted on disk, in windows of one block: the one of the longest needs far more batches than the others."""
     lengths = np.array([1] * 4_000 + [900] * 40)
     windows = lw.Windows(lengths, lw.Batching(budget=900, order=lw.Shuffled()), window=40, block=40)
-    with pytest.raises(ValueError, match=r"^`window` must be large enough that each fills no more .* a smaller block"):
+    with pytest.raises(
+        ValueError, match=r"^`window` must be large enough that no window fills more steps .* a smaller block"
+    ):
         list(lw.WindowEpoch(windows, 0).batches())
 
 

@@ -1,9 +1,9 @@
 """Batches before they are a plan: members, padded lengths and costs; whole steps of them, dealt to the ranks.
 
 batches   14 of them, for steps of 4
-split     the rest of an epoch: the 2 batches of most sequences are halved, 16 batches
+split     in the rest of an epoch, the 2 batches with the most sequences are halved: 16 batches
 repeat    the 2 cheapest are taken twice: 16 places
-drop      2 batches, drawn at random, take no part: 12 places
+drop      2 batches, drawn at random, are left out: 12 places
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Batches(NamedTuple):
     Attributes:
         needed: [m, dims], the length that each member must be padded to; [0, dims] once no batch will be split or
             packed.
-        padded_lengths: [batches, dims], the longest that its members need.
+        padded_lengths: [batches, dims], the longest that the members of each batch need.
         costs: [batches].
         bucket_lengths: [batches], the longest length of each batch's bucket; None where there are no buckets.
     """
@@ -45,7 +45,7 @@ class Batches(NamedTuple):
 
     @property
     def lengths(self) -> NDArray[np.float64]:
-        """The lengths by which steps are put in order: of the batch's bucket, or, without buckets, of the batch."""
+        """The lengths by which steps are put in order: of each batch's bucket, or of the batch without buckets."""
         if self.bucket_lengths is not None:
             return self.bucket_lengths
         return sum_rows(self.padded_lengths).astype(np.float64)
@@ -87,7 +87,8 @@ def join(parts: Sequence[Batches]) -> Batches:
 def select(batches: Batches, chosen: NDArray[np.bool_]) -> Batches:
     """Selects the batches marked in `chosen` [batches]."""
     sizes = np.diff(batches.offsets)
-    mask = np.repeat(chosen, sizes)  # of batches of [2, 1, 2], the first and last: members [1, 1, 0, 1, 1]
+    # The first and last of batches of [2, 1, 2] members: [1, 1, 0, 1, 1].
+    mask = np.repeat(chosen, sizes)
     return Batches(
         batches.members[mask],
         np.concatenate([[0], np.cumsum(sizes[chosen])]),
@@ -104,9 +105,9 @@ def complete_steps(
     """Brings all portions to the same number of batches: leaves some out at random, or repeats the cheapest.
 
     Args:
-        portions: Each has too many only where the tail drops.
-        places: Batches of each in a step.
-        steps: To fill.
+        portions: The batches of each portion; too many only if the tail drops.
+        places: Batches of each portion in a step.
+        steps: The steps to fill.
         keys: One for each portion, to draw the batches that are dropped.
 
     Returns:
@@ -124,7 +125,7 @@ def complete_steps(
 
 
 def count_wanted(batches: Sequence[int], places: int, tail: str) -> int:
-    """Counts the batches that each portion must have: whole steps, rounded down where the tail drops, else up.
+    """Counts the batches that each portion must have for whole steps: rounded down if the tail drops, else up.
 
     Args:
         batches: The number that each portion has.
@@ -137,7 +138,7 @@ def count_wanted(batches: Sequence[int], places: int, tail: str) -> int:
 
 
 def split_batches(batches: Batches, places: int, batching: Batching) -> Batches:
-    """Halves the batches of most sequences until whole steps are full; the halves stay in their batch's bucket."""
+    """Halves the batches with the most sequences until all steps are full; the halves keep their batch's bucket."""
     wanted = count_wanted([len(batches.costs)], places, batching.deal.tail)
     if wanted <= len(batches.costs) or batching.deal.tail != "split":
         return batches
@@ -158,9 +159,9 @@ def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, k
         return numbers
     if wanted < len(numbers):
         return numbers[np.sort(key.permutation(len(numbers))[:wanted])]
-    spare = numbers if len(numbers) else np.arange(len(costs))
-    cheapest = spare[np.argsort(costs[spare], kind="stable")]
-    # 2 more than the batches [7, 8, 9], where 8 and 7 are the cheapest: [7, 8, 9, 8, 7].
+    candidates = numbers if len(numbers) else np.arange(len(costs))
+    cheapest = candidates[np.argsort(costs[candidates], kind="stable")]
+    # Batches [7, 8, 9] brought to five, where 8 and 7 are the cheapest: [7, 8, 9, 8, 7].
     return np.concatenate([numbers, np.resize(cheapest, wanted - len(numbers))])
 
 
@@ -177,7 +178,7 @@ def deal_and_arrange(
     if is_custom(batching.deal):
         grid = check_grid(grid, numbers, world)
     steps = grid.reshape(len(grid), world.slots)
-    # An arrangement sees the costliest batch of a step, which must fit into memory, and its mean length.
+    # An arrangement sees the costliest batch of each step, which must fit into memory, and the step's mean length.
     costliest = batches.costs[steps].max(axis=1, initial=0.0)
     order = batching.arrange(costliest, batches.lengths[steps].sum(axis=1) / world.slots, arrange)
     return grid[check_arrangement(order, len(grid)) if is_custom(batching.arrange) else order]

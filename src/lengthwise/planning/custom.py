@@ -1,7 +1,7 @@
 """Custom: checks the answers of an order, a cut, a deal or an arrangement that the user wrote.
 
-The choices of this package are tested, and not checked again. All others are checked in full, in time linear in the
-sequences: a plan that silently loses a sequence, or takes it twice, is worse than none. Checks return int64 arrays.
+The choices of this package are tested, so only those of the user are checked, in linear time. A plan that silently
+loses a sequence, or takes it twice, is worse than none. Checks return int64 arrays.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def check_cuts(answer: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(positions):
         raise checks.value_error("offsets", f"from 0 to {len(positions)}", offsets.tolist(), _CUT_REMEDY)
     if len(boundaries):
-        # A cut may reorder between two boundaries: past one, a sequence would change its bucket.
-        # Positions 0..4 with boundaries at 2 and 3 are of the segments [0, 0, 1, 2, 2].
+        # A cut may reorder sequences only between two boundaries: beyond one, a sequence would change its bucket.
+        # Positions 0..4 with boundaries at 2 and 3 are in the segments [0, 0, 1, 2, 2].
         segments = np.searchsorted(boundaries, positions, side="right")
         if (np.diff(segments) < 0).any():
-            rule = "reordered between boundaries alone"
+            rule = "reordered only between boundaries"
             raise checks.value_error("kept", rule, positions.tolist(), "Keep each sequence between its boundaries.")
-        # A boundary is a position in the order: kept [1, 0, 4, 3] and the boundary 2 want a batch to begin at offset 2.
+        # A boundary is a position in the order: with kept [1, 0, 4, 3] and the boundary 2, offset 2 begins a batch.
         crossed = np.setdiff1d(np.searchsorted(segments, np.arange(1, len(boundaries) + 1)), offsets)
         if len(crossed):
             rule = f"with {crossed[0]}, which no batch may cross"
@@ -90,9 +90,9 @@ def check_grid(answer: object, numbers: NDArray[np.int64], world: World) -> NDAr
     shape = (numbers.size // world.slots, world.micro_batches, world.world_size)
     if grid.shape != shape:
         raise checks.value_error("grid", f"of shape {shape}", grid.shape, _GRID_REMEDY)
-    # Sorted, both are equal only if each batch stands there as often as it was answer.
+    # Sorted, both are equal only if the grid holds each batch as often as it was given.
     if not np.array_equal(np.sort(grid, axis=None), np.sort(numbers, axis=None)):
-        wrong = np.setxor1d(grid, numbers)  # none where the same batches stand there, but not as often
+        wrong = np.setxor1d(grid, numbers)  # empty if the same batches stand there, but not as often
         rule = "of every batch as often as it was given"
         raise checks.value_error("grid", rule, wrong.tolist() or grid.tolist(), _GRID_REMEDY)
     return grid
@@ -112,11 +112,11 @@ def _whole(name: str, answer: object, remedy: str, *, dims: int = 1) -> NDArray[
         array = np.asarray(answer)
     except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
         raise checks.type_error(name, "an array of whole numbers", answer, remedy) from error
-    if array.dtype.kind not in "iu" and array.size:  # of an empty list NumPy makes floats
+    if array.dtype.kind not in "iu" and array.size:  # NumPy turns an empty list into floats
         raise checks.type_error(name, "an array of whole numbers", array.dtype.name, remedy)
     if array.ndim != dims:
         raise checks.value_error(name, f"an array of {dims} dimension(s)", array.shape, remedy)
-    # Fresh, also where it was int64: steps move it, a plan keeps it, and what the user gave may be written to later.
+    # A copy, even of int64: the plan keeps the array, and the user may write to theirs later.
     return array.astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Cutter: cuts an order into exactly M batches, each within the budget, the costliest as cheap as can be.
+"""Cutter: cuts an order into exactly M batches within the budget, the costliest as cheap as possible.
 
 lengths     4 4 4 4 4 4 4 4 4 4       a budget of 16, so 3 batches at least; a step takes 4
 greedy      (4 4 4 4) (4 4 4 4) (4 4)
@@ -19,14 +19,14 @@ from lengthwise.choices.cut import Cut, FixedSize, is_hard
 from lengthwise.choices.greedy import cut_greedily
 
 UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
-_NEAR = 256  # of so many batches one may be missing before the widest are halved: else the search takes long
-_HALVINGS = 60  # of a batch size: neighbours among the floats
+_NEAR = 256  # for each 256 batches one may be missing, to shorten the search; then the widest are halved
+_HALVINGS = 60  # of the range of batch sizes: as fine as floats are
 
 
 class Limits(NamedTuple):
-    """The limits of a batch: `size` sequences at most, if that is not 0; else `most`, of at most `budget` in cost.
+    """The limits of a batch: at most `size` sequences, or, if that is 0, `most` sequences and `budget` in cost.
 
-    Rows of batches are filled up to a `multiple`.
+    The rows of a batch are filled up to a `multiple`.
     """
 
     cost: Cost
@@ -37,9 +37,9 @@ class Limits(NamedTuple):
 
 
 def limits_of(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None:
-    """Returns the limits of a batch by a cut of ours, where `longest` [dims] is the longest of the data set.
+    """Returns the limits of a batch, where `longest` [dims] is the longest of the data set.
 
-    None where only the cut knows its batches: by the rule of the paper, which overshoots, or a cut of the user's.
+    None if only the cut itself can find its batches: by the paper's rule, which overshoots, or by the user's own.
     """
     if type(cut) is FixedSize:
         return Limits(cost, size=cut.batch_size)
@@ -52,17 +52,17 @@ def limits_of(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None
 def cut_into(
     needed: NDArray[np.int64], boundaries: NDArray[np.int64], batches: int, limits: Limits
 ) -> NDArray[np.int64]:
-    """Cuts sequences in order into exactly `batches`; into one for each sequence where there are fewer.
+    """Cuts sequences in order into exactly `batches`; if sequences are fewer, into one batch for each.
 
-    Batches of a fixed size hold as many sequences as each other, or one more. Under a budget the costliest batch is as
-    cheap as can be: exactly where there are few of them, within half a per cent where there are many. A cost of the
-    user's own is not called so often: batches are filled, and then those of most sequences are halved.
+    Batches of a fixed size have nearly equal counts. Under a budget the costliest batch is as cheap as possible:
+    exactly for few batches, within half a per cent for many. A cost that the user wrote is too slow for this search:
+    batches are filled, and those with the most sequences are halved.
 
     Args:
         needed: [m, dims], the length that each sequence must be padded to.
         boundaries: Rising positions in 1..m-1 that no batch may cross.
         batches: Enough for the limits.
-        limits: Of a batch. A sequence that alone is over the budget gets a batch of its own.
+        limits: The limits of a batch. A sequence that alone is over the budget gets a batch of its own.
 
     Returns:
         The offsets, [batches + 1].
@@ -86,7 +86,7 @@ def cut_into(
 
 
 def cut_by_count(count: int, boundaries: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
-    """Returns the offsets of `batches` of nearly equal counts; of fewer where sequences are fewer.
+    """Returns the offsets of `batches` of nearly equal counts; if sequences are fewer, of one batch for each.
 
     >>> cut_by_count(10, np.array([8]), 4)
     array([ 0,  2,  5,  8, 10])
@@ -94,7 +94,7 @@ def cut_by_count(count: int, boundaries: NDArray[np.int64], batches: int) -> NDA
     widths = np.diff(np.concatenate([[0], boundaries, [count]]).astype(np.int64))
     widths = widths[widths > 0]
     batches = min(batches, count)
-    # A batch size, whole or not, by which buckets of 8 and 2 make 3 + 1 batches.
+    # Finds the least batch size, whole or not, of at most so many batches: 8/3 cuts buckets of 8 and 2 into 3 + 1.
     low, high = 0.0, float(widths.max(initial=0))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
@@ -103,12 +103,13 @@ def cut_by_count(count: int, boundaries: NDArray[np.int64], batches: int) -> NDA
         else:
             low = middle
     parts = np.ceil(widths / high).astype(np.int64) if count else widths
-    parts[np.flatnonzero(parts < widths)[: batches - parts.sum()]] += 1  # buckets just as wide as each other
+    # Equally wide buckets gain a part at the same size, so that some batches may still be missing.
+    parts[np.flatnonzero(parts < widths)[: batches - parts.sum()]] += 1
     return split_evenly(widths, parts)
 
 
 def split_evenly(widths: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Divides each width into its number of parts, as equal as can be, and returns the offsets.
+    """Divides each width into its number of parts, as equal as possible, and returns the offsets.
 
     >>> split_evenly(np.array([3, 2]), np.array([2, 2]))
     array([0, 1, 3, 4, 5])
@@ -119,7 +120,7 @@ def split_evenly(widths: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray
 
 
 def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
-    """Halves the batches of most sequences until there are `batches`, or until every batch is one sequence.
+    """Halves the batches with the most sequences until there are `batches`, or until every batch is one sequence.
 
     >>> split_largest(np.array([0, 2, 6, 7]), 4)
     array([0, 2, 4, 6, 7])

@@ -1,4 +1,4 @@
-"""Draft: one portion of the items in order, and cut into batches; not yet padded, not yet dealt."""
+"""Draft: orders one portion of the items and cuts it into batches, which are padded and dealt later."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from lengthwise.planning.random_steps import form_steps
 
 
 class Fitted(NamedTuple):
-    """What all epochs of a run share.
+    """The choices and the steps that all epochs of a run share.
 
     Attributes:
-        batching: All choices made.
+        batching: The batching, with all choices made.
         order: The order of the batching, fitted to the lengths.
-        bands: By how many bands sequences of several lengths are sorted: by the order, or, where the deal takes whole
-            steps, inside of each step. Empty where they are sorted by their sum.
-        achieved: The padding that trials by the order have on average, 0..1; None without trials.
-        steps: The steps of every epoch; None where epochs may differ.
+        bands: The numbers of bands by which sequences of several lengths are sorted: by the order, or inside each
+            random step. Empty if the sum of the lengths sorts them.
+        achieved: The mean padding of trials by the order, 0..1; None without trials.
+        steps: The steps of every epoch; None if epochs may differ.
     """
 
     batching: Batching
@@ -51,7 +51,7 @@ class Draft(NamedTuple):
         offsets: [batches + 1].
         boundaries: The borders of buckets, as positions in `members`.
         needed: [k, dims], the length that each must be padded to.
-        limits: Of a batch; None where the cut alone says which batches there are.
+        limits: The limits of a batch; None if only the cut itself can find its batches.
     """
 
     members: NDArray[np.int64]
@@ -64,7 +64,7 @@ class Draft(NamedTuple):
 class _Line(NamedTuple):
     """Sequences in order, [k]; the length each must be padded to, [k, dims]; positions that no batch may cross.
 
-    Where the deal takes whole steps, `groups` [k] part the batches; else boundaries do.
+    In random steps `groups` [k] keep batches apart; elsewhere boundaries do.
     """
 
     sequences: NDArray[np.int64]
@@ -82,15 +82,15 @@ def draft(
     slots: int,
     steps: int | None = None,
 ) -> Draft | None:
-    """Orders and cuts the items `members`, or all; None if they do not fill exactly `steps`, where it is given.
+    """Orders and cuts the items `members`, or all. Returns None if they cannot fill exactly `steps` random steps.
 
     Args:
-        items: Of the epoch.
+        items: The items of the epoch.
         members: [m] numbers of items; None for all.
         fitted: The choices.
-        key: The source of all chance.
+        key: The key of all random numbers.
         slots: Batches of a step.
-        steps: For deals that take whole steps: the steps to fill; None for the fewest.
+        steps: The random steps to fill; None for the fewest. Other deals ignore it.
     """
     batching = fitted.batching
     lengths = items.lengths if members is None else items.lengths[members]
@@ -104,7 +104,7 @@ def draft(
     try:
         cut = _cut(line, fitted, longest=longest, slots=slots, steps=steps)
     except OversizeError as error:
-        # The cut knows positions in the order. The user knows the numbers of the data set.
+        # The cut names a position in the order. The user knows the numbers of the data set.
         position = line.sequences[error.position]
         sequence = int(position if members is None else members[position])
         raise explain_oversize(error, sequence, items.lengths, batching.cost) from None
@@ -116,12 +116,12 @@ def draft(
 
 
 def cut_again(draft: Draft, batching: Batching, batches: int) -> Draft:
-    """Cuts the draft into exactly `batches`, which may not be fewer than it has; or into one for each sequence."""
+    """Cuts the draft into exactly `batches`, at least as many as it has; if sequences are fewer, one for each."""
     cut, offsets, limits = batching.cut, draft.offsets, draft.limits
     if not len(draft.members) or batches < 1:
         return draft
     if type(cut) is Rows:
-        # Rows go to batches in equal numbers; a batch of members in order fills no more rows than it was given.
+        # Each batch gets about the same number of rows. Packed again in order, its members need no more rows.
         rows = split_largest(cut.find_rows(draft.needed, offsets), batches)
         offsets = rows[cut_by_count(len(rows) - 1, np.searchsorted(rows, draft.boundaries), batches)]
     elif limits is not None:
@@ -146,7 +146,7 @@ def _put_in_line(lengths: NDArray[np.int64], groups: NDArray[np.int64] | None, f
     sequences, boundaries, _ = ordered
     needed = round_up(_pad_to_edges(lengths, ordered, batching), length_multiple(batching.cut))
     if in_steps and len(boundaries):
-        # A step takes sequences of all buckets. Their edges say how far each is padded, and nothing else.
+        # A step takes sequences of all buckets. Edges then only tell the length that each sequence is padded to.
         mixed = key.at("steps", lane=key.lane).permutation(len(sequences))
         sequences, needed, boundaries = sequences[mixed], needed[mixed], np.empty(0, np.int64)
     return _Line(sequences, needed, boundaries, None if groups is None else groups[sequences])
@@ -167,7 +167,7 @@ def _group(ordered: Ordered, groups: NDArray[np.int64]) -> Ordered:
 
 
 def _order(lengths: NDArray[np.int64], fitted: Fitted, key: Key) -> Ordered:
-    """Calls the order; checks its answer where the user wrote it."""
+    """Calls the order; checks its answer if the user wrote the order."""
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     if fitted.bands and not fitted.batching.takes_random_steps:
         sizes: Any = line_up(lengths, fitted.bands)
@@ -183,11 +183,11 @@ def _pad_to_edges(lengths: NDArray[np.int64], ordered: Ordered, batching: Batchi
     """Returns the length that each sequence must be padded to, by the edges of the order if it has some: [k, dims]."""
     sequences, _, edges = ordered
     if edges is not None and not is_custom(batching.order):
-        return edges.reshape(-1, lengths.shape[1])  # an edge of ours holds what is padded to it
+        return edges.reshape(-1, lengths.shape[1])  # our own edges are never too short
     needed = lengths[sequences]
     if edges is None:
         return needed
-    # An order of the user's may give an edge that is too short: the sequence is then padded to its own length.
+    # A user's order may give an edge that is too short: the sequence is then padded to its own length.
     return np.maximum(needed, edges.reshape(needed.shape), out=needed)
 
 
@@ -210,15 +210,15 @@ def _cut(
     positions, offsets = check_cuts(cuts, len(needed), boundaries) if is_custom(cut) else cuts
     if positions is None:
         return line, offsets
-    # Boundaries count the sequences that stay: if positions [0, 2, 3] do, the boundary 2 becomes 1. A packer reorders
-    # between boundaries, so that positions need not rise; but all below a boundary stand before all others.
+    # Boundaries count only the sequences that stay: if positions [0, 2, 3] stay, the boundary 2 becomes 1. A packer
+    # reorders positions between boundaries only, so all positions below a boundary still come before it.
     return _Line(sequences.take(positions), needed[positions], np.searchsorted(positions, boundaries)), offsets
 
 
 def explain_oversize(error: OversizeError, sequence: int, lengths: NDArray[np.int64], cost: Cost) -> OversizeError:
     """Returns the error with the number of the sequence, and with the mean cost if that is over the budget too."""
     mean = mean_cost(lengths, cost)
-    # A cut of the user's may raise an error of its own class, which takes fewer arguments.
+    # A user's cut may raise an error of its own class that takes fewer arguments.
     doubt: dict[str, Any] = {"mean_cost": mean} if mean > error.budget else {}
     return type(error)(error.budget, error.cost, error.position, sequence=sequence, **doubt)
 
@@ -229,7 +229,7 @@ def mean_cost(lengths: NDArray[np.int64], cost: Cost) -> float:
 
 
 def sizes_of(lengths: NDArray[np.int64], order: Order) -> NDArray[np.float64]:
-    """Returns the sizes that an order sorts by, of `lengths` [n, dims]: their sum, or all if it has edges for each."""
+    """Returns the sizes by which an order sorts `lengths` [n, dims]: their sum, or all if it has edges for each."""
     return (lengths if _has_rows_of_edges(lengths, order) else sum_rows(lengths)).astype(np.float64)
 
 
@@ -238,7 +238,7 @@ def _has_rows_of_edges(lengths: NDArray[np.int64], order: Order) -> bool:
 
 
 def price(draft: Draft, batching: Batching) -> Batches:
-    """Pads and prices the batches of the draft; a batch counts as long as the longest of its bucket."""
+    """Pads and prices the batches of the draft; each batch takes over the longest length of its bucket."""
     batches = pad(draft.members, draft.offsets, draft.needed, batching.cut, batching.cost)
     if not len(draft.boundaries):
         return batches

@@ -1,7 +1,7 @@
-"""Drafts: all items, or each rank's portion, in order and cut, with enough batches to fill whole steps.
+"""Drafts: orders all items, or each rank's portion, and cuts them into enough batches to fill whole steps.
 
-Sequences over the budget by themselves leave before the order is fitted to the others. A giant would widen the noise,
-stretch the buckets, and leave a short batch on either side of it.
+A giant is an item that alone costs more than the budget. Giants leave before the order is fitted to the others: a giant
+would widen the noise, stretch the buckets, and leave a short batch on either side.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from lengthwise.planning.items import Items
 
 
 class Kinds(NamedTuple):
-    """Items sorted out by their cost: masks of [n] each. Items in neither of the first two are dropped.
+    """Masks [n] of the items, by their cost. Items that are neither ordered nor alone are dropped.
 
     Attributes:
         ordered: Put in order.
         alone: In a batch of their own.
-        fitted: Ordered, and within the budget by themselves: the order is fitted to these.
-        over: How many are over the budget by themselves. Of 0, all are ordered and fitted.
+        fitted: Ordered, and no giants: the order is fitted to these.
+        over: The number of giants. If there are none, all items are ordered and fitted.
     """
 
     ordered: NDArray[np.bool_]
@@ -44,13 +44,13 @@ class Kinds(NamedTuple):
 def sort_out(lengths: NDArray[np.int64], batching: Batching) -> Kinds:
     """Sorts out items of these lengths [n, dims] by the `oversize` policy of the cut.
 
-    With "alone", an item over the budget stays among the ordered in two cases. Where batches are padded to the edges of
-    buckets, it has an edge too: the last bucket is for such items. In random steps it fills one batch of a step.
+    With "alone", a giant stays among the ordered in two cases. If batches are padded to the edges of buckets, the last
+    bucket is for giants. In random steps a giant fills one batch of a step.
     """
-    # One byte for all of them: most plans need no more.
+    # Each mask is one byte, broadcast to all items: most plans need no more.
     everything, nothing = (np.broadcast_to(np.array(value), len(lengths)) for value in (True, False))
     policy = oversize_of(batching.cut)
-    # A cut of the user's may have other policies, and keeps them to itself.
+    # A user's cut may have policies that only the cut knows.
     if policy not in ("alone", "drop") or not len(lengths):
         return Kinds(everything, nothing, everything, 0)
     if isinstance(batching.cut, Rows):
@@ -75,10 +75,10 @@ class Portion(NamedTuple):
 
 
 def put_alone(portion: Portion, lengths: NDArray[np.int64], *, multiple: int) -> Draft:
-    """Puts each item that stands alone in a batch of its own, next to the batch of the longest of the others.
+    """Puts each item that stands alone in a batch of its own, next to the batch with the longest other item.
 
-    In sorted order the batches stay sorted so: behind the last batch where lengths rise, before the first where they
-    fall. In any other order the longest is anywhere, and so are they. Each is padded to the next `multiple`.
+    So sorted batches stay sorted: the new ones come last if lengths rise, and first if they fall. Each item is padded
+    to the next `multiple`.
     """
     ordered, alone = portion
     if not len(alone):
@@ -130,22 +130,22 @@ def draft_portions(
     steps: int | None = None,
     draw: int = 0,
 ) -> list[Portion] | None:
-    """Orders and cuts every portion; None if they need more than `steps`, or, where the tail drops, fill fewer.
+    """Orders and cuts every portion. Returns None if they need more than `steps`, or fill fewer and the tail drops.
 
     Args:
-        items: Of the epoch.
+        items: The items of the epoch.
         kinds: The items that stand alone, and those that are left out.
         fitted: The choices.
         world: The ranks and micro-batches of a step.
-        key: Of the epoch.
+        key: The key of the epoch.
         steps: The steps to fill; None for the fewest.
-        draw: The number of the draw, where an epoch is drawn several times.
+        draw: The number of earlier draws of this epoch.
     """
     deal, count = fitted.batching.deal, len(items.lengths)
     portions = _deal_portions(count, deal, world, key.at("portions", lane=draw))
     alone = [_choose(portion, kinds.alone) if kinds.over else np.empty(0, np.int64) for portion in portions]
     members = [_choose(portion, kinds.ordered) if kinds.over else portion for portion in portions]
-    del portions  # the numbers of all sequences, while these are sorted, would be a third of the memory
+    del portions  # kept during the sort, these numbers would be a third of the memory
     drafted: list[Portion] = []
     for number, (portion, giants) in enumerate(zip(members, alone, strict=True)):
         lane = key.at("order", lane=draw * len(members) + number)
@@ -158,21 +158,21 @@ def draft_portions(
 
 
 def count_steps(portions: list[Portion], deal: Deal, world: World) -> int:
-    """Counts the steps that the batches of the portions fill; a last step that is not full counts unless it drops."""
+    """Counts the steps that the portions' batches fill; a last step that is not full counts unless the tail drops."""
     places = world.slots // len(portions)
     return count_wanted([portion.batches for portion in portions], places, deal.tail) // places
 
 
 def fill_steps(portions: list[Portion], batching: Batching, world: World, *, steps: int | None = None) -> list[Portion]:
-    """Cuts the portions into the batches of `steps`, by default as many as their batches fill.
+    """Cuts the portions into as many batches as fill `steps`; by default the steps that `count_steps` counts.
 
-    Random steps are whole already.
+    Random steps are whole already, and stay.
     """
     if batching.takes_random_steps:
         return portions
     tail, places = batching.deal.tail, world.slots // len(portions)
     steps = count_steps(portions, batching.deal, world) if steps is None else steps
-    # Where the tail repeats, the batches that are taken again fill no more than one step.
+    # A tail that repeats takes fewer batches again than a step has.
     least = steps * places - (places - 1 if tail == "repeat" else 0)
 
     def fill(portion: Portion) -> Portion:
@@ -193,7 +193,7 @@ def count_portions(deal: Deal, count: int, world: World) -> int:
 
 
 def _deal_portions(count: int, deal: Deal, world: World, key: Key) -> list[NDArray[np.int64] | None]:
-    """Returns the items of each portion; None for all, as they are numbered: then no list of them is needed."""
+    """Returns the items of each portion; None stands for all items in order, so that no list is needed."""
     if not is_custom(deal) and not isinstance(deal, Portions):  # no other deal of this package has more than one
         return [None]
     portions = deal.portions(count, world, key)

@@ -1,7 +1,7 @@
 """Evaluation plans: sorted batches, each sequence once, and the way back to the order of the data set.
 
 outputs  [ranks] lists, an output for every sequence of a rank, in the order of its batches
-weights  [n]     of each sequence in the mean: 1, its tokens
+weights  [n]     the weight of each sequence in the mean: 1, its tokens
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from lengthwise.planning.plan import Plan
 def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, world_size: int = 1) -> Plan:
     """Plans an evaluation: sorted by length, the costliest step first, each sequence once, equal steps on every rank.
 
-    Two lengths are sorted in bands. `Rows` that a pool fills take the sequences in a random order, always the same:
-    sorted ones leave rows emptier.
+    Sequences of several lengths are sorted in bands. `Rows(by="pool")` takes sequences in a random order, always the
+    same, because sorted ones leave rows emptier.
 
-    Where the batches do not fill the last step, the cheapest are taken twice. `evaluation_weights` weighs the second
-    time 0, and `restore_order` leaves it out.
+    If the batches do not fill the last step, the cheapest are taken twice. The second time has weight 0 in
+    `evaluation_weights`, and `restore_order` leaves it out.
 
     Args:
         lengths: [n] or [n, dims].
         cut: Which sequences share a batch: `Budget(20_000)`, `FixedSize(32)`.
-        cost: What a batch costs; padded frames where none is given.
+        cost: What a batch costs; by default padded frames.
         world_size: How many ranks share out the batches.
 
     Returns:
@@ -60,20 +60,20 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
 
 
 def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Weighs the mean of each batch in the mean over all sequences of the plan.
+    """Returns the weight that the mean of each batch has in the mean over all sequences of the plan.
 
     The exact average of a loss is the sum, over all batches of all ranks, of weight x mean of the batch. Most loops
     report the mean of batch means, in which the sequences of small batches count more.
 
-    What goes wrong in use: the weighted mean of a batch that weighs nothing is 0/0, and 0 times that is NaN. Leave out
-    batches of weight 0.
+    What goes wrong in use: in a batch whose sequences all weigh 0, the weighted mean is 0/0, and 0 times NaN is NaN.
+    Leave out batches of weight 0.
 
     Args:
         plan: The plan that is evaluated.
         weights: [n], as for `loss_scales`: 1 each for a mean over sequences, their tokens for a mean over tokens.
 
     Returns:
-        [steps, micro_batches, ranks] float64, 0 for batches that only keep the ranks in step; they sum to 1.
+        [steps, micro_batches, ranks] float64, 0 for batches that only keep the ranks in step. The weights sum to 1.
 
     Raises:
         ValueError: `weights` as in `loss_scales`.
@@ -83,7 +83,7 @@ def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[
     array([[[0.66666667]],
            [[0.33333333]]])
     """
-    # Sequences of [2, 1] in two batches count 2/3 and 1/3; where nothing is planned, there are none.
+    # Batches of [2, 1] sequences weigh 2/3 and 1/3. A plan without batches has no weights.
     counted = batch_weights(plan, weights)
     return np.divide(counted, counted.sum(), out=np.zeros_like(counted), where=counted.sum() > 0)
 
@@ -92,7 +92,7 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     """Brings the outputs of all ranks back into the order of the data set.
 
     Args:
-        plan: The plan by which they were made.
+        plan: The plan of the evaluation.
         outputs: One list for each rank, an output for every sequence of its batches, batch after batch.
 
     Returns:
@@ -108,7 +108,7 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     >>> restore_order(plan, [[lengths[number] for batch in plan.batches() for number in batch]])
     [5, 9, 2, 4]
     """
-    remedy = "Give one list for each rank, of one output for each sequence of its batches."
+    remedy = "Give one list for each rank, with one output for each sequence of its batches."
     if len(outputs) != plan.world_size:
         raise checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
     restored: list[Any] = [None] * plan.population

@@ -4,7 +4,7 @@
     shapes    5 x 2 and 2 x 9      the five up to 2 make one batch, the two long ones another: 28 frames
 
 All sequences up to the first padded length share its batches, those up to the second the next, and so on. A batch costs
-as much as its shape, full or not: what is compiled for the shape computes all of its rows.
+as much as its shape, full or not: a program compiled for the shape computes all of its rows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,14 @@ _MOST_SHAPES = 1_024  # more is a mistake
 
 
 class _Candidates(NamedTuple):
-    """Lengths that shapes may be padded to, rising: how many sequences are no longer, and the most rows of each, [v].
+    """The padded lengths that shapes may have.
 
-    `multiple` is that of the counts.
+    Attributes:
+        lengths: [v], rising.
+        reached: [v], how many sequences are no longer than each.
+        rows: [v], the most rows of a shape of each length.
+        multiple: The multiple that rows are filled up to.
+        cost: What a batch costs.
     """
 
     lengths: NDArray[np.int64]
@@ -43,7 +48,7 @@ class _Candidates(NamedTuple):
     cost: Cost
 
     def rows_of(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the rows of a shape of this length that holds `counts` sequences: no more than there are."""
+        """Returns the rows of a shape of this length for `counts` sequences: the most, or fewer if they need fewer."""
         return np.minimum(self.rows[place], fill_up(counts, self.multiple))
 
     def price(self, place: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -51,7 +56,7 @@ class _Candidates(NamedTuple):
         counts = self.reached[place] - below
         rows = self.rows_of(place, counts)
         lengths = np.full((len(counts), 1), self.lengths[place])
-        # 61 sequences in rows of 24 are three batches, and 72 rows are computed.
+        # 61 sequences in batches of 24 rows are three batches: 72 rows are computed.
         with np.errstate(over="ignore"):
             costs = -(-counts // rows) * costs_of(self.cost, rows, lengths)
         check_finite(costs)
@@ -59,30 +64,30 @@ class _Candidates(NamedTuple):
 
 
 def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None) -> NDArray[np.int64]:
-    """Finds the shapes (rows, padded length), few enough, under which the batches of an epoch cost least.
+    """Finds the shapes (rows, padded length) under which the batches of an epoch cost least.
 
-    Minimises the sum over shapes of batches x what a full batch of the shape costs. So it counts the rows that stay
-    empty in the last batch of each shape, which `optimal_edges` does not. A shape has the rows that the cut allows at
-    its padded length, and no more than its sequences.
+    Minimises the sum over shapes of (batches x cost of a full batch). So it counts the rows that stay empty in the last
+    batch of each shape; `optimal_edges` does not. A shape has the rows that the cut allows at its padded length, and no
+    more than its sequences.
 
     Give the padded lengths to the order: `Bucketed(edges=tuple(shapes[:, 1]), pad_to_edge=True)` with the same cut.
-    Then `batch_shapes` gives these shapes, and one rank computes what was minimised. With several ranks, a tail that
-    splits batches to fill the last step, and `Portions`, leave more rows empty.
+    Then `batch_shapes` returns these shapes, and an epoch on one rank has the cost that was minimised. With several
+    ranks, `Portions` and tails that split batches leave more rows empty.
 
     Args:
         lengths: [n], at least 1 each.
-        shapes: How many at most.
+        shapes: The most shapes.
         cut: What a batch holds: `Budget(20_000, multiple_of=8, count_multiple_of=8)`, `FixedSize(16)`.
-        cost: What a batch costs; padded frames where none is given.
+        cost: What a batch costs; by default padded frames.
 
     Returns:
-        [k, 2] int64: rows, and what they are padded to, rising. They cost least of all choices of padded lengths that
-        sequences have, rounded up to the multiple of the cut. If there are more than 4,096 different ones, the 4,096
-        that pad least by themselves are tried.
+        [k, 2] int64: rows and padded length, rising. Padded lengths are chosen among those of the sequences, rounded up
+        to the multiple of the cut, and no other choice costs less. If there are more than 4,096 different lengths, only
+        the 4,096 that pad least as edges of buckets are tried.
 
     Raises:
-        ValueError: `shapes` below 1, no lengths, a cut that packs rows, or a sequence over the budget that the cut
-            neither drops nor lets stand alone. Several lengths a sequence.
+        ValueError: `shapes` is below 1, there are no lengths, a sequence has several, or the cut packs rows. Or a
+            sequence is over the budget, and the cut neither drops it nor gives it a batch of its own.
 
     >>> import lengthwise as lw
     >>> optimal_shapes([1, 1, 1, 1, 2, 9, 9], 2, lw.Budget(18))
@@ -95,7 +100,7 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
     """
     candidates, shapes = _read_candidates(lengths, cut, cost), _check_shapes(shapes)
     best, chosen = _best_costs(candidates, shapes), list[tuple[int, int]]()
-    end, left = len(candidates.lengths), int(best[-1].argmin())  # as few as cost so little
+    end, left = len(candidates.lengths), int(best[-1].argmin())  # the fewest shapes of the least cost
     while left:
         below = np.append(0, candidates.reached[: end - 1])
         begin = int((best[:end, left - 1] + candidates.price(end - 1, below)).argmin())
@@ -106,9 +111,9 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
 
 
 def shape_costs(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None = None) -> NDArray[np.float64]:
-    """Prices the batches of an epoch by the best 1, 2, ... `shapes` shapes: how many are worth compiling.
+    """Prices an epoch by the best 1, 2, ... `shapes` shapes, to show how many are worth compiling.
 
-    Args and errors as of `optimal_shapes`, which gives the shapes themselves. All are found in one pass.
+    Arguments and errors are those of `optimal_shapes`, which returns the shapes themselves.
 
     Returns:
         [shapes] float64, never rising: entry k - 1 is the least cost with at most k shapes.
@@ -123,9 +128,9 @@ def shape_costs(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None 
 
 
 def _best_costs(candidates: _Candidates, most: int) -> NDArray[np.float64]:
-    """best[i, k]: the least that all sequences up to the i-th length cost by k shapes, the last of them padded to it.
+    """Returns best[i, k], the least cost of all sequences up to the i-th length in k shapes; the last has this length.
 
-    Infinite where there are no such shapes; best[0] stands for no sequences.
+    The cost is infinite if there are no such shapes. best[0] stands for no sequences.
     """
     count = len(candidates.lengths)
     best = np.full((count + 1, min(most, count) + 1), np.inf)
@@ -156,7 +161,7 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
 def sequences_of(
     lengths: NDArray[np.int64], shapes: NDArray[np.int64], cut: Cut
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns how many sequences each shape holds, by padded frames, and their frames of data: [k] each."""
+    """Returns the number of sequences in each shape, and their frames of data: [k] each."""
     padded = round_up(lengths, length_multiple(cut))
     kept = _choose_kept(padded, cut, Padded())
     shape_of = np.searchsorted(shapes[:, 1], padded[kept])
@@ -165,7 +170,7 @@ def sequences_of(
 
 
 def useful_frames(lengths: NDArray[np.int64], cut: Cut) -> int:
-    """The frames of the sequences that the cut keeps, which is all but what it drops."""
+    """Counts the frames of data in the sequences that the cut does not drop."""
     lengths = one_length(lengths)
     return int(lengths[_choose_kept(round_up(lengths, length_multiple(cut)), cut, Padded())].sum())
 

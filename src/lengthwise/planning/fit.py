@@ -1,7 +1,7 @@
 """Fit: decides once for a run what depends on all sequences, and remembers it for the next epoch.
 
-`resolve` decides about order and deal where the batching leaves them to the lengths and the ranks.
-`choose_bands` chooses how sequences of several lengths are put in line.
+`resolve` chooses order and deal if the batching leaves them open.
+`choose_bands` chooses how sequences of several lengths are sorted.
 `fit_order` fits edges, and the noise of `MaxEntropy` by trials.
 `fit_epochs` counts the steps that every epoch has:
 
@@ -39,7 +39,7 @@ _NOTHING = object()
 
 
 class Recent(Generic[_Result]):
-    """A cache of the `most` results that were asked for last; for several threads, and for processes forked meanwhile.
+    """A cache of the `most` results that were used last. Threads may share it, and processes may fork at any time.
 
     >>> squares = Recent(most=2)
     >>> [squares.get(number, lambda: number**2) for number in (1, 2, 1, 3)]
@@ -53,12 +53,12 @@ class Recent(Generic[_Result]):
         self._results: dict[Hashable, Any] = {}
 
     def get(self, name: Hashable, find: Callable[[], _Result]) -> _Result:
-        """Returns the result of this name, which `find` makes where there is none. Two threads may both make it."""
+        """Returns the result of this name; `find` makes a missing one. Two threads may both make it."""
         result = self._results.pop(name, _NOTHING)
         if result is _NOTHING:
             result = find()
         self._results[name] = result  # behind all others
-        # Another thread may have made room. A lock would stay locked in a process forked meanwhile.
+        # Another thread may have removed the oldest. There is no lock: a process forked meanwhile would keep it locked.
         for oldest in list(self._results)[: -self._most]:
             self._results.pop(oldest, None)
         return result
@@ -76,15 +76,15 @@ _remembered: Recent[Any] = Recent(most=16)
 
 
 def resolve(batching: Batching, data: Data, world: World) -> Batching:
-    """Makes the choices that the batching leaves to the lengths and the ranks, by the rule that `Batching` states."""
+    """Chooses order and deal if the batching leaves them open, by the rule that `Batching` states."""
     if batching.order is not None:
         return batching
     padding = DEFAULT_PADDING if batching.padding is None else batching.padding
     in_steps = replace(batching, padding=None, order=Shuffled(), deal=RandomSteps())
     of_batches = replace(batching, padding=None, order=MaxEntropy(padding=padding), deal=Stratified())
     kinds = sort_out(data.items, of_batches)
-    # A step of one batch is that batch: as a random sample it would pad as random batches do. And each group of a step
-    # has a batch that is not full.
+    # A random step of one batch is a random batch, and pads like one. In every step, each group has one batch that is
+    # not full, so steps of few batches a group waste too much.
     groups = 1 if data.groups is None else len(distinct(data.groups))
     if world.slots < (2 if groups == 1 else _BATCHES_A_GROUP * groups) or not kinds.fitted.any():
         return of_batches
@@ -95,7 +95,7 @@ def resolve(batching: Batching, data: Data, world: World) -> Batching:
 
     try:
         padding_of_steps = remember(measure_steps, "steps", data.name, batching, (1, world.slots))
-    except OversizeError:  # the plan itself will say which sequence it is
+    except OversizeError:  # the plan raises the same error, and names the sequence
         return of_batches
     return in_steps if padding_of_steps <= padding else of_batches
 
@@ -103,12 +103,12 @@ def resolve(batching: Batching, data: Data, world: World) -> Batching:
 def choose_bands(data: Data, kinds: Kinds, batching: Batching, world: World) -> tuple[int, ...]:
     """Chooses the bands by which `line_up` sorts sequences of several lengths; none for a sort by their sum.
 
-    They serve the orders that sort by length, and the sort inside of a random step.
+    Bands serve the orders that sort by length, and the sort inside a random step.
     """
     in_steps, order = batching.takes_random_steps, batching.order
-    # A noise of a given scale is in the unit of the lengths, and a place in a line has no unit.
+    # Noise of a given scale has the unit of the lengths. A place in a line of bands has no unit.
     sorts = in_steps or type(order) is Sorted or finds_noise(order)
-    # The edges of a step are a chain, which one sum puts in line.
+    # In random steps, edges of several lengths all rise together, so their sum sorts them.
     if data.items.shape[1] == 1 or not kinds.fitted.any() or not sorts or pads_to_edge(order):
         return ()
     lengths = data.items[kinds.fitted]
@@ -133,7 +133,7 @@ def fit_order(data: Data, fitted: Fitted, world: World) -> Fitted:
             return Fit(_fit_below(int(data.items[giants].max()), data.items[kinds.fitted], batching, order))
         return Fit(_fit_to_lengths(data.items[kinds.ordered], batching))
 
-    if is_custom(batching.order):  # it may find other edges every time
+    if is_custom(batching.order):  # it may find other edges each time
         fit = find()
     else:
         fit = remember(find, "order", data.name, batching, (portions, world.slots // portions))
@@ -141,26 +141,26 @@ def fit_order(data: Data, fitted: Fitted, world: World) -> Fitted:
 
 
 def remember(find: Callable[[], _Result], kind: str, name: str, batching: Batching, world: tuple[int, int]) -> _Result:
-    """Returns the result of `find`, found once for these lengths, choices and `world`: (portions, batches).
+    """Returns the result of `find`, found once for the lengths of this name, these choices and the `world`.
 
-    A choice of the user's is the same where it is the same object. `name` is that of the lengths.
+    The world is (portions, batches of each in a step). A choice that the user wrote is known by its object.
     """
     choices = [batching.cut, batching.order, batching.deal, batching.arrange, batching.cost, batching.chunks]
     custom = [choice for choice in choices if choice is not None and is_custom(choice)]
-    # They are kept beside the result: the id of an object that is gone may become another's.
+    # Kept beside the result: Python may give the id of a deleted object to another.
     case = kind, batching.to_json(), tuple(map(id, custom)), name, world
     return _remembered.get(case, lambda: (find(), custom))[0]
 
 
 def _fit_noise(data: Data, kinds: Kinds, fitted: Fitted, order: MaxEntropy, world: World, portions: int) -> Fit:
-    """Finds the noise under which trials have the padding that was asked for."""
+    """Finds the noise by which trials have the padding that was asked for."""
     fitted_data = data.select(kinds.fitted)
     trial = Trial(fitted_data, fitted, world, portions=portions, alone=int(kinds.alone.sum()))
     padding = order.padding or 0.0
     odds = max(1e-3, padding / (1.0 - padding))
     if fitted.bands:
         return fit_noise(padding, NoisyLine, odds / 10.0, trial)
-    # A batch of sequences that pad by 1 frame for each 9 of data is padded by 100 frames where the mean length is 900.
+    # The first guess: 10 % of padding is 1 frame for each 9 of data. At a mean length of 900 that is 100 frames.
     mean = float(fitted_data.items.sum()) / len(fitted_data.items)
     return fit_noise(padding, lambda scale: MaxEntropy(scale=scale), odds * mean, trial)
 
@@ -168,7 +168,7 @@ def _fit_noise(data: Data, kinds: Kinds, fitted: Fitted, order: MaxEntropy, worl
 def _fit_below(longest: int, lengths: NDArray[np.int64], batching: Batching, order: Bucketed) -> Order:
     """Fits all buckets but the last to `lengths`. The last one is for sequences over the budget, up to the `longest`.
 
-    Three uniform buckets over 10, 20 and a giant of 900 would be padded to 306, 603 and 900; so they are 15, 20, 900.
+    Three uniform buckets of 10, 20 and a giant of 900 would have the edges 306, 603 and 900. Here they are 15, 20, 900.
     """
     fewer = replace(order, buckets=(order.buckets or 1) - 1)
     edges = getattr(_fit_to_lengths(lengths, replace(batching, order=fewer)), "edges", ())
@@ -181,29 +181,29 @@ def _fit_to_lengths(lengths: NDArray[np.int64], batching: Batching) -> Order:
     if fit is None or not len(lengths):
         return batching.order
     if isinstance(batching.order, Bucketed) and batching.order.edges is None:
-        # Its edges are to be lengths that batches are padded to.
+        # Edges must be lengths that batches can be padded to.
         lengths = round_up(lengths, length_multiple(batching.cut))
     return fit(sizes_of(lengths, batching.order))
 
 
-_TRIALS = 8  # epochs: of the next ones, one in nine would have more batches than any of them
-_TRIALS_OF_COPIES = 32  # epochs that take other copies
-_DEVIATIONS = 6.0  # of the trials' steps: no run has so many epochs that one of them needs more
-_MOST_COUNTED = 2**18  # sequences of a trial epoch: the shares of lengths in more than that hardly move
-_FIRST_DRAW = 2**40  # of trial epochs: no epoch is drawn so often
+_TRIALS = 8  # epochs; one in nine later epochs would have more batches than any of these
+_TRIALS_OF_COPIES = 32  # epochs, if each takes other copies
+_DEVIATIONS = 6.0  # standard deviations of the trials' steps: no run is so long that an epoch needs more
+_MOST_COUNTED = 2**18  # sequences of a trial epoch: in larger samples the shares of lengths hardly change
+_FIRST_DRAW = 2**40  # the number of a trial epoch's draw: no epoch of a plan is drawn so often
 
 
 def fit_epochs(
     data: Data, batching: Batching, world: World, items_of: Callable[[int], Items] | None, *, vary: bool = False
 ) -> Fitted:
-    """Finds what all epochs of a run share.
+    """Finds the choices and the steps that all epochs of a run share.
 
     Args:
-        data: What the order is fitted to.
+        data: The items that the order is fitted to.
         batching: The choices.
         world: The ranks and micro-batches of a step.
-        items_of: Returns the items of an epoch. None where epochs may have different numbers of steps.
-        vary: Whether epochs take other copies.
+        items_of: Returns the items of an epoch. None if epochs may have different numbers of steps.
+        vary: True if each epoch takes other copies.
     """
     batching = resolve(batching, data, world)
     _check_groups(batching, data.groups, world)
@@ -220,12 +220,12 @@ def fit_epochs(
 
 
 def fit_window(data: Data, fitted: Fitted, world: World) -> Fitted:
-    """Fits the edges of buckets to one window; all else is shared by the windows."""
+    """Fits the edges of buckets to one window; windows share all else."""
     return fitted if finds_noise(fitted.batching.order) else fit_order(data, fitted, world)
 
 
 def try_epoch(items: Items, fitted: Fitted, world: World, epoch: int) -> float:
-    """Returns the steps that an epoch fills, the last of them in part; of very many items, by a sample of them."""
+    """Returns the steps that an epoch fills, such as 43.5. Very many items are sampled."""
     count, key = len(items.lengths), Key(epoch=epoch)
     if count > _MOST_COUNTED:
         sample = np.sort(key.at("trial").places(0, _MOST_COUNTED, count))
@@ -241,8 +241,7 @@ def try_epoch(items: Items, fitted: Fitted, world: World, epoch: int) -> float:
 def round_steps(filled: Sequence[float], batching: Batching, *, vary: bool) -> int:
     """Returns the steps of every epoch, from those that trial epochs fill: the most, or the least if the tail drops.
 
-    Epochs that `vary` take other sequences. Another draw does not change them, so the epoch of the longest counts, of
-    all that will be.
+    Epochs that `vary` take other copies, which another draw does not change. So a margin covers all later epochs.
     """
     steps = np.array(filled)
     margin = _DEVIATIONS * float(steps.std()) if vary else 0.0
@@ -254,17 +253,17 @@ def round_steps(filled: Sequence[float], batching: Batching, *, vary: bool) -> i
 def stand_for_epochs(
     array: NDArray[np.int64], groups: NDArray[np.int64] | None, batching: Batching, draw: Draw, name: str
 ) -> Data:
-    """Returns the items that an order is fitted to, where epochs take the copies of `draw`.
+    """Returns the items that an order is fitted to, if epochs take the copies of `draw`.
 
-    A padding is asked of the items of an epoch: it is fitted to the first one. Edges must hold the longest
-    sequence of every epoch, and be the same in all: they are fitted to the most copies that any epoch takes of each.
+    Noise is fitted to the first epoch. Edges are the same in all epochs, and must hold the longest sequence of each:
+    they are fitted to the most copies that any epoch takes of each sequence.
 
     Args:
         array: The lengths, [n] or [n, dims].
         groups: [n], or None.
         batching: The choices.
-        draw: Of the copies.
-        name: Of the lengths.
+        draw: The copies of all epochs.
+        name: The name of the lengths.
     """
     if batching.order is None or finds_noise(batching.order):
         items = take_items(array, batching, draw.take(0), groups)

@@ -21,7 +21,7 @@ class Items(NamedTuple):
         lengths: [n, dims].
         groups: [n], the group of each item; None for one group.
         spans: [n, 3], the sequence, start and stop of each chunk; None without chunks.
-        times: [sequences], how often the epoch takes each sequence; None for once.
+        times: [sequences], how often the epoch takes each sequence; None if it takes each once.
     """
 
     lengths: NDArray[np.int64]
@@ -42,7 +42,7 @@ def take_items(
     times: NDArray[np.int64] | None = None,
     groups: NDArray[np.int64] | None = None,
 ) -> Items:
-    """Takes each sequence of `array`, [n] or [n, dims], once or as often as `times` [n]; whole, or in chunks.
+    """Takes each sequence of `array`, [n] or [n, dims], once or `times` [n] times; whole, or in chunks.
 
     >>> from lengthwise.choices.chunk import Chunks
     >>> batching = Batching(budget=20, chunks=Chunks(4))
@@ -65,8 +65,8 @@ def read_groups(groups: ArrayLike, count: int) -> NDArray[np.int64]:
     """Numbers the groups of `count` sequences from 0 on: [count].
 
     Raises:
-        TypeError: Neither whole numbers nor names.
-        ValueError: Not [count].
+        TypeError: `groups` are neither whole numbers nor names.
+        ValueError: `groups` are not [count].
 
     >>> read_groups(["b", "a", "b"], 3)
     array([1, 0, 1])
@@ -84,7 +84,7 @@ def read_groups(groups: ArrayLike, count: int) -> NDArray[np.int64]:
 
 
 def check_countable(lengths: NDArray[np.int64], multiple: int) -> None:
-    """Refuses lengths [n, dims] that could be padded to 2**53 frames, at a `multiple`: beyond, sums are not exact."""
+    """Refuses lengths [n, dims] that a `multiple` may pad to 2**53 frames or more: their sums would not be exact."""
     frames = float(len(lengths) * sum(-(-longest // multiple) * multiple for longest in longest_of(lengths).tolist()))
     if frames >= 2.0**53:
         rule = "few and short enough to be padded to less than 2**53 frames"
@@ -95,9 +95,9 @@ def check_countable(lengths: NDArray[np.int64], multiple: int) -> None:
 def name_sequence(error: OversizeError, numbers: NDArray[np.int64]) -> OversizeError:
     """Returns the error with the number that the user knows: item k has `numbers[k]`.
 
-    `numbers` [n] are those of sequences, or [n, 3] the spans of chunks: (sequence, start, stop).
+    `numbers` are the numbers of sequences, [n], or the spans of chunks, [n, 3]: (sequence, start, stop).
     """
-    # A cut of the user's may raise an error of its own class, which takes fewer arguments.
+    # A user's cut may raise an error of its own class that takes fewer arguments.
     details: dict[str, Any] = {} if error.mean_cost is None else {"mean_cost": error.mean_cost}
     if error.span is not None:
         details["span"] = error.span

@@ -1,9 +1,9 @@
-"""Loss scales: factors for the loss of each batch that make the gradient of a step that of the whole step.
+"""Loss scales: factors for the losses of batches. With them a step has the gradient of its mean loss.
 
     scales   [steps, micro_batches, ranks]   one for every place of the plan's grid
-    weights  [n]                             of each sequence in the loss: 1, its tokens, its supervised tokens
+    weights  [n]                             weight of each sequence in the loss: 1, its tokens, its supervised tokens
 
-Every rank knows them before the step, without communication: the plan holds the whole step.
+Every rank knows the scales before the step, without communication: the plan holds the whole step.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ def loss_scales(
     ranks_averaged: bool = True,
     micro_batches_averaged: bool = False,
 ) -> NDArray[np.float64]:
-    """The factor for each batch's loss that makes the gradient of a step that of its weighted mean loss.
+    """Returns a factor for the loss of each batch, so that a step has the gradient of its weighted mean loss.
 
     W_b is the sum of the weights of batch b, and W that of its step. The factor is
 
         W_b / W   for a loss that is the weighted mean of the batch
         1 / W     for a loss that is the weighted sum
 
-    times the number of ranks where gradients are averaged over ranks (DDP, FSDP), and times the micro-batches of a step
-    where the trainer divides by them. A batch that is taken a second time, to keep the ranks in step, is scaled by 0.
+    times the number of ranks if gradients are averaged over ranks (DDP, FSDP), and times the micro-batches of a step
+    if the trainer divides by them. A batch that is taken a second time, to keep the ranks in step, is scaled by 0.
 
-    What goes wrong in use: scaling twice, where the trainer divides the loss by its accumulation steps and
-    `micro_batches_averaged` is left False. And the mean over a batch of zero weight is 0/0: NaN, whatever
-    the factor. Use `reduction="sum"` where that can happen.
+    Two things go wrong in use. The trainer divides the loss by its accumulation steps, and `micro_batches_averaged` is
+    left False: gradients are too small. Or all weights of a batch are 0: its mean is 0/0, and NaN under any factor.
+    Then use `reduction="sum"`.
 
     Args:
         plan: The plan that is trained on.
         weights: [n], at least 0. 1 each (the default) for a mean over sequences, the lengths for a mean over tokens,
             or the supervised tokens of each sequence. For a plan of chunks, one for each chunk of `plan.spans`.
-        reduction: Which the loss of a batch is: its weighted "mean" or its weighted "sum".
-        ranks_averaged: Whether gradients are averaged over the ranks. False: they are summed.
-        micro_batches_averaged: Whether the trainer divides each loss by the number of micro-batches in a step.
+        reduction: The loss of a batch: its weighted "mean" or its weighted "sum".
+        ranks_averaged: True if gradients are averaged over the ranks, False if they are summed.
+        micro_batches_averaged: True if the trainer divides each loss by the number of micro-batches in a step.
 
     Returns:
-        [steps, micro_batches, ranks] float64. All zero in a step whose sequences weigh nothing: its gradient is 0.
+        [steps, micro_batches, ranks] float64. All are 0 in a step whose sequences weigh nothing: its gradient is 0.
 
     Raises:
-        ValueError: `weights` not [n], negative, not finite, or 0 for all sequences that the epoch takes.
+        ValueError: `weights` are not [n], negative, not finite, or 0 for all sequences that the epoch takes.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
@@ -71,12 +71,12 @@ def loss_scales(
 def scale_losses(
     plan: Plan, counted: NDArray[np.float64], reduction: str, ranks_averaged: bool, micro_batches_averaged: bool
 ) -> NDArray[np.float64]:
-    """`loss_scales` from the weights of the batches, [steps, micro_batches, ranks], which may all be 0."""
+    """Returns `loss_scales` by the weights of batches, [steps, micro_batches, ranks], which may all be 0."""
     checks.check_choice("reduction", reduction, REDUCTIONS)
     checks.check_flag("ranks_averaged", ranks_averaged)
     checks.check_flag("micro_batches_averaged", micro_batches_averaged)
     totals = counted.sum(axis=(1, 2), keepdims=True)  # W of each step
-    # A sum is scaled by 1 / W whatever the batch weighs, unless it is taken a second time.
+    # A sum is scaled by 1 / W whatever the batch weighs, but a batch that is taken a second time by 0.
     shares = counted if reduction == "mean" else plan.first_taken.astype(np.float64)
     scales = np.divide(shares, totals, out=np.zeros_like(shares), where=totals > 0)
     # The trainer divides by the ranks and the micro-batches afterwards: multiplied here, the two cancel out.
@@ -89,9 +89,9 @@ def batch_weights(plan: Plan, weights: ArrayLike | None) -> NDArray[np.float64]:
     checked = check_weights(weights, plan.population, _REMEDY)
     check_some_weight(checked)
     sums = sum_by_batch(plan, checked)
-    # What is left of an epoch may weigh nothing; a whole epoch of nothing to learn is a mistake.
+    # The rest of an epoch may weigh nothing. A whole epoch that weighs nothing is a mistake.
     if plan.delivered is None and sums.size and not sums.any():
-        remedy = "All that weighs something is left out: look at `times`, and at what is dropped."
+        remedy = "The plan leaves out all sequences that weigh something: check `times` and `plan.dropped()`."
         raise checks.value_error("weights", "above 0 for some sequence of the plan", 0.0, remedy)
     return sums
 
@@ -100,12 +100,12 @@ def sum_by_batch(plan: Plan, weights: NDArray[np.float64]) -> NDArray[np.float64
     """Sums checked weights, which may all be 0, as `batch_weights` does."""
     with np.errstate(over="ignore"):
         sums = np.bincount(plan.batch_numbers, weights[plan.numbers], minlength=len(plan.costs))
-    _check_sum(np.asarray(sums, np.float64))  # of a sequence that is taken several times, each counts
+    _check_sum(np.asarray(sums, np.float64))  # every copy of a sequence counts
     return np.where(plan.first_taken, sums[plan.grid], 0.0)
 
 
 def check_some_weight(weights: NDArray[np.generic]) -> None:
-    """Refuses weights that are all 0: every scale would be 0, and nothing would be learned."""
+    """Refuses weights that are all 0: every scale would be 0."""
     if len(weights) and not weights.any():
         remedy = "Leave them out to count each sequence as 1."
         raise checks.value_error("weights", "above 0 for some sequence", 0.0, remedy)
@@ -116,7 +116,7 @@ def check_weights(
 ) -> NDArray[np.float64]:
     """Checks the weights of `count` sequences, finite and at least 0: [count]; 1 each by default.
 
-    If these are some of many sequences, `name` names the one at a place for an error.
+    `name` names the sequence at a place of `weights` for an error.
     """
     if weights is None:
         return np.ones(count)

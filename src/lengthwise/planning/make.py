@@ -29,7 +29,7 @@ from lengthwise.planning.resume import read_runs, take_runs
 from lengthwise.planning.times import Draw, draw_times, read_times
 from lengthwise.planning.trial import Data
 
-_DRAWS = 64  # of an epoch: one in nine draws has too many batches, or in the worst of cases every second
+_DRAWS = 64  # of an epoch: one in nine has too many batches; in the worst case, one in two
 REMEDY = "Choose tail='split', smaller batches, or a policy that drops less."
 
 
@@ -62,30 +62,32 @@ def make_plan(
         lengths: [n], or [n, dims] if a sequence has several, such as source and target.
         batching: The choices.
         seed: Names the run: no two seeds draw the same.
-        epoch: Each epoch is planned afresh, and needs no other.
+        epoch: The number of the epoch. Its plan needs no other epoch.
         world_size: How many ranks share out the batches of a step.
         micro_batches: How many batches each rank takes in one step (gradient accumulation).
         after: Runs that took the beginning of the epoch, first to last: (world_size, micro_batches, batches that each
             rank took). The other batches are planned. If a step has the same number of batches and whole steps were
             taken, the same steps follow; otherwise the batches that no rank took are dealt again. Batches that the tail
             dropped from the first run's plan stay out.
-        times: [n] numbers, at least 0, or one for all: how often epochs take each sequence. By default once. 2.5 is
-            twice or three times in an epoch, and five times in two of them. Sequences of equal `times` are taken
-            together as often as asked in every epoch, rounded up or down. Two copies may meet in one batch by chance.
-        groups: [n] whole numbers or names, such as the task or the source of each sequence: no batch mixes two groups.
-            Steps do. A random step needs a batch for each group. Where the deal is left to the plan, it takes random
-            steps only if they have four batches a group.
+        times: [n] numbers, at least 0, or one for all: how often epochs take each sequence; once by default. With 2.5,
+            one epoch takes a sequence two or three times, and any two epochs in a row take it five times. In every
+            epoch, the copies of all sequences of equal `times` are as many as asked, rounded up or down. Two copies may
+            meet in one batch by chance.
+        groups: [n] whole numbers or names, such as the task or the source of each sequence. No batch mixes two groups,
+            but steps do. A random step needs a batch for each group. If the batching leaves the deal open, the plan
+            takes random steps only with four batches a group.
 
     Returns:
-        A plan with the same number of steps on every rank, and every sequence in it exactly once, or every copy. There
-        are two exceptions. A choice was asked to drop or repeat. Or sequences are too few for the places of a step:
-        some are then taken again, with a weight of 0 in `loss_scales`. `plan.dropped()`, `plan.repeated()` and
-        `plan.over_max_cost()` list those. The plan has no steps if the runs of `after` took everything.
+        A plan with the same number of steps on every rank, which takes every sequence, or every copy, exactly once.
+        There are two exceptions. You may choose to drop or repeat some. Or sequences are too few for the places of a
+        step: some are then taken again, with a weight of 0 in `loss_scales`. `plan.dropped()` and `plan.repeated()`
+        list the exceptions, and `plan.over_max_cost()` the batches over the bound. The plan has no steps if the runs of
+        `after` took everything.
 
     Raises:
-        ValueError: A length is not positive, a choice does not suit the lengths, or all are to be dropped. Or `times`
-            are not [n], negative, not finite, or all 0.
-        TypeError: `times` are no numbers.
+        ValueError: A length is not positive, a choice does not suit the lengths, or all sequences would be dropped. Or
+            `times` are not [n], negative, not finite, or all 0.
+        TypeError: `times` are not numbers.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
@@ -118,16 +120,16 @@ def make_fitted(
     groups: ArrayLike | None = None,
     alone: bool = False,
 ) -> Plan:
-    """Plans as `make_plan` does, with what was `fitted` to a sample of windows for as many ranks.
+    """Plans as `make_plan` does. For a window, `fitted` comes from a sample of windows, for the same ranks.
 
-    `times` are the copies of all epochs, drawn by the same seed. A plan `alone` has as many steps as its batches fill,
-    whatever other epochs have.
+    `times` are the copies of all epochs, drawn by the same seed. If `alone`, the plan has as many steps as its batches
+    fill, whatever other epochs have.
     """
     check_batching(batching)
     world = check_world(world_size, micro_batches)
     runs = read_runs(after) if after else ()
     key = Key(seed=seed, epoch=epoch)
-    # Runs on 8 and 6 ranks, now 4: planned for 8, then what those left for 6, then what those left for 4.
+    # After runs on 8 and 6 ranks, now 4: planned for 8 ranks, the rest dealt to 6, and what is left then to 4.
     first = runs[0].world if runs else world
     # Order and cut, into as many batches as fill whole steps.
     source = _read_source(lengths, batching, times, groups, key)
@@ -147,7 +149,7 @@ def make_fitted(
         batches, grid, members = take_runs(batches, grid, runs, world, batching, key)
         delivered = distinct(members)
 
-    # Batches that no rank takes, for a tail that drops or a run that took them, leave.
+    # Batches that no rank takes leave: the tail dropped them, or an earlier run took them.
     used = in_grid(batches, grid)
     if not used.all():
         batches, grid = select(batches, used), (np.cumsum(used) - 1)[grid]
@@ -176,9 +178,9 @@ class _Source(NamedTuple):
     Attributes:
         array: The lengths of the data set, [n] or [n, dims].
         groups: [n], or None.
-        draw: The copies of all epochs; None for each sequence once.
-        items: Of this epoch.
-        fingerprint: Of the lengths.
+        draw: The copies of all epochs; None if each takes every sequence once.
+        items: The items of this epoch.
+        fingerprint: The fingerprint of the lengths.
         name: The name by which fits to these lengths and groups are remembered.
     """
 
@@ -224,28 +226,28 @@ def _make_batches(
         if fitted is None:
             items_of = None if alone else partial(source.items_of, batching)
             fitted = fit_epochs(data, batching, world, items_of, vary=source.draw is not None)
-        else:  # a sample of windows has settled all but the edges of buckets, which are each window's own
+        else:  # a sample of windows has decided all but the edges of buckets, which each window has for itself
             fitted = fit_window(data, fitted, world)
         kinds = sort_out(items.lengths, fitted.batching)
         if kinds.over:
             tell_doubted_budget(kinds.over, items.lengths, batching, name=data.name)
-        if fitted.achieved is not None and (batching.order or batching.padding):  # of the default nothing is said
+        if fitted.achieved is not None and (batching.order or batching.padding):  # the default asks for no padding
             tell_missed_request(fitted, batching, name=data.name, world=world)
         drafts, steps = _draw_epoch(items, kinds, fitted, world, key)
         if not is_window and steps != (fitted.steps or steps):
             rule = f"{fitted.steps} as in the other epochs"
             checks.warn(checks.sentence("steps", rule, steps, "Its copies are longer.", at=f"epoch {key.epoch}"))
     except OversizeError as error:
-        # The draft knows the numbers of chunks and of copies; the user those of the data set.
+        # The error names a chunk or a copy. The user knows the sequences of the data set.
         raise items.name_sequence(error) from None
     bound = _max_cost(items.lengths, drafts, fitted.batching)
     return [price(draft, fitted.batching) for draft in drafts], fitted.batching, steps, bound
 
 
 def _draw_epoch(items: Items, kinds: Kinds, fitted: Fitted, world: World, key: Key) -> tuple[list[Draft], int]:
-    """Draws the drafts of an epoch until they fit into the steps that every epoch has; returns these steps, too.
+    """Draws an epoch until its drafts fit into the steps that every epoch has. Returns drafts and steps.
 
-    Copies of very different lengths may fit in no draw. Such an epoch has the steps that it needs.
+    If copies have very different lengths, an epoch may never fit. It then has the steps that it needs.
     """
     portions, steps, draws = None, fitted.steps, 0
     while portions is None:
@@ -261,7 +263,7 @@ def _draw_epoch(items: Items, kinds: Kinds, fitted: Fitted, world: World, key: K
 
 
 def _max_cost(lengths: NDArray[np.int64], drafts: list[Draft], batching: Batching) -> float:
-    """Returns the bound of a batch's cost, given the longest length that anything is padded to."""
+    """Returns the bound of a batch's cost, by the longest length that any item is padded to."""
     if not len(lengths):
         return np.inf
     longest = np.max([longest_of(lengths), *(longest_of(draft.needed) for draft in drafts)], axis=0)

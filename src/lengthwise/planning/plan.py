@@ -38,24 +38,24 @@ class Plan:
 
     Attributes:
         sequences: [m], sequence numbers, batch by batch; with chunks, the numbers of `spans`; with times, those of
-            `copies`. `numbers` has those of the data set.
-        offsets: [batches + 1], batch b is `sequences[offsets[b]:offsets[b + 1]]`.
-        padded_lengths: [batches, dims], what each batch is padded to.
-        costs: [batches], what each batch costs, in the unit of the budget.
+            `copies`. `numbers` has the numbers in the data set.
+        offsets: [batches + 1]; batch b is `sequences[offsets[b]:offsets[b + 1]]`.
+        padded_lengths: [batches, dims], the length that each batch is padded to.
+        costs: [batches], the cost of each batch, in the unit of the budget.
         grid: [steps, micro_batches, ranks], batch numbers: which batch each rank takes in each step.
         row_offsets: [rows + 1], where each packed row begins in `sequences`, and the end; None if rows are not packed.
         spans: [chunks, 3], sequence, start and stop of each chunk; None without chunks.
         delivered: [k], sequence numbers (of `spans`, of `copies`) that were taken before this plan begins, rising; or
             None.
-        times: [n], how often the epoch takes each sequence of the data set; None where it was not asked.
+        times: [n], how often the epoch takes each sequence of the data set; None if `times` were not given.
         copies: [count], the sequence of each copy, rising: times of [2, 0, 1] give [0, 0, 2]. None without `times`, and
             with chunks, whose spans have the sequence.
         count: How many sequences (copies, chunks) there were to plan.
         batching: The batching, as JSON.
-        seed: What the random numbers came from, with `epoch`.
+        seed: The seed of the run.
         epoch: The number of the epoch, from 0.
-        lengths_fingerprint: Of the lengths it was made for.
-        max_cost: What a batch may cost; infinite where the cut sets no bound.
+        lengths_fingerprint: The fingerprint of the lengths.
+        max_cost: The most that a batch may cost; infinite if the cut sets no bound.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
@@ -86,12 +86,12 @@ class Plan:
     max_cost: float
 
     def __post_init__(self) -> None:
-        # They follow from the times: a plan file needs only these.
+        # Copies follow from the times, so a plan file holds only the times.
         copies = None if self.times is None or self.spans is not None else copies_of(self.times)
         object.__setattr__(self, "copies", copies)
         for name in (*_ARRAYS, "copies"):
             if (array := getattr(self, name)) is not None:
-                # In place, so that whoever made the array cannot change the plan either.
+                # Set on the array itself, so that its maker cannot change the plan either.
                 array.setflags(write=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,14 +130,14 @@ class Plan:
         return self.steps * self.micro_batches
 
     def __repr__(self) -> str:
-        # Without the fingerprint: a debugger shows a plan at every step, and hashing millions of numbers takes a while.
+        # Without the fingerprint: a debugger shows a plan at every step, and hashing millions of numbers is slow.
         return (
             f"Plan(steps={self.steps}, micro_batches={self.micro_batches}, world_size={self.world_size}, "
             f"batches={len(self.costs)}, sequences={len(self.sequences)}, seed={self.seed}, epoch={self.epoch})"
         )
 
     def batch(self, number: int) -> NDArray[np.int64]:
-        """The sequences of one batch, [k]; of a plan of chunks their spans, [k, 3]. A fresh array every time."""
+        """Returns the sequences of one batch, [k], or with chunks their spans, [k, 3]: a fresh array every time."""
         remedy = "Give the number of a batch, as in the grid."
         checks.check_whole("number", number, minimum=0, maximum=len(self.costs) - 1, remedy=remedy)
         members = self.sequences[self.offsets[number] : self.offsets[number + 1]]
@@ -146,9 +146,9 @@ class Plan:
         return members.copy() if self.spans is None else self.spans[members]
 
     def rows(self, number: int) -> list[NDArray[np.int64]]:
-        """The rows of one batch, each as `batch` gives sequences: one sequence each, or several where rows are packed.
+        """Returns the rows of one batch, each as `batch` does: one sequence, or several if rows are packed.
 
-        A packed row holds its sequences from its start on, one after another in this order.
+        A packed row holds its sequences one after another, in this order.
         """
         members, start = self.batch(number), int(self.offsets[number])
         if self.row_offsets is None:
@@ -157,7 +157,7 @@ class Plan:
         return np.split(members, self.row_offsets[first + 1 : last] - start)
 
     def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
-        """The batches of `rank` in order, from its batch number `start` on: each a fresh array, as `batch` gives it.
+        """Iterates over the batches of `rank`, from its batch number `start` on: each as `batch` returns it.
 
         Raises:
             ValueError: `rank` is not one of the plan's ranks, or `start` lies beyond the epoch.
@@ -169,15 +169,15 @@ class Plan:
         return (self.batch(number) for number in self.grid[:, :, rank].reshape(-1)[start:])
 
     def costliest(self, count: int) -> NDArray[np.int64]:
-        """The numbers of the `count` costliest batches, costliest first: try these before a long run."""
+        """Returns the numbers of the `count` costliest batches, costliest first: try these before a long run."""
         checks.check_whole("count", count, minimum=0, remedy="Give how many batches to list.")
-        # Stable: of batches that cost the same, the first come first on every platform.
+        # Stable: batches of equal cost keep their order on every platform.
         return np.argsort(-self.costs, kind="stable")[:count]
 
     def dropped(self) -> NDArray[np.int64]:
-        """The sequences that no batch holds, rising; without those that were delivered before the plan begins.
+        """Returns the sequences that no batch holds, rising, except those that were delivered before the plan begins.
 
-        Every copy is listed: [3, 3] are two of sequence 3.
+        Every copy is listed: [3, 3] are two copies of sequence 3.
         """
         missing = self._times_planned() == 0
         if self.delivered is not None:
@@ -185,24 +185,24 @@ class Plan:
         return self._name(np.flatnonzero(missing))
 
     def repeated(self) -> NDArray[np.int64]:
-        """The sequences that the ranks take more than once, rising; `loss_scales` scales the second time by 0.
+        """Returns the sequences that the ranks take more than once, rising; `loss_scales` scales the second time by 0.
 
-        With times: those with a copy that is taken more than once.
+        With `times`, these are the sequences with a copy that is taken more than once.
         """
         return self._name(np.flatnonzero(self._times_planned() > 1))
 
     def over_max_cost(self) -> NDArray[np.int64]:
-        """The numbers of the batches that cost more than `max_cost`, rising."""
+        """Returns the numbers of the batches that cost more than `max_cost`, rising."""
         return np.flatnonzero(self.costs > self.max_cost)
 
     @property
     def numbers(self) -> NDArray[np.int64]:
-        """The number in the data set of each entry of `sequences`: [m]; of a plan of chunks, the number of the span."""
+        """The number in the data set of each entry of `sequences`: [m]. With chunks, the number of the span."""
         return self._name(self.sequences)
 
     @property
     def population(self) -> int:
-        """The number of sequences in the data set; of a plan of chunks, the number of chunks."""
+        """The number of sequences in the data set, or with chunks the number of chunks."""
         return self.count if self.times is None or self.spans is not None else len(self.times)
 
     @property
@@ -214,10 +214,10 @@ class Plan:
     def first_taken(self) -> NDArray[np.bool_]:
         """Marks the places where the grid holds a batch for the first time: [steps, micro_batches, ranks].
 
-        Elsewhere a batch only keeps the ranks in step: it stands in the grid before, or was delivered before the plan
-        begins. `loss_scales` scales it by 0.
+        At other places a batch only keeps the ranks in step: the grid holds it before, or it was delivered before the
+        plan begins. `loss_scales` scales it by 0.
         """
-        flat = self.grid.reshape(-1)  # in the grid [0, 1, 2, 1], the last place is a second time: [1, 1, 1, 0]
+        flat = self.grid.reshape(-1)  # the grid [0, 1, 2, 1] holds batch 1 a second time: [1, 1, 1, 0]
         first = np.zeros(len(flat), bool)
         first[np.unique(flat, return_index=True)[1]] = True
         if self.delivered is not None:  # batches are taken whole: if the first sequence was delivered, all were
@@ -225,7 +225,7 @@ class Plan:
         return first.reshape(self.grid.shape)
 
     def _name(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers in the data set of what is planned."""
+        """Returns the numbers that planned items have in the data set."""
         return items if self.copies is None else self.copies[items]
 
     def _times_planned(self) -> NDArray[np.int64]:
@@ -235,13 +235,13 @@ class Plan:
         return np.bincount(sequences, minlength=self.count)
 
     def fingerprint(self) -> str:
-        """16 hex digits that name the plan: what every rank takes and when, and what it was made from.
+        """Returns 16 hex digits that name the plan: the batches of every rank, and the facts they were made from.
 
-        It is the same on every platform: only whole numbers are hashed, in little-endian order.
+        The digits are the same on every platform: arrays are hashed as whole numbers, in little-endian order.
         """
         digest = hashlib.blake2b(digest_size=8)
         for name in _ARRAYS:
-            # Costs are floats, which a cost of the user's may round otherwise on another platform.
+            # Costs are left out: a user's cost may be rounded differently on another platform.
             if name != "costs" and (array := getattr(self, name)) is not None:
                 digest.update(f"{name}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array, "<i8").data)
@@ -253,8 +253,8 @@ class Plan:
         """Writes the plan to `path`, a NumPy `.npz` file, whole or not at all.
 
         Raises:
-            FileNotFoundError: There is no folder to write it in.
-            OSError: The system refuses, as on a full disk; what stood at `path` is still there.
+            FileNotFoundError: The folder of `path` does not exist.
+            OSError: The system refuses, as on a full disk. The old file is unchanged.
         """
         arrays = {name: array for name in _ARRAYS if (array := getattr(self, name)) is not None}
         facts = {name: getattr(self, name) for name in _FACTS} | {"fingerprint": self.fingerprint()}
@@ -267,7 +267,7 @@ class Plan:
         """Reads a plan that `save` wrote, and compares its fingerprint.
 
         Raises:
-            OSError: The file cannot be read: FileNotFoundError where there is none.
+            OSError: The file cannot be read; a FileNotFoundError if there is none.
             ValueError: The file is cut short, damaged, or no plan.
         """
         with files.refusals(path, "read"):
@@ -280,20 +280,20 @@ class Plan:
             cause = None
         except MemoryError:
             raise
-        except Exception as error:  # whatever zipfile, zlib, NumPy and json make of bytes that are not theirs
+        except Exception as error:  # zipfile, zlib, NumPy and json raise all classes for damaged bytes
             cause = error
         remedy = "It is cut short, damaged or another file: make the plan anew."
         raise checks.value_error("path", "a plan that Plan.save wrote", os.fspath(path), remedy) from cause
 
 
 def _parse(content: bytes) -> tuple[Plan, str]:
-    """The plan that a file holds, and the fingerprint that it is to have."""
+    """Returns the plan that a file holds, and the fingerprint that was stored with it."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if archive.testzip() is not None:  # before NumPy makes room for what a damaged header says
+        if archive.testzip() is not None:  # before NumPy allocates what a damaged header says
             raise ValueError("checksum")
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
         facts = json.loads(str(stored["facts"]))
-        # Of this machine's byte order, which the file need not have.
+        # In this machine's byte order: the file may have another.
         arrays = {
             name: stored[name].astype(np.float64 if name == "costs" else np.int64) if name in stored else None
             for name in _ARRAYS

@@ -1,4 +1,4 @@
-"""Warnings of plans: a padding that was asked for and is missed, and a budget in doubt."""
+"""Warnings of plans: the padding that was asked for is missed, or the budget is in doubt."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from lengthwise.planning.draft import Fitted, mean_cost
 from lengthwise.planning.fit import Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
-_NEARLY_ALL = 0.9  # of the sequences are over the budget: nobody means to drop so many
-# Cases that this process has warned of: (kind, batching, fingerprint of lengths, world). Every window is a case.
+_NEARLY_ALL = 0.9  # share of sequences over the budget: nobody means to drop so many
+# Cases that this process has warned of: (kind, batching, fingerprint of lengths, world). Every window is another case.
 _warned: Recent[None] = Recent(most=10_000)
 
 
 class FirstWarnings:
-    """The warnings of many plans: only those of the first that has any are given."""
+    """A filter for the warnings of many plans: only those of the first plan that has any pass."""
 
     def __init__(self) -> None:
         self._worlds: set[World] = set()
 
     @contextmanager
     def give(self, world: World) -> Iterator[None]:
-        """Gives the warnings of a plan for `world` that is made within, unless those of another were given."""
+        """Gives the warnings of the plan made inside, unless another plan for this `world` had some."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
@@ -46,10 +46,10 @@ def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world:
     """Warns if plans miss the padding that was asked for; once for the same batching, lengths and world.
 
     Args:
-        fitted: The order, and the padding of its trials on average.
+        fitted: The order, and the mean padding of its trials.
         batching: The choices as they were given.
-        name: Of the lengths.
-        world: The ranks and micro-batches of a step: on other ranks, plans pad otherwise.
+        name: The name of the lengths.
+        world: The ranks and micro-batches of a step: for other ranks, plans pad differently.
     """
     achieved = fitted.achieved
     # A default has no order and no padding: its padding was not asked for.
@@ -57,35 +57,35 @@ def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world:
     if not finds_noise(order) or achieved is None:
         return
     padding = order.padding or 0.0
-    # Of lengths that are nearly equal, random batches pad nearly nothing.
+    # If lengths are nearly equal, even random batches hardly pad.
     alike = type(fitted.order) is Shuffled and achieved <= _TOLERANCE
     if alike or abs(achieved - padding) <= _TOLERANCE or _already_warned("padding", name, batching, world):
         return
     why = _why_missed(achieved, padding, fitted.order)
-    checks.warn(f"`padding` must be within {_TOLERANCE} of what was asked, {padding:g}, but is {achieved:.3f}. {why}")
+    checks.warn(f"`padding` must be within {_TOLERANCE} of the {padding:g} asked for, but is {achieved:.3f}. {why}")
 
 
 def _why_missed(achieved: float, padding: float, order: Order) -> str:
-    """Returns the reason, by the `order` that comes nearest: random or sorted batches are as far as any can go."""
+    """Returns the reason, by the `order` that comes nearest: random batches pad most, and sorted ones least."""
     if type(order) is Shuffled:
         return f"Random batches pad {achieved:.3f} here, and nothing pads more: ask for less."
     if type(order) is Sorted:
         return f"Sorting pads {achieved:.3f} here: make the batches smaller, or ask for more."
     change = "less" if achieved > padding else "more"
-    return f"A few long sequences are most of it: cut by a budget with oversize='alone', or ask for {change}."
+    return f"A few long sequences cause most of it: cut by a budget with oversize='alone', or ask for {change}."
 
 
 def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching, *, name: str = "") -> None:
     """Warns if nearly all sequences are over the budget by themselves.
 
-    For example, lengths are in samples, and the budget in frames. Without a policy for such sequences this is an error,
-    which says the same.
+    For example, lengths are in samples, and the budget in frames. Without a policy for such sequences, an error says
+    the same.
 
     Args:
         over: How many sequences are over the budget by themselves.
-        items: What is planned.
+        items: [n, dims], the lengths that are planned.
         batching: The choices.
-        name: Of the lengths; by default the fingerprint of the items.
+        name: The name of the lengths; by default the fingerprint of the items.
     """
     if over < _NEARLY_ALL * len(items) or type(batching.cut) is not Budget:
         return
@@ -101,7 +101,7 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
 
 
 def _already_warned(kind: str, name: str, batching: Batching, world: World | None = None) -> bool:
-    """Returns whether this process has warned of this case before; from now on it has."""
+    """Returns True if this process has warned of this case before, and remembers the case."""
     case = (kind, batching.to_json(), name, world)
     warned = case in _warned
     _warned.get(case, lambda: None)

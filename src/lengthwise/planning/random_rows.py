@@ -1,10 +1,9 @@
-"""Steps of packed rows: the rows of a step stand as they come, and its batches share them so that all cost the same.
+"""Steps of packed rows: each step takes the next rows, and shares them out so that its batches cost about the same.
 
-    rows      9 1 5 4 | 6 2 3 2              their costs, in two steps, for 2 batches of 2 rows each
+    rows      9 1 5 4 | 6 2 3 2              costs of the rows of two steps, for 2 batches of 2 rows each
     batches   (9 1) (5 4) | (6 2) (3 2)
 
-Rows come from the order, so that steps are random in rows where the order is. The cut packs the same rows as for any
-other deal.
+The cut packs the same rows as for any other deal. If the order is random, a step is a random sample of rows.
 """
 
 from __future__ import annotations
@@ -31,26 +30,26 @@ def form_row_steps(
 ) -> Cuts | None:
     """Packs sequences into rows, and shares out the rows of each step to its batches.
 
-    Only the last steps may have fewer rows. What a batch holds is laid so that its sequences alone say where
-    rows end. For that a row begins with its longest. If all sequences of a row fit into what an earlier row of its
-    batch has left, some of them join that row.
+    Only the last steps may have fewer rows. The sequences of a batch are laid in an order that alone shows where rows
+    end: each row begins with its longest. If all sequences of a row fit into the space left in an earlier row of the
+    batch, some of them join that row.
 
     Args:
-        needed: [m, 1], in the order's order.
+        needed: [m, 1], the length that each sequence must be padded to, in order.
         cut: How rows are packed, and how many of them a batch holds at most.
-        deal: What becomes of the last step.
+        deal: Its policy for the last step.
         slots: Batches of a step.
         cost: What a batch costs.
         steps: The steps to fill; None for the fewest.
 
     Returns:
-        Batches step by step, `slots` of them each, unless sequences are too few. None if `steps` are too few for the
-        rows, or, where the tail drops, if the rows fill fewer.
+        Batches step by step, `slots` in each step, unless sequences are too few. None if the rows need more than
+        `steps`, or fill fewer and the tail drops.
 
     Raises:
         OversizeError: A sequence is longer than a row.
     """
-    # A batch as large as a step: the packer then puts whole steps of rows one after another.
+    # Packed for a batch as large as a step: the rows then follow step by step.
     packed = replace(cut, rows=slots * cut.rows)(needed, _NO_BOUNDARIES, cost=cost, longest=longest_of(needed))
     positions = np.arange(len(needed)) if packed.kept is None else packed.kept
     lengths = needed[positions]
@@ -64,10 +63,10 @@ def form_row_steps(
         if steps is not None and rows > steps * of_step:
             return None
         wanted = -(-rows // of_step) if steps is None else steps
-        starts = split_largest(starts, slots * wanted)  # a row for each batch, where sequences are enough
+        starts = split_largest(starts, slots * wanted)  # a row for each batch, if sequences are enough
         counts = spread(np.clip(len(starts) - 1 - of_step * np.arange(wanted), 0, of_step), slots)
     batch = _share(lengths, starts, counts, slots, cut, cost)
-    # The rows batch by batch, those of a batch in the order in which they were filled.
+    # Rows batch by batch; within a batch, in the order in which they were filled.
     rows = np.argsort(batch, kind="stable")
     places = np.empty(starts[len(batch)], np.int64)
     _kernels.lay_rows(lengths[:, 0], starts, rows, places)

@@ -3,7 +3,7 @@
     order   9 2 5 4 | 3 8 7 1           two steps of 4 sequences, for 2 batches each
     steps   (9) (5 4 2) | (8 7) (3 1)   sorted from the longest; padded frames 9 and 15, 16 and 6
 
-A step is a sample of the order: random where the order is. Its batches are nearly sorted, and cost nearly the same.
+If the order is random, a step is a random sample. Its batches are nearly sorted, and cost nearly the same.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from lengthwise.choices.cut import Cut, keep_within, oversize_of
 from lengthwise.choices.deal import RandomSteps
 from lengthwise.planning.cutter import Limits, cut_into, split_evenly, split_largest
 
-_ASKED = 1_000  # sequences that tell about how many a step takes
+_ASKED = 1_000  # sequences from which the size of a step is estimated
 _ROUNDS = 6  # of filling steps by a smaller budget
-_MANY = 256  # steps: of so many, one may be missing before the largest is halved
-_FULL = 0.9  # of the sequences of other steps: a last step of so many is as full as chance makes it
+_MANY = 256  # for each 256 steps one may be missing; then the largest are halved
+_FULL = 0.9  # of the mean of other steps: a last step of so many sequences is full, but for chance
 
 
 class Queue(NamedTuple):
@@ -68,14 +68,14 @@ def form_steps(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None:
     """Cuts sequences in order into steps, and each step into batches of about equal cost.
 
-    Only the last step may have fewer batches, where fewer sequences are left than the steps have places.
+    Only the last step may have fewer batches, if sequences are fewer than places.
 
     Args:
-        sequences: [m], in the order's order.
+        sequences: [m], in order.
         needed: [m, dims], the length that each must be padded to.
         cut: Its policy for sequences over the budget.
         deal: Its policy for the last step, and whether batches may differ in count.
-        limits: Of a batch.
+        limits: The limits of a batch.
         slots: Batches of a step.
         bands: For several lengths, the bands by which a step is sorted; empty for a sort by their sum.
         steps: The steps to fill; None for the fewest.
@@ -83,8 +83,8 @@ def form_steps(
 
     Returns:
         The sequences batch after batch, those of a step from its longest to its shortest, [k]; the length that each
-        must be padded to, [k, dims]; and the offsets of the batches. None if `steps` are too few for the sequences, or,
-        where the tail drops, if the sequences fill fewer.
+        must be padded to, [k, dims]; and the offsets of the batches. None if the sequences need more than `steps`, or
+        fill fewer and the tail drops.
 
     Raises:
         OversizeError: A sequence alone costs more than the budget, and the cut has no policy for it.
@@ -108,7 +108,7 @@ def form_steps(
         counts = spread(filled.counts, slots)
         filled = filled if counts is filled.counts else Steps(counts, queue.sort(counts))
     step_groups = queue.groups[filled.positions] if len(queue.groups) else queue.groups
-    del queue  # as many sizes as sequences
+    del queue  # frees the size of each sequence
     sequences, needed = sequences[filled.positions], needed[filled.positions]
     if deal.even:
         return sequences, needed, _cut_evenly(needed, filled.counts, step_groups, limits, slots)
@@ -119,7 +119,7 @@ def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np
     sizes = line_up(needed, bands) if bands else np.ascontiguousarray(sum_rows(needed))
     if groups is not None:
         sizes = sizes + groups * (int(sizes.max(initial=0)) + 1)
-    # Spread over less than 2**31, so that a size and a place fit into one word.
+    # Sizes may differ by less than 2**31, so that a size and a place fit into one word.
     if sizes.max(initial=0) - sizes.min(initial=0) >= 2**31:
         sizes = np.unique(sizes, return_inverse=True)[1].reshape(-1)
     return Queue(needed, sizes, np.empty(0, np.int64) if groups is None else groups)
@@ -149,7 +149,7 @@ def _fill(queue: Queue, limits: Limits, slots: int, budget: float) -> Steps:
     if limits.size:  # 10 sequences in steps of 4: [4, 4, 2]
         counts = np.minimum(limits.size * slots, count - np.arange(0, count, limits.size * slots))
         return Steps(counts, queue.sort(counts))
-    # As many steps as there may be: of one sequence in each batch.
+    # Room for the most steps: those of one sequence in each batch.
     counts, positions = np.empty(-(-count // slots), np.int64), np.empty(count, np.int64)
     bounds, guess = _bounds(queue.needed, limits), _guess(queue, limits, slots)
     steps = _kernels.fill_steps(*queue, *bounds, slots, guess, counts, positions)
@@ -157,7 +157,7 @@ def _fill(queue: Queue, limits: Limits, slots: int, budget: float) -> Steps:
 
 
 def _level(queue: Queue, filled: Steps, limits: Limits, slots: int, steps: int) -> Steps:
-    """Levels the steps: fills `steps` of them by the least budget under which they are enough.
+    """Levels the steps: fills `steps` of them by the least budget for which they are enough.
 
     Steps of [9, 9, 2] sequences become three of about 7.
     """
@@ -183,15 +183,15 @@ def _level(queue: Queue, filled: Steps, limits: Limits, slots: int, steps: int) 
 
 
 def _share_of_last(counts: NDArray[np.int64]) -> float:
-    """Returns how full the last step is, by the sequences of the others."""
+    """Returns the sequences of the last step as a share of the others' mean, at most 1."""
     return min(1.0, float(counts[-1] * (len(counts) - 1) / counts[:-1].sum())) if len(counts) > 1 else 1.0
 
 
 def spread(counts: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
     """Gives every step at least one sequence for each of its `slots` batches; returns the new counts.
 
-    A step that has fewer takes some of the next, and the last one of the step before. If there are too few sequences
-    for all steps, the first steps get theirs.
+    A step that has fewer takes some from the next step; the last one takes some from the step before. If sequences are
+    too few for all steps, the first steps get theirs.
 
     >>> spread(np.array([9, 5, 1]), 4).tolist()  # the last two keep 4 each, and the first lends them the rest
     [7, 4, 4]
@@ -218,7 +218,7 @@ def _guess(queue: Queue, limits: Limits, slots: int) -> int:
 def _cut_evenly(
     needed: NDArray[np.int64], counts: NDArray[np.int64], groups: NDArray[np.int64], limits: Limits, slots: int
 ) -> NDArray[np.int64]:
-    """Returns the offsets of the batches: the costliest of each step as cheap as can be. `needed` is sorted."""
+    """Returns the offsets of the batches: the costliest of each step is as cheap as possible. `needed` is sorted."""
     offsets = np.empty(len(counts) * slots + 1, np.int64)
     batches = _kernels.cut_steps(needed, counts, groups, *_bounds(needed, limits), slots, offsets)
     return offsets[: batches + 1].copy()

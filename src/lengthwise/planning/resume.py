@@ -30,7 +30,7 @@ from lengthwise.planning.batches import (
     split_batches,
 )
 
-_MAX_RUNS = 1_000  # within an epoch: each is planned, one after another
+_MAX_RUNS = 1_000  # within an epoch: all are planned, one after another
 
 
 class EarlierRun(NamedTuple):
@@ -54,15 +54,15 @@ def read_runs(
     """Reads runs, each from three whole numbers.
 
     Args:
-        runs: As `EarlierRun.numbers` gives them.
-        name: What an error calls them.
-        remedy: What an error advises.
+        runs: A list of `EarlierRun.numbers`.
+        name: The name of `runs` in an error.
+        remedy: The advice of an error.
 
     >>> read_runs([(8, 1, 120), (6, 1, 40)])[1]
     EarlierRun(world=World(world_size=6, micro_batches=1), taken=40)
     """
     if not isinstance(runs, tuple | list) or any(not isinstance(run, tuple | list) or len(run) != 3 for run in runs):
-        raise checks.value_error(name, "a list of three whole numbers each", runs, remedy)
+        raise checks.value_error(name, "a list of runs, each of three whole numbers", runs, remedy)
     if len(runs) > _MAX_RUNS:
         raise checks.value_error(name, f"at most {_MAX_RUNS}", len(runs), remedy)
     return tuple(_read_run(run, name, remedy) for run in runs)
@@ -82,12 +82,12 @@ def take_runs(
     """Takes the batches of `runs`, one run after another, and shares out the others to `world`.
 
     Args:
-        batches: Of the epoch.
-        grid: [steps, micro_batches, ranks], that of the first run.
-        runs: In turn.
-        world: Of the run that is planned.
+        batches: The batches of the epoch.
+        grid: [steps, micro_batches, ranks], the grid of the first run.
+        runs: The earlier runs, first to last.
+        world: The ranks and micro-batches of the run that is planned.
         batching: The choices.
-        key: Of the epoch.
+        key: The key of the epoch.
 
     Returns:
         The batches that are left, their grid, and the members that the runs took.
@@ -103,14 +103,14 @@ def take_runs(
         # 5 batches on each rank, at 2 micro-batches a step: 2 whole steps, and 1 batch of a third.
         whole_steps, torn = divmod(run.taken, run.world.micro_batches)
         if next_world.slots == run.world.slots and not torn:
-            # A row of `steps` is a step, whichever ranks took part in it: 4 ranks x 2 and 8 ranks x 1 have 8 batches.
+            # A row of `steps` is a step for any ranks: 4 ranks x 2 micro-batches and 8 ranks x 1 both take 8 batches.
             steps = grid[whole_steps:].reshape(-1, next_world.slots)
             grid = share_out(steps, batches.costs, next_world.world_size)
         else:
-            # A batch that stands twice is taken with its first place, which may have been that of an earlier run.
+            # A batch with two places in the grid is taken at the first one, perhaps by an earlier run.
             seen |= np.isin(batches.members[batches.offsets[:-1]], members)
             unseen = select(batches, in_grid(batches, grid) & ~seen)
-            # Three lanes for each run. With the same ones, the second run would draw what the first drew.
+            # Three lanes for each run: with the same lanes, the second run would repeat the draws of the first.
             keys = [key.at("rest", lane=3 * number + use) for use in range(3)]
             batches, grid = _deal_again(unseen, next_world, batching, keys)
         members = np.concatenate([members, run_members])
@@ -125,11 +125,11 @@ def _deal_again(
     batches = split_batches(batches, world.slots, batching)
     steps = count_wanted([len(batches.costs)], world.slots, how) // world.slots
     batches, (numbers,) = complete_steps([batches], world.slots, steps, keys=[tail])
-    if batching.takes_random_steps:  # what is left of steps of another number makes steps of every length
+    if batching.takes_random_steps:  # each new step mixes batches of every length
         batching = replace(batching, deal=Stratified(tail=batching.deal.tail))
         numbers = numbers[np.argsort(batches.lengths[numbers], kind="stable")]
     portions = len(batching.deal.portions(0, world, deal))
-    if portions > 1:  # the ranks' portions cannot be kept apart by now: each gets batches of every cost, in turn
+    if portions > 1:  # the portions of the ranks are mixed by now: each gets batches of every cost, in turn
         numbers = numbers[np.argsort(batches.costs[numbers], kind="stable")]
     # In turn: [3, 1, 2, 0] for 2 portions are [3, 2] and [1, 0].
     numbers = numbers.reshape(-1, portions).T

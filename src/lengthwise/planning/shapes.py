@@ -1,8 +1,8 @@
-"""Shapes: the few (rows, padded length) that batches of fixed shapes have, known before any epoch is planned.
+"""Shapes: the few (rows, padded length) of batches that are padded to edges, known before any epoch is planned.
 
     shapes   [k, 1 + dims]   int64: rows and padded lengths; padded lengths rise by their sum
 
-A model is compiled once for each. A batch of fewer rows is filled up with masked ones.
+A model is compiled once for each shape. A batch of fewer rows is filled up with masked rows.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from lengthwise.planning import make_plan
 
 
 def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
-    """The shapes that batches padded to the edges of their buckets need, whatever the seed, epoch and world size.
+    """Returns the shapes of batches that are padded to the edges of buckets, for every seed, epoch and world size.
 
-    Every sequence of a bucket counts as long as its edge. So the cut of a bucket depends on how many sequences it
-    holds, not on which, and one plan shows the largest batch of each. Portions and split tails make batches smaller.
+    Every sequence of a bucket counts as long as the edge. So the number of sequences in a bucket decides its cut, and
+    one plan shows the largest batch of each bucket. Portions and split tails make batches smaller.
 
     Args:
-        lengths: [n] or [n, dims], as they will be planned; with `times`, those of the most copies that an epoch takes:
+        lengths: [n] or [n, dims], as they will be planned. With `times`, give the most copies that an epoch takes:
             `np.repeat(lengths, np.ceil(times).astype(int), axis=0)`.
         batching: With an order that pads to edges.
 
     Returns:
-        [k, 2] int64: rows and padded length, one for each bucket that any batch comes from, padded lengths rising.
+        [k, 2] int64: rows and padded length, one for each bucket that has batches, padded lengths rising.
         With several lengths [k, 1 + dims]: rows, and a padded length for each, rising by their sum.
-        Every batch of every plan has one of these padded lengths, and no more than its rows. That holds under
-        `DynamicSize(rule="paper")`, which overshoots, and `Budget(oversize="alone")`, too. A cut of your own must not
-        make larger batches of fewer sequences.
+        Every batch of every plan has one of these padded lengths, and no more than its rows. This also holds under
+        `DynamicSize(rule="paper")`, which overshoots, and `Budget(oversize="alone")`. A cut of your own must not make
+        larger batches of fewer sequences.
 
     Raises:
         ValueError: The order does not pad to edges; or as `make_plan`.
@@ -55,20 +55,19 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
         raise checks.value_error("order", "one that pads every batch to an edge", batching.order, remedy)
     if batching.takes_random_steps:
         return _shapes_of_steps(lengths, batching)
-    # Undivided: in portions, each rank has a part of every bucket, and no larger batches. A tail that repeats leaves
-    # batches as full as they can be.
+    # Planned without portions: a rank's part of a bucket has no larger batches. A tail that repeats splits none.
     plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced(tail="repeat")))
     padded_lengths = sort_rows(plan.padded_lengths)
     # Batches padded to [10, 40, 10] of [4, 2, 3] sequences: shape_of is [0, 1, 0], and the rows are [4, 2].
     shape_of = find_bucket(plan.padded_lengths, padded_lengths)
     rows = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(rows, shape_of, plan.batch_sizes)
-    # A batch of 13, of multiples of 8, may be filled up to 16 rows: the cut has left room for them.
+    # A batch of 13 is filled up to 16 rows, at a multiple of 8: the cut has left room for them.
     return np.column_stack([fill_up(rows, count_multiple(batching.cut)), padded_lengths])
 
 
 def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
-    """The shapes where a batch of a step may hold sequences of shorter buckets too: as many rows as the cost allows."""
+    """Returns the shapes of random steps. Batches may hold sequences of shorter buckets, so rows are the most."""
     cut = batching.cut
     plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
     padded_lengths = np.unique(plan.padded_lengths, axis=0)
@@ -77,7 +76,7 @@ def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64
     if isinstance(cut, FixedSize) and batching.deal.even:
         # No batch costs more than a full one of the longest.
         cut = DynamicSize(cut.batch_size, multiple_of=cut.multiple_of)
-    elif isinstance(cut, DynamicSize):  # the longest of all counts, also if the order drops it
+    elif isinstance(cut, DynamicSize):  # the longest of all counts, even if the order drops it
         cut = Budget(plan.max_cost, multiple_of=cut.multiple_of, count_multiple_of=cut.count_multiple_of)
     rows = cut.batch_sizes(padded_lengths, cost=batching.cost, longest=padded_lengths[-1])
     most = fill_up(np.array([plan.count]), count_multiple(cut))

@@ -1,10 +1,10 @@
-"""Times: how often epochs take each sequence, such as 0.4 times one of a large source, 2.5 times one of a small one.
+"""Times: how often epochs take each sequence, such as 0.4 times in a large source, 2.5 times in a small one.
 
-times    [n] float64   copies of each sequence an epoch, on average: 2.5
+times    [n] float64   mean number of copies of each sequence in an epoch: 2.5
 counts   [n] int64     copies in one epoch: 2 or 3
 copies   [m] int64     sequence numbers, rising, with repeats
 
-Sequence i has a phase u from 0 to 1, which depends on the seed alone. Epoch e takes it floor((e + 1) t + u) -
+Sequence i has a phase u from 0 to 1, the same in every epoch. Epoch e takes sequence i floor((e + 1) t + u) -
 floor(e t + u) times, where t is `times[i]`. So E epochs in a row take it E t times, rounded up or down, and
 no epoch needs the one before. The phases of sequences with equal times are evenly spaced:
 
@@ -13,8 +13,8 @@ no epoch needs the one before. The phases of sequences with equal times are even
     epoch 1, where they stand at        0.5  0.7  0.9  0.1  0.3
     takes those from 0.6 on                   x    x
 
-So they are taken 5 t times together, rounded up or down, in every epoch. Neighbours in length have phases far apart, so
-that all epochs take about the same lengths, and fill about the same number of steps.
+So every epoch takes 5 t of the five sequences, rounded up or down. Neighbours in length have phases far apart, so that
+all epochs take about the same lengths, and fill about the same number of steps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lengthwise.choices.arithmetic import sum_rows
 _REMEDY = "Give one number for each sequence, such as 0.5 to take it in every second epoch, or 2 for twice an epoch."
 _MOST_COPIES = 2**28  # of an epoch: a plan of them takes about 13 GiB
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
-_NEIGHBOURS = 4  # in length, among which chance decides
+_NEIGHBOURS = 4  # sequences of about equal length that exchange their phases at random
 
 
 def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
@@ -43,8 +43,8 @@ def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
         count: How many sequences there are.
 
     Raises:
-        TypeError: Not numbers.
-        ValueError: Not [count], not finite, below 0, 0 for all, or more than an epoch can hold.
+        TypeError: `times` are not numbers.
+        ValueError: `times` are not [count], not finite, below 0, 0 for all, or more than an epoch can hold.
 
     >>> read_times([0.4, 2], 2), read_times(0.5, 2)
     (array([0.4, 2. ]), array([0.5, 0.5]))
@@ -59,7 +59,7 @@ def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
     if array.shape not in ((), (count,)):
         rule = f"of shape [{count}], or one number for all"
         raise checks.value_error("times", rule, array.shape, _REMEDY)
-    read = np.full(count, array, np.float64) + 0.0  # of -0.0 it makes 0.0, which has another name
+    read = np.full(count, array, np.float64) + 0.0  # turns -0.0 into 0.0, so that both have one name
     good = np.isfinite(read) & (read >= 0)
     if not good.all():
         at = int(np.argmin(good))
@@ -83,7 +83,7 @@ class Draw(NamedTuple):
     """The copies of all epochs: whole copies of each sequence, and a fraction with its phase.
 
     Attributes:
-        name: Of the times and the seed.
+        name: The name of the times and the seed.
         whole: [n] int64, floor(times).
         fraction: [n] uint64, the rest of `times` in units of 2**-64: of 2.5 it is 2**63.
         phases: [n] uint64, in the same unit.
@@ -96,7 +96,7 @@ class Draw(NamedTuple):
 
     def take(self, epoch: int) -> NDArray[np.int64]:
         """Returns the number of copies of each sequence in an epoch: [n]."""
-        # Products and sums drop what is beyond 64 bits, which is whole epochs. So they are exact in every epoch.
+        # Products and sums drop the bits above 64, which count whole copies. So they are exact in every epoch.
         start = self.fraction * np.uint64(epoch) + self.phases
         return self.whole + (start + self.fraction < start)
 
@@ -109,9 +109,9 @@ def draw_times(times: NDArray[np.float64], lengths: NDArray[np.int64], seed: int
     """Draws the phases of sequences, by their checked times and their lengths, [n] or [n, dims].
 
     References:
-        Systematic sampling: Madow and Madow 1944; Cochran 1977, "Sampling techniques", chapter 8. Deviation: the list
-        goes by length in golden steps, by groups of equal times, and each group goes on in the next epoch where it
-        stopped.
+        Systematic sampling: Madow and Madow 1944; Cochran 1977, "Sampling techniques", chapter 8. Deviations: each
+        group of equal times has a list of its own, which takes the lengths in golden steps. The next epoch goes on
+        where the last one stopped.
 
     >>> draw = draw_times(np.array([0.4, 0.4, 0.4, 0.4, 0.4, 2.5]), np.array([5, 9, 2, 4, 8, 7]), seed=0)
     >>> [draw.take(epoch).tolist() for epoch in range(3)]
@@ -127,7 +127,7 @@ def draw_times(times: NDArray[np.float64], lengths: NDArray[np.int64], seed: int
 def _draw_phases(times: NDArray[np.float64], sizes: NDArray[np.int64], key: Key) -> NDArray[np.uint64]:
     """Draws a phase for each sequence, in units of 2**-64: [n].
 
-    Those of a group, of equal times, are evenly spaced. Which of them a sequence has follows from its rank by size.
+    The phases of a group of equal times are evenly spaced. The rank by size decides which of them a sequence gets.
     """
     order = sort_by(sort_by(key.permutation(len(times)), sizes), times)
     rising = times[order]
@@ -136,11 +136,10 @@ def _draw_phases(times: NDArray[np.float64], sizes: NDArray[np.int64], key: Key)
     group = np.repeat(np.arange(len(starts)), counts)
     first = np.repeat(starts, counts)
     rank = np.arange(len(times)) - first
-    # Four neighbours change places at random, so that other pairs meet by another seed.
+    # Four neighbours change places at random, so that another seed brings other pairs together.
     four = first + rank // _NEIGHBOURS * _NEIGHBOURS
     order = order[sort_by(key.at("times", lane=2).permutation(len(times)), four)]
-    # Multiples of the golden ratio: of any ranks in a row, about as many fall into one half of the circle as into the
-    # other, and so into any part of it.
+    # Multiples of the golden ratio spread any ranks in a row about evenly over the circle.
     steps = rank.astype(np.uint64) * _GOLDEN
     place = np.empty(len(times), np.int64)
     place[sort_by(argsort(steps), group)] = rank
@@ -155,8 +154,8 @@ def _space_evenly(
 ) -> NDArray[np.uint64]:
     """Turns the places 0..m-1 of each group, of `size` m, into phases that divide the circle evenly: [n].
 
-    They are floor((place 2**64 + offset) / m). 2**64 itself needs 65 bits: it is step x m + remainder. Two arcs of the
-    circle that are equally long hold as many of them, or one more.
+    Phases are floor((place 2**64 + offset) / m). 2**64 itself needs 65 bits, so it is written as step x m + remainder.
+    Two arcs of equal length hold the same number of phases, give or take one.
     """
     step = np.negative(size) // size + np.uint64(1)
     remainder = np.negative(step * size)

@@ -1,4 +1,4 @@
-"""Trial: drafts by keys of their own that say what an order pads and mixes, and how much noise it needs.
+"""Trial: drafts with keys of their own, to measure how much an order pads, and to find the noise that it needs.
 
 asked for 10 %     noise of 60 frames on average     trials pad 8 %
 noise of 77 frames                trials pad 10 %
@@ -28,14 +28,14 @@ from lengthwise.planning.draft import Draft, Fitted, draft
 from lengthwise.planning.drafts import Portion, fill_steps
 from lengthwise.planning.items import Items
 
-_MANY = 400  # batches: of fewer, chance moves the padding by a hundredth
+_MANY = 400  # batches: with fewer, chance moves the padding by a hundredth
 _ENOUGH = 1_600  # batches of all trials
 _MOST_TRIALS = 16
 _STEPS_TRIED = 24  # more of them pad the same
 _LEAST_TRIED = 20_000  # sequences
 _MOST_TRIED = 200_000  # sequences: more pad the same
-_LEAST_TRIALS = 4  # fewer do not say how far chance moves them
-_PLAIN = 6.0  # standard errors: so far off, no further trial would move the mean to the other side
+_LEAST_TRIALS = 4  # fewer do not show how far chance moves the padding
+_PLAIN = 6.0  # standard errors: at this distance, further trials would not move the mean to the other side
 
 
 class Data(NamedTuple):
@@ -45,7 +45,7 @@ class Data(NamedTuple):
         items: [n, dims], of all portions.
         name: The fingerprint of the lengths, by which results are remembered.
         groups: [n], the group of each item; None for one group.
-        windows: [n], the window of each item, where one order is to serve several; else None.
+        windows: [n], the window of each item, if one order serves several windows; else None.
     """
 
     items: NDArray[np.int64]
@@ -66,7 +66,7 @@ class Data(NamedTuple):
 
 
 class Trial:
-    """Drafts by keys of their own, the same ones for every order: of all items, or of a sample of each window.
+    """Drafts of all items, or of a sample of each window, by the same keys for every order.
 
     Args:
         data: The items.
@@ -84,22 +84,22 @@ class Trial:
         batches = portions * estimate_batches(data.items, fitted.batching, portions * len(windows))
         self.items: list[Items] = []  # of each window
         for window in windows:
-            # Some random steps pad as all of them do.
+            # A sample of the random steps pads as all of them do.
             steps = _STEPS_TRIED * world.slots * len(window.items) / batches
             sample = _sample(window, max(_LEAST_TRIED, int(steps)) if in_steps else _MOST_TRIED)
             self.items.append(Items(sample.items, sample.groups))
-        # Random steps are whole. Of a part of the sequences, the last step would be another.
+        # Random steps are whole already. A sample of the sequences would have another last step.
         self.fills_steps: bool = not in_steps and sum(len(items.lengths) for items in self.items) == len(data.items)
-        # Chance moves the padding of few batches. In many windows, it would be a fault of the order.
+        # Chance moves the padding of few batches. In many windows chance evens out, so the fit must be close.
         self.few: bool = batches < _MANY and data.windows is None
         priced = prices_of(fitted.batching.cost, data.items.shape[1]) is not None
-        # 100 batches are drafted 16 times: 1,600 batches then say what they pad.
+        # 100 batches are drafted 16 times: their padding is the mean of 1,600 batches.
         self.trials: int = max(len(windows), int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1)))
 
     def padding_of(self, order: Order, *, against: float | None = None) -> float:
-        """Returns the share of the computed frames that is padding, by an order that is fitted.
+        """Returns the padding by a fitted order, as a share of the computed frames.
 
-        With `against`, a padding, the trials end once it is plain that the order pads more than that, or less.
+        With `against`, trials end once it is plain that the order pads more than that, or less.
         """
         shares: list[float] = []
         useful = computed = 0
@@ -115,12 +115,12 @@ class Trial:
 
     @property
     def may_stop(self) -> bool:
-        """Whether `padding_of` may end before the last trial, given `against`."""
+        """True if `padding_of` may end before the last trial, given `against`."""
         return self.trials > _LEAST_TRIALS
 
     def _try(self, order: Order) -> Iterator[tuple[list[Draft], Items]]:
-        """Yields the drafts of each trial, and their items: those of one window after the other."""
-        # Chance puts equal lengths in order, which changes no padding: all drafts of sorted sequences would be alike.
+        """Yields the drafts of each trial, and their items. Trials take the windows in turn."""
+        # Sorted sequences pad the same in every draft: chance only orders those of equal length.
         fixed = type(order) is Sorted and self.portions == 1 and self.items[0].lengths.shape[1] == 1
         for number in range(len(self.items) if fixed else self.trials):
             items = self.items[number % len(self.items)]
@@ -134,7 +134,7 @@ class Trial:
         fitted, portions = self.fitted._replace(order=order), list[Portion]()
         for lane, portion in enumerate(members):
             cut = draft(items, portion, fitted, key.at("trial", lane=lane), slots=self.world.slots)
-            if cut is not None:  # as ever: no number of steps is asked for
+            if cut is not None:  # always, because no number of steps is asked for
                 portions.append(Portion(cut, self.alone))
         if self.fills_steps:
             portions = fill_steps(portions, fitted.batching, self.world)
@@ -142,7 +142,7 @@ class Trial:
 
 
 def _standard_error(values: Sequence[float]) -> float:
-    """Returns the standard error of the mean of `values`. Plans depend on it, so it is rounded alike everywhere."""
+    """Returns the standard error of the mean. Plans depend on it, so it is rounded the same way on every platform."""
     mean = math.fsum(values) / len(values)
     squares = math.fsum((value - mean) * (value - mean) for value in values)
     return math.sqrt(squares / (len(values) - 1) / len(values))
@@ -154,7 +154,7 @@ def share_of_padding(useful: int, computed: int) -> float:
 
 
 def count_frames(drafts: Sequence[Draft], lengths: NDArray[np.int64], cut: Cut) -> tuple[int, int]:
-    """Counts the frames of data in the drafts, and the frames that are computed, filled rows too."""
+    """Counts the frames of data in the drafts, and the frames that are computed, including rows that fill up."""
     computed = useful = 0
     for portion in drafts:
         if len(portion.members):
@@ -185,7 +185,7 @@ def _sample(data: Data, most: int) -> Data:
     return data.select(distinct(np.append(sample, data.items.argmax(axis=0))))
 
 
-_NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # of the share asked for: chance moves plans by more
+_NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # distances from the share asked for: chance moves plans by more
 _MOST_GUESSES = 32
 _FINEST = 0.01  # two scales that differ by a hundredth pad alike but for chance
 _BY_ODDS = 5  # guesses by the odds alone
@@ -201,10 +201,10 @@ class Fit(NamedTuple):
 
 
 def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
-    """Finds the scale of the noise under which trials have the `padding`.
+    """Finds the scale of the noise by which trials have the `padding`.
 
-    Random batches that pad less are as random as can be; sorted ones that pad more are as near as can be. Both ends are
-    tried only if the search runs into them.
+    If random batches pad less, they are the best fit; if sorted ones pad more, these are. Both ends are measured only
+    if the search runs into them.
 
     Args:
         padding: The padding that was asked for, 0..1.
@@ -215,10 +215,10 @@ def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float,
     near = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 200.0)
     try:
         fits = _seek(padding, near, add_noise, guess, partial(trial.padding_of, against=padding))
-    except OversizeError:  # the plan itself will say which sequence it is
+    except OversizeError:  # the plan raises the same error, and names the sequence
         return Fit(add_noise(guess))
     nearest = min(fits, key=lambda fit: abs((fit.achieved or 0.0) - padding))
-    # It may be so far off that its trials were stopped. Warnings name the padding of all trials.
+    # Its trials may have ended early. Warnings name the padding of all trials.
     return Fit(nearest.order, trial.padding_of(nearest.order)) if trial.may_stop else nearest
 
 
@@ -228,9 +228,9 @@ def _seek(
     """Measures scale after scale until one is `near` to the `share` asked for, and returns all fits.
 
     The odds of padding, padding / (1 - padding), grow about as the scale does. If 10 % were asked for and trials have
-    8 %, the next scale is 1.28 times as large. It always lies between those that had too little and too much. After the
-    first that has too little, random batches are measured; after the first that has too much, sorted ones. If even
-    these have too little, or too much, they are the only fit.
+    8 %, the next scale is 1.28 times as large. It always lies between the scales that had too little and too much.
+    After the first with too little, random batches are measured; after the first with too much, sorted ones. If even
+    random batches have too little, or sorted ones too much, they are the only fit.
     """
     fits: list[Fit] = []
     low, high, scale = guess / _FURTHEST, guess * _FURTHEST, guess
@@ -258,7 +258,7 @@ def _seek(
                 return fits[-1:]
         low, high = (scale, high) if too_little else (low, scale)
         scale *= odds_of(share) / odds_of(achieved)
-        # Where padding leaps, as between two lengths far apart, the odds say little: halves find the leap.
+        # Padding may jump at a scale, as with two lengths far apart. The odds then mislead, and halving finds the jump.
         if (len(fits) > _BY_ODDS and len(fits) % 2) or not low * (1.0 + _FINEST) < scale < high / (1.0 + _FINEST):
             scale = math.sqrt(low * high)
     return fits

@@ -1,4 +1,4 @@
-"""An epoch of windows, or the rest of one: its batches in a row, and where in its windows each of them stands."""
+"""An epoch of windows, or the rest of one: its batches in a row, and the window of each batch."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _ONE_WEIGHT = "Give one weight for each sequence."
 class WindowEpoch:
     """The batches of one epoch, window after window; a plan is made when its window is reached.
 
-    All windows have as many steps, so that batch k is found without planning any window but its own.
+    All windows have the same number of steps, so that batch k is found by planning its own window alone.
 
     Args:
         windows: Made for the ranks that take the epoch.
         epoch: Counted from 0.
-        after: Runs that took the beginning of the epoch, as in `make_plan`. What they left of the window that they came
-            to is planned by `make_plan(after=...)`; the windows behind it are planned whole, for the ranks of this run.
+        after: Runs that took the beginning of the epoch, as in `make_plan`. The rest of the window in which they
+            stopped is planned by `make_plan(after=...)`; later windows are planned whole, for the ranks of this run.
 
     Attributes:
         windows: As given.
         epoch: As given.
-        first: The window that it begins in.
-        after: What was taken of that window before.
+        first: The window in which the epoch begins.
+        after: The runs that took the beginning of that window.
 
     Raises:
         ValueError: As `make_plan`.
@@ -109,17 +109,17 @@ class WindowEpoch:
         return self.windows.plan(self.epoch, number, after=self.after if number == self.first else ())
 
     def find(self, number: int) -> tuple[int, int]:
-        """The window of each rank's batch `number`, and which batch of that window it is."""
+        """Returns the window of each rank's batch `number`, and the number of the batch in that window."""
         remedy = "Give the number of a batch of this epoch."
         number = checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
         if number < self._of_first:
             return self.first, number
-        # The rest of a window of 20 batches, then windows of 50: batch 70 is the first of the third.
+        # First the rest of a window, 20 batches, then windows of 50: batch 70 is the first of the third.
         behind, place = divmod(number - self._of_first, self.windows.steps * self.micro_batches)
         return self.first + 1 + behind, place
 
     def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
-        """The batches of `rank` in order, from its batch number `start` on; see `Window.batches`.
+        """Iterates over the batches of `rank`, from its batch number `start` on; see `Window.batches`.
 
         Raises:
             ValueError: `rank` is not one of the ranks, or `start` lies beyond the epoch.
@@ -137,10 +137,10 @@ class WindowEpoch:
         ranks_averaged: bool = True,
         micro_batches_averaged: bool = False,
     ) -> Iterator[float]:
-        """The factor for the loss of each batch of `batches(rank, start)`, as they come: see `lengthwise.loss_scales`.
+        """Yields the factor for the loss of each batch of `batches(rank, start)`; see `lengthwise.loss_scales`.
 
         Args:
-            weights: [n], one for each of all sequences; 1 each by default, which it must be where there are chunks.
+            weights: [n], one for each of all sequences; 1 each by default. Leave them out if there are chunks.
             rank: As in `batches`.
             start: As in `batches`.
             reduction: As in `lengthwise.loss_scales`.
@@ -161,7 +161,7 @@ class WindowEpoch:
             yield from scales[:, :, rank].reshape(-1)[begin:].tolist()
 
     def fingerprint(self) -> str:
-        """16 hex digits that name the epoch: the plan of its first window, how many batches follow, and its facts."""
+        """Returns 16 hex digits that name the epoch: the plan of its first window, its length, and its facts."""
         facts = [self.batching, self.seed, self.epoch, self.lengths_fingerprint, self.world_size, self.micro_batches]
         planned = self.window(self.first).plan.fingerprint() if len(self) else ""
         content = json.dumps([facts, self.first, self.after, len(self), planned])
@@ -173,7 +173,7 @@ class WindowEpoch:
         checks.check_whole("start", start, minimum=0, maximum=len(self), remedy="Start the next epoch instead.")
 
     def _windows_from(self, start: int) -> Iterator[tuple[Window, int]]:
-        """Each window from that of the batch `start` on, and which of its batches is the first."""
+        """Yields each window, from that of the batch `start` on, and the number of the first batch to take from it."""
         if start >= len(self):
             return
         number, begin = self.find(start)
@@ -192,5 +192,5 @@ class WindowEpoch:
         return weights
 
 
-# What a sampler goes over. It may ask for what both have; for more, it must ask which of them it is.
+# The plan that a sampler takes. Use only what both classes have, or check which one it is.
 EpochPlan = Plan | WindowEpoch

@@ -1,13 +1,13 @@
-"""Windows: an epoch of too many lengths to plan at once is windows; a window is a plan.
+"""Windows: an epoch of too many lengths to plan at once is cut into windows, and each window is a plan.
 
     1,000,000,000 lengths on disk
-    488,282 blocks of 2,048 that lie side by side       `block`, so that a disk reads runs and not single numbers
+    488,282 blocks of 2,048 neighbours                  `block`, so that a disk reads runs and not single numbers
     a random order of the blocks, another every epoch   `Key.places`, which needs no table
     954 windows of up to 512 blocks                     `window`, the most sequences that are in memory
     each window an ordinary plan                        `make_plan`, with all its promises
 
-The window w of epoch e is planned by the key (seed, e * 2**32 + w). So no two windows of one seed share randomness, in
-whatever epochs they are, and two seeds share none either.
+The window w of epoch e is planned by the key (seed, e * 2**32 + w). So no two windows share random numbers, in the same
+epoch or in different ones, and two seeds share none either.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from lengthwise.planning.resume import EarlierRun, read_runs
 from lengthwise.planning.trial import Data
 
 _MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both
-_PLANS_KEPT = 2  # the window that is taken, and one that somebody looks at
+_PLANS_KEPT = 2  # the window in use, and one that somebody looks at
 _FITTED_LENGTHS = 2**17  # lengths of the sample of windows that an order is fitted to
-_FITTED_WINDOWS = 32  # the most in that sample
-_COUNTED_WINDOWS = 16  # whose batches are counted
+_FITTED_WINDOWS = 32  # the most windows in that sample
+_COUNTED_WINDOWS = 16  # windows whose steps are counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """The plan of one window, and which sequences it is of.
+    """The plan of one window, and the numbers of its sequences.
 
     Attributes:
-        plan: Of the sequences 0..k-1 of the window.
-        numbers: [k] int64, rising: the number of each of them among all lengths.
+        plan: The plan of the sequences 0..k-1 of the window.
+        numbers: [k] int64, rising: the number of each sequence among all lengths.
     """
 
     plan: Plan
@@ -62,7 +62,7 @@ class Window:
         return len(self.plan)
 
     def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
-        """The batches of `rank`, from its batch number `start` of the window on, by the numbers among all lengths.
+        """Iterates over the batches of `rank`, from batch `start` of the window on, by the numbers among all lengths.
 
         Returns:
             Fresh arrays: [k] sequence numbers; of a plan of chunks [k, 3], sequence, start and stop.
@@ -70,7 +70,7 @@ class Window:
         return (self._among_all(batch) for batch in self.plan.batches(rank, start))
 
     def name_sequence(self, place: int) -> str:
-        """Names the sequence at a place of the window for an error: by its number among all lengths."""
+        """Names the sequence at a place of the window, by its number among all lengths."""
         return f"sequence {self.numbers[place]}"
 
     def _among_all(self, batch: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -83,31 +83,30 @@ class Windows:
     """Epochs of too many lengths to plan at once, window by window.
 
     An epoch takes blocks of neighbours in a random order, and plans the blocks of each window together, as `make_plan`
-    does. Sequences of one block therefore always share a window. What goes wrong in use: lengths on disk that lie
-    sorted. A block then holds nearly one length, and a window hardly more lengths than it has blocks: shuffle such a
-    file once, or give a smaller block.
+    does. Sequences of one block therefore always share a window. What goes wrong in use: lengths that are sorted on
+    disk. A block then holds nearly one length, and a window few different ones. Shuffle such a file once, or give a
+    smaller block.
 
-    The noise of `padding=` is fitted once, to the first windows of epoch 0, up to 32 of them, and the steps of 16
-    windows are counted. To plan any window, these are read first. Every window has its own edges of
-    `Bucketed(buckets=4)`; for few shapes in all windows, give `Bucketed(edges=...)`. An arrangement arranges the steps
-    of each window.
+    The noise of `padding=` is fitted once, to at most 32 windows of epoch 0, and the steps of 16 windows are counted.
+    These windows are read before any other is planned. Every window has its own edges of `Bucketed(buckets=4)`; for few
+    shapes in all windows, give `Bucketed(edges=...)`. An arrangement arranges the steps of each window.
 
     Args:
         lengths: [n] or [n, dims] whole numbers; or the path of a `.npy` file, which is mapped into memory. An array of
-            any integer type is neither copied nor converted whole, nor read before a window needs it. To another
-            process a mapped file goes as its path.
+            any integer type is not copied or converted as a whole, and only read when a window needs it. Another
+            process gets the path of a mapped file.
         batching: How batches are made.
         window: The most sequences of a window, a multiple of `block`. The windows of an epoch are of equal size, give
-            or take two blocks. Larger ones pad less and take more memory.
+            or take two blocks. Larger windows pad less and take more memory.
         block: How many neighbours are read together.
         seed: Names the run.
         world_size: How many ranks share out the batches of a step.
         micro_batches: Batches of each rank in one step.
 
     Raises:
-        ValueError: `window` is no multiple of `block`, the file is none of lengths, or the cut alone says which batches
-            there are, so that windows would have other numbers of steps.
-        TypeError: `lengths` are no whole numbers, or `batching` is none.
+        ValueError: `window` is not a multiple of `block`, the file holds no lengths, or the cut cannot give all windows
+            the same number of steps.
+        TypeError: `lengths` are not whole numbers, or `batching` is not a Batching.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted())
@@ -133,7 +132,7 @@ class Windows:
     ) -> None:
         check_batching(batching)
         if not has_equal_epochs(batching.cut):
-            rule, remedy = "one by which all windows have as many steps", "Take Budget, FixedSize or Rows."
+            rule, remedy = "one that gives all windows the same steps", "Take Budget, FixedSize or Rows."
             raise checks.value_error("cut", rule, batching.cut, remedy)
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
@@ -164,7 +163,7 @@ class Windows:
         return f"Windows({len(self)} windows of up to {self.window} of {len(self.lengths)} sequences, seed {self.seed})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # To another process go no plans, no fits, and no lengths that lie in a file: it plans what it needs.
+        # Another process gets no plans and no fits, and makes those that it needs.
         return self.__dict__ | {"_plans": Recent(_PLANS_KEPT), "_fits": {}}
 
     def share_out(self, world_size: int = 1, micro_batches: int = 1) -> Windows:
@@ -179,24 +178,24 @@ class Windows:
         """Optimiser steps of every window of every epoch.
 
         Raises:
-            ValueError: As of `plan`.
+            ValueError: As in `plan`.
         """
         if not len(self.lengths):
             return 0
         fitted = self._fit(self.world)
         steps = self.plan(0, 0).plan.steps if fitted is None else fitted.steps
         if not steps:
-            remedy = "No window has the batches of a step. Give larger windows, smaller batches, or tail='split'."
+            remedy = "No window fills a step. Give larger windows, smaller batches, or tail='split'."
             raise NoStepError(checks.sentence("steps", "at least 1", 0, remedy))
         return steps
 
     def numbers(self, epoch: int, number: int) -> NDArray[np.int64]:
-        """The sequences of the window `number` of `epoch`, rising: [k] int64."""
+        """Returns the sequences of the window `number` of `epoch`, rising: [k] int64."""
         key = Key(seed=self.seed, epoch=self.check_epoch(epoch), stage="windows")
         number = self._check_number(number)
-        # 7 blocks in 3 windows of at most 3 are shared out as 2, 2 and 3: no window is a small rest.
+        # 7 blocks in 3 windows of at most 3 are shared out as 2, 2 and 3, so that no window is much smaller.
         first, last = (self._blocks * end // len(self) for end in (number, number + 1))
-        # Rising, so that the disk is read in one direction; the plan has a random order of its own.
+        # Sorted, so that the disk is read in one direction: the plan has a random order of its own.
         blocks = np.sort(key.places(first, last, self._blocks))
         numbers = (blocks[:, None] * self.block + np.arange(self.block)).reshape(-1)
         # The last block may be short.
@@ -225,7 +224,7 @@ class Windows:
         numbers = self.numbers(epoch, number)
         lengths = self._read(numbers)
         key = {"seed": self.seed, "epoch": epoch * _MOST + number}
-        # What runs on other ranks left is planned as for the first of them.
+        # After runs on other ranks, the window is planned as for the first of them.
         first = next((run.world for run in read_runs(after)), self.world)
         fitted = self._fit(first)
         arrange = arrange_of(self.batching.arrange, epoch)
@@ -236,20 +235,20 @@ class Windows:
         try:
             with self._warnings.give(self.world):
                 plan = make_fitted(lengths, batching, fitted, **options, after=after)
-        except OversizeError as error:  # the plan knows places in the window; the user those among all lengths
+        except OversizeError as error:  # it names a place in the window; the user knows the numbers among all lengths
             raise name_sequence(error, numbers) from None
         if not after and fitted is not None and plan.steps != fitted.steps:
-            rule = f"large enough that each fills no more steps than {fitted.steps}, as the others do"
+            rule = f"large enough that no window fills more steps than {fitted.steps}"
             at = f"window {number} of epoch {epoch}, which fills {plan.steps}"
             raise checks.value_error("window", rule, len(numbers), "Give larger windows, or a smaller block.", at=at)
         return Window(plan, numbers)
 
     def _fit(self, world: World) -> Fitted | None:
-        """Fits the first windows, and counts the steps of some; None where one window is the epoch."""
+        """Fits the first windows, and counts the steps of some. Returns None if one window is the epoch."""
         if len(self) == 1:
             return None
         if world not in self._fits:
-            # Of epoch 0, whatever epoch is planned: any window can be planned alone, and is the same on every rank.
+            # Always windows of epoch 0: so any window can be planned alone, and is the same on every rank.
             most = min(len(self), _FITTED_WINDOWS, max(1, _FITTED_LENGTHS // self.window))
             parts = [take_items(self._read(self.numbers(0, number)), self.batching).lengths for number in range(most)]
             items, window_of = np.concatenate(parts), np.repeat(np.arange(most), [len(part) for part in parts])
@@ -260,7 +259,7 @@ class Windows:
         return self._fits[world]
 
     def _try_window(self, epoch: int, number: int, fitted: Fitted, world: World) -> float:
-        """Returns the steps that a window fills, as if it were the largest."""
+        """Returns the steps that a window fills, scaled to the largest window."""
         numbers = self.numbers(epoch, number)
         items = take_items(self._read(numbers), self.batching)
         try:
@@ -273,7 +272,7 @@ class Windows:
 
     def _read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Reads and checks the lengths of the sequences `numbers`."""
-        # Of a mapped file only the pages that hold them are read.
+        # Only the pages of a mapped file that hold these lengths are read.
         raw = np.asarray(self.lengths)[numbers]
         dims = raw[:1].size or 1
         checked = whole_lengths(
@@ -285,7 +284,7 @@ class Windows:
         return checked.reshape(raw.shape)
 
     def check_epoch(self, epoch: int) -> int:
-        """The epoch as a number of Python: multiplied by 2**32, one of NumPy would overflow."""
+        """Returns the epoch as an int of Python: one of NumPy would overflow when multiplied by 2**32."""
         remedy = "Give a whole number from 0 to 2**32 - 1."
         return checks.check_whole("epoch", epoch, minimum=0, maximum=_MOST - 1, remedy=remedy)
 
@@ -295,10 +294,10 @@ class Windows:
 
 
 def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[int, list[EarlierRun]]:
-    """Finds where `runs` stand in an epoch: the window they came to, and the batches each of them took of it.
+    """Finds the window in which `runs` stopped, and the batches that each of them took of it.
 
-    If 8 ranks had 120 batches each, and the windows have 50 for each, they stand in window 2, after (8, 1, 20).
-    A window that was taken to its end is left behind.
+    If 8 ranks took 120 batches each, and windows have 50 for each rank, the run stopped in window 2, after (8, 1, 20).
+    If a window was taken to its end, the next one counts.
     """
     number, in_window = 0, list[EarlierRun]()
     for run in runs:
@@ -312,22 +311,22 @@ def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[in
             left, number, in_window = left - batches, number + 1, []
         if left and number == len(windows):
             raise checks.value_error(
-                "after", "of batches that the epoch has", run.taken, "Give what the checkpoint says."
+                "after", "within the batches of the epoch", run.taken, "Give what the checkpoint says."
             )
         in_window += [run._replace(taken=left)] if left else []
     return number, in_window
 
 
 def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:
-    """The lengths as they lie in memory or on disk, without a copy; what is no array of whole numbers is converted."""
+    """Returns the lengths as they lie in memory or on disk, without a copy; other types are converted."""
     if isinstance(lengths, str | os.PathLike):
         lengths = map_file(lengths)
-        if lengths.dtype.kind not in "iu":  # converted whole, they would not be mapped
+        if lengths.dtype.kind not in "iu":  # converting them would read the whole file
             remedy = "Write them as whole numbers once: numpy.save(path, lengths.astype(numpy.uint32))."
             raise checks.type_error("lengths", "a file of whole numbers", lengths.dtype.name, remedy)
     if not isinstance(lengths, np.ndarray) or lengths.dtype.kind not in "iu" or lengths.ndim not in (1, 2):
         return as_lengths(lengths)
-    if lengths.shape[1:] == (0,):  # of which it says what is wrong
+    if lengths.shape[1:] == (0,):  # it raises the error
         return as_lengths(lengths)
     check_dims(1 if lengths.ndim == 1 else lengths.shape[1])
     return keep_mapped(lengths)
