@@ -16,7 +16,7 @@ from lengthwise.advice.code import write_batching
 from lengthwise.advice.search import epoch_price, epochs_to_plan
 from lengthwise.choices.deal import World
 from lengthwise.cli.strategies import parse_strategy
-from lengthwise.measures.metrics import measure_pooled
+from lengthwise.measures.metrics import measure_epochs
 
 FIXED, BUDGET = lw.FixedSize(16), lw.Budget(20_000)
 WORLDS = {"one": {}, "many": {"world_size": 8, "micro_batches": 4}}
@@ -96,7 +96,7 @@ def test_prices_are_those_of_the_public_measures(world):
     advice = advised(lw.FixedSize(8), **world)
     assert [row.price for row in advice.candidates] == sorted(row.price for row in advice.candidates)
     for row in advice.candidates:
-        found = measure_pooled(plans_of(SHORT, row.batching, **world), SHORT)
+        found = measure_epochs(plans_of(SHORT, row.batching, **world), SHORT)
         assert row.price == pytest.approx(1 / (1 - found.padding_share) / (1 - found.straggler_waste), rel=1e-9)
         assert row.measures.randomness == found.randomness
 

@@ -9,7 +9,7 @@ import pytest
 import lengthwise as lw
 from html_pages import Page
 from lengthwise.advice.search import epochs_to_plan
-from lengthwise.measures.metrics import measure_pooled
+from lengthwise.measures.metrics import measure_epochs
 from lengthwise.report.words import percent
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
@@ -64,7 +64,7 @@ def test_what_is_printed_runs_and_pads_as_much_as_is_printed(run, tmp_path, word
     epochs = range(epochs_to_plan(400))
     plans = [lw.make_plan(names["lengths"], names["batching"], epoch=epoch, **world) for epoch in epochs]
     (best,) = [row for row in found["candidates"] if row["best"]]
-    measures = measure_pooled(plans, names["lengths"])
+    measures = measure_epochs(plans, names["lengths"])
     assert (measures.padding_share, measures.randomness) == (best["padding_share"], best["randomness"])
     assert names["sampler"].micro_batches == found["micro_batches"]
 

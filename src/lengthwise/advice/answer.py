@@ -12,7 +12,7 @@ from lengthwise.measures.metrics import Measures
 _CLEAR = 0.05  # the least saving, as a share of the price of random batches, that is worth a change
 ATTENTION = (
     "Attention also costs the square of the length. If your model has it, take cost=lw.Quadratic(linear=1, "
-    "quadratic=0.002), with a budget in that cost: ranks then wait less."
+    "quadratic=0.002), with a budget in that cost: batches then cost the same, and ranks wait less."
 )
 
 
@@ -24,7 +24,7 @@ class AdviceRow:
         label: The strategy, as in `lengthwise compare`.
         batching: The batching.
         ships_in: The libraries that ship it as a default or an option, such as "Lightning, Trainer"; may be empty.
-        measures: The measures of several epochs together.
+        measures: The measures of an epoch; randomness, mixing and waiting are those of several.
         price: Without a cost, the frames that the slowest rank of each step computes for one useful frame: 1 without
             padding and waiting. With a cost, the cost of an epoch, in its unit.
     """
@@ -91,8 +91,11 @@ def saves(ours: AdviceRow, random: AdviceRow) -> bool:
     return ours.price < random.price * (1 - _CLEAR)
 
 
-def write_sentence(best: AdviceRow, random: AdviceRow, *, padding: float, unit: str, slots: int) -> str:
-    """Returns the lines of the advice: the computed frames now and then, the largest batch, and the code."""
+def write_sentence(best: AdviceRow, random: AdviceRow, *, padding: float, unit: str, slots: int, sampled: float) -> str:
+    """Returns the lines of the advice: the computed frames now and then, the largest batch, and the code.
+
+    `sampled` is the share of the sequences that was measured.
+    """
     verb, measure = _VERBS[unit]
     waiting = ", waiting included" if slots > 1 else ""
     now = f"Random {describe_cut(random.batching.cut)} {verb} {_write(random.price, unit)} {measure}{waiting}."
@@ -103,7 +106,7 @@ def write_sentence(best: AdviceRow, random: AdviceRow, *, padding: float, unit: 
         ours = f"Steps that are random samples, each sorted into {ours},"
     else:
         ours = f"{ours.capitalize()}, as random as {100 * padding:.3g} % padding allows,"
-    steps = [row.measures.steps // row.measures.epochs for row in (random, best)]
+    steps = [round(row.measures.steps / sampled) for row in (random, best)]
     costs = [row.measures.largest_cost for row in (random, best)]
     return "\n".join(
         [

@@ -23,11 +23,11 @@ from lengthwise.advice.candidates import (
 from lengthwise.advice.code import write_loop
 from lengthwise.advice.step_cost import StepCost
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching
-from lengthwise.choices.cost import Cost, Padded, costs_of
+from lengthwise.choices.cost import Cost, costs_of
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths import as_lengths
-from lengthwise.measures.metrics import epochs_to_pool, measure_pooled
+from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
 from lengthwise.planning.make import make_plan
 from lengthwise.planning.plan import Plan
 
@@ -108,7 +108,9 @@ def advise(
         candidates=tuple(sorted(rows, key=lambda row: row.price)),
         best=best,
         random=rows[0],
-        sentence=write_sentence(best, rows[0], padding=share, unit=unit, slots=world.slots),
+        sentence=write_sentence(
+            best, rows[0], padding=share, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
+        ),
         code=write_loop(best.batching, micro_batches=world.micro_batches),
         unit=unit,
         sequences=len(array),
@@ -156,19 +158,18 @@ def _measure(
         make_plan(sample, candidate.batching, seed=seed, epoch=epoch, **world._asdict())
         for epoch in range(epochs_to_plan(len(sample)))
     ]
+    measures = measure_epochs(plans, sample)
     if cost is None:
-        # The price is 1 if each rank computes its share of the useful frames, and no more.
-        scale = world.world_size / float(sample.sum(dtype=np.float64))
-        prices = [epoch_price(plan, Padded()) for plan in plans]
+        price = 1.0 / measures.fill / (1.0 - measures.straggler_waste)
     else:
-        scale = len(lengths) / len(sample)
         prices = [epoch_price(plan, cost.seconds if isinstance(cost, StepCost) else cost) for plan in plans]
+        price = float(np.mean(prices)) * len(lengths) / len(sample)
     return AdviceRow(
         label=candidate.label,
         batching=candidate.batching,
         ships_in=candidate.ships_in,
-        measures=measure_pooled(plans, sample),
-        price=sum(prices) / len(prices) * scale,
+        measures=measures,
+        price=price,
     )
 
 

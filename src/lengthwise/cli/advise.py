@@ -10,12 +10,11 @@ from lengthwise.advice.answer import ATTENTION, Advice
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.cli import show
 from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_cut, read_lengths, write_code
-from lengthwise.measures.metrics import join_measures
 from lengthwise.report import tables
 from lengthwise.report.tables import Table
 
 # Columns to leave out on a narrow terminal, in this order.
-_SPARE = ("randomness", "largest cost")
+_SPARE = ("largest cost", "randomness")
 _PRICES = {"frames": "computed / useful", "seconds": "seconds an epoch", "cost": "cost of an epoch"}
 
 
@@ -90,9 +89,8 @@ def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, 
     for row in (advice.random, advice.best):
         plan = lw.make_plan(lengths, row.batching, seed=arguments.seed, **world._asdict())
         plans[row.label] = plan
-        # Padding and randomness come from several epochs, as in the table.
-        joined = join_measures(lw.measure(plan, lengths), row.measures)
-        rows[row.label] = joined | {"padding_share": row.measures.padding_share, "fill": row.measures.fill}
+        # The measures may be those of a sample of the lengths.
+        rows[row.label] = row.measures.as_dict() | {"steps": plan.steps, "batches": len(plan.costs)}
     *lead, _code = advice.sentence.split("\n")
     page = {"title": title, "loading": write_code(arguments), "lead": " ".join(lead), "tables": [_table(advice)]}
     page["charts"] = [lw.report.trade_off(_measures(advice), best=advice.best.label)]

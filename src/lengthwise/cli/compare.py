@@ -17,7 +17,7 @@ from lengthwise.choices.deal import check_world
 from lengthwise.cli import show, strategies
 from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_budget, read_lengths, write_code
 from lengthwise.cli.strategies import DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy, parse_strategies
-from lengthwise.measures.metrics import epochs_to_pool, join_measures, measure_pooled
+from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
 from lengthwise.report import tables
 
 DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             # Counts and padding are those of the first epoch; randomness is measured over all.
             epochs = [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(pool)]
             plans[label] = epochs[0]
-            rows[label] = join_measures(lw.measure(epochs[0], lengths), measure_pooled(epochs, lengths))
+            rows[label] = measure_epochs(epochs, lengths).as_dict()
         usual = lw.make_plan(lengths, lw.Batching(cut=cut, cost=cost), **options)
     best = next((label for label, plan in plans.items() if _are_equal(plan, usual)), "")
     document = [{"strategy": label, **row} for label, row in rows.items()]

@@ -6,7 +6,7 @@ lengths   [n] or [n, dims]   the lengths of the plans; several dimensions count 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from lengthwise.planning.plan import Plan
 
 _FILLING = 163_840  # sequences that fill 256 bins of mixing; short data need several epochs for them
 MOST_EPOCHS = 32
-# Measures over several epochs; counts and padding are those of the first epoch.
+# `measure_epochs` estimates these over several epochs.
 _OVER_EPOCHS = ("mixing", "randomness", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
 
 
@@ -105,7 +105,7 @@ class Measures:
             f"padding  {100 * self.padding_share:5.1f} %  of the computed frames",
         ]
         lines.append(
-            f"random   {self.randomness:5.2f}    1: steps are random samples; near 0: one length tells the others"
+            f"random   {self.randomness:5.2f}    1: steps are random samples; near 0: all lengths of a step are alike"
         )
         if self.steps < self.batches:
             lines.append(f"waiting  {100 * self.straggler_waste:5.1f} %  of the time of all ranks")
@@ -213,15 +213,13 @@ def epochs_to_pool(count: int) -> int:
     return min(-(-_FILLING // max(count, 1)), MOST_EPOCHS)
 
 
-def measure_pooled(plans: Sequence[Plan], lengths: ArrayLike) -> Measures:
-    """Measures all epochs as one, with the number of bins that their sequences fill together."""
-    return measure(plans, lengths, bins=fine_bins(sum(plan.count for plan in plans)))
-
-
-def join_measures(first: Measures, together: Measures) -> dict[str, Any]:
-    """Returns the measures of the first epoch by name; those that need several epochs are from `together`."""
-    of_all = together.as_dict()
-    return first.as_dict() | {name: of_all[name] for name in _OVER_EPOCHS} | {"mixing_epochs": together.epochs}
+def measure_epochs(plans: Sequence[Plan], lengths: ArrayLike) -> Measures:
+    """Measures the first epoch; randomness, mixing and waiting are estimated over all `plans`, one for each epoch."""
+    first = measure(plans[0], lengths)
+    if len(plans) == 1:
+        return first
+    together = measure(plans, lengths, bins=fine_bins(sum(plan.count for plan in plans)))
+    return replace(first, **{name: getattr(together, name) for name in _OVER_EPOCHS})
 
 
 def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -26,7 +26,7 @@ from lengthwise.choices.buckets import EDGES
 from lengthwise.choices.order import Bucketed
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.epochs import check_plan
-from lengthwise.measures.metrics import join_measures, measure
+from lengthwise.measures.metrics import measure_epochs
 from lengthwise.planning.plan import Plan
 from lengthwise.report import batch_charts, length_charts, strategy_charts, tables, words
 from lengthwise.report.style import COLOURS, inline_svg, jinja2, rows_of
@@ -50,7 +50,7 @@ class Contents:
     Attributes:
         lengths: [n] or [n, dims], checked.
         plans: The plans by label. All are compared with the first.
-        rows: The measures of each plan by name, as in `Measures.as_dict`, and "mixing_epochs".
+        rows: The measures of each plan by name, as in `Measures.as_dict`.
         title: The name of the lengths, such as a file.
         unit: The unit of the lengths.
         command: The command that wrote the page.
@@ -116,7 +116,7 @@ def save_page(
     epochs = {checks.make_visible(str(label)): _list_epochs(value) for label, value in plans.items()}
     if len(epochs) < len(plans):
         raise checks.value_error("plans", "under labels that differ as text", list(plans), "Rename one.")
-    rows = {label: _measure(some, array) for label, some in epochs.items()}
+    rows = {label: measure_epochs(some, array).as_dict() for label, some in epochs.items()}
     firsts = {label: some[0] for label, some in epochs.items()}
     files.write(path, write_page(Contents(lengths=array, plans=firsts, rows=rows, title=title, unit=unit)))
 
@@ -130,11 +130,6 @@ def _list_epochs(value: Any) -> list[Plan]:
     for plan in value:
         check_plan("plans", plan)
     return list(value)
-
-
-def _measure(epochs: Sequence[Plan], lengths: NDArray[np.int64]) -> dict[str, Any]:
-    first = measure(epochs[:1], lengths)
-    return join_measures(first, measure(epochs, lengths) if len(epochs) > 1 else first)
 
 
 def write_page(contents: Contents) -> str:

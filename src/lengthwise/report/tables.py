@@ -31,7 +31,7 @@ _MEANINGS = {
     "padding": "the share of all computed frames that are padding",
     "computed / useful": "frames computed for each frame of data",
     "fill": "the share of computed frames that are data",
-    "randomness": "1 if the sequences of a step are a random sample, near 0 if one length tells the others",
+    "randomness": "1 if steps are random samples of the data, near 0 if all sequences of a step are equally long",
     "cost spread": "the standard deviation of what batches cost, as a share of the mean",
     "waiting": "the share of time that ranks wait for the costliest",
     "largest cost": "padded frames of the costliest batch",
