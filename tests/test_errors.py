@@ -122,7 +122,7 @@ VALUES = [
     (lambda: lw.Quadratic(linear=-1), "`linear` must be finite and at least 0, but is -1."),
     (
         planned([[2, 3]], lw.Batching(budget=9, cost=lw.Quadratic(linear=(1, 2, 3)))),
-        "`linear` must be one number, or 2, as sequences have so many lengths, but is (1.0, 2.0, 3.0).",
+        "`linear` must be one number, or 2, one for each length of a sequence, but is (1.0, 2.0, 3.0).",
     ),
     (lambda: lw.Quadratic(per_length=(1, float("nan"))), "`per_length` must be finite and at least 0, but is nan."),
     (lambda: lw.Batching(), "`Batching` must be given one of cut, budget, but is (None, None)."),

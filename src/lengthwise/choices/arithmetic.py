@@ -1,6 +1,6 @@
-"""Fast array helpers for millions of lengths, and the multiples that hardware and compilers like.
+"""Fast array helpers for millions of lengths, and multiples of lengths and counts.
 
-multiple_of=8 pads a batch of the lengths 310, 87 and 95 to 312, and prices it so. count_multiple_of=8 prices a batch of
+multiple_of=8 pads a batch of the lengths 310, 87 and 95 to 312, and prices 312. count_multiple_of=8 prices a batch of
 13 sequences as the 16 rows to which a collate function fills it up.
 """
 
@@ -27,12 +27,12 @@ def one_length(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     if lengths.ndim == 1 or lengths.shape[1] == 1:
         return lengths.reshape(len(lengths))
-    remedy = "Take one, such as lengths[:, 0] (FILE:0). Chunks, rows and edges that are found need one."
+    remedy = "Take one, such as lengths[:, 0] (FILE:0). Chunks, rows and fitted edges need one."
     raise checks.value_error("lengths", "of shape [n]", lengths.shape, remedy)
 
 
 def sum_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums each row of `rows` [n, dims]: [n]. One column is returned as it is: do not write to it."""
+    """Sums each row of `rows` [n, dims]: [n]. A single column is not copied: do not write to it."""
     if rows.shape[1] == 1:
         return rows[:, 0]
     # Column after column: `sum(axis=1)` sums row by row, and takes ten times as long.
@@ -43,7 +43,7 @@ def sum_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
-    """Returns the distinct values, rising, as `np.unique` does, which imports numpy.ma and takes longer.
+    """Returns the distinct values, rising. `np.unique` would import numpy.ma, and take longer.
 
     >>> distinct(np.array([3, 1, 3]))
     array([1, 3])
@@ -84,7 +84,7 @@ def round_up(lengths: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
 
 
 def fill_up(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
-    """Returns the rows of batches of `counts` sequences, filled up; fewer than the multiple are not filled up.
+    """Rounds the counts of batches up to the rows that they are filled up to; counts below the multiple stay.
 
     >>> fill_up(np.array([5, 8, 13]), 8)
     array([ 5,  8, 16])
@@ -93,7 +93,7 @@ def fill_up(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
 
 
 def round_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
-    """Returns the most sequences of full batches under a budget that holds `counts`.
+    """Rounds counts down to the multiple, so that no filled rows exceed them; counts below the multiple stay.
 
     >>> round_counts(np.array([5, 8, 13]), 8)
     array([5, 8, 8])

@@ -1,4 +1,4 @@
-"""Arrange: the steps of an epoch are put in order."""
+"""Arrange: puts the steps of an epoch in order."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Arrangement(Protocol):
 
         Args:
             costs: [steps] float64, the cost of the costliest batch of each step, in the unit of the budget.
-            lengths: [steps] float64, the mean over each step of the longest length of each batch's bucket, or, without
-                buckets, of its padded length.
-            key: The source of all chance, for this epoch.
+            lengths: [steps] float64, the mean length of the batches of each step. A batch counts with the longest
+                length of its bucket, or without buckets with its padded length.
+            key: The key of all random numbers, for this epoch.
 
         Returns:
             [steps] int64, a permutation of 0..steps-1.
@@ -68,12 +68,12 @@ class ShuffledSteps:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShortestFirst:
-    """The shortest bucket first, its steps in random order, then the next; without buckets, by the length of the step.
+    """The steps of the shortest bucket first, in random order, then those of the next. Without buckets, by length.
 
     Args:
-        epochs: The epochs in which steps are sorted, from the first on; later ones take them in random order. None for
-            all epochs. `epochs=1` is the SortaGrad of Amodei et al. All random steps are about as long, so sort steps
-            of `deal=Balanced()`.
+        epochs: The first epochs have their steps sorted, as many as this; later ones take them in random order. None
+            for all epochs. `epochs=1` is the SortaGrad of Amodei et al. Random steps are all about equally long, so
+            sort steps of `deal=Balanced()`.
         reverse: The longest first.
 
     References:
@@ -119,13 +119,13 @@ class CostliestFirst:
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         shuffled = key.permutation(len(costs))
-        # The sort is stable, and steps come shuffled: if several cost the same, another one leads in every epoch.
+        # Shuffled, then sorted stably: if several steps cost the same, another one leads in every epoch.
         leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
         return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])
 
 
 def arrange_of(arrange: Arrangement, epoch: int) -> Arrangement:
-    """Returns the arrangement for a window of `epoch`: its plan has a key of its own, whose epoch counts windows.
+    """Returns the arrangement for a window of `epoch`. The epoch in the key of its plan counts windows instead.
 
     >>> arrange_of(ShortestFirst(epochs=2), 1), arrange_of(ShortestFirst(epochs=2), 2)
     (ShortestFirst(epochs=None, reverse=False), ShuffledSteps())

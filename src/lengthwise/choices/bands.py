@@ -1,4 +1,4 @@
-"""Bands: sequences that have several lengths, in a line on which neighbours are similar in all lengths.
+"""Bands: sorts sequences of several lengths into a line on which neighbours are similar in all lengths.
 
 Sorted by their sum, (2, 9) and (9, 2) are neighbours, and a batch of both is padded to (9, 9). So the first length is
 divided into bands. Within a band, sequences are sorted by the second length, up in one band and down in the next:
@@ -21,11 +21,11 @@ from lengthwise import _exact
 
 _EQUAL = 1e-6  # the variance below which lengths count as equal
 _SAMPLE = 2**14  # sequences whose spread represents all
-_COUNTED = 2**16  # values that a table ranks also for few sequences
+_COUNTED = 2**16  # values below this are always ranked by a table
 # Measured on real and generated pairs in 8 to 1,000 batches: a few more bands pad less. The last three give the padding
 # of batches in standard deviations.
 _MORE = 1.25
-_VALUES = 6.0  # whole numbers that nearly all lengths lie within, in standard deviations
+_VALUES = 6.0  # the range of nearly all lengths, in standard deviations
 _PER_BAND, _PER_BATCH, _BESIDE_SUM = 2.4, 1.4, 1.5
 
 
@@ -33,16 +33,16 @@ def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
     """Counts the bands into which each length but the last is divided, so that sorted batches pad little.
 
     The number makes a batch about equally wide in each length, and is rounded to a power of two. For two lengths in M
-    batches, b bands are s/b wide, and the M/b batches of a band t b/M: equal for b = sqrt(M s/t). Here s is the
-    standard deviation of the first length, and t that of the second among sequences of one first length.
+    batches, b bands are s/b wide, and the M/b batches of a band are t b/M wide: equal for b = sqrt(M s/t). Here s is
+    the standard deviation of the first length, and t that of the second among sequences of one first length.
 
     Args:
         lengths: [n, dims], at least two lengths a sequence.
         batches: The batches that are sorted together.
 
     Returns:
-        `dims - 1` numbers, n for a band for each value. None of them if sorting by the sum of the lengths would pad
-        less, as for correlated lengths in few batches.
+        `dims - 1` numbers; n stands for a band for each value. No numbers if sorting by the sum of the lengths would
+        pad less, as for correlated lengths in few batches.
 
     >>> pairs = np.array([[first, second] for first in range(40) for second in range(10)])
     >>> count_bands(pairs, 16), count_bands(pairs[:, ::-1], 16)
@@ -66,7 +66,7 @@ def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
     for dim in range(dims - 1):
         width = _root(math.prod(spreads[dim:]) / left, dims - dim)
         count = 2 ** max(0, round(_exact.log(_MORE * spreads[dim] / width) / _exact.log(2.0)))
-        # With a batch or two in a band, borders would only split batches; and a band of one value pads nothing.
+        # With a batch or two in a band, borders would only split batches, and a band of one value pads nothing.
         if 2 * count > left or count > max(1.0, _VALUES * unit * spreads[dim]):
             count = len(lengths)
         bands.append(count)
@@ -93,12 +93,12 @@ def _root(value: float, degree: int) -> float:
 
 
 def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.int64]:
-    """Returns the place of each sequence in the line, from 1: [n]. Sequences of one band and last length share it.
+    """Returns the place of each sequence in the line, from 1: [n]. Equal bands and last lengths share a place.
 
     Args:
         lengths: [n, dims], at least two lengths a sequence.
-        bands: The bands of each length but the last, of about equal counts. If a length has fewer values, each value is
-            a band. With 1 band, a length does not matter.
+        bands: The number of bands of each length but the last. Bands have about equal counts. If a length has fewer
+            values, each value is a band. With 1 band, a length does not matter.
 
     >>> line_up(np.array([[4, 3], [5, 2], [2, 8], [6, 9], [1, 1], [9, 5]]), [2])
     array([2, 6, 3, 4, 1, 5])
@@ -107,7 +107,7 @@ def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.int6
     for column, count in zip(lengths.T, [*bands, len(lengths)], strict=True):
         band = _divide(_rank(column), count)
         width = int(band.max(initial=0)) + 1
-        # In every other band of the lengths before, this one falls: so the line does not jump at the next band.
+        # In every other band of the earlier lengths, this length falls, so that the line does not jump between bands.
         np.subtract(width - 1, band, out=band, where=places % 2 == 1)
         places *= width
         places += band

@@ -1,4 +1,4 @@
-"""Batching: an order, a cut, a deal and an arrangement; the names of choices in JSON, and so in checkpoints."""
+"""Batching: an order, a cut, a deal and an arrangement; and the names of choices in JSON and in checkpoints."""
 
 from __future__ import annotations
 
@@ -79,34 +79,35 @@ class Batching:
     `plan.batching` names the decision. `padding=0.05` replaces the 10 % by 5 %.
 
     All choices are attributes. Two batchings of the same choices are equal, however they were written.
-    `dataclasses.replace(batching, budget=10_000)` changes that alone.
+    `dataclasses.replace(batching, budget=10_000)` changes the budget alone.
 
     Args:
-        cut: The sequences of the order that share a batch; or give `budget`.
+        cut: The rule that cuts the order into batches; or give `budget`. A budget is hard if no batch exceeds it:
+            `Budget`, or `DynamicSize` by its rule "hard".
         order: The order in which sequences are cut. By default as above under a hard budget. Else `Shuffled()` with
             `RandomSteps` or a cut that packs rows, and `MaxEntropy(padding=0.1)` with all others.
-        deal: The batches that share a step, and the rank that takes each. By default as above under a hard budget. Else
-            `Stratified()` for batches of a hard budget by `MaxEntropy(padding=...)`, and
-            `Balanced()` for all others.
+        deal: The rule by which batches go to steps and ranks. By default as above under a hard budget. If you give the
+            order or another cut: `Stratified()` for a hard budget with `MaxEntropy(padding=...)`, and `Balanced()` for
+            all others.
         arrange: The order of the steps; by default `ShuffledSteps()`.
         cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own by module, name and
-            `repr`. Lambdas of one module share them: only the fingerprint of the plan tells them apart.
-        chunks: Cut sequences into pieces first.
+            `repr`. All lambdas of a module have the same: only the fingerprint of the plan tells them apart.
+        chunks: Cuts sequences into pieces first.
         budget: The most padded frames of a batch: 16 sequences have about 16 times their mean length. Short for
             `cut=Budget(budget)`; with a `Budget`, it replaces that budget.
-        padding: The share of the computed frames that may be padding. With another deal it is short for
-            `order=MaxEntropy(padding=padding)`; with a `MaxEntropy`, it replaces that padding. If the lengths do not
-            allow it, you get one warning. The default for a budget alone never warns.
+        padding: The share of the computed frames that may be padding. Unless the lengths and the ranks decide, it is
+            short for `order=MaxEntropy(padding=padding)`; with a `MaxEntropy`, it replaces that padding. If the lengths
+            do not allow it, you get one warning. The default for a budget alone never warns.
 
     Attributes:
-        order: None if the lengths and the ranks decide.
-        deal: None if they do.
-        padding: Your `padding`, if they decide; else None.
+        order: The order; None if the lengths and the ranks decide.
+        deal: The deal; None if the lengths and the ranks decide.
+        padding: Your `padding` if the lengths and the ranks decide; else None.
 
     Raises:
-        ValueError: Neither `cut` nor `budget`; `budget` with another cut, `padding` with another order or with
-            `RandomSteps`, whose padding follows from the steps.
-        TypeError: A deal given as the order, a class instead of a choice, or no choice at all.
+        ValueError: Neither `cut` nor `budget` is given, or `budget` with a cut that has none. Or `padding` is given
+            with another order, or with `RandomSteps`, whose padding follows from the steps.
+        TypeError: A deal is given as the order, a class instead of a choice, or no choice at all.
 
     >>> import lengthwise as lw
     >>> batching = Batching(budget=20_000)
@@ -184,7 +185,7 @@ class Batching:
 
     @classmethod
     def from_json(cls, text: str) -> Batching:
-        """Makes the batching that `to_json` wrote. A choice of your own raises: its name does not make it."""
+        """Makes the batching that `to_json` wrote. A choice of your own raises: JSON has only its name."""
         remedy = "Give what Batching.to_json wrote."
         try:
             described = json.loads(text)
@@ -235,7 +236,7 @@ def _choose_order(order: Order | None, padding: float | None, *, deal: Deal | No
     if packs or isinstance(deal, RandomSteps):
         if padding is not None or finds_noise(order):
             rule = "left out beside RandomSteps, which sort each step into its batches"
-            remedy = "Leave out the one or the other: a budget alone takes random steps where they pad little enough."
+            remedy = "Leave out one of the two: a budget alone takes random steps if they pad little enough."
             if packs:  # the rest of a row is padding, whatever lengths are neighbours
                 rule = "left out beside a cut that packs rows"
                 remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
@@ -278,7 +279,7 @@ _CHOICES = {
 
 
 def check_batching(batching: object) -> None:
-    """Refuses all but a batching."""
+    """Refuses anything that is not a Batching."""
     if not isinstance(batching, Batching):
         remedy = "Make one, such as Batching(budget=20_000)."
         raise checks.type_error("batching", "a Batching", batching, remedy)
@@ -290,7 +291,8 @@ def check_choice(name: str, choice: object) -> None:
         return
     verbs, example = _CHOICES[name]
     tag = tag_of(choice)
-    # Only the tag shows Sorted() in place of a cost: both are called, and the call would fail in the middle of a plan.
+    # Only the tag shows Sorted() in place of a cost: both can be called, and the call would fail in the middle of a
+    # plan.
     misplaced = tag is not None and tag.partition(".")[0] != name.removesuffix("s")  # the tags of `chunks`: "chunk."
     if misplaced or isinstance(choice, type) or not all(hasattr(choice, verb) for verb in verbs):
         remedy = f"Give {name}={example}, for example."
@@ -302,7 +304,7 @@ def check_choice(name: str, choice: object) -> None:
 
 
 def _describe(choice: Any) -> Any:
-    """Describes a choice for JSON: its tag and fields; one of the user's as `_name_custom` does."""
+    """Describes a choice for JSON: its tag and fields; `_name_custom` describes a user's choice."""
     if choice is None:
         return None
     tag = tag_of(choice)
@@ -312,14 +314,14 @@ def _describe(choice: Any) -> Any:
 
 
 def _name_custom(choice: Any) -> dict[str, str]:
-    """Names a choice of the user's, the same in every process: by module and name, and by its `repr`.
+    """Names a user's choice by module, name and `repr`: the same in every process.
 
     >>> _name_custom(partial(np.full, fill_value=3))
     {'choice': 'functools:partial', 'repr': 'functools.partial(<function full>, fill_value=3)'}
     """
     owner = choice if isinstance(getattr(choice, "__qualname__", None), str) else type(choice)
     name = f"{getattr(owner, '__module__', None) or type(choice).__module__}:{owner.__qualname__}"
-    # Addresses differ between processes. A spawned one runs the training script again, under the name `__mp_main__`.
+    # Addresses differ between processes. A spawned process runs the training script under the name `__mp_main__`.
     described = {"choice": name, "repr": _ADDRESS.sub("", repr(choice))}
     return {key: text.replace("__mp_main__", "__main__") for key, text in described.items()}
 

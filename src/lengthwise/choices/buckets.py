@@ -1,4 +1,4 @@
-"""Buckets: the lengths that share a bucket, by its edge.
+"""Buckets: groups of similar lengths, divided by edges.
 
 Bucket b holds the lengths in (edges[b - 1], edges[b]]. Edges are whole numbers, rise strictly, and the last is the
 longest length. Few distinct lengths have fewer edges than `buckets`.
@@ -37,8 +37,8 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
         [min(buckets, distinct lengths)] edges, rising.
 
     Raises:
-        ValueError: `buckets` below 1, no lengths, several lengths a sequence, or 2**62 frames in all when padded to
-            the longest.
+        ValueError: `buckets` is below 1, there are no lengths, a sequence has several, or all sequences padded to the
+            longest have 2**62 frames or more.
 
     >>> optimal_edges([1, 2, 9, 10], 2)
     array([ 2, 10])
@@ -48,7 +48,7 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
         (count in (j, i]) as corrected, takes O(Q Lmax^2). Here a bucket has a price, and bisection finds the price at
         which the cheapest division has Q buckets: Aggarwal, Schieber, Tokuyama 1994, "Finding a minimum-weight k-link
         path in graphs with the concave Monge property and applications". Each price takes time and memory linear in
-        the distinct lengths, whatever Q, because j enters only as a line in i.
+        the distinct lengths, whatever Q, because each j is a line in i.
     """
     buckets, (values, counts) = _check_buckets(buckets), _count_lengths(lengths)
     if buckets >= len(values):
@@ -86,7 +86,9 @@ def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """
     low, high = _find_ends(lengths)
     growth = _exact.log(high / low)
-    buckets = min(_check_buckets(buckets), math.ceil(high * growth) + 1)  # the widest is less than a frame
+    buckets = min(
+        _check_buckets(buckets), math.ceil(high * growth) + 1
+    )  # with more, even the widest has less than a frame
     return _round_edges(low, high, buckets, lambda share: low * _exact.exps(share * growth))
 
 
@@ -122,7 +124,7 @@ def padded_frames(lengths: NDArray[np.int64], edges: NDArray[np.int64]) -> int:
 
 
 def find_bucket(lengths: NDArray[np.int64] | NDArray[np.float64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Finds the bucket of each of `lengths` [n] or [n, dims], by edges in their order; `len(edges)` for none.
+    """Finds the bucket of each of `lengths` [n] or [n, dims]; `len(edges)` if no bucket holds it.
 
     >>> find_bucket(np.array([9, 10, 11, 21]), np.array([10, 20]))
     array([0, 0, 1, 2])
@@ -138,7 +140,7 @@ def find_bucket(lengths: NDArray[np.int64] | NDArray[np.float64], edges: NDArray
 
 
 def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the rows in the order of this file, each once.
+    """Returns the distinct rows, rising by their sum, and rows of equal sum by their edges from the first on.
 
     >>> sort_rows(np.array([[9, 9], [5, 9], [9, 4], [5, 9]])).tolist()
     [[9, 4], [5, 9], [9, 9]]
@@ -148,7 +150,7 @@ def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def check_edges_hold(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool) -> None:
-    """Refuses edges for another number of lengths, and, unless they `drop` them, sequences that no bucket holds."""
+    """Refuses edges for another number of lengths and, without `drop`, sequences that no bucket holds."""
     array, dims = np.array(edges, np.int64), sizes.shape[1] if sizes.ndim == 2 else 1
     if array.shape[1:] != sizes.shape[1:]:
         rule, remedy = "whole numbers, as sequences have one length", "Write (100, 200), for example."
@@ -162,13 +164,13 @@ def check_edges_hold(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop
     remedy = "Add a longer edge, or choose longer='drop'."
     if dims == 1:
         raise checks.value_error("edges", f"no shorter than the longest sequence, {sizes.max():.16g}", edges, remedy)
-    # The user does not know the index, which counts the sequences that the order is fitted to: name the lengths.
+    # Name the lengths: an index would count the sequences that the order is fitted to, which the user does not know.
     longest = sizes[beyond][sizes[beyond].sum(axis=1).argmax()].astype(np.int64)
     raise checks.value_error("edges", f"such that a bucket holds {tuple(longest.tolist())}", edges, remedy)
 
 
 def check_edges(edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Returns edges as whole numbers, rising; rows in the order of this file."""
+    """Returns edges as whole numbers, rising; rows as `sort_rows` sorts them."""
     remedy = "Give the longest length of each bucket, rising, in the unit of the lengths: (100, 200, 400), for example."
     plain = _as_plain(edges)
     if not isinstance(plain, Iterable):
@@ -217,7 +219,7 @@ def some_lengths(lengths: ArrayLike) -> NDArray[np.int64]:
     """Returns the lengths [n] of at least one sequence; refuses several lengths a sequence."""
     array = one_length(as_lengths(lengths))
     if not len(array):
-        remedy = "Give the lengths of one sequence at least."
+        remedy = "Give the lengths of at least one sequence."
         raise checks.value_error("lengths", "of at least one sequence", array.shape, remedy)
     return array
 
@@ -234,6 +236,6 @@ def _check_buckets(buckets: int) -> int:
 
 def _round_edges(low: int, high: int, buckets: int, edge_at: Callable[..., NDArray[np.float64]]) -> NDArray[np.int64]:
     """Returns the edges at the shares 1/buckets ... 1, rounded down to whole lengths; the last is exact."""
-    # 1e-9: a quotient that is whole in exact arithmetic may be just below it, and on some platforms only.
+    # 1e-9: a quotient that is whole in exact arithmetic may come out just below, on some platforms only.
     inner = np.floor(edge_at(np.arange(1, buckets) / buckets) + 1e-9).astype(np.int64)
     return distinct(np.append(np.clip(inner, low, high), high))

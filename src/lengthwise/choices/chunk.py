@@ -1,4 +1,4 @@
-"""Chunks: long sequences are cut into pieces before they are planned, for losses of single frames.
+"""Chunks: cuts long sequences into pieces before they are planned, for losses of single frames.
 
 spans   [chunks, 3]   sequence, start, stop: frames start..stop-1 of that sequence
 """
@@ -27,7 +27,7 @@ class Chunks:
         step: Frames from one start to the next, at most `size`; by default `size`.
 
     Raises:
-        ValueError: When called: more than 2**30 chunks in all.
+        ValueError: A call would make more than 2**30 chunks in all.
 
     References:
         Doetsch, Golik, Ney 2017, section 6, table 1 (chunk sizes 10, 50, 100, 500, max).
@@ -63,5 +63,5 @@ class Chunks:
         sequences = np.repeat(np.arange(len(lengths)), chunks)
         first = np.cumsum(chunks) - chunks
         starts = (np.arange(len(sequences)) - first[sequences]) * step
-        stops = starts + np.minimum(self.size, lengths[sequences] - starts)  # never beyond 2**63 - 1 on the way
+        stops = starts + np.minimum(self.size, lengths[sequences] - starts)  # no sum on the way exceeds 2**63 - 1
         return np.stack([sequences, starts, stops], axis=1)

@@ -2,7 +2,7 @@
 
     counts          [batches]         sequences in each batch
     padded_lengths  [batches, dims]   the length that each dimension is padded to
-    costs           [batches]         float64, in the unit the budget is given in
+    costs           [batches]         float64, in the unit of the budget
 
 A cost is at least 0, and must not fall when a count or a length rises. Any callable of this form is a cost. The cutter
 runs the classes of this file compiled.
@@ -45,7 +45,7 @@ class Cost(Protocol):
             padded_lengths: [batches, dims] int64, the padded length of each dimension of each batch.
 
         Returns:
-            [batches], finite, in the unit that the budget is given in.
+            [batches], finite, in the unit of the budget.
         """
         ...
 
@@ -92,9 +92,9 @@ class Quadratic:
         linear: Cost of one padded frame.
         quadratic: Cost of one padded frame that attends to one other.
         per_sequence: Cost of one more sequence, whatever its length.
-        per_batch: Cost of one more batch, whatever is in it.
-        per_length: Cost of one more frame that the batch is padded to, however many sequences it holds. An LSTM on a
-            GPU takes its frames one after the other, and all sequences at once.
+        per_batch: Cost of one more batch, whatever it holds.
+        per_length: Cost of one more frame of padded length, however many sequences the batch holds. An LSTM on a GPU
+            computes its frames one after the other, and all sequences at once.
 
     >>> Quadratic(quadratic=0.01)(np.array([2]), np.array([[100]]))
     array([400.])
@@ -121,7 +121,7 @@ class Quadratic:
             return once + np.asarray(counts) * per_sequence
 
     def prices(self, dims: int) -> NDArray[np.float64]:
-        """The coefficients as the compiled cutter reads them: [2 + 3 dims].
+        """Returns the coefficients as the compiled cutter reads them: [2 + 3 dims].
 
         Raises:
             ValueError: A coefficient has a number for each dimension, and the lengths have more or fewer.
@@ -139,7 +139,7 @@ def _as_rows(padded_lengths: ArrayLike) -> NDArray[np.float64]:
 
 
 def _check_coefficients(name: str, value: Any) -> float | tuple[float, ...]:
-    """One number for all dimensions, or a number for each."""
+    """Returns one number for all dimensions, or a tuple with a number for each."""
     if isinstance(value, tuple | list | np.ndarray) and np.ndim(value) == 1 and len(value):
         return tuple(checks.check_number(name, coefficient, remedy=_REMEDY) for coefficient in value)
     return checks.check_number(name, value, remedy=_REMEDY)
@@ -149,7 +149,7 @@ def _spread(name: str, coefficient: float | tuple[float, ...], dims: int) -> tup
     if not isinstance(coefficient, tuple):
         return (coefficient,) * dims
     if len(coefficient) != dims:
-        rule = f"one number, or {dims}, as sequences have so many lengths"
+        rule = f"one number, or {dims}, one for each length of a sequence"
         raise checks.value_error(name, rule, coefficient, "Give a number for each length.")
     return coefficient
 
@@ -176,8 +176,8 @@ def _split_price(
     prices: NDArray[np.float64], longest: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns the cost per batch and the cost per sequence at each of `longest` [k, dims]: [k] and [k]."""
-    # Dimension after dimension, as the compiled cutter adds them. NumPy's sum of 8 or more adds in another order, and
-    # the cost of a batch would differ in the last bit from the one that the cutter compared with the budget.
+    # Dimension after dimension, as the compiled cutter adds them. NumPy adds 8 numbers or more in another order: the
+    # last bit would differ from the cost that the cutter compared with the budget.
     once, per_sequence = np.full(len(longest), prices[0]), np.zeros(len(longest))
     with np.errstate(over="ignore", invalid="ignore"):
         for length, (linear, quadratic, per_length) in zip(longest.T, prices[2:].reshape(3, -1).T, strict=True):
@@ -187,13 +187,13 @@ def _split_price(
 
 
 def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns the costs of batches, [batches], checked: a cost may be any callable of the user's.
+    """Returns the checked costs of batches, [batches]: a cost may be any callable of the user.
 
     The callable gets copies, and its result is copied. So it may write into all of them, and the plan does not change.
 
     Raises:
-        TypeError: Not an array of real numbers.
-        ValueError: Not one finite number, 0 or more, for each batch.
+        TypeError: The cost does not return an array of real numbers.
+        ValueError: The cost does not return one finite number of at least 0 for each batch.
     """
     returned = cost(counts.copy(), padded_lengths.astype(np.int64))
     try:
@@ -222,8 +222,8 @@ def costs_of_rows(
     """Prices batches of packed rows: the sum of the costs of their sequences alone, and once the cost per batch.
 
     So attention costs the squares of the lengths, because no sequence attends to another. `per_batch` counts once, and
-    `per_length` for a row of `capacity` frames. A cost of the user's has no part that is known to be per batch: it
-    counts for every sequence.
+    `per_length` for a row of `capacity` frames. A user's cost does not tell its part per batch, so all of it counts
+    for every sequence.
 
     Args:
         lengths: [m, dims], batch by batch.
@@ -236,7 +236,7 @@ def costs_of_rows(
         prices = cost.prices(dims)
         once = float(prices[0] + prices[2 + 2 * dims :].sum() * capacity)
         cost = replace(cost, per_batch=0.0, per_length=0.0)
-    # `bincount` adds one after the other, and so rounds alike everywhere.
+    # `bincount` adds one number after the other, so it rounds the same way on every platform.
     batch_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     sums = np.bincount(batch_of, costs_alone(cost, lengths), minlength=len(offsets) - 1).astype(np.float64, copy=False)
     check_finite(sums + once)
@@ -246,7 +246,7 @@ def costs_of_rows(
 def check_finite(costs: NDArray[np.float64]) -> None:
     """Refuses costs that are infinite or no number."""
     if not np.isfinite(costs).all():
-        remedy = "Give smaller coefficients or a smaller batch size, or mend the function."
+        remedy = "Give smaller coefficients or a smaller batch size, or repair the function."
         raise checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
 
 

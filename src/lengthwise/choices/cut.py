@@ -1,4 +1,4 @@
-"""Cut: sequences in order become batches. A cutter knows nothing but the cost of (count, padded lengths).
+"""Cut: cuts sequences in order into batches, knowing nothing but the cost of (count, padded lengths).
 
 lengths      [m, dims]     the lengths that each sequence is padded to at least, in order
 boundaries                 rising positions in 1..m-1 that no batch may cross
@@ -20,7 +20,7 @@ from lengthwise.choices.arithmetic import distinct, keep_multiples, most_sequenc
 from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
 from lengthwise.choices.greedy import cut_greedily, sizes_within
 
-# Every error about a missing budget says it, because users do not know the padded frames of a batch.
+# The advice of every error about a missing budget, because users do not know the padded frames of a batch.
 BUDGET_REMEDY = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
 _SIZE_REMEDY = "Give the number of sequences in a batch, such as 16."
 
@@ -49,8 +49,8 @@ class OversizeError(ValueError):
     Attributes:
         budget: The most that a batch may cost.
         cost: The cost of the sequence alone, in the unit of the budget.
-        position: Its position in the order, from 0.
-        sequence: Its number in the lengths, from 0; None as long as it is not known.
+        position: The position of the sequence in the order, from 0.
+        sequence: The number of the sequence in the lengths, from 0; None until it is known.
         span: The frames of a chunk, (start, stop); None for a whole sequence.
         mean_cost: The cost of a sequence of the mean length, if that is over the budget too; else None.
 
@@ -97,7 +97,8 @@ class OversizeError(ValueError):
         return checks.sentence("budget", rule, self.budget, remedy, at=at)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Unpickling makes an exception from its `args`, the sentence here. An error there hangs a pool of processes.
+        # By default, unpickling calls the class with `args`, here the sentence. That would fail, and hang a pool of
+        # processes.
         remade = partial(type(self), sequence=self.sequence, span=self.span, mean_cost=self.mean_cost)
         return remade, (self.budget, self.cost, self.position), self.__dict__
 
@@ -151,7 +152,7 @@ class Cut(Protocol):
 
 
 def is_hard(cut: object) -> TypeGuard[Budget | DynamicSize]:
-    """Returns True for a cut of this package whose batches have a budget that none exceeds."""
+    """Returns True for a cut of this package whose batches never exceed their budget."""
     return type(cut) is Budget or (type(cut) is DynamicSize and cut.rule == "hard")
 
 
@@ -162,7 +163,7 @@ def oversize_of(cut: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FixedSize:
-    """Batches of the same number of sequences, or a few less, so that they fill whole steps.
+    """Batches of the same number of sequences, or a few less to fill whole steps.
 
     Args:
         batch_size: Sequences in a batch.
@@ -191,7 +192,7 @@ class FixedSize:
         count = len(lengths)
         borders = distinct(np.concatenate([[0], boundaries, [count]])).astype(np.int64)
         widths = np.diff(borders)
-        # Below, 7 sequences with a boundary at 3 are cut by 2: the borders are [0, 3, 7], the widths [3, 4].
+        # For example, 7 sequences with a boundary at 3, in batches of 2: the borders are [0, 3, 7], the widths [3, 4].
         if self.drop_incomplete:
             # [2, 4] sequences stay: positions 0, 1 and 3 to 6. Position 2 does not fill a batch.
             full = widths // self.batch_size * self.batch_size
@@ -212,7 +213,7 @@ class FixedSize:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Batches of at most `budget` in cost, hard: padded frames, unless the batching says another cost.
+    """Batches that never cost more than `budget`: padded frames, unless the batching has another cost.
 
     Sequences are taken in order until the next would bring the batch over the budget (Doetsch, Golik, Ney 2017,
     section 6: 5,000 frames). That makes the fewest batches.
@@ -285,10 +286,10 @@ class DynamicSize:
         batch_size: B0, the size of the batch that holds the longest sequences.
         rule: "hard" is the rule as printed, B_i L_i <= B0 Lmax < B_{i+1} L_{i+1}: no batch costs more than the
             capacity. "paper" closes a batch once it has reached the capacity, so nearly every batch OVERSHOOTS it: by
-            up to one sequence, and by more where a longer sequence comes last. `plan.over_max_cost()` lists these
+            up to one sequence, and by more if a longer sequence comes last. `plan.over_max_cost()` lists these
             batches. "paper" comes within 2 % of the numbers of batches in the paper (606, 449 and 419).
         multiple_of: As in `Budget`. Lmax is rounded up too.
-        count_multiple_of: As in `Budget`; by the rule "hard" alone.
+        count_multiple_of: As in `Budget`; only with the rule "hard".
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=DynamicSize(2), order=lw.Sorted())  # at most 2 x 9 frames
@@ -329,14 +330,14 @@ class DynamicSize:
 def keep_within(
     lengths: NDArray[np.int64], longest: NDArray[np.int64], *, cost: Cost, budget: float, oversize: str
 ) -> NDArray[np.int64] | None:
-    """Returns the positions that the policy `oversize` keeps; None for all, also for "alone".
+    """Returns the positions that the policy `oversize` keeps; None for all, as always by "alone".
 
     Args:
         lengths: [m, dims].
         longest: [dims], at least those of `lengths`.
 
     Raises:
-        OversizeError: By "error", if a sequence alone costs more than the budget.
+        OversizeError: The policy is "error", and a sequence alone costs more than the budget.
     """
     if oversize == "alone":
         return None

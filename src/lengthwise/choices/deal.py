@@ -1,7 +1,7 @@
-"""Deal: batches go to steps and ranks, the same number to each rank.
+"""Deal: gives batches to steps and ranks, the same number to each rank.
 
     costs    [batches]                       the cost of each batch
-    numbers  [portions, batches / portions]  the batches to deal, portion by portion; some may be there twice
+    numbers  [portions, batches / portions]  the batches to deal, portion by portion; some may occur twice
     grid     [steps, micro_batches, ranks]   batch numbers
 
 A step is `world.slots` batches. Only that number decides which batches share a step. So another number of ranks that
@@ -48,7 +48,7 @@ def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = 
     """Returns the world of a run, and refuses numbers that no run has.
 
     Args:
-        world_size: Ranks.
+        world_size: The number of ranks.
         micro_batches: Batches that each rank takes in a step.
         remedy: The advice of the error; by default, to give the right number.
 
@@ -68,7 +68,7 @@ def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = 
 def has_equal_epochs(cut: Cut) -> bool:
     """Returns True if every epoch of a run has the same number of steps by this cut.
 
-    The paper's rule, which overshoots, and a cut of the user's promise none: they alone say which batches there are.
+    The paper's rule, which overshoots, and the cuts of users promise no number.
     """
     return type(cut) in (FixedSize, Rows) or is_hard(cut)
 
@@ -94,8 +94,9 @@ class Deal(Protocol):
     def tail(self) -> str:
         """The policy for batches that do not fill the last step.
 
-        "split" splits the largest batches until they do. "repeat" repeats the cheapest, to which `loss_scales` gives 0
-        the second time. "drop" drops some, other ones each epoch. If every batch has one sequence, "split" repeats too.
+        "split" splits the largest batches until they do. "repeat" repeats the cheapest, and `loss_scales` scales the
+        second time by 0. "drop" drops some, other ones in each epoch. If every batch has one sequence, "split" repeats
+        too.
         """
         ...
 
@@ -107,14 +108,14 @@ class Deal(Protocol):
         """Shares out batches to the ranks.
 
         Args:
-            numbers: [portions, batches / portions] int64, the batches to deal, which fill whole steps; some may be
-                there twice.
+            numbers: [portions, batches / portions] int64, the batches to deal, which fill whole steps; some may occur
+                twice.
             costs: [batches] float64, the cost of each batch, in the unit of the budget.
             world: The ranks that share a step.
-            key: The source of all chance, for this epoch.
+            key: The key of all random numbers, for this epoch.
 
         Returns:
-            [steps, micro_batches, ranks] int64: all of `numbers`, each as often as it is there.
+            [steps, micro_batches, ranks] int64: all of `numbers`, each as often as it occurs there.
         """
         ...
 
@@ -136,8 +137,8 @@ class _Whole:
 class Balanced(_Whole):
     """Batches of similar cost share a step, so that no rank waits long for another.
 
-    If each rank takes one batch of a step, no deal waits less. Steps of similar cost are steps of similar lengths, so
-    they mix little. `RandomSteps` mix and wait little.
+    If each rank takes one batch of a step, ranks wait less by no other deal. Batches of similar cost have similar
+    lengths, so steps mix little. With `RandomSteps`, steps mix well and ranks wait little.
 
     Args:
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
@@ -151,14 +152,14 @@ class Balanced(_Whole):
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         # Costs [9, 1, 8, 2] in steps of 2: the batches 1 and 3 share a step, and 2 and 0 do.
         shuffled = numbers[0, key.permutation(numbers.size)]
-        # No other steps wait less: the costliest batches share one, of the rest the costliest the next, and so on.
+        # No other steps wait less: the costliest batches share a step, the next costliest another, and so on.
         order = shuffled[_random.argsort(costs[shuffled])]
         return share_out(_in_order(order.reshape(-1, world.slots)), costs, world.world_size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mixed(_Whole):
-    """Random batches share a step: representative steps, at the price of waiting where batches differ in cost.
+    """Random batches share a step: steps are representative, but ranks wait if batches differ in cost.
 
     Args:
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
@@ -195,9 +196,9 @@ class Stratified(_Whole):
     The batches, in the order they were cut, are divided into equal strata, one for each batch of a step. A step takes
     one of each at random. If the order sorts, as `MaxEntropy` does, the mean length of a step varies less than with
     `Mixed`. From about 16 batches a step on, it varies less than that of random samples. If the order does not sort,
-    steps are those of `Mixed`.
+    steps are as with `Mixed`.
 
-    For cuts by a budget, whose batches cost about the same. With `FixedSize`, ranks wait for the batch of the longest.
+    Use it with a budget, by which batches cost about the same. With `FixedSize`, ranks wait for the longest batch.
 
     Args:
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
@@ -224,25 +225,24 @@ class Stratified(_Whole):
 class RandomSteps(_Whole):
     """Each step is a random sample of the sequences, which is then sorted and cut into the batches of the step.
 
-    The gradient sees whole steps, and these are as good as with random batches. The batches are nearly sorted, so that
-    they pad little. The more batches a step has, the less they pad. Each costs about the same, so that no rank waits
-    long.
+    The gradient sees whole steps, and these are random, as with random batches. The batches are nearly sorted, so that
+    they pad little: the more batches a step has, the less. All batches cost about the same, so that no rank waits long.
 
-    The order is `Shuffled`, unless another is given: steps are then cut from that. `MaxEntropy` of a padding is
-    refused, because steps sort their batches.
+    The order is `Shuffled` unless you give another. `MaxEntropy(padding=...)` is refused, because each step is sorted.
 
     Steps are cut by `Padded` or `Quadratic`. A cost of your own is refused: with it the default deal is `Stratified`.
 
-    Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches. They are shared out so that
-    the batches cost the same, by a cost that counts attention. The rows are those of any other deal. With 8 rows in a
-    batch or more, ranks wait little. With one row there is nothing to share, and they wait as with `Mixed`.
+    Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches. The rows are the same as
+    with any other deal. They are shared out so that the batches cost about the same, if the cost counts attention. With
+    8 rows in a batch or more, ranks wait little. With one row there is nothing to share, and ranks wait as with
+    `Mixed`.
 
     Args:
         tail: The policy for the last step, which the sequences seldom fill. With "split" and "repeat" its batches are
             smaller; "drop" leaves it out. If there are fewer sequences than batches, some are taken again.
-        even: Under `FixedSize(16)` a step holds 16 sequences for each batch. They are shared out so that its batches
-            cost the same: many short ones in one, few long ones in another. False keeps 16 in each, and lets ranks
-            wait. Under a budget batches always cost the same.
+        even: Under `FixedSize(16)` a step holds 16 sequences for each batch. They are shared out so that the batches
+            cost about the same: many short sequences in one, few long ones in another. False keeps 16 in each, and
+            ranks wait. Under a budget, batches always cost about the same.
 
     >>> import lengthwise as lw
     >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), deal=RandomSteps())
@@ -276,10 +276,10 @@ class RandomSteps(_Whole):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Portions:
-    """Every epoch deals the sequences at random into one portion for each rank, which batches its own.
+    """In every epoch each rank gets a random portion of the sequences, and makes its own batches.
 
     Ranks take their batches in order of cost, so that those of one step cost about the same. The arrangement then moves
-    whole steps. The steps change with the world size. A rank with fewer batches than another splits its largest.
+    whole steps. The steps change with the world size. A rank with too few batches splits its largest.
 
     References:
         Khomenko et al. 2016, section III.B, step 3.
@@ -294,7 +294,7 @@ class Portions:
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         shuffled = key.permutation(count)
-        # Sorted, because only the ranks of sequences are drawn here: the order draws by a key of its own.
+        # Sorted, because this draw decides only the rank of each sequence: the order draws by a key of its own.
         return [np.sort(portion) for portion in np.array_split(shuffled, world.world_size)]
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:

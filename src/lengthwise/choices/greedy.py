@@ -1,4 +1,4 @@
-"""Greedy: batches filled in order up to a budget, and the largest batches within it."""
+"""Greedy: fills batches in order up to a budget, and finds the largest batch sizes within it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from lengthwise import _kernels
 from lengthwise.choices.arithmetic import fill_up
 from lengthwise.choices.cost import Cost, costs_of, prices_of
 
-_CALLED = 2**14  # costs in one call of a cost of the user's: enough that the call itself hardly counts
+_CALLED = 2**14  # costs in one call of a user's cost: so many that the call itself takes little of the time
 _LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
-_OPEN = 2**62  # the size of a batch that did not close: larger than any, also when a position is added
+_OPEN = 2**62  # the size of a batch that did not close: larger than any, even if a position is added
 _MOST_COUNTED = 2**40  # sequences: no batch is larger
 
 
@@ -53,8 +53,8 @@ def _cut_by_calls(
 ) -> NDArray[np.int64]:
     """Cuts greedily by any callable, with few calls that each price many batches.
 
-    A batch starts where the one before it ends. So one call prices the batches that would start at each position of a
-    stretch. If batches from the positions 0..4 would hold [2, 3, 1, 2, 2] sequences, they are 0-1, 2 and 3-4.
+    The start of a batch is known once the one before has ended. So one call prices the batches that would start at each
+    position of a stretch. If batches from the positions 0..4 would hold [2, 3, 1, 2, 2], they are 0-1, 2 and 3-4.
     """
     count = len(lengths)
     borders, places = np.append(boundaries, count), np.arange(count)

@@ -18,7 +18,7 @@ from lengthwise import _kernels, _random, checks
 from lengthwise._random import Key
 from lengthwise.choices.buckets import EDGES, check_edges, check_edges_hold, find_bucket
 
-# Noise wider than this share of the longest has 2**32 values there: hardly any two sums of length and noise are equal.
+# Noise wider than this share of the longest has 2**32 values or more: hardly any sums of length and noise are equal.
 _NO_TIES = 2.0**-20
 
 
@@ -28,8 +28,8 @@ class Ordered(NamedTuple):
     Attributes:
         sequences: [m] int64, numbers from 0 to n - 1, each at most once; m < n only where the order was asked to drop.
         boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
-        edges: [m] int64, what each of `sequences` is padded to at least, in the unit of the lengths; None
-            for no more than the longest of the batch. If sequences have several lengths, [m, dims].
+        edges: [m] int64, the least length that each of `sequences` is padded to. None pads no further than to the
+            longest of the batch. If sequences have several lengths, [m, dims].
 
     >>> Ordered(np.array([2, 0, 1]), boundaries=np.array([1])).sequences  # 2 alone, then 0 and 1
     array([2, 0, 1])
@@ -43,8 +43,8 @@ class Ordered(NamedTuple):
 class Order(Protocol):
     """The form of every order. `sizes` is not empty.
 
-    An order that must know all sequences first, such as to find edges, also has `fit(self, sizes)`. It is called once
-    for a plan, with all sizes except the oversize ones. It returns the order that then sorts each portion.
+    An order that must know all sequences first, such as to find edges, also has `fit(self, sizes)`. This is called once
+    for a plan, with all sizes except the oversize ones, and returns the order that sorts each portion.
 
     >>> import lengthwise as lw
     >>> class Backwards:
@@ -61,7 +61,7 @@ class Order(Protocol):
             sizes: [n] float64, the length of each sequence, summed over its dimensions. For several lengths, `Sorted`
                 and `MaxEntropy` get places in a line of bands instead. `Bucketed` with edges gets all lengths,
                 [n, dims].
-            key: The source of all chance, for this portion of this epoch.
+            key: The key of all random numbers, for this portion of this epoch.
         """
         ...
 
@@ -161,7 +161,7 @@ class AlternatedSort:
 class Windowed:
     """Shuffled, taken in windows of equal size, and each window sorted; no batch crosses windows.
 
-    Other systems call it pools, sortish sampling or grouping by length.
+    Other systems call this pools, sortish sampling or grouping by length.
 
     Args:
         window: Sequences in a window, a multiple of the batch size for full batches; the last window may be smaller.
@@ -189,15 +189,16 @@ class Bucketed:
     have one for each length.
 
     Args:
-        size: Sort, then `size` sequences a bucket (Ge et al. 2021, section 3). A remainder makes the bucket of the
-            shortest smaller. The paper does not say which; this choice gives the padding that it prints.
+        size: Sorts, and puts `size` sequences into each bucket (Ge et al. 2021, section 3). The bucket of the shortest
+            has fewer if there is a remainder. The paper does not say which; this choice gives the padding that it
+            prints.
         edges: The longest length of each bucket, rising. For several lengths, a row for each bucket in any order, such
             as ((20, 30), (60, 50)). A sequence is in the bucket of the least sum that holds it. `RandomSteps` mix
             buckets: if they pad to edges, each bucket must hold the one before.
         buckets: At most this many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A; see
             `optimal_edges`), "uniform" widths, "quantile", or "exponential".
-        pad_to_edge: Pad every batch to the edge of its bucket, so that a run has one padded length for each bucket. A
-            sequence then costs what its edges do: one of (9, 1) in a bucket of (9, 9) may be over a small budget.
+        pad_to_edge: Pads every batch to the edge of its bucket, so that a run has one padded length for each bucket. A
+            sequence then costs as much as its edges: (9, 1) in a bucket of (9, 9) may be over a small budget.
         longer: The policy for a sequence that no bucket of `edges` holds: "error" or "drop". The plan lists dropped
             sequences.
 
@@ -240,7 +241,7 @@ class Bucketed:
             # 5 sequences in buckets of 2: the first holds 1, so the next begin at 1 and 3.
             borders = np.arange((len(sizes) - 1) % self.size + 1, len(sizes), self.size)
             sequences = Sorted()(sizes, key).sequences
-            # Chance of its own: `key` has put equal lengths in order, so that its words say in which bucket each is.
+            # Another stream: `key` has put equal lengths in order, so its words depend on the bucket.
             words = key.at("ties", lane=key.lane).words(len(sizes))
             _kernels.shuffle_parts(sequences, np.append(borders, len(sequences)), words.view(np.int64))
             return Ordered(sequences, borders)
@@ -317,7 +318,7 @@ def pads_to_edge(order: object) -> bool:
 
 
 def finds_noise(order: object) -> TypeGuard[MaxEntropy]:
-    """Returns True for a `MaxEntropy` of a padding, whose noise trials find. Subclasses find their own."""
+    """Returns True for a `MaxEntropy` of a padding: trials find its noise. Subclasses find their own."""
     return type(order) is MaxEntropy and order.scale is None
 
 
@@ -357,7 +358,7 @@ def _shuffle_within(keys: NDArray[np.int64] | NDArray[np.float64], key: Key) -> 
     """Sorts sequences by their `keys` [n], at least 0, equal ones at random: [n]."""
     if keys.max(initial=0) < _random.MOST_GROUPS and (keys == (groups := keys.astype(np.int64))).all():
         return key.permutation_within(groups)
-    # The sort is stable: equal keys keep the random order that they come in.
+    # The sort is stable: equal keys keep their random order.
     return _random.sort_by(key.permutation(len(keys)), keys)
 
 
@@ -368,9 +369,9 @@ def sort_parts(
 
     Args:
         sequences: Each of 0..n-1 once.
-        sizes: [n], of sequence 0, 1, ...
+        sizes: [n], the sizes of the sequences 0, 1, ...
         starts: [parts], rising from 0: part p is sequences[starts[p]:starts[p + 1]].
-        turned: The second part, the fourth and so on fall, and the others rise.
+        turned: If True, the second part, the fourth and so on fall, and the others rise.
 
     >>> sort_parts(np.array([3, 0, 2, 1, 4]), np.array([5.0, 9.0, 2.0, 7.0, 8.0]), np.array([0, 3]), turned=True)
     array([2, 0, 3, 1, 4])
@@ -379,12 +380,12 @@ def sort_parts(
     part_of = np.repeat(np.arange(len(starts)), counts)
     part_sizes = sizes[sequences]
     beyond = int(part_sizes.max(initial=0)) + 1
-    if part_sizes.dtype.kind == "i" and beyond * len(starts) < 2**40:  # which `argsort` tells apart
+    if part_sizes.dtype.kind == "i" and beyond * len(starts) < 2**40:  # `argsort` is exact below 2**40
         order = _random.argsort(part_of * beyond + part_sizes)
     else:  # both sorts are stable: by size, then by part
         order = _random.sort_by(_random.argsort(part_sizes), part_of)
     if turned:
-        # In a part of the positions 2 and 3: 3 and 2.
+        # A part of the positions 2 and 3 becomes 3 and 2.
         turns = part_of % 2 == 1
         mirrored = np.repeat(2 * starts + counts - 1, counts)[turns] - np.flatnonzero(turns)
         order[turns] = order[mirrored]

@@ -30,7 +30,7 @@ _UNLIMITED = 2**62  # sequences in a row without a limit
 
 
 class LongerThanRowError(OversizeError):
-    """A sequence is longer than a row. Its `budget` is the capacity, and its `cost` the length."""
+    """A sequence is longer than a row. The `budget` of the error is the capacity, and its `cost` the length."""
 
     def _sentence(self, at: str) -> str:
         chunks = (
@@ -50,17 +50,17 @@ class Rows:
     """Packing: each row of a batch holds several whole sequences, of at most `capacity` frames in sum.
 
     By "pool", rows are filled one after another from the next `pool` sequences of the order. A row takes the oldest of
-    them, and more by age until one does not fit. Then it takes the longest that still fits, or the first of two that
-    together leave less. So no sequence is in a later row than by next fit, which fills each row in the order until the
-    next sequence does not fit. `pool=1` is next fit.
+    them, then the next oldest, until one does not fit. Then it takes the longest that still fits, or the first of two
+    that together leave less. `pool=1` is next fit: each row is filled in order until the next sequence does not fit. No
+    pool puts a sequence into a later row than next fit does.
 
     By "best-fit", the longest sequence comes first, and each goes into the fullest row that has room (best-fit
     decreasing). That fills rows best, but puts the same lengths together in every epoch: the longest with the shortest,
     then rows of similar lengths.
 
-    Usual mistakes are sequences that attend to each other, and a loss across their border. Batches are padded to
-    `capacity`, and cost the sum of their sequences alone. By default that is their frames, and all full rows have
-    about the same number. So give a cost that counts attention, such as `Quadratic(linear=1, quadratic=0.001)`, or
+    Two mistakes are usual: sequences of a row attend to each other, or a loss crosses their border. Rows are padded to
+    `capacity`, and a batch costs the sum of its sequences alone. By default that is their frames, which are about the
+    same in all full rows. So give a cost that counts attention, such as `Quadratic(linear=1, quadratic=0.001)`, or
     ranks wait for the slowest. Sequences need one length each.
 
     Args:
@@ -69,7 +69,7 @@ class Rows:
         by: "pool" or "best-fit".
         pool: Sequences that wait for a row, by "pool"; by default 1,024. More fill rows better, and mix less. A
             sequence overtakes at most `pool` others.
-        oversize: The policy for a sequence longer than a row: "error" or "drop". `Chunks(capacity)` splits it.
+        oversize: The policy for a sequence longer than a row: "error" or "drop". `Chunks(capacity)` splits sequences.
         max_in_row: The most sequences in one row; by default any number that fits. A row with this number is closed,
             even if it has room. Give `RowCollate` the same number.
 
@@ -101,7 +101,7 @@ class Rows:
         remedy = "Give how many sequences wait for a row, such as 1024."
         checks.keep_whole(self, "pool", remedy=remedy, optional=True)
         if self.pool is not None and self.by != "pool":
-            raise checks.value_error("pool", "left out by best-fit", self.pool, "All sequences wait there.")
+            raise checks.value_error("pool", "left out with best-fit", self.pool, "There, all sequences wait.")
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
@@ -163,8 +163,8 @@ def row_offsets(
     Args:
         lengths: [m], batch by batch.
         offsets: [batches + 1].
-        capacity: Of a row.
-        most: Sequences in a row; None for any number.
+        capacity: Frames of a row.
+        most: The most sequences in a row; None for any number.
 
     >>> row_offsets(np.array([5, 4, 3, 9, 1, 2]), np.array([0, 3, 6]), 10)
     array([0, 2, 3, 5, 6])
@@ -182,7 +182,7 @@ def find_places(lengths: NDArray[np.int64], starts: NDArray[np.int64], capacity:
     Args:
         lengths: [m], row by row.
         starts: [rows + 1], the starts of the rows, and the end, by `row_offsets`.
-        capacity: Of a row.
+        capacity: Frames of a row.
 
     >>> find_places(np.array([3, 2, 2]), np.array([0, 2, 3]), 6)
     array([0, 3, 6])
@@ -200,9 +200,9 @@ def number_frames(
     Args:
         lengths: [m], row by row.
         places: [m], by `find_places`.
-        starts: [filled rows + 1], as there.
-        rows: All rows, also those of padding alone.
-        capacity: Of a row.
+        starts: [filled rows + 1], as in `find_places`.
+        rows: The number of all rows, with those that hold only padding.
+        capacity: Frames of a row.
 
     Returns:
         The position of each frame within its sequence, and its segment: 1, 2, ... within a row, 0 on padding; both

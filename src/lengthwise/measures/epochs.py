@@ -27,7 +27,7 @@ Batches = Sequence[ArrayLike]  # of any sampler
 
 _REMEDY = "Give a plan, or batches: list(sampler), for example."
 _WHOLE = "Give the numbers of the sequences in each batch."
-_SINGLE = "Give batches: of a sampler of single numbers, torch.utils.data.BatchSampler(sampler, 16, drop_last=False)."
+_SINGLE = "Give batches. From single numbers, make them by torch.utils.data.BatchSampler(sampler, 16, drop_last=False)."
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def read_epochs(
 
 
 def check_plan(name: str, plan: object) -> None:
-    """Refuses all but a plan."""
+    """Refuses anything that is not a Plan."""
     if not isinstance(plan, Plan):
         raise checks.type_error(name, "a Plan", plan, "Make one, such as make_plan(lengths, batching).")
 
@@ -129,7 +129,7 @@ def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Worl
         batches: The batches in the order of training: step by step, and within a step by rank.
         lengths: [n] or [n, dims], checked.
     """
-    # All measures read plans: so a sampler of another library is measured like a plan.
+    # All measures read plans, so the batches of another library become a plan too.
     arrays = [_check_batch(batch, number) for number, batch in enumerate(batches)]
     slots = world.slots
     # 7 batches do not fill steps of 2: without the last, they do.

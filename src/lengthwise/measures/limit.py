@@ -4,7 +4,7 @@ X is the length of a sequence, T >= X its padded length. Any way of making batch
 mutual information I(X; T), in nats, is at least R(D) = min {I : E[T - X] <= D}.
 
 Walk up the lengths x_1 < x_2 < ... A sequence opens at its X and closes at its T. The flow F_s = P(X <= x_s < T) is the
-share of open sequences after x_s. p_s is the share of length x_s. Then
+share of open sequences after x_s, and p_s the share of sequences of length x_s. Then
 
     E[T - X] = the sum over s of (x_{s+1} - x_s) F_s,
     I(X; T) >= the sum over s of phi(F_s) - phi(F_{s-1} + p_s),  with phi(z) = z log z,

@@ -30,7 +30,7 @@ _MOST_BINS = 4096  # on each axis: their histogram takes 128 MiB
 _MOST_PAIR_BINS = 64
 _MET = 16  # the most partners of a sequence: in larger groups, 16 at even distances are enough
 _LEAST_MET = 2  # the fewest partners, for millions of sequences
-_MEETINGS = 2**21
+_MEETINGS = 2**21  # about so many pairs of sequences are counted
 
 
 def check_bins(bins: int | None, count: int) -> int:
@@ -102,7 +102,7 @@ def mix_pairs(epochs: Epochs) -> float:
     ends = np.cumsum([len(plan.sequences) for plan in epochs.plans])
     for plan, items in zip(epochs.plans, np.split(_bin_items(epochs, bins), ends[:-1]), strict=True):
         steps = np.repeat(_first_steps(plan), plan.batch_sizes)
-        # Within a step in a random order: in sorted batches, those at fixed distances would be too much alike.
+        # Shuffled within each step: in sorted batches, partners at fixed distances would be too similar.
         shuffled = _random.argsort(Key().permutation(int(plan.sequences.max(initial=-1)) + 1)[plan.sequences])
         order = _random.sort_by(shuffled, steps)
         groups = np.append(0, np.cumsum(np.bincount(steps)))
@@ -124,7 +124,7 @@ def _mixing_of_pairs(joint: NDArray[np.float64], paired: int, effective: float) 
 def mixing_bins(count: int) -> int:
     """Returns the number of bins of mixing that `count` sequences fill, from 2 to 128.
 
-    As many as keep the bias of the plain estimate, (bins - 1)^2 / 2n nats, under a twentieth.
+    The bias of the plain estimate, (bins - 1)^2 / 2n nats, then stays under a twentieth.
     """
     return int(np.clip(1 + np.sqrt(count / 10), 2, 128))
 
@@ -163,15 +163,15 @@ def _mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:
 
 
 def _entropy(counts: NDArray[np.float64], count: int) -> float:
-    """Grassberger's estimate, in nats: log n less the mean over all n of G(how many share its cell)."""
+    """Returns Grassberger's estimate, in nats: log n less the mean over all n of G(the count of its cell)."""
     sharing = counts[counts > 0].astype(np.int64)
     return float(np.log(count) - sharing @ _grassberger(int(sharing.max()))[sharing] / count)
 
 
 def _grassberger(most: int) -> NDArray[np.float64]:
-    """G(0) .. G(most): G(1) = -gamma - log 2, and G(2k) = G(2k + 1) = G(1) + 2 / 1 + 2 / 3 + ... + 2 / (2k - 1).
+    """Returns G(0) .. G(most) of Grassberger's estimate. G(m) comes near log m for large m.
 
-    G(m) nears log m; few draws give too little.
+    G(1) = -gamma - log 2, and G(2k) = G(2k + 1) = G(1) + 2 / 1 + 2 / 3 + ... + 2 / (2k - 1).
     """
     halves = np.cumsum(2.0 / np.arange(1, most + 2, 2))
     pairs = np.concatenate([[0.0], np.repeat(halves, 2)])  # of 1, then of 2 and 3, of 4 and 5, ...
