@@ -34,16 +34,16 @@ def check_arguments(step: Step, make_batch: MakeBatch, dims: int) -> None:
     batch, shape = (None,), (None,) * (1 + dims)
     if not _takes(step, batch):
         remedy = "Give `lambda batch: train(*batch)`, for example, or `train(**batch)` for a batch by name."
-        if isinstance(step, type) or _written(step).split("(")[1].startswith("self"):
+        if isinstance(step, type) or _write_signature(step).split("(")[1].startswith("self"):
             remedy = "Give the method of an object: trainer.train_step, for example."
         elif _takes(make_batch, batch) and _takes(step, shape):
             remedy = "Give step, make_batch, lengths, in this order."
-        raise checks.type_error("step", "a function of one argument, the batch", _written(step), remedy)
+        raise checks.type_error("step", "a function of one argument, the batch", _write_signature(step), remedy)
     if not _takes(make_batch, shape):
         arguments = "a length" if dims == 1 else f"{dims} lengths, as `lengths` has"
         remedy = f"Write make_batch(count, {', '.join(['length', 'another', 'third'][:dims])})."
         rule = f"a function of {1 + dims} arguments, a count and {arguments}"
-        raise checks.type_error("make_batch", rule, _written(make_batch), remedy)
+        raise checks.type_error("make_batch", rule, _write_signature(make_batch), remedy)
 
 
 def _takes(function: Any, arguments: tuple[None, ...]) -> bool:
@@ -58,7 +58,7 @@ def _takes(function: Any, arguments: tuple[None, ...]) -> bool:
     return True
 
 
-def _written(function: Any) -> str:
+def _write_signature(function: Any) -> str:
     return f"{getattr(function, '__name__', type(function).__name__)}{inspect.signature(function)}"
 
 

@@ -29,7 +29,7 @@ def add(subparsers: Any) -> None:
     add_lengths(parser)
     add_batches(parser, default="16 sequences; give those that you train with now")
     add_ranks(parser)
-    group = parser.add_argument_group("what counts")
+    group = parser.add_argument_group("padding and cost")
     group.add_argument(
         "--padding", type=float, metavar="SHARE", help="the most padding, as a share of computed frames (0.1)"
     )

@@ -117,7 +117,7 @@ def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", exam
     if option != "source":
         parser.set_defaults(file_option=option)
     group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
-    text = "from one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples"
+    text = "the shift between frames, in the unit of the column: 0.01 for seconds, 160 for samples"
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
     text = "the unit in which texts are counted; tokens need --tokenizer"
     group.add_argument("--count", choices=COUNTS, help=text)

@@ -163,8 +163,8 @@ def _labels(text: str) -> list[str]:
 def _batching(label: str, cut: Cut, cost: Cost) -> Batching:
     name, value, options = _parse(label, "strategy")
     strategy = _find_strategy(name, packed=isinstance(cut, Rows))
-    has_other = name == "max-entropy" and "scale" in options  # "max-entropy,scale=40" needs no value
-    if (value is None) == bool(strategy.value) and not has_other:
+    has_scale = name == "max-entropy" and "scale" in options  # "max-entropy,scale=40" needs no value
+    if (value is None) == bool(strategy.value) and not has_scale:
         form = f"{name}:{strategy.value}" if strategy.value else name
         raise checks.value_error("strategy", f"written {form}", label, _GRAMMAR)
     # "uniform:6,buckets=8" has two numbers of buckets, and "uniform:6,by=quantile" contradicts its name.

@@ -2,7 +2,7 @@
 
 write       `write_lengths`: from a data set to the file
 rule        how rows become lengths, the same under every engine
-files       Parquet, Arrow, CSV and JSON lines, on a disk or in a store of objects
+files       Parquet, Arrow, CSV and JSON lines, on a disk or in an object store
 packages    data sets of pyarrow, Hugging Face, Dask and Ray
 """
 

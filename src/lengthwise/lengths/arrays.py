@@ -82,7 +82,7 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
         of: The end of each place in an error: " of a.npy" for "sequence 3 of a.npy".
 
     Raises:
-        ValueError: Rows differ in width, the shape is not [n] or [n, dims] with dims >= 1, or a list has rows of more
+        ValueError: The shape is not [n] or [n, dims] with dims >= 1. Or rows of a list differ in width, or have more
             than two numbers.
         TypeError: Booleans, text or other objects.
     """

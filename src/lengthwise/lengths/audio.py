@@ -52,11 +52,11 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     names = audio_files(folder)
     path = folder / _CACHE_NAME
     cache = cache and (path.is_file() or not os.path.lexists(path))  # reading a pipe would never end
-    old = _load_cache(path) if cache else {}
-    results = dict(zip(names, _measure(folder, names, old, progress), strict=True))
+    old_headers = _load_cache(path) if cache else {}
+    results = dict(zip(names, _measure(folder, names, old_headers, progress), strict=True))
     headers = {name: header for name, header in results.items() if isinstance(header, Header)}
     # Written before any error is raised: after the repair of one file, the others are not read again.
-    if cache and headers != old:
+    if cache and headers != old_headers:
         with suppress(OSError):  # without a cache, the files are measured again next time
             files.write(path, json.dumps(headers))
     for name, reason in results.items():
@@ -109,24 +109,24 @@ def _refuse_folder(error: OSError) -> None:
     raise source_error("a folder that can be read", error.filename, remedy) from error
 
 
-def _measure(folder: Path, names: Sequence[str], old: dict[str, Header], progress: bool) -> list[Header | str]:
+def _measure(folder: Path, names: Sequence[str], old_headers: dict[str, Header], progress: bool) -> list[Header | str]:
     from concurrent.futures import ThreadPoolExecutor  # imports `logging`
 
     from tqdm import tqdm
 
     soundfile = load_package("soundfile", "read audio")
     with ThreadPoolExecutor(READERS) as pool:
-        results = pool.map(lambda name: _header(soundfile, folder / name, old.get(name)), names)
+        results = pool.map(lambda name: _header(soundfile, folder / name, old_headers.get(name)), names)
         return list(tqdm(results, total=len(names), unit="file", disable=not progress))
 
 
-def _header(soundfile: Any, path: Path, old: Header | None) -> Header | str:
+def _header(soundfile: Any, path: Path, old_header: Header | None) -> Header | str:
     """Returns the header, from the cache if the file has not changed; or the text of an error."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             return "it is a pipe or a device"
-        header = old
+        header = old_header
         # The same size and modification time mean the same file.
         if header is None or header[:2] != (status.st_size, status.st_mtime_ns):
             info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: a name may not be UTF-8

@@ -145,8 +145,8 @@ def read_table(path: Path, column: str | None, count: TextCount | None = None) -
         count: The function that counts texts, or None.
 
     Raises:
-        ValueError: The first line has numbers, and so seems to be data. Or the column does not exist, a row is wider or
-            narrower than the header, quotes are broken, or a text is not a number.
+        ValueError: The first line has numbers, and so seems to be data. The column does not exist. A row is wider or
+            narrower than the header. Quotes are broken. Or a text is not a number.
     """
     for names, texts, place in iterate_table(path, functools.partial(choose_names, column)):
         return [

@@ -1,12 +1,12 @@
-"""Reports: each chart once, for pages of HTML, notebooks and files.
+"""Charts for pages of HTML, notebooks and files.
 
 A chart is an `altair.Chart`: a notebook shows it, `save_chart` writes it as .svg, .png or .pdf, and `save_page` puts it
 into one self-contained page.
 
     histogram      the lengths, and the edges of buckets
     padding        data and padding of each strategy
-    trade_off      randomness against padding, strategy by strategy
-    batches        batches sequence by sequence, with their padding
+    trade_off      randomness against padding of each strategy
+    batches        the sequences of some batches, with their padding
     waiting        the work of each rank in some steps, and its waiting
     memory         the costliest batch of each step, and the budget
     shapes         padding by the number of padded shapes

@@ -113,11 +113,11 @@ def save_page(
         if not isinstance(text, str):
             raise checks.type_error(name, "text", text, 'Give "train.csv" or "frames", for example.')
     array = as_lengths(lengths)
-    epochs = {checks.make_visible(str(label)): _list_epochs(value) for label, value in plans.items()}
-    if len(epochs) < len(plans):
+    plans_by_label = {checks.make_visible(str(label)): _list_epochs(value) for label, value in plans.items()}
+    if len(plans_by_label) < len(plans):
         raise checks.value_error("plans", "under labels that differ as text", list(plans), "Rename one.")
-    rows = {label: measure_epochs(some, array).as_dict() for label, some in epochs.items()}
-    firsts = {label: some[0] for label, some in epochs.items()}
+    rows = {label: measure_epochs(epochs, array).as_dict() for label, epochs in plans_by_label.items()}
+    firsts = {label: epochs[0] for label, epochs in plans_by_label.items()}
     files.write(path, write_page(Contents(lengths=array, plans=firsts, rows=rows, title=title, unit=unit)))
 
 
@@ -163,17 +163,17 @@ def _charts(contents: Contents, *, packed: bool) -> list[Any]:
     lengths, unit, rows, best = contents.lengths, contents.unit, contents.rows, contents.best
     charts = list(contents.charts)
     ends = list(dict.fromkeys([*list(contents.plans)[:1], best]))
-    some = {label: contents.plans[label] for label in ends if label and contents.plans[label].steps}
-    if some:
+    shown = {label: contents.plans[label] for label in ends if label and contents.plans[label].steps}
+    if shown:
         charts.append(strategy_charts.padding(rows, best=best, unit=unit))
         if len(rows) > 1 and not packed and not contents.charts:
             charts.append(strategy_charts.trade_off(rows, best=best))
-        shares = {label: rows[label]["padding_share"] for label in some}
-        waste = {label: rows[label]["straggler_waste"] for label in some}
-        charts.append(batch_charts.batches(some, lengths, unit=unit, shares=shares))
-        if max(plan.world_size for plan in some.values()) > 1:
-            charts.append(batch_charts.waiting(some, shares=waste))
-        charts.append(batch_charts.memory(some))
+        shares = {label: rows[label]["padding_share"] for label in shown}
+        waste = {label: rows[label]["straggler_waste"] for label in shown}
+        charts.append(batch_charts.batches(shown, lengths, unit=unit, shares=shares))
+        if max(plan.world_size for plan in shown.values()) > 1:
+            charts.append(batch_charts.waiting(shown, shares=waste))
+        charts.append(batch_charts.memory(shown))
     if len(lengths):
         charts.append(length_charts.histogram(lengths, edges=_edges(contents), unit=unit))
     return charts

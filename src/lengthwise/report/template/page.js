@@ -1,4 +1,4 @@
-// The copy button, which is of no use without a script. All else on the page works without one.
+// The copy button. Everything else on the page works without a script.
 for (const block of document.querySelectorAll(".code")) {
   const text = block.querySelector("code");
   const button = document.createElement("button");
@@ -10,7 +10,7 @@ for (const block of document.querySelectorAll(".code")) {
       await navigator.clipboard.writeText(text.textContent);
       button.textContent = "Copied";
     } catch {
-      select(); // a browser that lets no page write to the clipboard: one key copies what is selected
+      select(); // the browser refuses: the reader can copy the selected code by a key
       button.textContent = "Selected";
     }
   });
