@@ -30,7 +30,7 @@ def run_code(text, name="page"):
 @pytest.mark.parametrize("code", BLOCK.findall(README))
 def test_the_code_of_the_readme_runs_and_says_what_it_pads(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
-    assert "10.1 % of what it computes is padding." in capsys.readouterr().err
+    assert "10.1 % of its frames are padding." in capsys.readouterr().err
 
 
 ONE_AFTER_THE_OTHER = ("index", "switch", "files", "two-lengths", "budget", "own-choices", "gradients", "theory")

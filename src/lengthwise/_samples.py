@@ -22,7 +22,7 @@ from lengthwise.choices.rows import check_in_row, find_places, number_frames, ro
 IGNORED = -100
 
 Value = float | Mapping[str, float]
-"""The padding value: one number for all fields but labels and `attention_mask`, or numbers by the names of fields."""
+"""The padding value: one number for all fields but labels and `attention_mask`, or numbers by field name."""
 
 
 def check_value(value: Any) -> float | dict[str, float]:
@@ -34,7 +34,7 @@ def check_value(value: Any) -> float | dict[str, float]:
 
 def _check_number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        remedy = 'Give one number, or numbers by the names of fields, such as {"labels": -1}; in a tuple {"1": -1}.'
+        remedy = 'Give one number, or a dict of numbers by field name, such as {"labels": -1}; in a tuple {"1": -1}.'
         raise checks.type_error("value", "a number", value, remedy)
     return float(value)
 
@@ -43,17 +43,17 @@ def check_names(value: Value, names: Iterable[str], *, argument: str = "value") 
     """Refuses a value for a field that is not padded; `argument` is its name in the error."""
     for name in value if isinstance(value, Mapping) else ():
         if name not in names:
-            rule = f"by the names of fields that are padded ({', '.join(names)})"
+            rule = f"a dict by the names of padded fields ({', '.join(names)})"
             raise checks.value_error(argument, rule, name, "Write the name as the samples have it, or leave it out.")
 
 
 def padding_value(value: Value, name: str, *, is_integer: bool, labels: str | None = None) -> float:
-    """Returns the padding value of a field: its own, 0 for a mask, -100 for labels, or the common value.
+    """Returns the padding value of a field: its number in a dict, 0 for a mask, -100 for labels, or the common number.
 
     Args:
         value: The value of all fields, or values by name.
         name: The name of the field, such as "text.labels" in a nested sample.
-        is_integer: True if the field has whole numbers. For floats and bool, no loss ignores -100.
+        is_integer: True if the field has whole numbers. A loss ignores -100 only in these.
         labels: Another name of labels, in addition to "labels" and "label".
 
     >>> padding_value(9.0, "text.labels", is_integer=True), padding_value(9.0, "labels", is_integer=False)
@@ -80,11 +80,11 @@ def check_fits(value: float, dtype: object, limits: tuple[float, float], *, is_i
         is_integer: True if the dtype has whole numbers only.
         at: The field, for the error.
     """
-    # Every float dtype holds NaN and infinities, which mask scores; float16 does not hold 1e5.
+    # Every float dtype holds NaN, and infinities to mask attention scores. But float16 does not hold 1e5.
     is_within = limits[0] <= value <= limits[1]
     if not (is_within and float(value).is_integer() if is_integer else is_within or not math.isfinite(value)):
         rule = f"a {'whole ' if is_integer else ''}number that {dtype} holds"
-        remedy = "Give one that it holds; if other fields need another, by name, as a dict."
+        remedy = "Give a number that fits, or a dict of numbers by field name."
         raise checks.value_error("value", rule, value, remedy, at=at)
 
 
@@ -93,7 +93,7 @@ def check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     remedy = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
     try:
         rows = [list(shape) for shape in shapes]
-    except TypeError as error:  # numbers, or arrays of one number without an axis
+    except TypeError as error:  # a number, or an array without an axis
         raise checks.type_error("shapes", "rows of whole numbers", shapes, remedy) from error
     checked = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in row) for row in rows]
     for shape in checked or [()]:
@@ -131,7 +131,7 @@ class RowOptions:
         checks.keep_whole(self, "rows", remedy="Give the rows of a batch, as in lw.Rows.", optional=True)
         checks.keep(self, value=check_value(self.value), max_in_row=check_in_row(self.max_in_row))
         checks.check_flag("next_token", self.next_token)
-        # `labels=False` would make a field False of copied inputs.
+        # `labels=False` would copy the inputs to a field named False.
         if self.labels is not None:
             checks.check_text("labels", self.labels, remedy="Give the name of a field, or None for no labels.")
         checks.check_text("inputs", self.inputs, remedy="Give the name of the field that labels are copied from.")
@@ -153,12 +153,12 @@ class RowOptions:
         for name, sizes in others:
             if (wrong := sizes != first).any():
                 remedy = "Cut them alike in the data set's __getitem__, or collate one of them by itself."
-                rule, at = f"{first[wrong][0]} long as field {first_name}", place(name, sample=int(wrong.argmax()))
+                rule, at = f"{first[wrong][0]} long, as field {first_name} is", place(name, sample=int(wrong.argmax()))
                 raise checks.value_error("samples", rule, int(sizes[wrong][0]), remedy, at=at)
         return first
 
     def find_places(self, lengths: NDArray[np.int64], rows: int | None) -> tuple[int, NDArray[np.int64], list[Any]]:
-        """Returns the rows of a batch, the first frame of each sample, and what `number_frames` returns.
+        """Returns the number of rows, the first frame of each sample, and the arrays of `number_frames`.
 
         Args:
             lengths: [samples].
@@ -175,7 +175,7 @@ class RowOptions:
 
     def hides_first(self, name: str, *, is_integer: bool) -> bool:
         """Tells if the first place of each sequence is hidden in a field: in labels that the model shifts."""
-        # Labels of floats are targets, where no loss ignores -100: they hold it only if `value` names them.
+        # No loss ignores -100 in labels of floats. So their first places are hidden only if `value` names them.
         named = isinstance(self.value, Mapping) and name in self.value
         return self.next_token and is_name_of(name, self.labels) and (named or is_integer)
 

@@ -223,7 +223,7 @@ REFUSED = [
     (padded({"x": ONES}, {"y": ONES}), r"`samples` must be built as PyTreeDef.* at sample 1"),
     (
         padded(np.ones((3, 2)), np.ones((3, 4))),
-        r"`samples` must be alike but in the first axis, .*, as \(3, 2\), but is \(3, 4\) at sample 1",
+        r"`samples` must be shaped as \(3, 2\), except for the first axis, which is padded, but is \(3, 4\) at",
     ),
     (
         padded((ONES, np.ones(2)), (ONES, ONES), pad_to={"1": 2}),
@@ -232,13 +232,13 @@ REFUSED = [
     (padded(pad_to={"1": 0}), "`pad_to` must be at least 1, but is 0"),
     (padded(pad_to={"1": "long"}), "`pad_to` must be a whole number, but is 'long'"),
     (padded(pad_to=24), "`pad_to` must be a dict of lengths by name, but is 24"),
-    (padded(ONES, pad_to={"": 9}), "`pad_to` must be without one array"),
-    (padded((ONES, ONES), pad_to={"2": 3}), r"`pad_to` must be by the names of fields that are padded \(0, 1\), but"),
+    (padded(ONES, pad_to={"": 9}), "`pad_to` must be a dict that leaves out an array"),
+    (padded((ONES, ONES), pad_to={"2": 3}), r"`pad_to` must be a dict by the names of padded fields \(0, 1\), but"),
     (
         padded({"labels": ONES}, value={"lables": 0}),
-        r"`value` must be by the names of fields that are padded \(labels\), but is 'lables'\.",
+        r"`value` must be a dict by the names of padded fields \(labels\), but is 'lables'\.",
     ),
-    (padded(np.array([1, 2]), value=0.5), r"`value` must be a whole number that int64 holds, but is 0\.5\. Give one"),
+    (padded(np.array([1, 2]), value=0.5), r"`value` must be a whole number that int64 holds, but is 0\.5\. Give a"),
 ]
 
 

@@ -198,7 +198,7 @@ REFUSED = [
     (lambda: lay(()), "`samples` must be of at least one sequence field, but is 0. "),
     (
         lambda: lay((np.ones(2), np.ones(2)), (np.ones(2), np.ones(3))),
-        "`samples` must be 2 long as field 0, but is 3 at sample 1, field 1. ",
+        "`samples` must be 2 long, as field 0 is, but is 3 at sample 1, field 1. ",
     ),
     (lambda: lay((np.ones(2), 7)), "`samples` must be of arrays alone, but is 7. Leave numbers out, or repeat "),
     (lambda: lay(([5, 6], {"more": [[1, 2], (3, 4, [7, 8])]})), "`samples` must be of arrays alone, but is 3. "),

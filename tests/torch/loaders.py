@@ -19,7 +19,7 @@ KINDS = {
 }
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 TWO_OPEN = "`loops` must be one at a time, for a position to be known, but is 'two that are open'. Give the other loop"
-SECOND_PASS = "`epoch` must be another for every epoch, but is 0"
+SECOND_PASS = "`epoch` must be a new number for every epoch, but is 0"
 LEFT_EARLY = f"`batches delivered` must be {BATCHES} before the next epoch.* but is 2 at epoch 0"
 
 

@@ -289,7 +289,7 @@ def test_a_step_that_keeps_every_batch_is_told_so():
         if sum(kept) > 3_000:
             raise torch.OutOfMemoryError
 
-    message = r"^`step` must be a function that lets go of every batch, but is 'out of memory' at length \d+, which fit"
+    message = r"^`step` must be a function that keeps no batch, but is 'out of memory' at length \d+, which fit"
     with pytest.raises(ValueError, match=message):
         lw.torch.find_budget(step, shape_alone, [10, 20, 40])
 

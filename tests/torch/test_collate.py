@@ -293,9 +293,9 @@ def test_pinning_reaches_every_tensor_and_keeps_the_structure(monkeypatch):
 # What is refused
 
 SHAPE = "Give what lw.batch_shapes gives: [(16, 100), (8, 200)], for example."
-VALUE = 'Give one number, or numbers by the names of fields, such as {"labels": -1}; in a tuple {"1": -1}.'
-HELD = "Give one that it holds; if other fields need another, by name, as a dict."
-WITHIN = "Take lw.batch_shapes(lengths, batching), those of the sampler, and lengths in the order of the dataset."
+VALUE = 'Give one number, or a dict of numbers by field name, such as {"labels": -1}; in a tuple {"1": -1}.'
+HELD = "Give a number that fits, or a dict of numbers by field name."
+WITHIN = "Take lw.batch_shapes(lengths, batching) with the sampler's arguments, and lengths in the dataset's order."
 WRITE = "Write the name as the samples have it, or leave it out."
 ONE = torch.ones(1)
 
@@ -325,7 +325,7 @@ PADS_REFUSED = {
     "a name that is written wrong": (
         {"value": {"lables": -1}},
         [{"labels": [1, 2], "text": "a", "speaker": 3}],
-        f"`value` must be by the names of fields that are padded (labels, speaker), but is 'lables'. {WRITE}",
+        f"`value` must be a dict by the names of padded fields (labels, speaker), but is 'lables'. {WRITE}",
     ),
 }
 

@@ -142,8 +142,8 @@ def test_a_loss_is_what_was_said_or_refused(name):
 
 def test_a_loss_that_is_no_mean_over_labels_is_told_to_give_weights():
     said = (
-        "`weights` must be given, as the loss of Net is not the mean over its labels, but is None. Give 1 for each "
-        "sequence if it is the mean over sequences, or reduction='sum' if it is the sum."
+        "`weights` must be given, because the loss of Net is not the mean over its labels, but is None. Give 1 for "
+        "each sequence if the loss is their mean, or reduction='sum' if it is a sum."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
         check(mean_of_rows, shifted=False)

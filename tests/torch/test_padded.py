@@ -25,7 +25,7 @@ BATCHINGS = {
 }
 SAID = (
     r"^`lengths` must be those of the dataset, in its order, but is '\d+ and \d+ for batches that are padded to \d+ "
-    r"and \d+'\. Measure them once the dataset is shuffled, filtered and tokenized, in its order\.$"
+    r"and \d+'\. Measure them after the dataset is shuffled, filtered and tokenized\.$"
 )
 
 
@@ -163,8 +163,8 @@ def test_batches_that_do_not_tell_yet_are_followed_by_a_look_at_the_next():
 @pytest.mark.parametrize("workers", [0, 1])
 def test_sequences_that_were_padded_before_are_told_once(batching, workers):
     (told,) = warnings_of(sampler_of(batching=batching), [300] * len(LENGTHS), num_workers=workers)
-    assert told.startswith("`batches` must be padded to what is planned, ")
-    assert "but is '300 for all'. Let the collate function alone pad, to the longest sequence of the batch: no" in told
+    assert told.startswith("`batches` must be padded to the planned lengths, ")
+    assert "but is '300 for all'. Pad in the collate function alone, to the longest sequence of the batch, and" in told
 
 
 PLANNED, LIMITED = "rows of 500, as planned", "rows of 500 with at most 3 sequences, as planned"

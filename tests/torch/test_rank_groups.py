@@ -113,7 +113,9 @@ def test_samplers_take_the_share_of_their_rank_within_the_group_and_copies_too(r
         assert answers["order"] == list(range(len(LENGTHS)))
         alike, refusal = answers["copies"]
         assert alike == [True] * 2
-        assert "`world_size` must be that of the ranks that meet, in all of a pass, but is 2. " in refusal
+        assert (
+            "`world_size` must be the number of ranks that exchange lengths, throughout a pass, but is 2. " in refusal
+        )
         assert "process group" in answers["ended"]
 
 
@@ -128,7 +130,7 @@ def test_a_group_that_fails_does_not_stop_the_other(ranks):
     ("case", "said"),
     [
         ("two ways", "`group` must be given in place of rank and world_size, but is 'beside rank={}'. Leave rank and"),
-        ("no group", "`group` must be given in place of rank and world_size by 2 ranks, which tell each other the"),
+        ("no group", "`group` must be given in place of rank and world_size, because 2 ranks exchange the"),
         ("not a member", "`group` must be a process group of torch.distributed that this process is in, but is -100."),
         ("few shards", "`shards` must be at least one for each of the 2 ranks, but is 1."),
     ],

@@ -71,8 +71,10 @@ def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(epoch, deliver
     if epoch == 1 or (epoch == 2 and delivered == BATCHES):
         sampler.set_epoch(epoch)  # goes on where the state stood
         return
-    sentence = f"`first epoch` must be 1, that of the loaded state, but is {epoch}. Begin there, or its position is"
-    with pytest.warns(UserWarning, match=f"^{sentence} lost: `for epoch in range"):
+    sentence = (
+        f"`first epoch` must be 1, the epoch of the loaded state, but is {epoch}. Begin with it, or the loaded position"
+    )
+    with pytest.warns(UserWarning, match=f"^{sentence} is lost: `for epoch in range"):
         sampler.set_epoch(epoch)
 
 
@@ -169,7 +171,7 @@ def test_a_state_of_a_cost_function_that_was_changed_is_refused_everywhere(place
     state = before.state_after(before.start + taken)
     made_after(state, **squared(0.01), **place)
     said = (
-        r"^`plan` must be the checkpoint's, '\w{16}', but is '\w{16}'\. Lengths, batching and seed agree, so look for "
+        r"^`plan` must be the checkpoint's, '\w{16}', but is '\w{16}'\. Lengths, batching and seed agree\. Look for "
         r"a cost function .* changed, or for another version of lengthwise\.$"
     )
     with pytest.raises(lw.PlanMismatchError, match=said):
@@ -250,7 +252,7 @@ def test_a_state_that_contains_itself_is_refused():
 
 @pytest.mark.parametrize("state", [None, 7, [], {}, {"epoch": 1}, "0"])
 def test_what_is_no_state_is_refused(state):
-    with pytest.raises(ValueError, match=r"`state` must be what DataLoader.state_dict gives"):
+    with pytest.raises(ValueError, match=r"`state` must be a state from DataLoader.state_dict"):
         made().resume(state)
 
 

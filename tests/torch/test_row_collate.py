@@ -183,7 +183,7 @@ def test_a_mask_without_a_future_and_with_one():
         ),
         (
             lambda: RowCollate(4)([{"a": [1, 2], "b": [1, 2, 3]}]),
-            "`samples` must be 2 long as field a, but is 3 at sample 0, field b. ",
+            "`samples` must be 2 long, as field a is, but is 3 at sample 0, field b. ",
         ),
         (
             lambda: RowCollate(4, rows=1)([torch.ones(3), torch.ones(3)]),

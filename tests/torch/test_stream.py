@@ -79,7 +79,7 @@ def test_it_goes_on_after_every_batch(batching, micro_batches):
     check_goes_on(lambda: stream_of(shards_of([50, 33]), batching, micro_batches=micro_batches), every=1)
 
 
-SECOND_PASS = "^`epoch` must be another for every epoch, but is 0 at the second pass"
+SECOND_PASS = "^`epoch` must be a new number for every epoch, but is 0 at the second pass"
 LEFT_EARLY = "^`stream` must be read to its end before the next epoch, or sequences are lost"
 
 
@@ -159,8 +159,8 @@ def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(batches):
             resumed.set_epoch(epoch)  # goes on, or the loaded epoch had ended
             assert sum(map(len, resumed)) < 60 or epoch == 3
         else:
-            sentence = f"`first epoch` must be 2, that of the loaded state, but is {epoch}. Begin there, or"
-            with pytest.warns(match=f"^{sentence} its position is lost: `for epoch in range"):
+            sentence = f"`first epoch` must be 2, the epoch of the loaded state, but is {epoch}. Begin with it, or"
+            with pytest.warns(match=f"^{sentence} the loaded position is lost: `for epoch in range"):
                 resumed.set_epoch(epoch)
 
 

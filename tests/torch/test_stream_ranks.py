@@ -165,7 +165,7 @@ def test_a_stream_whose_rank_is_given_communicates_with_nobody(two):
 
 
 def test_torch_distributed_may_not_end_within_a_pass(two):
-    said = "ValueError: `world_size` must be that of the ranks that meet, in all of a pass, but is 1. Let the"
+    said = "ValueError: `world_size` must be the number of ranks that exchange lengths, throughout a pass, but is 1."
     assert all(answers["left"].startswith(said) for answers in two)
 
 

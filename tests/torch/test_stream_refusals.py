@@ -61,7 +61,7 @@ REFUSED = {
     ),
     "len of dicts": (
         lambda: list(stream_by_len([[{"tokens": [1, 2, 3]}]])),
-        "TypeError: `length` must be the length of a sequence, not the number of a dict's fields, but is <built-in f",
+        "TypeError: `length` must be the length of a sequence, not the number of a sample's fields, but is <built-in",
     ),
     "buffer": (lambda: stream_of([[]], LONG, buffer=0), "ValueError: `buffer` must be at least 1, but is 0."),
     "zero": (lambda: list(stream_of([[(0, 0)]], LONG)), "ValueError: `lengths` must be at least 1, but is 0"),
@@ -84,11 +84,11 @@ REFUSED = {
     ),
     "state": (
         lambda: stream_of([[]], LONG).load_state_dict({"epoch": 0}),
-        "ValueError: `state` must be what StreamBatches.state_dict gives, but is {'epoch': 0}. Load the state",
+        "ValueError: `state` must be a state from StreamBatches.state_dict, but is {'epoch': 0}. Load the state",
     ),
     "starts": (
         lambda: stream_of([[]], LONG).load_state_dict({**stream_of([[]], LONG).state_dict(), "starts": [{}]}),
-        "ValueError: `starts` must be where each of 1 shards stood, but is [{}]. Load the state as it was saved.",
+        "ValueError: `starts` must be the positions of 1 shards, but is [{}]. Load the state as it was saved.",
     ),
     "seed": (
         lambda: stream_of([[]], LONG).load_state_dict(stream_of([[]], LONG, seed=3).state_dict()),

@@ -96,7 +96,9 @@ class Locked(list):
 
 
 def test_a_source_with_a_state_that_cannot_be_copied_is_refused():
-    with pytest.raises(TypeError, match=r"^`shards` must be such that copy.deepcopy can copy those with a state_dict"):
+    with pytest.raises(
+        TypeError, match=r"^`shards` must be copied by copy.deepcopy for every pass, if they have a state_dict"
+    ):
         list(stream_of([Locked(samples(5))]))
 
 
@@ -137,7 +139,7 @@ def test_a_source_that_fails_in_the_next_window_lets_this_one_end():
 def test_a_source_that_ends_before_the_checkpoint_is_refused():
     stream = stream_of([samples(60)])
     take(stream, 14)
-    said = r"^`shards` must be of 40 samples at least, as many as were read of it, but is 20"
+    said = r"^`shards` must be of at least 40 samples, as many as were read before, but is 20"
     with pytest.raises(ValueError, match=said):
         list(stream_after(stream.state_dict(), [samples(20)]))
 
@@ -294,7 +296,7 @@ class Inside(IterableDataset):
 def test_a_stream_within_the_workers_of_a_loader_is_refused():
     """Each worker would read all of it, and the trainer would get every sequence as often as there are workers."""
     inside = Inside(stream_of(shards_of([30, 30])))
-    message = "`stream` must be drawn from in the process that trains, .* in worker 0 of 2'. Loop over it"
+    message = "`stream` must be read in the process that trains, .* in worker 0 of 2'. Loop over it"
     with pytest.raises(ValueError, match=message):
         list(DataLoader(inside, batch_size=None, num_workers=2))
     # In the process of the loader it is read once.

@@ -135,7 +135,7 @@ def test_of_windows_the_first_is_measured():
     sampler = lw.torch.WindowSampler(lengths, batching, window=120, block=20)
     told, window = said(sampler), sampler.plan.window(0)
     assert told["Epoch"] == "Epoch 0 has 48 steps of 1 batch on 1 rank."
-    assert told["Padding"].endswith("% of what the first window computes.")
+    assert told["Padding"].endswith("% of the frames that the first window computes.")
     assert percent(told["Padding"]) == pytest.approx(share(window.plan, lengths[window.numbers]), rel=0.06)
 
 

@@ -107,7 +107,7 @@ REFUSED = {  # how the run is set up, and what is said to it
     ),
     "accumulation": (
         {"gradient_accumulation_steps": 3},
-        "`gradient_accumulation_steps` must be 2, but is 3. Set it so in TrainingArguments",
+        "`gradient_accumulation_steps` must be 2, but is 3. Set this value in TrainingArguments",
     ),
     "weightless": ({"weights": [0] * len(LENGTHS)}, "`weights` must be above 0 for some sequence, but is 0.0."),
     "dropping": ({"dataloader_drop_last": True}, "`dataloader_drop_last` must be False, but is True."),
@@ -317,4 +317,4 @@ def test_what_contradicts_the_sampler_is_refused(of_ranks, name):
 
 
 def test_a_checkpoint_without_a_position_is_refused(alone):
-    assert "`position` must be kept by the checkpoint" in alone["another trainer's"]
+    assert "`position` must be saved in the checkpoint by PlannedTrainer" in alone["another trainer's"]

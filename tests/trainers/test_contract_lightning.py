@@ -103,7 +103,7 @@ def test_a_loss_without_its_scale_is_told_once(of_ranks):
     for run in of_ranks:
         (told,) = [each for each in run["alone"]["unscaled"] if "`loss`" in each]
         assert told == (
-            "`loss` must be multiplied by planned.scale(batch_idx) in training_step, but is 'as the model gives it'. "
+            "`loss` must be multiplied by planned.scale(batch_idx) in training_step, but is 'not scaled'. "
             "Without its scale, a short batch counts as much as a long one."
         )
 
@@ -132,7 +132,7 @@ def test_the_log_of_a_run_tells_what_it_trains_on_and_its_padding_and_speed(of_r
         ("lengths read once", "`reload_dataloaders_every_n_epochs` must be 1, but is 0. Give it to the Trainer"),
         ("other steps", "`accumulate_grad_batches` must be 2, but is 3."),
         ("every rank everything", "`world_size` must be the Trainer's, 2, but is 1."),
-        ("another sampler", "`train_dataloader` must be one of the callback's own sampler"),
+        ("another sampler", "`train_dataloader` must be a loader with the callback's sampler"),
         ("no position", "`ckpt_path` must be a checkpoint with the sampler's position"),
     ],
 )

@@ -218,9 +218,13 @@ CHECKED = {  # a head, more for the Trainer, and what is said to its loss
     "bart": ("bart, causal", {}, ""),
     "bart as others are": ("bart, causal", {"next_token": None}, "`next_token` must be False, as BartForCausalLM "),
     "gpt2 in place": ("gpt2", {"next_token": False}, "`next_token` must be True, as GPT2LMHeadModel compares its"),
-    "a mean over rows": ("ctc, mean", {"weights": None}, "`weights` must be given, as the loss of Wav2Vec2ForCTC is"),
-    "a sum": ("ctc, sum", {"reduction": "mean"}, "reduction='sum' if it is the sum."),
-    "weights": ("t5, weights", {}, "`weights` must be left out, as is reduction='sum': only a mean over labels can"),
+    "a mean over rows": (
+        "ctc, mean",
+        {"weights": None},
+        "`weights` must be given, because the loss of Wav2Vec2ForCTC is",
+    ),
+    "a sum": ("ctc, sum", {"reduction": "mean"}, "reduction='sum' if it is a sum."),
+    "weights": ("t5, weights", {}, "`weights` must be left out, like reduction='sum': only a mean over labels can"),
 }
 
 

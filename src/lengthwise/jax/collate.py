@@ -19,9 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import _samples, checks
 from lengthwise.choices.buckets import find_bucket
 
-_SHAPES_REMEDY = "Give lw.batch_shapes(lengths, batching), as planned, and lengths in the order of the dataset."
+_SHAPES_REMEDY = (
+    "Give lw.batch_shapes(lengths, batching) with the plan's arguments, and lengths in the dataset's order."
+)
 _ORDER_REMEDY = "Plan the lengths of this dataset, in its order; give other arrays their length in pad_to."
-_PAD_TO_REMEDY = "Raise the number in pad_to; leave arrays out that are as long as their sequence."
+_PAD_TO_REMEDY = "Raise the number in pad_to, or leave out an array that is as long as its sequence."
 
 
 class PaddedSequences(NamedTuple):
@@ -96,7 +98,7 @@ class PadCollate:
         # Only arrays that are padded to the shape have the length of the samples. Labels in `pad_to` may have another.
         longest = [max(map(len, columns[at])) for at in self._measured(columns, names)]
         if not longest:
-            rule, remedy = "without one array at least", "That array is padded to the shape."
+            rule, remedy = "a dict that leaves out an array", "An array that is left out is padded to the shape."
             raise checks.value_error("pad_to", rule, self.pad_to, remedy)
         if self.shapes.shape[1] == 2:
             longest = [max(longest)]
@@ -233,7 +235,7 @@ def check_column(column: list[NDArray[Any]], size: int, *, remedy: str = _PAD_TO
     frame = (column[0].ndim, column[0].shape[1:])
     for number, array in enumerate(column):
         if (array.ndim, array.shape[1:]) != frame:
-            rule = f"alike but in the first axis, which is padded, as {column[0].shape}"
+            rule = f"shaped as {column[0].shape}, except for the first axis, which is padded"
             alike = "Make them alike in the dataset's __getitem__."
             raise checks.value_error("samples", rule, array.shape, alike, at=f"sample {number}")
         if array.ndim and len(array) > size:

@@ -127,7 +127,7 @@ def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, 
     """Returns the rows of a batch from index x rows on, filled up with padding."""
     # 5 members in shards of 4 rows: the first takes members 0 to 3, the second member 4 and three filled rows.
     shard_members = members[index * rows : (index + 1) * rows]
-    # A shard without members needs arrays of the same structure: they follow the first sample, all padding.
+    # A shard without members gets arrays of padding, in the structure of the first sample.
     samples = _load(dataset, shard_members or members[:1])
     return collate.pad(samples if shard_members else [], rows=rows, padded_length=padded, like=samples[0])
 

@@ -112,7 +112,8 @@ class RowCollate(_samples.RowOptions):
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
         """Makes a batch of `rows` rows. Without samples, `like` has the structure."""
         arrays = [_as_arrays(sample) for sample in (samples if len(samples) else [like])]
-        # If only some samples have labels, no inputs are copied: training would learn a prompt that the others hide.
+        # If only some samples have labels, no inputs are copied: training would learn prompts that the labels of the
+        # others hide.
         if all(_samples.copies_labels(sample, self.labels, self.inputs) for sample in arrays):
             arrays = [{**sample, self.labels: sample[self.inputs]} for sample in arrays]
         columns, names, tree = take_columns(arrays)

@@ -1,4 +1,4 @@
-"""Parameter averaging: every rank trains its own model on its portion, and at times all models become their mean."""
+"""Parameter averaging: every rank trains its own model, and from time to time all models become their mean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lengthwise.torch.ranks import OwnRank
 
 
 class ParameterAveraging:
-    """Averages the models of all ranks, by equation 3 of Khomenko et al. 2016 where alpha is 1.
+    """Averages the models of all ranks. With alpha = 1, the update is equation 3 of Khomenko et al. 2016.
 
         V(t) = V(t-1) + alpha (V_a(t) - V(t-1)) - beta V(t-1)
 
@@ -57,11 +57,12 @@ class ParameterAveraging:
     ...     averaging.average()
 
     References:
-        Khomenko et al. 2016, section III.B, steps 3 to 5 and equation 3. The paper names alpha, of the update of Huang
-        et al. 2013 (Accelerating recurrent neural network training via two stage classes and parallelization, ASRU),
-        but prints the case alpha = 1 only; the form above is ours and meets it there. The paper says nothing of
-        buffers: here those of floating point (the statistics of batch norm) become their mean, and the others rank
-        0's. In the paper a main process gathers the models; here every rank computes the same mean by an all-reduce.
+        Khomenko et al. 2016, section III.B, steps 3 to 5 and equation 3. The paper takes alpha from Huang et al. 2013
+        (Accelerating recurrent neural network training via two stage classes and parallelization, ASRU), but prints
+        only the case alpha = 1. The form above is ours, and is the same for alpha = 1. The paper does not mention
+        buffers. Here those of floating point (the statistics of batch norm) become their mean, and all others become
+        rank 0's. In the paper a main process gathers the models; here every rank computes the same mean by an
+        all-reduce.
     """
 
     def __init__(
@@ -99,7 +100,8 @@ class ParameterAveraging:
         """
         if (world_size := self._own_rank.world_size) != self.world_size:
             remedy = "Make the averaging after torch.distributed.init_process_group."
-            raise checks.value_error("world_size", f"{self.world_size} still", world_size, remedy)
+            rule = f"{self.world_size}, as when the averaging was made"
+            raise checks.value_error("world_size", rule, world_size, remedy)
         # One flat tensor for each type and device takes one all-reduce in place of one for each layer.
         for parameters in _alike(dict(self.model.named_parameters())):
             self._update(list(parameters.values()), [self._previous[name] for name in parameters])

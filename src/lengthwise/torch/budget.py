@@ -43,7 +43,7 @@ class FoundBudget:
         budget: The most that a batch may cost, in the unit of the batching's cost: by default padded frames.
         batching: The batching with this budget, for samplers and plans.
         counts: [k], the sequences of the largest batches that fitted, before the margin is taken off.
-        padded_lengths: [k, dims], the padded lengths of these batches, rising.
+        padded_lengths: [k, dims], the padded lengths of these batches, in rising order.
         ran_out: True if larger batches ran out of memory. If False, `max_sequences` ended the search.
 
     >>> found = find_budget(lambda batch: None, torch.empty, [100, 100, 200], max_sequences=3)
@@ -80,10 +80,10 @@ def find_budget(
 ) -> FoundBudget:
     """Finds the largest budget under which your training step does not run out of memory, by running it.
 
-    A budget is tried by the largest batches that it allows at four padded lengths, from short to the longest. It is
-    doubled until memory runs out, and then bisected, in steps of one sequence of the longest. In the end its batches
-    are run once more, and the margin is taken off. The first step is a real one, so that the optimiser's state is
-    counted. Another process may take memory for a moment. So a batch that ran out of memory is tried twice.
+    To try a budget, the step runs the largest batches that it allows at four padded lengths, from short to the longest.
+    The budget is doubled until memory runs out, and then bisected. It is counted in sequences of the longest length. At
+    the end its batches run once more, and the margin is taken off. Short steps come first, so that memory holds the
+    optimiser's state. Another process may take memory for a moment, so a batch that ran out of memory is tried twice.
 
     The step really trains, and may stop in the middle when memory runs out: load the weights again afterwards. What
     goes wrong in use: on a CPU, the system swaps or kills the process before PyTorch reports that memory is full. Set a
@@ -95,8 +95,8 @@ def find_budget(
         make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; for
             lengths of several dimensions, `make_batch(count, length, another)`.
         lengths: [n] or [n, dims], the lengths of your data.
-        model: The model that the step trains. Its gradients are dropped when memory ran out. If the first 32 steps
-            change none of its parameters, this is an error: gradients and the optimizer's state would not be counted.
+        model: The model that the step trains. Its gradients are dropped when memory runs out. If the first 32 steps
+            change none of its parameters, this is an error: gradients and the optimiser's state would not be counted.
         batching: The batching whose budget is found. It is cut by a `Budget`, whose number does not matter; by default
             `Batching(budget=...)`. If it has chunks, batches of chunks are tried.
         margin: The share of the budget to leave unused, because memory gets fragmented in a long run.
@@ -131,7 +131,7 @@ def find_budget(
     bounded = replace(cut, max_sequences=min(most, cut.max_sequences or most))
     array = as_lengths(lengths)
     check_arguments(step, make_batch, array[:1].size)
-    # As plans pad: with multiple_of=64 a sequence of 400 frames takes 448, and those of 5 and 20 take 64 alike.
+    # As plans pad: with multiple_of=64 a sequence of 400 frames takes 448, and those of 5 and 20 take 64.
     levels = trial_lengths(take_items(array, batching)[0], levels=_LEVELS, aside=False)
     padded = np.unique(round_up(levels, cut.multiple_of), axis=0)
     meter = DeviceMeter(choose_device(model, device))
@@ -140,7 +140,7 @@ def find_budget(
     count = search.find_count()
     tell_infinite(search.losses)
     budget, counts = search.leave_free(count, share), search.counts_of(count)
-    # If no batch has as many sequences as were tried, their number is no bound.
+    # If every batch has fewer than `max_sequences`, the cut needs no such limit.
     cut = bounded if counts.max() == search.most else cut
     return FoundBudget(
         budget=budget,
@@ -185,7 +185,7 @@ class _Search:
     def leave_free(self, count: int, share: float) -> float:
         """Returns the budget of `count` of the longest less the free share, but at least the budget of one."""
         budget, least = self._budget_of(count), self._budget_of(1)
-        if count == self.most or not share:  # memory did not end, or all of it may be taken
+        if count == self.most or not share:  # memory did not run out, or the margin is 0
             return budget
         if budget * (1 - share) >= least:
             return budget * (1 - share)
@@ -242,7 +242,7 @@ class _Search:
         if not self._fits(1, self.padded[0]):  # every step takes more memory
             remedy = "Keep numbers, such as loss.item(), and no tensors."
             at = f"{_place(self.padded[0])}, which fitted at first"
-            return checks.value_error("step", "a function that lets go of every batch", "out of memory", remedy, at=at)
+            return checks.value_error("step", "a function that keeps no batch", "out of memory", remedy, at=at)
         if not self._fits(1, self.padded[-1]):
             return _no_room(self.padded[-1])
         rule = f"small enough for the {self.counts_of(1)[0]} short sequences that the budget of one long one allows"
@@ -261,7 +261,7 @@ class _Search:
                 raise
         else:
             return True
-        # Out of the `except` block, the error no longer keeps the tensors of the step alive.
+        # After the `except` block, no error keeps the tensors of the step alive.
         if self.model is not None:
             self.model.zero_grad()
         gc.collect()

@@ -82,7 +82,7 @@ class Concatenated(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PadCollate:
-    """Pads every sequence field to the longest of the batch or a multiple, or the batch to one of a few fixed shapes.
+    """Pads sequences to the longest of the batch, to a multiple of a length, or to one of a few fixed shapes.
 
     With `shapes`, the batch takes the shape that holds it with the least sum of padded lengths. Missing rows are all
     padding, with length 0 and mask False; fields of numbers hold 0 there. A list of objects keeps its length.
@@ -100,9 +100,9 @@ class PadCollate:
         shapes: [k, 2] of (rows, padded length) for all sequence fields, as from `lw.batch_shapes`. Or [k, 1 + fields],
             with a padded length for each field, in the order of the sample. `lw.batch_shapes` returns these for
             sequences of several lengths, such as source and target.
-        value: The value of padding. One number is for all sequence fields but labels, which hold -100 if they are whole
-            numbers, and `attention_mask`, which holds 0. Or a dict of values by name, as `{"input_ids": 50_256,
-            "labels": -1}`; other fields keep their default. In a tuple, the names are "0", "1" and so on.
+        value: The value of padding. One number is for all sequence fields except labels of whole numbers, which hold
+            -100, and `attention_mask`, which holds 0. Or a dict of values by name, as `{"input_ids": 50_256, "labels":
+            -1}`; other fields keep their default. In a tuple, the names are "0", "1" and so on.
         multiple_of: Every sequence field is padded to a multiple of this length. Give the same number to the cut, as
             `Budget(20_000, multiple_of=8)`, so that the plan counts this padding. Leave it out if you give `shapes`.
         count_multiple_of: The number of rows is filled up to a multiple of this, unless the batch has fewer samples.
@@ -137,7 +137,8 @@ class PadCollate:
         for name in ("multiple_of", "count_multiple_of"):
             multiple = getattr(self, name)
             if self.shapes is not None and multiple > 1:
-                raise checks.value_error(name, "left out beside shapes", multiple, f"Take shapes of a cut with {name}.")
+                remedy = f"Make the shapes with a cut that has {name}."
+                raise checks.value_error(name, "left out beside shapes", multiple, remedy)
         shapes = None if self.shapes is None else _samples.check_shapes(self.shapes)
         checks.keep(self, shapes=shapes, value=_samples.check_value(self.value))
 
@@ -180,7 +181,7 @@ class PadCollate:
                 return shape
         rule = f"within (rows, padded length) {' or '.join(map(str, self.shapes))}"
         remedy = (
-            "Take lw.batch_shapes(lengths, batching), those of the sampler, and lengths in the order of the dataset."
+            "Take lw.batch_shapes(lengths, batching) with the sampler's arguments, and lengths in the dataset's order."
         )
         raise checks.value_error("samples", rule, needed, remedy)
 

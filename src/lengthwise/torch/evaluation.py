@@ -85,7 +85,7 @@ class EvaluationSampler(Sampler[list[int]]):
 
     @property
     def plan(self) -> Plan:
-        """The plan of every pass; made again if torch.distributed has started since with other ranks."""
+        """The plan of every pass; made again if torch.distributed has changed the number of ranks."""
         # Samplers are often made before init_process_group, when every process is rank 0 of 1.
         if self._plan.world_size != self.world_size:
             self._plan = self._make_plan()
@@ -93,7 +93,7 @@ class EvaluationSampler(Sampler[list[int]]):
 
     @property
     def drop_last(self) -> bool:
-        """Raises for code that would share the batches out again, as `accelerator.prepare` does; False on one rank."""
+        """Raises, because only code that shares the batches out again reads it (Accelerate); False on one rank."""
         return refuse_second_sharing(self.world_size)
 
     def __len__(self) -> int:
@@ -110,7 +110,7 @@ class EvaluationSampler(Sampler[list[int]]):
     def weights(self, weights: ArrayLike | None = None) -> NDArray[np.float64]:
         """Returns the weight of each of this rank's batches in the mean over all sequences: [batches].
 
-        Add up weight x mean of the batch over the batches, then over the ranks (`torch.distributed.all_reduce`). Skip
+        Multiply the mean of each batch by its weight. Add up over the batches, then over the ranks (`all_reduce`). Skip
         batches of weight 0: their mean may be NaN.
 
         Args:

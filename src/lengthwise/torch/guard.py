@@ -29,13 +29,13 @@ class Notices:
     def warn_second_pass(self, epoch: int) -> None:
         """Warns that an epoch is taken a second time."""
         remedy = "Call set_epoch with a new number before each epoch."
-        self._warn("epoch", "another for every epoch", epoch, remedy, at="the second pass")
+        self._warn("epoch", "a new number for every epoch", epoch, remedy, at="the second pass")
 
     def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
         """Warns that an epoch is left before its end."""
         remedy = (
-            "Raise the trainer's limit (sampler.steps are those of an epoch), or let it ask for every epoch's"
-            " length: Lightning's Trainer by reload_dataloaders_every_n_epochs=1."
+            "Raise the trainer's limit (an epoch has sampler.steps), or let it read the length of every epoch:"
+            " in Lightning by reload_dataloaders_every_n_epochs=1."
         )
         rule = f"{batches} before the next epoch, or sequences are lost"
         self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
@@ -48,8 +48,8 @@ class Notices:
 
     def warn_left_position(self, loaded: int, epoch: int) -> None:
         """Warns that another epoch is set although the loaded position has batches left."""
-        remedy = f"Begin there, or its position is lost: `for epoch in range({loaded}, epochs)`."
-        self._warn("first epoch", f"{loaded}, that of the loaded state", epoch, remedy)
+        remedy = f"Begin with it, or the loaded position is lost: `for epoch in range({loaded}, epochs)`."
+        self._warn("first epoch", f"{loaded}, the epoch of the loaded state", epoch, remedy)
 
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str = "") -> None:
         # Once for each kind, not for each epoch: 100 epochs would repeat the warning 100 times.
@@ -60,12 +60,12 @@ class Notices:
 def check_no_worker(name: str = "sampler", remedy: str = "") -> None:
     """Refuses a sampler or a stream that is read in a loader's worker: each worker would take all batches."""
     if (worker := get_worker_info()) is not None:
-        reader = f"drawn from by the dataset, in worker {worker.id} of {worker.num_workers}"
+        reader = f"read by the dataset, in worker {worker.id} of {worker.num_workers}"
         default_remedy = (
             "Give the loader a dataset with __getitem__, and the sampler as batch_sampler=; or let the dataset read"
             " lw.make_plan(...).batches(rank), which keeps no position."
         )
-        raise checks.value_error(name, "drawn from in the process that trains", reader, remedy or default_remedy)
+        raise checks.value_error(name, "read in the process that trains", reader, remedy or default_remedy)
 
 
 def refuse_second_sharing(world_size: int) -> bool:
@@ -96,13 +96,13 @@ def check_dataset(dataset: Any, sequences: int) -> None:
 
 
 def unused(epoch: int) -> ValueError:
-    """Returns the error for an epoch whose batches were never taken from the sampler."""
+    """Returns the error for an epoch whose batches nobody took from the sampler."""
     remedy = (
-        "Give it to the loader, lw.torch.DataLoader(dataset, sampler), that loader to the trainer, and no "
-        "training_data to deepspeed.initialize; to skip epochs, set only the one to begin with."
+        "Give lw.torch.DataLoader(dataset, sampler) to the trainer, and no training_data to deepspeed.initialize. "
+        "To skip epochs, set only the first epoch that is trained."
     )
-    rule = "asked for batches of every epoch that is set"
-    return checks.value_error("sampler", rule, "not asked", remedy, at=f"epoch {epoch}")
+    rule = "read in every epoch that is set"
+    return checks.value_error("sampler", rule, "not read", remedy, at=f"epoch {epoch}")
 
 
 def changed(begun: int, epoch: int) -> ValueError:

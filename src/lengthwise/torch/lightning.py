@@ -1,4 +1,4 @@
-"""Lightning's Trainer on planned batches. Nothing else imports Lightning: import this by name."""
+"""Lightning's Trainer on planned batches. Import it by name: `lengthwise.torch` does not import Lightning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lengthwise import checks
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.trainers import PassScales, Speed, check_sampler, check_settings
 
-KEY = "lengthwise"  # of the sampler's position, in a checkpoint
+KEY = "lengthwise"  # the key of the sampler's position in a checkpoint
 
 
 class PlannedEpochs(Callback):
@@ -31,11 +31,11 @@ class PlannedEpochs(Callback):
 
     The Trainer needs `use_distributed_sampler=False`, `reload_dataloaders_every_n_epochs=1` and as many
     `accumulate_grad_batches` as the sampler has `micro_batches`. Another value is an error that names the setting. A
-    checkpoint that was saved within a step resumes at the beginning of the step. What goes wrong in use: a loss without
-    its scale.
+    checkpoint that was saved within a step resumes at the beginning of the step. What goes wrong in use: a loss that is
+    not multiplied by `scale(batch_idx)`.
 
-    Loggers get `padding`, and `frames_per_second`: the frames of data of all ranks, in the epoch so far, without the
-    time of validations.
+    Loggers get `padding` and `frames_per_second` of the epoch so far. The frames are those of data, on all ranks; the
+    time of validations does not count.
 
     Args:
         sampler: The sampler of the training loader, made without rank and world_size. It begins with epoch 0, or where
@@ -80,9 +80,9 @@ class PlannedEpochs(Callback):
         loaders = CombinedLoader(trainer.train_dataloader).flattened
         if all(getattr(loader, "batch_sampler", None) is not self.sampler for loader in loaders):
             remedy = "Give it to the DataLoader too, as its batch_sampler."
-            raise checks.value_error("train_dataloader", "one of the callback's own sampler", loaders, remedy)
+            raise checks.value_error("train_dataloader", "a loader with the callback's sampler", loaders, remedy)
         if trainer.is_global_zero:
-            self.sampler.notices.is_first("what an epoch pads")  # else the loader would print a part of it
+            self.sampler.notices.is_first("what an epoch pads")  # else the loader would print a part of the summary
             rank_zero_info(f"Lengthwise plans the batches.\n{self.sampler.summary()}")
 
     def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -90,7 +90,7 @@ class PlannedEpochs(Callback):
             self._asked = True  # warns once
             rule = "multiplied by planned.scale(batch_idx) in training_step"
             remedy = "Without its scale, a short batch counts as much as a long one."
-            checks.warn(checks.sentence("loss", rule, "as the model gives it", remedy))
+            checks.warn(checks.sentence("loss", rule, "not scaled", remedy))
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._epoch = self.sampler.epoch
@@ -180,7 +180,7 @@ def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:
     for count in ("total", "current"):
         batches[count] = {name: number - repeated_count for name, number in batches[count].items()}
         if in_hook and sampler.start == len(sampler):
-            # Lightning would compare how many batches this epoch had with how many the next one has
+            # Else Lightning would compare the batches of this epoch with those of the next one
             batches[count]["completed"] = batches[count]["processed"]
             epochs[count]["processed"] = epochs[count]["started"]
     return epochs["current"]["processed"]

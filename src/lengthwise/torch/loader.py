@@ -37,8 +37,8 @@ class DataLoader(data.DataLoader[Any]):
     """PyTorch's `DataLoader` over the batches of a sampler. It counts the batches that it yields.
 
     `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. What goes wrong in use: a
-    wrapper that reads batches ahead of the training loop, such as a prefetching thread. The loader cannot see these:
-    give `state_dict(delivered=...)` your own count.
+    wrapper that reads batches ahead of the training loop, such as a prefetching thread. The loader counts those batches
+    too: give `state_dict(delivered=...)` your own count.
 
     - If an iterator is dropped after its first batch, that batch does not count.
     - A batch that cannot be read counts once the loop reads the next one. Until then, a resumed run tries it again.
@@ -74,7 +74,7 @@ class DataLoader(data.DataLoader[Any]):
     [2, 9] 2 of 2
     """
 
-    # Accelerate leaves a loader with the first mark as it is, and keeps the state of one with the second.
+    # The first mark tells Accelerate to leave the loader as it is, the second to save its state.
     _is_accelerate_prepared = True
     use_stateful_dataloader = True
 
@@ -152,7 +152,7 @@ class DataLoader(data.DataLoader[Any]):
         self.batch_sampler.resume(state)
         self._remainder, self._counts = self.batch_sampler.remainder, []
 
-    def __iter__(self) -> Iterator[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]  # PyTorch's, in ours
+    def __iter__(self) -> Iterator[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]  # wraps PyTorch's own
         if self._has_used_up():
             self.batch_sampler.notices.warn_second_pass(self.epoch)
             self.batch_sampler.set_epoch(self.epoch, restart=True)

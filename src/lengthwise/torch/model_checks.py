@@ -1,4 +1,4 @@
-"""Checks of a model that run it, because it has no attribute to read.
+"""Checks that run a model, because no attribute of the model answers them.
 
 Many models of Hugging Face find the sequences of a packed row by `position_ids`. Others ignore them (BERT, T5 and OPT
 in transformers 5.23), and RoBERTa counts positions from 2. So `attention_leaks` computes two sequences in a row, and
@@ -166,17 +166,17 @@ def check_mean_loss(loss: Loss, batch: Any, *, shifted: bool, name: str) -> None
     >>> check_mean_loss(mean, batch, shifted=False, name="Mean")
     >>> check_mean_loss(lambda batch: mean({"labels": batch["labels"][:, 1:]}), batch, shifted=True, name="Next")
     """
-    # The batch needs -100 among its labels: else the loss may not accept -100.
+    # If the batch has no -100, its loss may not accept -100.
     if not _can_tell(batch):
-        remedy = "Give what data_collator makes of two samples of different lengths, labels [rows, places]."
+        remedy = "Give the data_collator's batch of two samples of different lengths, with labels [rows, places]."
         raise checks.value_error("batch", "of rows with several labels each, and -100 among them", "another", remedy)
     if batch["labels"][..., 0].ne(IGNORED).any() and (is_next := _is_shifted(loss, batch)) != shifted:
         rule = f"{is_next}, as {name} compares its outputs with {'the next labels' if is_next else 'labels in place'}"
         raise checks.value_error("next_token", rule, shifted, f"Give PlannedTrainer next_token={is_next}.")
     if not _is_mean(loss, batch, shifted):
-        remedy = "Give 1 for each sequence if it is the mean over sequences, or reduction='sum' if it is the sum."
+        remedy = "Give 1 for each sequence if the loss is their mean, or reduction='sum' if it is a sum."
         raise checks.value_error(
-            "weights", f"given, as the loss of {name} is not the mean over its labels", None, remedy
+            "weights", f"given, because the loss of {name} is not the mean over its labels", None, remedy
         )
 
 
@@ -184,7 +184,7 @@ def _can_tell(batch: Any) -> bool:
     labels = batch.get("labels") if isinstance(batch, Mapping) else None
     if not torch.is_tensor(labels) or labels.dim() < 2 or not labels.eq(IGNORED).any() or "shift_labels" in batch:
         return False
-    # A half without labels has a loss of 0/0, which says nothing.
+    # A half without labels has a loss of 0/0, which shows nothing.
     return all(count_labels(half, shifted=True) for half in _halves(batch))
 
 

@@ -30,7 +30,7 @@ _MOST = 240  # batches to check if the first ones are too similar, as in a curri
 _LEAST = 0.4  # agreement: augmentation, truncation, or lengths in words leave more than this; chance leaves less
 _VARIED = 1.25  # the ratio of quartiles of the lengths: below it, the batches are too similar to check
 _PARTS = 16  # items of a list in a batch to check: batches of objects may hold hundreds
-# The share of pairs of batches that must differ. Of 276 pairs, few may agree by chance; a warning needs more of them.
+# The share of the 276 pairs of 24 batches that must differ: the first to accept the order, the second to warn.
 _LEAST_TOLD, _TOLD = 0.1, 0.25
 
 Place = tuple[Any, ...]
@@ -111,10 +111,10 @@ def _tell(batches: Sequence[_Batch], cut: Cut) -> bool:
 def _sizes_of_all(batches: Sequence[_Batch]) -> tuple[Sizes, Sizes]:
     """Returns the sizes [batches] of padded axes, and of others; axes of B, the number of sequences, are left out."""
     places = set.intersection(*(set(batch.sizes) for batch in batches))
-    # Batches of short sequences have more of them: B always varies with the planned length.
+    # A batch of short sequences has more of them, so B always varies with the planned length.
     rows = {place for place in places if all(batch.sizes[place] == batch.sequences for batch in batches)}
     sizes = {place: np.array([batch.sizes[place] for batch in batches]) for place in places - rows}
-    # In [B, T, 80] or [T, B, 80]: T, because the other axis is B.
+    # In [B, T, 80] or [T, B, 80], T is the axis beside B.
     padded = {(*part, axis) for *part, axis in sizes if any((*part, row_axis) in rows for row_axis in {0, 1} - {axis})}
     return {place: sizes[place] for place in padded}, {place: sizes[place] for place in sizes.keys() - padded}
 
@@ -145,7 +145,7 @@ def _tell_of_rows(
     capacity: int,
 ) -> bool:
     """Warns of batches that are padded to their longest sequence, where packed rows were planned."""
-    # One tensor of rows of the capacity, or of all sequences end to end, is enough.
+    # One tensor is enough: with rows of the capacity, or with all sequences end to end.
     if any((size == capacity).all() or (size == total).all() for size in sizes):
         return True
     too_long = [size for size in padded.values() if size.min() < size.max() and (size >= longest).all()]
@@ -168,21 +168,21 @@ def _tell_of_order(longest: NDArray[np.int64], padded: Sizes) -> bool:
     low, high = longest[shortest, 0], longest[longest_at, 0]
     short, long = padded[place][shortest], padded[place][longest_at]
     value = f"{low} and {high} for batches that are padded to {short} and {long}"
-    remedy = "Measure them once the dataset is shuffled, filtered and tokenized, in its order."
+    remedy = "Measure them after the dataset is shuffled, filtered and tokenized."
     checks.warn(checks.sentence("lengths", "those of the dataset, in its order", value, remedy))
     return True
 
 
 def _tell_of_one_size(planned: NDArray[np.int64], padded: list[NDArray[np.int64]]) -> bool:
     """Warns if all batches are padded to one length that most do not need; else returns False."""
-    # Sequences that are truncated to one length are shorter than most planned ones: nothing is padded. A plan with
+    # Sequences that were truncated to one length need no padding: this length is below most planned ones. A plan with
     # multiples of 64 may itself pad all batches to one length.
     most = np.quantile(planned, 0.75)
     alike = [int(size[0]) for size in padded if (size == size[0]).all() and planned.min() < size[0] >= most]
     if not alike:
         return False
-    rule = f"padded to what is planned, {planned.min()} to {planned.max()}"
-    remedy = "Let the collate function alone pad, to the longest sequence of the batch: no tokenizer before it."
+    rule = f"padded to the planned lengths, {planned.min()} to {planned.max()}"
+    remedy = "Pad in the collate function alone, to the longest sequence of the batch, and not in the tokenizer."
     checks.warn(checks.sentence("batches", rule, f"{min(alike)} for all", remedy))
     return True
 

@@ -66,7 +66,7 @@ class Planner:
 
     @cached_property
     def _drawn(self) -> Draw | None:
-        """The copies of all epochs: 24 bytes a sequence, because drawing them takes as long as a plan."""
+        """The copies of all epochs. They stay in memory, 24 bytes a sequence: drawing them takes as long as a plan."""
         return None if self.times is None else draw_times(self.times, self.lengths, self.seed)
 
     def facts(self, plan: EpochPlan) -> dict[str, Any]:
@@ -74,17 +74,17 @@ class Planner:
         times = None if self.times is None else name_times(self.times)
         groups = None if self.groups is None else fingerprint(self.groups + 1)
         named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times, "groups": groups}
-        # The batching as the user gave it: other numbers of ranks may resolve it to other choices.
+        # The batching as the user gave it: on another number of ranks, its defaults may be other choices.
         choices = plan.batching if isinstance(plan, WindowEpoch) else self.batching.to_json()
         return named | {"batching": json.loads(choices)}
 
 
-_MORE = "Give larger ones, so that epochs are longer and fewer: twice as large for half as many epochs."
+_MORE = "Give larger times, and train fewer epochs: twice the times for half the epochs."
 
 
 def _check_sum(times: NDArray[np.float64]) -> None:
     """Refuses times so small that some epochs take no sequence."""
-    # Ten times 0.1 add up to a little less than 1, by rounding.
+    # By rounding, the sum of ten numbers 0.1 is a little less than 1.
     if len(times) and (total := float(times.sum())) < 1.0 - 1e-9:
         raise checks.value_error("times", "at least 1 in sum, for each epoch to take some sequence", total, _MORE)
 
@@ -98,7 +98,7 @@ def _check_taken(draw: Draw, epoch: int) -> None:
 
 
 def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.float64]) -> None:
-    """Raises now the errors of later epochs, such as a sequence over the budget that epoch 0 does not take."""
+    """Raises the errors of later epochs now: epoch 0 may not take the sequence that is over the budget."""
     if ((times == 0) | (times >= 1)).all():  # epoch 0 takes all that later epochs take
         return
     order = batching.order

@@ -5,8 +5,8 @@
      "runs": [[8, 1, 120], [6, 1, 40]]}
 
 In epoch 3, each of 8 ranks had 120 batches; then each of 6 ranks had 40 of the rest. The state was saved on the 6
-ranks, and `plan` is the fingerprint of the rest after the 8 ranks. A batching too long for a kilobyte becomes a digest.
-If the sampler has `times` or `groups`, the state has their fingerprints too.
+ranks. `plan` is the fingerprint of their plan, which has the rest after the 8 ranks. If the state would exceed a
+kilobyte, a digest replaces the batching. If the sampler has `times` or `groups`, the state has their fingerprints too.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class Position:
         """
         if fingerprint != self.plan:
             remedy = (
-                "Lengths, batching and seed agree, so look for a cost function (or another choice of your own) that was"
+                "Lengths, batching and seed agree. Look for a cost function (or another choice of your own) that has"
                 " changed, or for another version of lengthwise."
             )
             raise PlanMismatchError(checks.sentence("plan", f"the checkpoint's, {self.plan!r}", fingerprint, remedy))
 
 
 def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[EarlierRun, ...], int]:
-    """Returns the earlier runs, and the number of batches that the last run took if it was in this world.
+    """Returns the earlier runs, and the number of batches that the last run took if it ran in `world`.
 
     >>> earlier, own = EarlierRun(World(8, 1), 120), EarlierRun(World(6, 1), 40)
     >>> split_runs((earlier, own), World(6, 1)) == ((earlier,), 40), split_runs((earlier,), World(6, 1))[1]
@@ -73,7 +73,7 @@ def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[Earlie
 
 
 def write_state(facts: Mapping[str, Any], world: World, runs: tuple[EarlierRun, ...]) -> dict[str, Any]:
-    """Returns a state for `read_state`, as new dicts and lists, without the runs that took nothing."""
+    """Returns a new state for `read_state`. Runs that took no batch are left out."""
     # No entry for times or groups that were not given.
     present = {name: fact for name, fact in facts.items() if fact is not None}
     state = {**present, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
@@ -96,11 +96,11 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
         PlanMismatchError: The state has another seed, batching, or other lengths, times or groups.
     """
     if not isinstance(state, Mapping) or any(name not in state for name in KEYS):
-        raise checks.value_error("state", "what DataLoader.state_dict gives", state, DAMAGED)
+        raise checks.value_error("state", "a state from DataLoader.state_dict", state, DAMAGED)
     check_plain(state, ("seed", "lengths", "times", "batching", "plan"))
     epoch = checks.check_whole("epoch", state["epoch"], minimum=0, remedy=DAMAGED)
     _check_count(state, epoch, sequences)
-    if isinstance(state["batching"], str):  # a batching too long for a kilobyte was saved as its digest
+    if isinstance(state["batching"], str):  # a state over a kilobyte has a digest
         facts = {**facts, "batching": _digest(facts["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
     # The plan's fingerprint would only show that something differs. This error names it: the seed, the lengths, or a
@@ -111,7 +111,7 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
 
 
 def check_plain(state: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Refuses values that JSON cannot hold, such as arrays, which `==` does not compare."""
+    """Refuses values that JSON cannot hold, such as arrays: `==` returns an array for them."""
     for name in names:
         try:
             # States also come from torch.save, which keeps arrays and tensors.
@@ -143,8 +143,8 @@ def _digest(choices: Mapping[str, Any]) -> str:
 class Remainder:
     """A plan, and the number of its batches that were taken.
 
-    Say 8 ranks had 120 batches each of an epoch, and then 6 ranks had 40. Then `plan` is for 6 ranks, of the rest after
-    the 8 ranks, and `taken` is 40.
+    Example: 8 ranks had 120 batches each, and then 6 ranks had 40 each. `plan` is the plan of the 6 ranks, for the rest
+    after the 8 ranks, and `taken` is 40.
 
     Attributes:
         plan: The plan of the rest after the earlier runs, or of the whole epoch.
@@ -158,9 +158,10 @@ class Remainder:
 
     @classmethod
     def after(cls, runs: tuple[EarlierRun, ...], plan: EpochPlan) -> Remainder:
-        """Returns the position after `runs`, on the plan of the rest after the earlier ones."""
+        """Returns the position after `runs`. `plan` is the plan of the last run, or of the next one."""
         earlier_runs, taken_count = split_runs(runs, World(plan.world_size, plan.micro_batches))
-        # A damaged state may have more batches than the plan. `len` of windows takes time, so it is only read here.
+        # A damaged state may have more batches than the plan. `len` of windows takes time, so it is read for runs with
+        # batches only.
         if taken_count:
             checks.check_whole("runs", taken_count, minimum=0, maximum=len(plan), remedy=DAMAGED)
         return cls(plan, earlier_runs, taken_count)

@@ -110,12 +110,12 @@ class OwnRank:
         self._compared = _is_running()
         if not self._compared or self.is_alone:
             return
-        rank_facts = self.share(lambda: dict(facts()))  # windows are planned when they are asked for, as here
+        rank_facts = self.share(lambda: dict(facts()))  # reading the facts may plan a window
         for rank, facts_of_rank in enumerate(rank_facts):
             check_alike(rank_facts[0], facts_of_rank, whose="what rank 0 has", remedy=self._remedy, at=f"rank {rank}")
 
     def check_started(self, facts: Facts) -> None:
-        """Compares the facts with the first batch if not done before; refuses ranks without a process group."""
+        """Compares the facts of the ranks, unless they were compared before; refuses ranks without a process group."""
         if self.is_alone:
             return
         if _is_running():

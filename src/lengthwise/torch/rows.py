@@ -72,16 +72,16 @@ class PackedRows(NamedTuple):
         dtype: torch.dtype = torch.float32,
         position_start: int = 0,
     ) -> dict[str, Any]:
-        """Returns fields, `position_ids` and no cache for a model of Hugging Face: `model(**batch.for_transformers())`.
+        """Returns fields, `position_ids` and `use_cache` for a Hugging Face model: `model(**batch.for_transformers())`.
 
         Many decoders find the sequences of a row by `position_ids`: Llama, Mistral, GPT-2. What goes wrong in use:
-        models that ignore them, so that the sequences of a row attend to each other (transformers 5.23).
+        other models ignore the positions, and the sequences of a row attend to each other (transformers 5.23).
 
         - With a cache or an `attention_mask`, no model reads the positions. So `use_cache` is False, and an
           `attention_mask` of the samples is left out.
-        - BERT, T5, OPT, Falcon and MPT never read them: give `causal`.
+        - BERT, T5, OPT, Falcon and MPT never read the positions: give `causal`.
         - Bloom and GPT-OSS cannot be packed. Nor can layers with a state (Mamba, Bamba, RWKV). Pad instead.
-        - Flash attention reads them in batches of one row only: give `flat=True`.
+        - Flash attention reads the positions in batches of one row only: give `flat=True`.
 
         Args:
             flat: If True, lays all rows end to end, [1, R x C], and adds `cu_seq_lens_q`, `cu_seq_lens_k`,
@@ -170,8 +170,8 @@ class RowCollate(_samples.RowOptions):
 
     Args:
         capacity: Frames of a row.
-        rows: The rows of every batch, for one fixed shape of all but the `offsets`: missing rows are padding. By
-            default the rows that the samples fill.
+        rows: The rows of every batch; missing rows are padding. So all tensors but `offsets` have one shape. By default
+            as many rows as the samples fill.
         value: The value of padding, as in `PadCollate`: one number for all sequence fields, or a dict of numbers by
             name. Padding and first places of the labels hold -100, or their number in the dict. Labels of floats or of
             bool are like other fields, unless the dict names them. Unsigned labels become int64.
@@ -199,7 +199,7 @@ class RowCollate(_samples.RowOptions):
     def __call__(self, samples: Sequence[Any]) -> PackedRows:
         structure, names, fields = take_apart(samples)
         if _samples.copies_labels(samples[0], self.labels, self.inputs):  # all samples have the same fields
-            # The labels are the entries of the inputs under another name: no second conversion.
+            # The labels share the entries of the inputs, under another name: they are not converted again.
             inputs, name = fields[names.index(self.inputs)], str(self.labels)
             structure = {**structure, name: len(fields)}
             names.append(name)

@@ -28,13 +28,12 @@ from lengthwise.torch.summary import summarize
 class BatchSampler(Sampler[list[Any]]):
     """Yields the batches of one epoch, for `lw.torch.DataLoader(dataset, sampler)`.
 
-    It has the plan of each epoch, and the position of the next pass. Because workers draw batches ahead, it does not
-    know how many a training loop has had: `lw.torch.DataLoader` counts them. PyTorch's own `DataLoader(dataset,
+    It has the plan of each epoch, and the position of the next pass. Workers draw batches ahead, so the sampler cannot
+    know how many the training loop has had: `lw.torch.DataLoader` counts them. PyTorch's own `DataLoader(dataset,
     batch_sampler=sampler)` works too; then count the batches yourself, for `state_after`.
 
-    A plan needs only the lengths. What goes wrong in use: an epoch that is never set. Call `set_epoch` before each
-    epoch. Without it every epoch takes the same batches, and you get one warning. If the trainer never uses this
-    sampler, the second `set_epoch` raises.
+    What goes wrong in use: an epoch that is never set. Call `set_epoch` before each epoch. Without it every epoch takes
+    the same batches, and you get one warning. If the trainer never uses this sampler, the second `set_epoch` raises.
 
     If torch.distributed is running and no rank is given, making a sampler or loading a state is a collective: all ranks
     compare their plans. If the plans differ, or one rank fails, all ranks raise, so that none hangs later. With nccl,
@@ -97,7 +96,7 @@ class BatchSampler(Sampler[list[Any]]):
         with self._own_rank.alike(self._facts):
             self._planner = self._read(lengths, times, groups)
             self.lengths: NDArray[Any] = self._planner.lengths
-            # Here and not in the loader: trainers make several loaders.
+            # The sampler keeps this check, because trainers make several loaders.
             self.padded: PaddedAsPlanned = PaddedAsPlanned(batching.cut, self.lengths)
             self.times: NDArray[np.float64] | None = self._planner.times
             self._remainder = self._plan_remainder(0)
@@ -120,7 +119,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def plan(self) -> Plan:
-        """The plan of the current epoch. After a state of other numbers of ranks, of the rest of the epoch."""
+        """The plan of the current epoch. If another number of ranks saved the loaded state, the plan of the rest."""
         self._asked = True
         return cast(Plan, self.remainder.plan)  # a WindowSampler has a WindowEpoch, and overrides `plan`
 
@@ -135,7 +134,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def remainder(self) -> Remainder:
-        """The plan and the position of a pass. Another epoch or position has another object."""
+        """The plan and the position of a pass; a new object for each epoch or loaded position."""
         # If torch.distributed ends within a pass, the state still has the number of ranks that took the batches.
         return self._remainder if self._begun else self._follow_ranks()
 
@@ -146,7 +145,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def drop_last(self) -> bool:
-        """Raises for code that would share the batches out again, as `accelerator.prepare` does; False on one rank."""
+        """Raises, because only code that shares the batches out again reads it (Accelerate); False on one rank."""
         return refuse_second_sharing(self.world_size)
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
@@ -182,11 +181,11 @@ class BatchSampler(Sampler[list[Any]]):
         """The optimiser steps of every epoch, on these ranks: a schedule has `epochs * sampler.steps`.
 
         Raises:
-            ValueError: The cut is your own, or another by which epochs differ in steps.
+            ValueError: Epochs differ in steps, as with a cut of your own.
         """
         if not has_equal_epochs(self.batching.cut):
             remedy = "Take Budget, FixedSize or Rows, or end each epoch where the loader does."
-            rule = "one by which every epoch has as many steps"
+            rule = "one that gives every epoch the same number of steps"
             raise checks.value_error("cut", rule, self.batching.cut, remedy)
         world = World(self.world_size, self.micro_batches)
         if world not in self._steps:
@@ -218,7 +217,7 @@ class BatchSampler(Sampler[list[Any]]):
     ) -> NDArray[np.float64]:
         """Returns the factors for the losses of a pass: `lengthwise.loss_scales`, for this rank.
 
-        A `WindowSampler` plans all remaining windows for it. If they are many, loop over
+        A `WindowSampler` plans all remaining windows for these factors. If the windows are many, loop over
         `sampler.plan.loss_scales(rank=sampler.rank)` instead.
 
         Returns:
@@ -265,13 +264,13 @@ class BatchSampler(Sampler[list[Any]]):
         """Resumes where `state` was saved: the next pass yields the rest of its epoch.
 
         The number of ranks may differ. If world size x micro-batches is the same, the same steps follow. Otherwise the
-        remaining batches are dealt again. The epoch is then planned twice: first for the ranks of the state, to check
-        that the plan has not changed.
+        remaining batches are dealt again. If either number differs, the epoch is planned twice: first as in the state,
+        to check that the plan has not changed.
 
         Raises:
             ValueError: `state` is not from `state_after`.
             PlanMismatchError: The state has other lengths, another batching, seed or plan, or the ranks loaded
-                different states. A plan alone differs if your own cost function has changed.
+                different states. If only the plan differs, a cost function of yours may have changed.
         """
         with self._own_rank.alike(self._facts):
             position = read_state(state, self._named, sequences=len(self.lengths))
@@ -288,7 +287,7 @@ class BatchSampler(Sampler[list[Any]]):
         return len(self.remainder)
 
     def __iter__(self) -> Iterator[list[Any]]:
-        # A generator begins with its first batch: until then the epoch may be set.
+        # A generator runs from its first batch on: until then the epoch may be set.
         check_no_worker()
         remainder = self._follow_ranks()
         self._asked, self._begun, self._resumed = True, True, False
@@ -298,8 +297,8 @@ class BatchSampler(Sampler[list[Any]]):
                 raise changed(remainder.plan.epoch, self.epoch)
             # Chunks are rows (sequence, start, stop): the dataset gets one at a time, as a tuple.
             yield [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()
-        # Workers may draw all of a short epoch for a look. So two complete passes may be a look and a loop; three are
-        # not.
+        # A loop that stops after one batch may have had workers that drew all of a short epoch. So a second complete
+        # pass may be the first whole loop; a third is not.
         self._drawn += remainder is self._remainder
         if self._drawn > 2:
             self.notices.warn_second_pass(self.epoch)
@@ -321,7 +320,7 @@ class BatchSampler(Sampler[list[Any]]):
         return Remainder.after(runs, self._planner.plan(epoch, world, earlier_runs))
 
     def _read(self, lengths: ArrayLike, times: ArrayLike | None, groups: ArrayLike | None) -> Planner:
-        """Returns the planner of the epochs. This is all that a `WindowSampler` has of its own."""
+        """Returns the planner of the epochs; `WindowSampler` returns one of windows."""
         return Planner.read(lengths, self.batching, seed=self.seed, times=times, groups=groups)
 
     def _facts(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def _check_loader(loader: DataLoader[Any]) -> None:
         batches = "a batch_sampler" if loader.batch_size is None else f"batch_size={loader.batch_size}"
         remedy = "Give it batch_size=None: StreamBatches makes the batches."
         raise checks.value_error("shards", "loaders of single samples", batches, remedy)
-    # A resumed run would begin in the middle of another order. Compared by name, because torchdata has its own classes.
+    # A resumed run would begin in the middle of another order. Classes are compared by name: torchdata has its own.
     if (sampler := type(loader.sampler).__name__) in _RANDOM:
         remedy = "Leave shuffle=True out: each window is shuffled."
         raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
@@ -79,13 +79,13 @@ def _copy_stateful(source: Any) -> Any:
     try:
         return copy.deepcopy(source)
     except Exception as error:  # any class: a source may have its own `__deepcopy__`
-        remedy = f"Leave out its state_dict, and it is read again. ({checks.brief(error)})"
-        rule = "such that copy.deepcopy can copy those with a state_dict, for every pass"
+        remedy = f"Leave out its state_dict: the shard is then read from its beginning. ({checks.brief(error)})"
+        rule = "copied by copy.deepcopy for every pass, if they have a state_dict"
         raise checks.type_error("shards", rule, source, remedy) from error
 
 
 class Shard:
-    """A reader of one shard, window by window from `start` on, some samples ahead.
+    """Reads one shard window by window from `start` on, some samples ahead.
 
     A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) resumes from its state.
     Any other source is read again from its beginning, and the samples before `start` are skipped.
@@ -125,7 +125,7 @@ class Shard:
         self.read_ahead(1.0)
         if self._error is not None:
             raise self._error
-        # When the position was saved, the end was not yet known.
+        # No samples: the shard has ended. A saved position may not know this yet.
         start = self._start if self._window else {**self._start, "source": None, "ended": True}
         samples, self._window, self._start = self._window, [], self._find_state()
         return samples, start
@@ -144,7 +144,7 @@ class Shard:
         samples = iter(self._source)
         skipped = sum(1 for _ in islice(samples, self._read))
         if skipped < self._read:
-            rule = f"of {self._read} samples at least, as many as were read of it"
+            rule = f"of at least {self._read} samples, as many as were read before"
             remedy = "Resume with the same shards, in the same order."
             raise checks.value_error("shards", rule, skipped, remedy)
         return samples
@@ -152,7 +152,7 @@ class Shard:
 
 def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...]:
     """Returns the positions of the shards in a state, after checking them; none if no batch was read."""
-    error = checks.value_error("starts", f"where each of {shards} shards stood", starts, remedy)
+    error = checks.value_error("starts", f"the positions of {shards} shards", starts, remedy)
     if not isinstance(starts, list | tuple) or len(starts) not in (0, shards):
         raise error
     for start in starts:

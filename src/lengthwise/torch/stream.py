@@ -1,4 +1,4 @@
-"""StreamBatches: batches of sequences whose lengths are not known ahead. Each window of the stream is one plan."""
+"""StreamBatches: batches of sequences whose lengths are not known in advance. Each window of the stream is one plan."""
 
 from __future__ import annotations
 
@@ -62,15 +62,14 @@ class StreamBatches:
 
     Every promise of a plan holds in every window: the budget, each sequence once, as many steps on each rank, the same
     batches from the same seed. A sequence waits for at most two windows. A larger buffer pads less at the same mixing;
-    10,000 sequences are hardly worse than a plan of all.
+    10,000 sequences are hardly worse than one plan of the whole stream.
 
     Rank r of R reads the shards r, r + R, r + 2R, ... and batches their sequences. Ranks exchange the lengths once a
-    window. So shards should be of about equal size: if the shards of a rank end early, it gets batches with a loss
-    scale of 0.
+    window. Make the shards about equal in size: a rank whose shards end early gets batches with a loss scale of 0.
 
-    Do not put it into a `DataLoader`. It reads samples in this process while the model trains. If that takes long, let
-    workers read: give `DataLoader(shard, batch_size=None, num_workers=1)` as a shard. What goes wrong in use: if no new
-    epoch is set, the same epoch is repeated, and if an epoch is left early, its last sequences are lost. Both warn
+    Do not put it into a `DataLoader`. It reads samples in this process while the model trains. If reading takes long,
+    let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)` as a shard. Two things go wrong in use.
+    Without a new epoch, the same epoch is repeated. If an epoch is left early, its last sequences are lost. Both warn
     once. With two loops at once, a state has the position of the latest batch.
 
     Args:
@@ -123,8 +122,8 @@ class StreamBatches:
         check_batching(batching)
         if batching.chunks is not None:
             raise checks.value_error("batching", "without chunks", batching.chunks, "Cut them before streaming.")
-        # Each rank batches its own samples: within a rank, random steps would pad as random batches do. And a window
-        # may have more groups than a step has batches.
+        # Each rank batches its own samples: within a rank, random steps would pad as random batches do. A window may
+        # also have more groups than a step has batches.
         if batching.takes_random_steps:
             remedy = "Leave it to the stream, which makes random steps where they pad little."
             raise checks.value_error("deal", "another than RandomSteps", batching.deal, remedy)
@@ -141,7 +140,7 @@ class StreamBatches:
         same = "Give every rank the same shards, batching, seed and buffer."
         self._own_rank = OwnRank(rank, world_size, group, remedy=same)
         if self._own_rank.is_alone and self._own_rank.world_size > 1:
-            rule = f"given in place of rank and world_size by {world_size} ranks, which tell each other the lengths"
+            rule = f"given in place of rank and world_size, because {world_size} ranks exchange the lengths"
             raise checks.value_error("group", rule, None, "Give that of data parallelism: mesh['dp'].get_group().")
         self._position = _Position(epoch=0)
         self._resumes = False  # whether the position was loaded, and no pass has begun since
@@ -187,7 +186,7 @@ class StreamBatches:
         position = self._position if resumes else _Position(epoch=self.epoch)
         is_second = not resumes and self._begun == position.epoch
         for number, batch in enumerate(self._read_windows(position)):
-            if number or resumes:  # one batch may be a look, unless a state was loaded
+            if number or resumes:  # a loop may take one batch for a look
                 self._note_pass(position.epoch, is_second=is_second)
             yield batch
             if self._resumes or self._position.epoch != position.epoch:
@@ -212,8 +211,8 @@ class StreamBatches:
         while True:
             samples, window, starts = self._meet(shards, position)
             if position.lengths not in ("", window.name) and any(start["source"] for start in starts):
-                # A shard's state may be incomplete, as that of a shuffled Hugging Face stream. It is read from its
-                # beginning.
+                # The state of a shard may be incomplete, as for a shuffled Hugging Face stream. Then all shards are
+                # read from their beginning.
                 shards = self._open_shards([{**start, "source": None} for start in starts])
                 samples, window, starts = self._meet(shards, position)
             if position.lengths not in ("", window.name):
@@ -232,7 +231,7 @@ class StreamBatches:
             raise NoStepError(checks.sentence("steps", "at least 1", 0, remedy, at=f"epoch {position.epoch}"))
 
     def _open_shards(self, starts: Sequence[Start]) -> dict[int, Shard]:
-        """Returns this rank's shards: every `world_size`-th, from its own number on."""
+        """Returns this rank's shards: every `world_size`-th, from number `rank` on."""
         numbers = range(self._own_rank.rank, len(self._shards), self._own_rank.world_size)
         starts = starts or [BEGIN] * len(self._shards)
         return {number: Shard(self._shards[number], starts[number], quota=self._quota) for number in numbers}
@@ -250,7 +249,7 @@ class StreamBatches:
         """
         facts = self._facts()
         if not isinstance(state, Mapping) or not {*_Position._fields, *facts} <= state.keys():
-            raise checks.value_error("state", "what StreamBatches.state_dict gives", state, DAMAGED)
+            raise checks.value_error("state", "a state from StreamBatches.state_dict", state, DAMAGED)
         check_plain(state, facts)
         remedy = "Resume with what the checkpoint was made with, or begin a new run."
         check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
@@ -295,8 +294,8 @@ class StreamBatches:
             check_alike(places[0], place, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")
         starts = {number: start for part in parts for number, start in part.starts.items()}
         if len(starts) != len(self._shards):
-            rule = "that of the ranks that meet, in all of a pass"
-            remedy = "Let the loop end before torch.distributed does; a copy of a stream has no group: make it again."
+            rule = "the number of ranks that exchange lengths, throughout a pass"
+            remedy = "End the loop before torch.distributed. A copy of a stream has lost its group: make a new stream."
             raise checks.value_error("world_size", rule, self._own_rank.world_size, remedy)
         in_order = tuple(starts[number] for number in sorted(starts))
         return samples, join_parts(parts, in_order), in_order

@@ -44,7 +44,7 @@ def summarize(
     >>> print(summarize(make_plan(lengths, batching, micro_batches=2), lengths, batching, taken_batches=4))
     Epoch 0 has 4 steps of 2 batches on 1 rank.
     A batch holds 2 to 10 sequences, a step 10 on average.
-    Padding is 3.4 % of what is computed.
+    Padding is 3.4 % of the computed frames.
     Random batches under this budget pad 32.4 %, and compute 1.4 times as much.
     Each rank has had 4 of its 8 batches.
     """
@@ -52,9 +52,10 @@ def summarize(
     sentences = [f"Epoch {plan.epoch} has {steps}"]
     if not plan.steps:
         return f"{sentences[0]}."
-    total, place, batches = "what is computed", "", len(plan)
+    total, place, batches = "the computed frames", "", len(plan)
     if isinstance(plan, WindowEpoch):
-        (plan, lengths), total, place = _first_window(plan, lengths), "what the first window computes", " there"
+        plan, lengths = _first_window(plan, lengths)
+        total, place = "the frames that the first window computes", " there"
     if plan.times is not None:
         sequences = f"{np.count_nonzero(plan.times):,} of {words.count(len(plan.times), 'sequence')}"
         copies = words.count(int(plan.times.sum()), "copy", "copies")
@@ -83,7 +84,7 @@ def describe_padding(plan: EpochPlan, lengths: ArrayLike) -> str:
     """Returns one sentence on the steps and the padding of an epoch, or of its first window.
 
     >>> describe_padding(make_plan([5, 9, 2, 4], Batching(cut=FixedSize(4))), [5, 9, 2, 4])
-    'Lengthwise: epoch 0 has 1 step; 44.4 % of what it computes is padding.'
+    'Lengthwise: epoch 0 has 1 step; 44.4 % of its frames are padding.'
     """
     steps, where, epoch = words.count(plan.steps, "step"), "", plan.epoch
     if isinstance(plan, WindowEpoch):
@@ -91,7 +92,7 @@ def describe_padding(plan: EpochPlan, lengths: ArrayLike) -> str:
         where = " in its first window"
     frames, computed = (frames.sum() for frames in sum_frames(plan, lengths))
     share = words.percent(1.0 - frames / max(computed, 1))
-    return f"Lengthwise: epoch {epoch} has {steps}; {share} of what it computes is padding{where}."
+    return f"Lengthwise: epoch {epoch} has {steps}; {share} of its frames are padding{where}."
 
 
 def _first_window(epoch: WindowEpoch, lengths: ArrayLike) -> tuple[Plan, ArrayLike]:
@@ -116,7 +117,7 @@ def _plan_random(plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut) -
 
 
 def _compare(measures: Measures, random: Measures, batching: Batching, batch_size: int | None, *, place: str) -> str:
-    # Of 100 frames of data, 10 % padding makes 111 frames, 60 % 250: 2.25 times as many.
+    # 100 frames of data take 111 frames at 10 % padding, and 250 at 60 %: 2.25 times as many.
     times = measures.fill / random.fill
     pad = f"pad {words.percent(random.padding_share)}"
     if batch_size is not None:

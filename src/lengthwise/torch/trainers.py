@@ -63,7 +63,7 @@ class PassScales:
 
 
 class Trained(NamedTuple):
-    """Counts of trained steps: their frames of data, their frames with padding, on all ranks, and their seconds."""
+    """Counts of trained steps: frames of data and frames with padding, on all ranks, and seconds."""
 
     steps: int = 0
     data: int = 0

@@ -3,7 +3,7 @@
 lengths  [m, dims]  the lengths of the sequences, shard by shard
 weights  [m]        the weight of each sequence in the loss
 shards   [m]        the shard of each sequence
-groups   [m]        the number of its task or source; None for one group
+groups   [m]        the number of the task or source of each sequence; None for one group
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from lengthwise.torch.position import DAMAGED
 from lengthwise.torch.ranks import OwnRank, describe_error
 from lengthwise.torch.shards import Start
 
-_MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # of an epoch, and of a window: `_key_epoch` packs their numbers into one
+_MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # in an epoch, and in a window: `_key_epoch` packs both numbers into one
 
 
 class Part(NamedTuple):
-    """The sequences of a window that one rank has read, as it sends them to the others."""
+    """The sequences of a window that one rank has read, without the samples: the rank sends it to the others."""
 
     shards: list[int]
     starts: dict[int, Start]
@@ -141,7 +141,7 @@ def _ask(name: str, function: Callable[[Any], Any], samples: list[Any], at: Call
         answers.extend(function(sample) for sample in samples)
     except Exception as error:
         place = len(answers)
-        # A note: the class and the words stay those of the user's function.
+        # Adds a note, so that the error keeps its class and its text.
         error.add_note(f"`{name}` raised this at {at(place)}, {checks.show_value(samples[place])}.")
         raise
     return answers
@@ -152,7 +152,7 @@ def _check_len(length: Callable[[Any], Any], samples: list[Any]) -> None:
     if length is not len or not samples:
         return
     first = samples[0]
-    # But a sequence may be a tuple of words.
+    # A tuple of words is a sequence, and has the right `len`.
     is_tuple = isinstance(first, tuple) and any(isinstance(part, Tensor | np.ndarray) for part in first)
     if is_tuple or isinstance(first, Mapping):
         rule, example = "the length of a sequence, not the number of a sample's fields", "len(sample['input_ids'])"
@@ -197,7 +197,7 @@ class _Owned:
 
 
 def _key_epoch(epoch: int, window: int, run: int) -> int:
-    """Returns the epoch of the key of a window's plan: each window of a seed has its own.
+    """Returns the epoch number by which a window draws its random numbers: no two windows of a seed share one.
 
     >>> _key_epoch(0, 0, 0), _key_epoch(0, 1, 0), _key_epoch(1, 0, 2) == 2**32 + 2
     (0, 256, True)
@@ -275,7 +275,7 @@ def _with_owners(batching: Batching, ranks: NDArray[np.int64], world: World) -> 
 
 
 def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns loss scales as `loss_scales`, but a batch counts in its first place on its owner's rank."""
+    """Returns loss scales as `loss_scales`, but a batch counts once: at its first place on its owner's rank."""
     flat = plan.grid.reshape(-1)
     by_owner = np.flatnonzero((owners[plan.grid] == np.arange(plan.world_size)).reshape(-1))
     counted = np.zeros(len(flat))
@@ -306,7 +306,7 @@ def share_placeholder(
             return pickle.dumps(offer)
         except Exception as error:
             remedy = "Give samples that other processes can read, or as many shards of equal size as there are ranks."
-            rule = "of samples that can be pickled, for ranks that have nothing of a window"
+            rule = "of samples that can be pickled, for ranks without a sequence in a window"
             raise checks.type_error("shards", rule, describe_error(error), remedy) from error
 
     return next(filter(None, map(pickle.loads, own_rank.share(pack))))

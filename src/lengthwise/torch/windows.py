@@ -24,7 +24,7 @@ class WindowSampler(BatchSampler):
 
     Use it like `BatchSampler`. Two things differ:
 
-    - A plan is made when its window is reached, so only one window is in memory. A window of 2**20 sequences takes some
+    - A plan is made when its window is reached, so only one window is in memory. A plan of 2**20 sequences takes a few
       hundredths of a second.
     - A checkpoint identifies the lengths by a sample of them.
 
@@ -76,7 +76,7 @@ class WindowSampler(BatchSampler):
 
     @property
     def plan(self) -> WindowEpoch:  # pyright: ignore[reportIncompatibleMethodOverride]  # a BatchSampler's is a Plan
-        """The current epoch, window by window. After a state of other numbers of ranks, the rest of the epoch."""
+        """The current epoch, window by window. If another number of ranks saved the loaded state, the rest."""
         return cast(WindowEpoch, super().plan)
 
     def _read(self, lengths: ArrayLike, times: ArrayLike | None, groups: ArrayLike | None) -> Planner:

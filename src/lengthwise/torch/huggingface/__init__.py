@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer on planned batches. Nothing else imports transformers: import this by name."""
+"""Hugging Face's Trainer on planned batches. Import it by name: `lengthwise.torch` does not import transformers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PlannedTrainer(transformers.Trainer):
 
     The loss of each batch is scaled so that the gradient of a step is that of its weighted mean loss, on any number of
     ranks. Some models divide their loss by the Trainer's count of labels (`num_items_in_batch`), others by their own.
-    So each model gets the count of its own batch, and both kinds return the mean over it. What goes wrong in use: a
+    So the model gets the count of one batch, and both kinds return the mean over that batch. What goes wrong in use: a
     loss that does not match `weights`, `reduction` and `next_token`. Call `check_loss` once.
 
     Each log of a loss has `padding`, and `frames_per_second`: the frames of data of all ranks since the last log,
@@ -124,9 +124,9 @@ class PlannedTrainer(transformers.Trainer):
         # The first value is the number of epochs, the last one the number of steps.
         values[0] = steps if by_steps else math.ceil(args.num_train_epochs)
         values[-1] = steps
-        # The second is the number of steps of an epoch, without effect because the callback ends epochs. The Trainer
-        # would divide the steps of a checkpoint by it, to skip epochs: 20 steps of one rank are not two epochs of two
-        # ranks with 10.
+        # The second is the number of steps of an epoch. The callback ends the epochs. But the Trainer would divide the
+        # steps of a checkpoint by this number, to skip epochs: 20 steps are one epoch on one rank, and two epochs on
+        # two ranks.
         values[1] = _AsPlanned(sys.maxsize)
         if len(self.batch_sampler):
             # The samples of a step and of the run, for the Trainer's logs: it would count batches of its own size.
@@ -152,7 +152,7 @@ class PlannedTrainer(transformers.Trainer):
         """Returns the batches of one step. Keeps their counts and scales for `training_step`."""
         if self.control.should_epoch_stop:  # already set when the epoch begins: no steps are left
             return [], None
-        # Does not call the Trainer's method, which would add up the labels of all ranks, as `_scales_by_labels` does.
+        # The Trainer's method would add up the labels of all ranks, as `_scales_by_labels` does.
         batches = list(islice(epoch_iterator, num_batches))
         if not batches:  # else the Trainer would ask for the next step for ever
             self.control.should_epoch_stop = True
@@ -180,7 +180,7 @@ class PlannedTrainer(transformers.Trainer):
         if not self._computed:
             remedy = "Let it call super().compute_loss, or put PlannedTrainer before the Trainer that has it."
             name = type(self).compute_loss.__qualname__
-            raise checks.value_error("compute_loss", "PlannedTrainer's, or call it", name, remedy)
+            raise checks.value_error("compute_loss", "PlannedTrainer's, or a method that calls it", name, remedy)
         return loss
 
     def compute_loss(
@@ -222,7 +222,7 @@ class PlannedTrainer(transformers.Trainer):
 
     @property
     def _epochs(self) -> PlannedEpochs:
-        """The callback of this class; a Trainer that restores its callbacks makes another."""
+        """The callback, looked up each time: a Trainer that restores its callbacks makes another one."""
         return next(callback for callback in self.callback_handler.callbacks if isinstance(callback, PlannedEpochs))
 
     @property
@@ -293,7 +293,7 @@ class PlannedTrainer(transformers.Trainer):
                 "has sliding windows, or layers with a state, as Mamba has. For RoBERTa give position_start=2, too. "
                 "Override check_rows in a Trainer that gives the mask itself."
             )
-            rule = f"one by which {type(model).__name__} keeps the sequences of a packed row apart"
+            rule = f"one that keeps the sequences of a packed row apart in {type(model).__name__}"
             mask = batch.get("attention_mask")
             raise checks.value_error("attention_mask", rule, None if mask is None else list(mask.shape), remedy)
 
@@ -311,7 +311,7 @@ class PlannedTrainer(transformers.Trainer):
         """
         if self.weights is not None or self.reduction == "sum":
             remedy = "Compare the loss of a batch with those of its sequences."
-            rule = "left out, as is reduction='sum': only a mean over labels can be checked"
+            rule = "left out, like reduction='sum': only a mean over labels can be checked"
             raise checks.value_error("weights", rule, self.reduction, remedy)
         model, shifted = cast("Any", self.model), self._loss_shifts_labels
 
@@ -333,7 +333,7 @@ class PlannedTrainer(transformers.Trainer):
     def _check_settings(self) -> None:
         ranks = self.args.world_size // (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
         needed = _DECIDED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
-        remedy = "Set it so in TrainingArguments: the batch sampler decides what a batch and a step are."
+        remedy = "Set this value in TrainingArguments: the batch sampler decides what a batch and a step are."
         check_settings(self.batch_sampler, self.args, needed, ranks=ranks, remedy=remedy)
         if self.args.n_gpu > 1:  # nn.DataParallel splits every batch, and averages the means of the parts
             remedy = "Start one process for each GPU with torchrun, or let CUDA_VISIBLE_DEVICES name one."
@@ -357,5 +357,5 @@ class _AsPlanned(int):
 def _check_dataset(dataset: Any) -> None:
     """Refuses a data set without length. None is fine, for a Trainer that only evaluates."""
     if dataset is not None and (isinstance(dataset, data.IterableDataset) or not hasattr(dataset, "__len__")):
-        remedy = "Give one with __len__ and __getitem__, such as list(train_dataset): a plan is of sequence numbers."
+        remedy = "Give one with __len__ and __getitem__, such as list(train_dataset): a plan lists sequence numbers."
         raise checks.type_error("train_dataset", "a data set of known length", dataset, remedy)

@@ -25,7 +25,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     """
 
     sampler: BatchSampler | None = None
-    # The batches of the epoch whose step was taken. The next step's may be fetched before a checkpoint on SIGTERM.
+    # The batches of the epoch whose step was taken. On SIGTERM, batches of the next step may have been fetched too.
     trained: int = 0
     batches: int = 0  # all batches of the epoch
     begun: bool = False  # whether an epoch of this run has begun
@@ -54,7 +54,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
         saved = state.stateful_callbacks.get(type(self).__name__, {}).get("attributes", {})
         if "position" not in saved:
             remedy = "Resume from a checkpoint of PlannedTrainer, or begin a new run with this one's model."
-            rule = "kept by the checkpoint, which PlannedTrainer does"
+            rule = "saved in the checkpoint by PlannedTrainer"
             raise checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
         sampler.resume(saved["position"])
         if args.max_steps <= 0:  # steps differ in size if the number of ranks has changed
@@ -117,8 +117,8 @@ def _tell(args: Any, state: Any, write: Callable[[], str]) -> None:
 def _move_schedule(schedule: Any, steps: int) -> None:
     """Sets a schedule of the Trainer to `steps`, counted on the current ranks.
 
-    Half of an epoch of 8 steps on 4 ranks is 4 steps; on 2 ranks it is 8 of 16. The schedule has 16 steps, and the
-    checkpoint says 4.
+    Example: after half an epoch on 4 ranks, the checkpoint has step 4 of 8. On 2 ranks an epoch has 16 steps, so the
+    schedule goes to step 8.
     """
     # The learning rate of a LambdaLR is a function of the count. Other schedules have a state that only steps change.
     if isinstance(schedule, LambdaLR):
