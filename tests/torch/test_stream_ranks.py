@@ -150,7 +150,7 @@ FAILURES = {  # what is said on rank 0, and on rank 1
     ),
     "stop": ("PlanMismatchError: ", "RuntimeError: generator raised StopIteration"),
     "lengths": ("PlanMismatchError: `lengths` must be what rank 0 has, ",) * 2,
-    "two lengths": ("ValueError: `lengths` must be one number, or as many numbers",) * 2,
+    "two lengths": ("ValueError: `lengths` must be a list of numbers, or of rows",) * 2,
 }
 
 
