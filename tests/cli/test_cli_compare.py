@@ -22,10 +22,9 @@ PROMISED = {
     "largest_cost",
 }
 SHARES = ("zero_padding_rate", "weighted_zero_padding_rate", "padding_share", "mixing", "step_mixing")
-EVERY = (
-    "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:9,windowed:64,bucketed:64,optimal:4,uniform:4,quantile:4,"
-    "exponential:4,mxnet:4,random-steps,max-entropy:0.1"
-)
+VALUES = {"semi-sorted": 0.1, "max-entropy": 0.1, "windowed": 64, "bucketed": 64}
+EVERY = ",".join(f"{name}:{VALUES.get(name, 4)}" if kind.value else name for name, kind in STRATEGIES.items())
+EVERY += ",sorted,arrange=in-order"
 
 
 def test_four_lengths_by_hand(run, four):

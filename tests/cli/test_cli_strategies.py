@@ -5,15 +5,12 @@ import re
 import pytest
 
 import lengthwise as lw
-from lengthwise.cli.strategies import parse_cut, parse_strategies, parse_strategy
+from lengthwise.cli.strategies import STRATEGIES, parse_cut, parse_strategies, parse_strategy
 
 FIXED = lw.FixedSize(16)
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
 TAKEN = "The name and its value say it already."
-NAMES = (
-    "random, random-steps, sorted, semi-sorted, alternated, windowed, bucketed, optimal, uniform, quantile, "
-    "exponential, mxnet, max-entropy"
-)
+NAMES = ", ".join(STRATEGIES)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _kernels, _random
 from lengthwise._random import Key
-from lengthwise.choices.order import sort_parts
+from lengthwise.choices.arithmetic import sort_parts
 
 FAST = settings(max_examples=60, derandomize=True)
 MASK = 2**64 - 1

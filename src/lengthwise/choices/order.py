@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels, _random, checks
 from lengthwise._random import Key
+from lengthwise.choices.arithmetic import sort_parts
 from lengthwise.choices.buckets import EDGES, check_edges, check_edges_hold, find_bucket
 
 # Noise wider than this share of the longest has 2**32 values or more: hardly any sums of length and noise are equal.
@@ -360,33 +361,3 @@ def _shuffle_within(keys: NDArray[np.int64] | NDArray[np.float64], key: Key) -> 
         return key.permutation_within(groups)
     # The sort is stable: equal keys keep their random order.
     return _random.sort_by(key.permutation(len(keys)), keys)
-
-
-def sort_parts(
-    sequences: NDArray[np.int64], sizes: NDArray[np.float64], starts: NDArray[np.int64], *, turned: bool = False
-) -> NDArray[np.int64]:
-    """Sorts each part of `sequences` [n] by size, equal sizes in their order: [n].
-
-    Args:
-        sequences: Each of 0..n-1 once.
-        sizes: [n], the sizes of the sequences 0, 1, ...
-        starts: [parts], rising from 0: part p is sequences[starts[p]:starts[p + 1]].
-        turned: If True, the second part, the fourth and so on fall, and the others rise.
-
-    >>> sort_parts(np.array([3, 0, 2, 1, 4]), np.array([5.0, 9.0, 2.0, 7.0, 8.0]), np.array([0, 3]), turned=True)
-    array([2, 0, 3, 1, 4])
-    """
-    counts = np.diff(np.append(starts, len(sequences)))
-    part_of = np.repeat(np.arange(len(starts)), counts)
-    part_sizes = sizes[sequences]
-    beyond = int(part_sizes.max(initial=0)) + 1
-    if part_sizes.dtype.kind == "i" and beyond * len(starts) < 2**40:  # `argsort` is exact below 2**40
-        order = _random.argsort(part_of * beyond + part_sizes)
-    else:  # both sorts are stable: by size, then by part
-        order = _random.sort_by(_random.argsort(part_sizes), part_of)
-    if turned:
-        # A part of the positions 2 and 3 becomes 3 and 2.
-        turns = part_of % 2 == 1
-        mirrored = np.repeat(2 * starts + counts - 1, counts)[turns] - np.flatnonzero(turns)
-        order[turns] = order[mirrored]
-    return sequences[order]

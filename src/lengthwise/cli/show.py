@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def check(arguments: argparse.Namespace) -> None:
         rule = f"a file of one of the kinds {', '.join(PICTURES)}"
         raise value_error("plot", rule, paths["plot"], "Name it plot.png, for example.")
     if paths["plot"] is not None or paths["html"] is not None:
-        pass  # raises if Altair is not installed
+        import_module("lengthwise.report.style")  # raises if Altair is not installed
 
 
 def fills_output(arguments: argparse.Namespace) -> bool:
