@@ -268,7 +268,7 @@ WRONG = {
     "no batches": ([], "`plans` must be one plan or more, or batches, but is []. "),
     "numbers": (
         [0, 1, 2],
-        "`batches` must be lists of whole numbers, as batch 0, but is 0. Give batches: of a sampler",
+        "`batches` must be lists of whole numbers, as batch 0, but is 0. Give batches. From single numbers",
     ),
     "fractions": ([[0.5]], "`batches` must be lists of whole numbers, as batch 0, but is [0.5]. "),
     "masks": ([[True, False]], "`batches` must be lists of whole numbers, as batch 0, but is [True, False]. "),

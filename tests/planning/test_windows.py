@@ -180,7 +180,7 @@ def test_a_copy_of_windows_keeps_its_file_mapped(tmp_path):
 
 def test_a_cut_that_alone_says_which_batches_there_are_is_refused():
     batching = lw.Batching(cut=lw.DynamicSize(4, rule="paper"))
-    with pytest.raises(ValueError, match=r"^`cut` must be one that gives all windows the same steps"):
+    with pytest.raises(ValueError, match=r"^`cut` must be one that gives all windows the same number of steps"):
         lw.Windows(LENGTHS, batching)
 
 

@@ -9,22 +9,21 @@ from lengthwise._compile import kernel
 
 @kernel
 def price_buckets(lengths, counts, price, best, most):
-    """The least that the lengths up to each cost where a bucket costs `price` beside its frames, in linear time.
+    """Finds the least cost of the lengths up to each, if a bucket costs `price` beside its frames. Takes linear time.
 
-    best[i] = min over j < i of best[j] + price + lengths[i] (counts[i] - counts[j]), and most[i] the most buckets that
-    cost so little. `lengths` are the distinct lengths, rising, with lengths[0] = 0 for the empty prefix; `counts` how
-    many sequences are no longer. Position j is a line in x = lengths[i], of slope -counts[j] and height best[j];
-    slopes fall and queries rise, so the lower envelope is a queue read from its front. Lines meet at whole x by floor
-    division: no product that could overflow. Of lines that are equally low the last is taken: it has the most buckets.
+    best[i] = min over j < i of best[j] + price + lengths[i] (counts[i] - counts[j]), and most[i] is the most buckets of
+    this cost. `lengths` are the distinct lengths, rising, behind lengths[0] = 0 for the empty prefix; `counts` are the
+    numbers of sequences that are no longer. Position j is a line in x = lengths[i], of slope -counts[j] and height
+    best[j]. Slopes fall and queries rise, so the lower envelope is a queue that is read from its front. Floor division
+    finds the whole x where lines meet, without products that could overflow. Of equally low lines the last is taken,
+    because it has the most buckets.
     """
     queue = np.empty(lengths.size, np.int64)
     front, back = 0, 0
     best[0], most[0] = 0, 0
     for i in range(1, lengths.size):
-        # Line i - 1 enters. It is no higher than line a from x >= meet(a, i - 1); the last line goes if it is never
-        # needed.
         entering = i - 1
-        # If the newest line meets the last one no later than the last meets the one before, the last is nowhere lowest.
+        # If the entering line meets the last one no later than the last meets the one before, the last is never lowest.
         while back - front >= 2:
             last, previous = queue[back - 1], queue[back - 2]
             rise = best[last] - best[previous]
@@ -50,15 +49,14 @@ def price_buckets(lengths, counts, price, best, most):
 
 @kernel
 def bucket_ends(lengths, counts, price, best, most, ends):
-    """Follows `best` and `most` of `price_buckets` back, over as many buckets as `ends` [buckets] receives.
+    """Follows `best` and `most` of `price_buckets` back, and writes the ends of the buckets to `ends` [buckets].
 
-    The last bucket ends at the last length. Where several ways to divide what is left pad equally little, its bucket is
-    the widest of them.
+    Buckets are found from the last to the first. If several divisions cost equally little, the widest bucket is taken.
     """
     i = lengths.size - 1
     for bucket in range(ends.size - 1, -1, -1):
         ends[bucket] = i
-        j = np.searchsorted(most, bucket)  # the first that `bucket` buckets may end at: `most` never falls
+        j = np.searchsorted(most, bucket)  # the first length that `bucket` buckets may end at: `most` never falls
         while best[j] + price + lengths[i] * (counts[i] - counts[j]) != best[i]:
             j += 1
         i = j

@@ -1,4 +1,4 @@
-"""Batches cut in order: as few as a budget allows, or a number of them, the costliest as cheap as can be."""
+"""Cuts sequences in order: into the fewest batches under a budget, or into a number of them that cost least."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ import numpy as np
 
 from lengthwise._compile import kernel
 
-_TRIES = 8  # by what the try before says; then bisection, which needs no luck
+_TRIES = 8  # tries that follow the estimate of the one before; then bisection
 
 
 @kernel
 def count_rows(count, multiple):
-    """The rows of a batch of `count` sequences that is filled up to a multiple, unless it holds less than one.
+    """Returns the rows of a batch of `count` sequences, filled up to a multiple; counts below the multiple stay.
 
-    Of multiples of 8, batches of 5, 8 and 13 sequences have 5, 8 and 16 rows.
+    With a multiple of 8, batches of 5, 8 and 13 sequences have 5, 8 and 16 rows.
     """
     return count if count < multiple else -(-count // multiple) * multiple
 
 
 @kernel
 def fill_batch(lengths, start, prices, budget, most, multiple, overshoot, longest):
-    """The batch from row `start` of `lengths` [m, dims] on: how many it takes, its cost, and its cost with one more.
+    """Fills a batch from row `start` of `lengths` [m, dims] on: its count, its cost, and its cost with one more.
 
-    It takes one at least. Where none is left, one more costs infinity. Batches are priced with `count_rows`. Where
-    `overshoot`, the batch ends behind the sequence that reaches the budget. `longest` [dims] is room to work in.
+    A batch takes at least one sequence. If no other is left, one more costs infinity. Batches are priced with
+    `count_rows`. With `overshoot`, the batch ends after the sequence that reaches the budget. `longest` [dims] is
+    memory to work in.
     """
     dims, stop = lengths.shape[1], lengths.shape[0]
     for dim in range(dims):
         longest[dim] = 0
     per_row, per_batch, cost, grown, size = 0.0, 0.0, 0.0, np.inf, 0
     for row in range(start, stop):
-        # All are padded to the longest, and most sequences are shorter: then what one costs is known.
+        # All are padded to the longest. Most sequences are shorter, and leave the cost of a row as it is.
         longer = False
         for dim in range(dims):
             longer = longer or lengths[row, dim] > longest[dim]
@@ -53,15 +54,15 @@ def fill_batch(lengths, start, prices, budget, most, multiple, overshoot, longes
 
 @kernel
 def greedy_cut(lengths, boundaries, prices, budget, most, multiple, overshoot, offsets):
-    """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns how many.
+    """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns the number of batches.
 
     A batch of `count` sequences whose longest are L costs
     fixed + sum_d per_length_d L_d + count (each + sum_d linear_d L_d + quadratic_d L_d^2), with
-    `prices` = [fixed, each, linear..., quadratic..., per_length...]. It is closed before a sequence that would bring it
-    over `budget`, or, where `overshoot`, behind the sequence that reaches it; and at every boundary (rising positions),
-    and at `most` sequences. `offsets` [n + 1] receives the starts and the end. Operations come in the order of
-    `cost.Quadratic`, so that both round alike at the budget. A batch that is filled up to a multiple is priced with
-    its `count_rows`.
+    `prices` = [fixed, each, linear..., quadratic..., per_length...]. It ends before a sequence that would bring it over
+    `budget`, or with `overshoot` after the sequence that reaches it. It also ends at every boundary (rising positions),
+    and at `most` sequences. `offsets` [n + 1] receives the starts and the end. The operations have the order of
+    `cost.Quadratic`, so that both round the same way at the budget. A batch that is filled up to a multiple is priced
+    with its `count_rows`.
     """
     longest = np.empty(lengths.shape[1], np.int64)
     count, start, batches, passed = np.int64(lengths.shape[0]), np.int64(0), 0, 0
@@ -78,9 +79,9 @@ def greedy_cut(lengths, boundaries, prices, budget, most, multiple, overshoot, o
 
 @kernel
 def _divide_budget(length, left, prices, budget, most, multiple):
-    """As `fill_batch`, of the next `left` sequences of one length each, of which the first, `length`, is the longest.
+    """Fills a batch as `fill_batch` does, from `left` sequences with one length each. The first, `length`, is longest.
 
-    A division says how many fit, and what it rounds is put right one by one.
+    A division finds about how many fit, and its rounding is corrected one by one.
     """
     per_row = prices[1] + (prices[2] * length + prices[3] * (length * length))
     per_batch = prices[0] + prices[4] * length
@@ -93,7 +94,7 @@ def _divide_budget(length, left, prices, budget, most, multiple):
             size += 1
         while size > 1 and per_batch + size * per_row > budget:
             size -= 1
-        # As many rows fit. Of multiples of 8, 13 rows hold 8 sequences, and 5 rows hold 5.
+        # `size` rows fit. With a multiple of 8, 13 rows hold 8 sequences, and 5 rows hold 5.
         size -= size % multiple if size >= multiple else 0
     cost = per_batch + count_rows(size, multiple) * per_row
     return size, cost, per_batch + count_rows(size + 1, multiple) * per_row if size < left else np.inf
@@ -103,18 +104,19 @@ def _divide_budget(length, left, prices, budget, most, multiple):
 def try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wanted, ends):
     """Cuts sequences in order into batches as `greedy_cut` does, unless these are more than `wanted`.
 
-    Where lengths are `falling`, and each sequence has but one, a batch is as long as its first: this takes time for the
-    batches, and not for the sequences. `ends` [wanted] receives how many sequences stand in the batches up to each.
+    If lengths are `falling`, and each sequence has only one, a batch is as long as its first sequence. The time then
+    grows with the batches, and not with the sequences. `ends` [wanted] receives the number of sequences up to the end
+    of each batch.
 
     Returns:
-    - how many batches there are, or wanted + 1 as soon as the sequences need more than `wanted`;
-    - what the costliest of them costs, without those that stand alone over the budget;
-    - the least budget under which one of them would take another sequence: infinite where none can;
-    - about how many batches all sequences fill: 2.5 if the third of three is half full. If there may be only two, it is
-      2.5 where half as many sequences are left over as stand in the second.
+    - the number of batches, or wanted + 1 if the sequences need more than `wanted`;
+    - the cost of the costliest batch, except those that alone are over the budget;
+    - the least budget by which one of them would take another sequence; infinite if none can;
+    - about how many batches all sequences fill: 2.5 if the third of three is half full. If only two are `wanted`, it is
+      2.5 if the sequences left over are half as many as those of the second.
     """
     longest = np.empty(lengths.shape[1], np.int64)
-    # No literals: a kernel that is called with one is compiled a second time.
+    # No literals: a kernel that is called with a literal is compiled a second time.
     count, overshoot = np.int64(lengths.shape[0]), np.bool_(False)
     start, batches, size, passed = np.int64(0), 0, np.int64(0), 0
     cost, costliest, next_budget, filled = 0.0, 0.0, np.inf, 0.0
@@ -129,7 +131,7 @@ def try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wan
             size, cost, grown = _divide_budget(length, stop - start, prices, budget, most, multiple)
         else:
             size, cost, grown = fill_batch(lengths[:stop], start, prices, budget, most, multiple, overshoot, longest)
-        # A batch that is full by count takes no more under any budget.
+        # A batch that is full by count takes no more by any budget.
         next_budget = min(next_budget, grown) if size < most else next_budget
         costliest = max(costliest, cost) if cost <= budget else costliest
         start += size
@@ -142,7 +144,7 @@ def try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wan
 
 @kernel
 def _count_wider(ends, batches, width):
-    """How many batches hold more than `width` sequences."""
+    """Counts the batches that hold more than `width` sequences."""
     wider = previous_end = 0
     for batch in range(batches):
         wider += ends[batch] - previous_end > width
@@ -152,7 +154,7 @@ def _count_wider(ends, batches, width):
 
 @kernel
 def split_widest(ends, batches):
-    """Halves the batch of most sequences until there are as many as `ends`, or all are single sequences: how many.
+    """Halves the batch with the most sequences until `ends` is full, or all are single. Returns the number of batches.
 
     Three batches of 1, 4 and 2 sequences, `ends` [1, 5, 7, _], become four of 1, 2, 2 and 2: [1, 3, 5, 7].
     """
@@ -164,8 +166,8 @@ def split_widest(ends, batches):
             previous_end = ends[batch]
         if widest < 2:
             break
-        # All that are wider than the halves of the widest are halved before any half is: in one round. Of widths
-        # [9, 6, 5] these are 9 and 6. Where they are more than what is missing, a larger width parts them.
+        # One round halves all batches that are wider than the halves of the widest: of the widths [9, 6, 5] these are 9
+        # and 6. If fewer batches are missing, it halves only those above a larger width.
         low, high = (widest + 1) // 2, widest
         while low < high:
             middle = (low + high) // 2
@@ -174,7 +176,7 @@ def split_widest(ends, batches):
             else:
                 low = middle + 1
         wider = _count_wider(ends, batches, low)
-        # Of those just as wide the first ones, unless halves may be as wide.
+        # Of batches just as wide, it halves the first ones, unless halves may be as wide.
         equals = slots - batches - wider if low > (widest + 1) // 2 else 0
         equals = min(equals, _count_wider(ends, batches, low - 1) - wider)
         skipped = _count_wider(ends, batches, low - 1) - wider - equals
@@ -194,29 +196,30 @@ def split_widest(ends, batches):
 
 @kernel
 def _copy(source, target):
-    """As `target[:] = source`, which takes seconds to compile: Numba's error about their shapes formats texts."""
+    """Copies an array. `target[:] = source` takes seconds to compile, for an error that names both shapes."""
     for index in range(len(source)):
         target[index] = source[index]
 
 
 @kernel
 def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, tolerance, guess, ends):
-    """Cuts sequences in order into as many batches as there are `ends`, the costliest as cheap as can be.
+    """Cuts sequences in order into as many batches as there are `ends`, the costliest as cheap as possible.
 
-    Bisection on the budget, exact because both ends move to costs that occur: a budget that is too small is raised to
-    the next that changes a batch, and one that is enough is lowered to the costliest batch under it. So what is tried
-    changes only how many tries it takes: first the `guess`, and then what each try says of the next. Then the batches
-    of most sequences are halved until there are as many as are wanted.
+    Bisects the budget. The result is exact, because both ends move to costs that occur. A budget that is too small is
+    raised to the next one that changes a batch. One that is enough is lowered to the cost of its costliest batch. So
+    the order of tries only changes the time: first the `guess`, then the estimate of each try. In the end, the batches
+    with the most sequences are halved until there are enough.
 
     Args:
         lengths, boundaries, prices, budget, most, multiple: As in `greedy_cut`.
         falling: As in `try_budget`.
-        tolerance: The search ends once so few batches are missing, or the budget hardly changes; 0 for the exact one.
-        guess: A budget to begin with.
-        ends: [batches], receives how many sequences stand in the batches up to each.
+        tolerance: The search ends once at most so many batches are missing, or the budget hardly changes; 0 searches
+            exactly.
+        guess: The first budget to try.
+        ends: [batches], receives the number of sequences up to the end of each batch.
 
     Returns:
-        How many batches there are: fewer than are wanted only if all are single sequences, and one more if they need
+        The number of batches: fewer than wanted only if all are single sequences, and one more if the sequences need
         more. And the least budget that was found.
     """
     low, tries, wanted, best_ends = 0.0, 0, ends.size, np.empty(ends.size, np.int64)
@@ -229,7 +232,7 @@ def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, toler
         if tolerance > 0 and (wanted - best_count <= tolerance or high - low < high * 2.0**-11):
             break
         middle = low + (high - low) / 2.0 if tries >= _TRIES else max(low, min(middle, high - high * 2.0**-52))
-        if middle >= high:  # neighbours among the floats
+        if middle >= high:  # no float lies between
             break
         batches, costliest, next_budget, filled = try_budget(
             lengths, boundaries, prices, middle, most, multiple, falling, wanted, ends

@@ -1,4 +1,4 @@
-"""The random numbers."""
+"""Random numbers, and shuffles by them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def threefry(key0, key1, first, counter1, words):
     References:
         Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", section 4.2.
     """
-    # No branch and no table within the loop: the compiler then computes several blocks at once, ten times as fast.
+    # The loop has no branch and no table, so that the compiler computes several blocks at once, ten times as fast.
     for block in range(words.size // 2):
         words[2 * block], words[2 * block + 1] = threefry_block(key0, key1, first + np.uint64(block), counter1)
     if words.size % 2:
@@ -28,7 +28,7 @@ def threefry(key0, key1, first, counter1, words):
 
 @kernel
 def threefry_block(key0, key1, counter0, counter1):
-    """The two words of one counter: twenty rounds, and behind every fourth two of the three key words are added."""
+    """Returns the two words of one counter: twenty rounds, with two of the three key words added after each fourth."""
     key2 = key0 ^ key1 ^ np.uint64(0x1BD11BDAA9FC1A22)  # the parity word: the three are never all zero
     x0, x1 = counter0 + key0, counter1 + key1
     x0, x1 = _four_rounds(x0, x1, np.uint64(16), np.uint64(42), np.uint64(12), np.uint64(31))
@@ -45,18 +45,18 @@ def threefry_block(key0, key1, counter0, counter1):
 
 @kernel
 def shuffle_parts(numbers, ends, words):
-    """Puts each part of `numbers` [n] in random order: those before ends[0], those from there to ends[1], ...
+    """Shuffles each part of `numbers` [n]: numbers[:ends[0]], numbers[ends[0]:ends[1]], ...
 
-    `words` [n], int64, are random in their upper halves, one for each place.
+    `words` [n], int64, hold a random upper half for each place.
 
     References:
-        Fisher and Yates 1938, as Durstenfeld 1964 has it.
+        Fisher and Yates 1938, in the form of Durstenfeld 1964.
     """
     start = 0
     for part in range(len(ends)):
         end = ends[part]
         for place in range(end - 1, start, -1):
-            # The upper half of a word, times the number of those that are left, without its lower half: one of them.
+            # The upper half of a word times the number of places left, shifted by 32 bits, is one of these places.
             partner = start + ((((words[place] >> 32) & _HALF) * (place - start + 1)) >> 32)
             numbers[place], numbers[partner] = numbers[partner], numbers[place]
         start = end
@@ -64,7 +64,7 @@ def shuffle_parts(numbers, ends, words):
 
 @kernel
 def _four_rounds(x0, x1, first, second, third, fourth):
-    """Add, rotate by so many bits, and xor: four times."""
+    """Applies four rounds, each of which adds, rotates by its bits, and xors."""
     x0, x1 = _round(x0, x1, first)
     x0, x1 = _round(x0, x1, second)
     x0, x1 = _round(x0, x1, third)

@@ -1,4 +1,4 @@
-"""Mixing: histograms from which it is measured, and the flows of its limit."""
+"""Mixing: the histograms that measure it, and the flows of its limit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lengthwise._compile import kernel
 
 @kernel
 def count_pairs(bins, offsets, most, joint):
-    """Adds pairs of members of each group to `joint` [bins, bins], each member with the weight 1 in sum.
+    """Adds pairs of members of each group to `joint` [bins, bins]. The pairs of a member weigh 1 together.
 
-    Each pair is added once: `joint` and its transpose together count it both ways. Each member meets all others of its
-    group; in a group of more than `most` + 1, `most` others at even distances. So of 7 members and `most` = 4, each
-    meets those 1 and 2 places on, and is met from as far. Returns the members that were paired, and the sum of the
-    squared weights of all pairs, both ways.
+    Each pair is added once: `joint` and its transpose together count it both ways. Each member is paired with all
+    others of its group; in a group of more than `most` + 1, with `most` others at even distances. With 7 members and
+    `most` = 4, its partners are 1 and 2 places before and behind. Returns the number of paired members, and the sum of
+    the squared weights of all pairs, both ways.
 
     Args:
         bins: [m], the bin of each member.
@@ -25,7 +25,7 @@ def count_pairs(bins, offsets, most, joint):
     """
     paired = 0
     squares = 0.0
-    # Of groups of like members most pairs are of one cell: they are summed up before they are added.
+    # In groups of similar members most pairs are in one cell: weights are summed up before they are added.
     row, column, weights = 0, 0, 0.0
     for group in range(offsets.size - 1):
         start, stop = offsets[group], offsets[group + 1]
@@ -34,7 +34,7 @@ def count_pairs(bins, offsets, most, joint):
             continue
         met = min(most, size - 1)
         for turn in range((met + 1) // 2):
-            # Those half a group apart meet once: of 4 members, the first two meet the last two.
+            # Members half a group apart are paired once: of 4 members, the first two with the last two.
             halved = 2 * turn + 1 == met
             distance = size // 2 if halved else 1 + turn * ((size - 1) // 2) // (met // 2)
             for place in range(start, start + (size // 2 if halved else size)):
@@ -53,9 +53,9 @@ def count_pairs(bins, offsets, most, joint):
 
 @kernel
 def count_cells(rows, columns, offsets, joint):
-    """Adds to `joint` [bins, bins], int64, how many members of `rows` [m] stand in the groups of each of `columns`.
+    """Counts members in `joint` [bins, bins], int64, by their own bin and the bin of their group.
 
-    Members 0, 1, 0 in two groups, the first two in column 1 and the last in column 0, add [[1, 1], [0, 1]].
+    Members of the bins 0, 1, 0, the first two in a group of bin 1 and the last in one of bin 0, add [[1, 1], [0, 1]].
 
     Args:
         rows: [m], the bin of each member, group by group.
@@ -70,14 +70,14 @@ def count_cells(rows, columns, offsets, joint):
 
 @kernel
 def least_flows(sizes, reached, beta, rises, flows):
-    """Writes the flows between neighbouring levels that tell least at the price `beta` of a frame.
+    """Writes the flows between neighbouring levels that have the least information, at the price `beta` of a frame.
 
-    Sequences stand at `sizes` [levels], rising; the share up to level s is reached[s]. Flow s, of levels - 1, is the
-    share that is open between level s and s + 1. What has closed, reached[s] - flows[s], must not fall from one level
-    to the next. rises[s] is exp(beta (sizes[s + 1] - sizes[s])) - 1, computed for all at once.
+    `sizes` [levels] are the lengths, rising; reached[s] is the share of sequences up to level s. flows[s], of
+    levels - 1, is the share that is open between level s and s + 1. The closed share, reached[s] - flows[s], must not
+    fall from one level to the next. rises[s] is exp(beta (sizes[s + 1] - sizes[s])) - 1.
     """
-    # Stretches over which as much has closed: a stretch of one level to begin with, joined with the one before while
-    # less has closed at its end than there. After closed shares [0.1, 0.3] one of 0.2 makes [0.1, c], c between them.
+    # A stretch is a run of levels with the same closed share. Each level begins one, and joins it with the stretch
+    # before while that has a greater share. After closed shares [0.1, 0.3], 0.2 makes [0.1, c], with c in between.
     starts = np.empty(flows.size, np.int64)
     opened = np.empty(flows.size)  # the flow at the first level of each stretch
     count = 0

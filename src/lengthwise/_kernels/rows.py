@@ -1,7 +1,7 @@
-"""Rows packed with whole sequences.
+"""Packs whole sequences into rows.
 
-The lengths that wait are a set of whole numbers 0..top as bits, of which the least from a number on is found in a few
-steps. The set is two levels. Bit i of `bits` [top // 64 + 1] stands for the number i, and bit w of `words`
+The lengths that wait are a set of whole numbers 0..top, stored as bits on two levels. So the least number from a given
+one on is found in a few steps. Bit i of `bits` [top // 64 + 1] stands for the number i, and bit w of `words`
 [bits.size // 64 + 1] says that bits[w] is not 0: for {3, 70}, bits are [1 << 3, 1 << 6], and words [0b11].
 """
 
@@ -19,8 +19,8 @@ def best_fit(counts, most, row_of):
     Rows with equal room left wait in a queue: first come, first filled.
 
     Args:
-        counts: [capacity + 1], how many sequences there are of each length.
-        most: Sequences in a row: one that holds so many has no room.
+        counts: [capacity + 1], the number of sequences of each length.
+        most: The most sequences in a row: a row that holds as many has no room.
         row_of: [n], receives the row of each sequence, longest first; rows are numbered as they are opened.
     """
     capacity = counts.size - 1
@@ -28,7 +28,7 @@ def best_fit(counts, most, row_of):
     row_sizes = np.zeros(row_of.size if limited else 0, np.int64)  # sequences in each row
     front = np.full(capacity + 1, -1, np.int64)  # the first row of each queue, by the room left
     back = np.full(capacity + 1, -1, np.int64)
-    behind = np.empty(row_of.size, np.int64)  # the row behind each
+    behind = np.empty(row_of.size, np.int64)  # the next row in the queue of each
     bits = np.zeros((capacity >> 6) + 1, np.uint64)
     words = np.zeros((bits.size >> 6) + 1, np.uint64)
     rows = place = 0
@@ -65,12 +65,12 @@ def best_fit(counts, most, row_of):
 def batch_rows(order, row_of, rows, rows_per_batch, positions, offsets):
     """Puts rows into batches, in the order of the positions of their first members. Returns the batches.
 
-    Within a batch rows stand by their numbers, so that they rise in the order in which they were opened.
+    Within a batch, rows stand in the order in which they were opened.
 
     Args:
         order: [n], positions in the order in which they were put into rows.
-        row_of: [n], the row of each of them; rows are numbered as they are opened.
-        rows: How many there are.
+        row_of: [n], the row of each position in `order`; rows are numbered as they are opened.
+        rows: The number of rows.
         positions: [n], receives the positions, batch by batch and row by row.
         offsets: [batches + 1] at least, receives where each batch begins, and the end.
     """
@@ -113,14 +113,13 @@ def batch_rows(order, row_of, rows, rows_per_batch, positions, offsets):
 def pool_rows(lengths, capacity, most, pool, rows_per_batch, looked_at, positions, offsets):
     """Fills rows one after another from a pool of waiting sequences. Returns the batches.
 
-    The pool holds the first `pool` sequences of the order that are in no row yet. A row takes the oldest of them, and
-    further ones by age until the next does not fit. What is then left of the row is filled by the longest that fits,
-    or, where two together leave less, by the first of those two: of `looked_at` lengths each is tried with the longest
-    that fits beside it.
+    The pool holds the first `pool` sequences of the order that are in no row yet. A row takes the oldest of them, then
+    the next oldest, until one does not fit. Then it takes the longest that fits, or the first of two that together
+    leave less: `looked_at` lengths are tried, each with the longest that fits beside it.
 
     Args:
         lengths: [n], each 1..capacity, in order.
-        most: Sequences in a row: one that holds so many ends.
+        most: The most sequences in a row: a row that holds as many ends.
         positions: [n], receives the positions, row by row.
         offsets: [n + 1], receives where each batch begins, and the end.
 
@@ -134,10 +133,10 @@ def pool_rows(lengths, capacity, most, pool, rows_per_batch, looked_at, position
     bits = np.zeros((capacity >> 6) + 1, np.uint64)
     words = np.zeros((bits.size >> 6) + 1, np.uint64)
     entered = oldest = batches = rows = row_size = 0
-    room = np.int64(0)  # no literal: what is called with one is compiled a second time
+    room = np.int64(0)  # no literal: a kernel that is called with a literal is compiled a second time
     by_age = False
     for out in range(count):
-        # As many have left as were taken: `out`.
+        # `out` sequences have left the pool.
         while entered < count and entered - out < pool:
             length = lengths[entered]
             behind[entered] = -1
@@ -158,14 +157,14 @@ def pool_rows(lengths, capacity, most, pool, rows_per_batch, looked_at, position
                 best, candidate = length, length
                 for _ in range(looked_at):
                     second = greatest_to(bits, words, room - candidate)
-                    # One sequence is not two of the same length.
+                    # A single sequence of a length makes no pair with itself.
                     alone = second == candidate and behind[front[candidate]] < 0
                     if second > 0 and not alone and candidate + second > best:
                         best, length = candidate + second, candidate
                     if best == room or candidate == 1:
                         break
                     candidate = greatest_to(bits, words, candidate - 1)
-                    # Two that are no longer than this leave as much room as the best, or more.
+                    # Two of at most this length leave as much room as the best, or more.
                     if candidate <= 0 or 2 * candidate <= best:
                         break
         if length < 0:  # nothing fits: the next row begins with the oldest
@@ -191,12 +190,12 @@ def pool_rows(lengths, capacity, most, pool, rows_per_batch, looked_at, position
 
 @kernel
 def fill_rows(lengths, offsets, capacity, most, starts):
-    """Fills the rows of each batch in order: a row ends before the sequence that does not fit. Returns how many rows.
+    """Fills the rows of each batch in order: a row ends before the sequence that does not fit. Returns the rows.
 
     Args:
         lengths: [m], each 1..capacity, batch by batch.
         offsets: [batches + 1], where each batch begins, and the end.
-        most: Sequences in a row: one that holds so many ends.
+        most: The most sequences in a row: a row that holds as many ends.
         starts: [m + 1], receives where each row begins, and the end.
     """
     rows = 0
@@ -224,7 +223,7 @@ def include(bits, words, number):
 
 @kernel
 def exclude(bits, words, number):
-    """Takes `number` out of the set, in which it is."""
+    """Removes `number`, which must be in the set."""
     word = number >> 6
     bits[word] ^= np.uint64(1) << np.uint64(number & 63)
     if bits[word] == 0:
@@ -233,22 +232,22 @@ def exclude(bits, words, number):
 
 @kernel
 def lowest_bit(word):
-    """The place of the lowest bit of a word that is not 0."""
+    """Returns the place of the lowest bit of a word that is not 0."""
     return highest_bit(word & (~word + np.uint64(1)))
 
 
 @kernel
 def highest_bit(word):
-    """The place of the highest bit of a word that is not 0."""
+    """Returns the place of the highest bit of a word that is not 0."""
     upper = word >> np.uint64(32)
-    # A float holds 32 bits exactly, and its exponent is the place of the highest.
+    # A float holds 32 bits exactly, and its exponent is the place of the highest bit.
     half = np.float64(upper if upper else word)
     return (half.view(np.int64) >> 52) - 1023 + (32 if upper else 0)
 
 
 @kernel
 def least_from(bits, words, number):
-    """The least number of the set that is at least `number`; -1 where there is none."""
+    """Returns the least number of the set that is at least `number`; -1 if there is none."""
     word = number >> 6
     hits = bits[word] >> np.uint64(number & 63)
     if hits:
@@ -269,7 +268,7 @@ def least_from(bits, words, number):
 
 @kernel
 def greatest_to(bits, words, number):
-    """The greatest number of the set that is at most `number`; -1 where there is none."""
+    """Returns the greatest number of the set that is at most `number`; -1 if there is none."""
     word = number >> 6
     hits = bits[word] << np.uint64(63 - (number & 63))
     if hits:

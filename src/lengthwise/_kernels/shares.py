@@ -1,9 +1,9 @@
-"""Packed rows of a step, shared out to its batches so that these cost about the same.
+"""Shares out the packed rows of a step, so that its batches cost about the same.
 
-costs   [rows]        what each row costs
-order   [rows]        the rows step by step, those of a step from the costliest
-taken   [steps]       how many rows each step takes
-batch   [rows]        the batch within the step that each row is given to
+costs       [rows]    the cost of each row
+order       [rows]    the rows step by step, each step from its costliest
+step_rows   [steps]   the number of rows in each step
+batch       [rows]    the batch within the step that each row is given to
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 
 from lengthwise._compile import kernel
 
-_SWAPS = 64  # in a step, at most: about ten were enough for 8 batches of 8 rows, and time stays linear in the rows
-_NEAR = 1e-4  # of what a batch costs on average: a costliest batch so near to it is left as it is
+_SWAPS = 64  # the most in a step: about ten were enough for 8 batches of 8 rows, and time stays linear in the rows
+_NEAR = 1e-4  # of the mean cost of a batch: once the costliest is so near to the mean, swaps end
 
 
 @kernel
 def share_rows(costs, order, step_rows, slots, most, batch):
-    """Gives each row to the batch that costs the least so far, of those with fewer than `most` rows, then swaps rows.
+    """Gives each row to the cheapest batch so far, of those with fewer than `most` rows, then swaps rows.
 
     Costs 9 5 4 3 2 1 in two batches of three rows: the first takes 9, 3 and 1, the second 5, 4 and 2. Of batches that
     cost the same so far, the one with the fewest rows takes the next. So no batch stays empty if rows are enough.
@@ -54,9 +54,9 @@ def share_rows(costs, order, step_rows, slots, most, batch):
 
 @kernel
 def _swap(costs, rows, batch, sums, costliest):
-    """Swaps a row of the costliest batch for another's: the two that leave the greater of both sums the least.
+    """Swaps a row of the costliest batch with one of another batch, so that the greater of both sums is least.
 
-    Returns whether any swap lowers the costliest sum.
+    Returns False if no swap lowers the sum of the costliest batch.
     """
     least, out, back = sums[costliest], -1, -1
     for row in rows:
@@ -80,12 +80,12 @@ def _swap(costs, rows, batch, sums, costliest):
 
 @kernel
 def lay_rows(lengths, starts, rows, places):
-    """Writes the places of the members of `rows`, row by row, to `places` [m]; each row from its longest.
+    """Writes the places of the members of `rows`, row by row, to `places` [m]; each row begins with its longest.
 
     Args:
         lengths: [m].
         starts: [all rows + 1], where each row begins, and the end.
-        rows: Which rows, in which order.
+        rows: The rows to write, in order.
     """
     written = 0
     for row in rows:

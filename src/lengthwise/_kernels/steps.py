@@ -1,4 +1,4 @@
-"""Whole steps: filled, each sorted by size, and cut into batches of about equal cost."""
+"""Fills whole steps, sorts each by size, and cuts it into batches of about equal cost."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from lengthwise._compile import kernel
 from lengthwise._kernels.cuts import cut_into, try_budget
 
-_TRIES = 8  # by what the try before says; then bisection
-_SURE = 4  # tries of a step from which on what a try says of the next is mostly chance
-_NEAR = 64  # sequences: the bisection of so few takes no more tries
-_BY_HAND = 40  # sequences: to count digits would take longer than to put so few in order one by one
+_TRIES = 8  # tries that follow the estimate of the one before; then bisection
+_SURE = 4  # tries of a step; after these, estimates are mostly chance
+_NEAR = 64  # sequences: bisecting so few takes no more tries than estimates do
+_BY_HAND = 40  # sequences: so few are sorted faster one by one than by digits
 
 
 @kernel
 def sort_step(sizes, top, start, stop, positions, spare, counts):
-    """Writes the positions start..stop-1 from the largest of `sizes`, equals as they come, into `positions`.
+    """Writes the positions start..stop-1 into `positions`, from the largest of `sizes`; equal ones keep their order.
 
-    No size is above `top`. `spare` is room for as many numbers, of the type of `positions`; `counts` is [8192]. NumPy's
-    sort takes seconds to compile.
+    No size is above `top`. `spare` has room for as many numbers, of the type of `positions`; `counts` is [8192].
+    NumPy's sort is not used, because it takes seconds to compile.
     """
     size = stop - start
     if size <= _BY_HAND:
@@ -31,19 +31,19 @@ def sort_step(sizes, top, start, stop, positions, spare, counts):
                 place -= 1
             positions[place] = start + index
         return
-    # They are sorted by what each size lacks to `top`: [2, 0, 7] of the sizes [7, 9, 2] where `top` is 9.
+    # Sorted by `top` less each size: with a `top` of 9, the sizes [7, 9, 2] become [2, 0, 7].
     most = np.int64(0)
     for index in range(start, stop):
         most = max(most, top - sizes[index])
     width = 0
     while most >> width > 0:
         width += 1
-    # Digits of equal width. Of a short step most counts of a long digit would be 0, and to go through them would take
-    # longer than to sort.
+    # Digits of equal width, shorter for a short step: most counts of a long digit would be 0, and going through them
+    # would take longer than sorting.
     passes = max(1, -(-width // (13 if size > 65536 else 11 if size > 4096 else 8)))
     bits = -(-width // passes)
     mask = (1 << bits) - 1
-    # From the one to the other and back, so that the last pass writes into `positions`.
+    # Passes write into both arrays in turn, the last one into `positions`.
     source, target = (positions, spare) if passes % 2 == 0 else (spare, positions)
     for number in range(passes):
         low = number * bits
@@ -51,7 +51,7 @@ def sort_step(sizes, top, start, stop, positions, spare, counts):
             counts[digit] = 0
         for index in range(start, stop):
             counts[((top - sizes[index]) >> low) & mask] += 1
-        # From here on the counts say where the next position of each digit goes: [2, 0, 3] become [0, 2, 2].
+        # From here on the counts are the places where the next position of each digit goes: [2, 0, 3] become [0, 2, 2].
         place = 0
         for digit in range(mask + 1):
             place, counts[digit] = place + counts[digit], place
@@ -73,11 +73,11 @@ def largest(values):
 
 @kernel
 def sort_steps(sizes, step_sizes, sequences):
-    """Sorts steps of given numbers of sequences: those of a step stand from its largest, equals as they come.
+    """Sorts the sequences of each step from the largest; equal ones keep their order.
 
     Args:
         sizes: [n] int64, in order.
-        step_sizes: [steps], how many sequences each step takes.
+        step_sizes: [steps], the number of sequences in each step.
         sequences: [n], receives the positions of the sequences, step by step.
     """
     top = largest(sizes)
@@ -91,7 +91,7 @@ def sort_steps(sizes, step_sizes, sequences):
 
 @kernel
 def keep_until(positions, end, sequences):
-    """Writes those of `positions` that are below `end` into `sequences`, in their order; they may be one memory."""
+    """Writes those `positions` that are below `end` into `sequences`, in their order; both may share their memory."""
     place = 0
     for position in positions:
         if position < end:
@@ -101,22 +101,22 @@ def keep_until(positions, end, sequences):
 
 @kernel
 def copy_until(needed, positions, end, lengths):
-    """The rows of `needed` at those `positions` that are below `end`, in the first rows of `lengths`."""
+    """Copies the rows of `needed` at the `positions` below `end` into `lengths`, and returns the filled rows."""
     row, dims = 0, needed.shape[1]
     second = min(1, dims - 1)
     for position in positions:
-        # One or two without a loop: that would take longer than the rest.
+        # One or two lengths are copied without a loop, which would take longer than the rest.
         lengths[row, 0] = needed[position, 0]
         lengths[row, second] = needed[position, second]
         for dim in range(2, dims):
             lengths[row, dim] = needed[position, dim]
-        row += position < end  # if not, the next one takes its place
+        row += position < end  # else the next one overwrites it
     return lengths[:row]
 
 
 @kernel
 def find_borders(groups, positions, end, borders):
-    """The rows, among those `positions` that are below `end`, at which another group begins, in `borders`."""
+    """Finds the rows at which another group begins, among those `positions` that are below `end`."""
     row, count, previous = 0, 0, np.int64(0)
     if groups.size > 0:
         for position in positions:
@@ -131,25 +131,25 @@ def find_borders(groups, positions, end, borders):
 
 @kernel
 def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, guess, step_sizes, sequences):
-    """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns how many.
+    """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns the steps.
 
-    More sequences than a step may take are sorted. Each try leaves out those beyond a number of them, and says about
-    how many more or fewer fit. After some tries, bisection follows.
+    More sequences than a step may take are sorted. Each try cuts only those up to some position in the order, and
+    estimates how many fit. After some tries, bisection follows.
 
     Args:
-        needed: [n, dims], what each sequence must be padded to, in order.
+        needed: [n, dims], the length that each sequence must be padded to, in order.
         sizes: [n], whole numbers by which a step is sorted before it is cut, group by group.
-        groups: [n], of which no batch mixes two; or none.
+        groups: [n], the group of each, so that no batch mixes two; or empty.
         prices, budget, most: As in `greedy_cut`.
         multiple: As in `greedy_cut`.
         slots: Batches of a step.
-        guess: About how many sequences the first step takes, at least one: it changes nothing but the time.
-        step_sizes: [n], receives how many sequences each step takes.
+        guess: About how many sequences the first step takes, at least one. It only changes the time.
+        step_sizes: [n], receives the number of sequences in each step.
         sequences: [n], receives the positions of the sequences, step by step, each step from its largest.
     """
     count, dims = needed.shape
     top = largest(sizes)
-    # No literals: a kernel that is called with one is compiled a second time.
+    # No literals: a kernel that is called with a literal is compiled a second time.
     ends, falling = np.empty(slots, np.int64), np.bool_(True)
     borders = np.empty(64, np.int64)
     counts = np.empty(8192, np.int64)
@@ -157,7 +157,7 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
     start, steps = np.int64(0), 0
     while start < count:
         left = count - start
-        fits, reach = min(slots, left), np.int64(0)  # so many fit, and so many are sorted
+        fits, reach = min(slots, left), np.int64(0)  # the numbers that fit, and that are sorted
         beyond, middle, tries, further = fits + 1, guess, 0, 0
         while True:
             if beyond - fits == 1:
@@ -177,7 +177,7 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
             rows = copy_until(needed, positions, end, lengths)
             inner = find_borders(groups, positions, end, borders)
             batches, _, _, filled = try_budget(rows, inner, prices, budget, most, multiple, falling, slots, ends)
-            # Ever further in the same direction, until what fits lies between two tries.
+            # Goes further in the same direction each time, until the number that fits lies between two tries.
             if batches > slots:
                 beyond, further = middle, min(further, 0) * 2 - 1
             else:
@@ -196,12 +196,12 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
 
 @kernel
 def cut_steps(lengths, step_sizes, groups, prices, budget, most, multiple, slots, offsets):
-    """Cuts each step, sorted, into `slots` batches by `cut_into`. Returns how many batches there are.
+    """Cuts each sorted step into `slots` batches by `cut_into`. Returns the number of batches.
 
     Args:
-        lengths: [n, dims], what each sequence must be padded to, step by step, each step from its largest.
-        step_sizes: [steps], how many sequences each step takes.
-        groups: [n], of which no batch mixes two; or none.
+        lengths: [n, dims], the length that each sequence must be padded to, step by step, each step from its largest.
+        step_sizes: [steps], the number of sequences in each step.
+        groups: [n], the group of each, so that no batch mixes two; or empty.
         prices, budget, most: As in `greedy_cut`.
         multiple: As in `greedy_cut`.
         slots: Batches of a step.
@@ -213,7 +213,7 @@ def cut_steps(lengths, step_sizes, groups, prices, budget, most, multiple, slots
     costliest = np.inf
     offsets[0] = 0
     for size in step_sizes:
-        # Steps cost about as much as the one before.
+        # A step costs about as much as the one before, whose costliest batch is the first guess.
         step = lengths[start : start + size]
         inner = find_borders(groups, np.arange(start, start + size), start + size, borders)
         batch_count, costliest = cut_into(

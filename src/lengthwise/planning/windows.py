@@ -132,7 +132,7 @@ class Windows:
     ) -> None:
         check_batching(batching)
         if not has_equal_epochs(batching.cut):
-            rule, remedy = "one that gives all windows the same steps", "Take Budget, FixedSize or Rows."
+            rule, remedy = "one that gives all windows the same number of steps", "Take Budget, FixedSize or Rows."
             raise checks.value_error("cut", rule, batching.cut, remedy)
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
