@@ -140,7 +140,7 @@ FAILURES = {  # what is said on rank 0, and on rank 1
     "runs": ("PlanMismatchError: `runs` must be what rank 0 has, ",) * 2,
     "micro_batches": ("PlanMismatchError: `micro_batches` must be what rank 0 has, 1, but is 2 at rank 1. ",) * 2,
     "no pickle": (
-        "TypeError: `shards` must be of samples that can be pickled, for ranks that have nothing of a",
+        "TypeError: `shards` must be of samples that can be pickled, for ranks without a sequence in a",
         "PlanMismatchError: `plan` must be made on every rank, but is 'refused' at rank 0. TypeError: `shards` ",
     ),
     "bad weight": (
