@@ -43,7 +43,7 @@ class FoundBudget:
         budget: The most that a batch may cost, in the unit of the batching's cost: by default padded frames.
         batching: The batching with this budget, for samplers and plans.
         counts: [k], the sequences of the largest batches that fitted, before the margin is taken off.
-        padded_lengths: [k, dims], the padded lengths of these batches, in rising order.
+        padded_lengths: [k, dims], the padded lengths of the largest batches, in rising order.
         ran_out: True if larger batches ran out of memory. If False, `max_sequences` ended the search.
 
     >>> found = find_budget(lambda batch: None, torch.empty, [100, 100, 200], max_sequences=3)

@@ -96,7 +96,7 @@ def check_dataset(dataset: Any, sequences: int) -> None:
 
 
 def unused(epoch: int) -> ValueError:
-    """Returns the error for an epoch whose batches nobody took from the sampler."""
+    """Returns the error for an epoch whose batches were never read."""
     remedy = (
         "Give lw.torch.DataLoader(dataset, sampler) to the trainer, and no training_data to deepspeed.initialize. "
         "To skip epochs, set only the first epoch that is trained."

@@ -114,7 +114,7 @@ def _sizes_of_all(batches: Sequence[_Batch]) -> tuple[Sizes, Sizes]:
     # A batch of short sequences has more of them, so B always varies with the planned length.
     rows = {place for place in places if all(batch.sizes[place] == batch.sequences for batch in batches)}
     sizes = {place: np.array([batch.sizes[place] for batch in batches]) for place in places - rows}
-    # In [B, T, 80] or [T, B, 80], T is the axis beside B.
+    # In [B, T, 80] or [T, B, 80], the other axis of the first two is T.
     padded = {(*part, axis) for *part, axis in sizes if any((*part, row_axis) in rows for row_axis in {0, 1} - {axis})}
     return {place: sizes[place] for place in padded}, {place: sizes[place] for place in sizes.keys() - padded}
 
