@@ -75,7 +75,7 @@ def test_weights_that_are_all_0_are_refused(scale):
 def test_weights_that_are_0_for_all_that_is_taken_are_refused(scale):
     size, message = (
         lw.FixedSize(1),
-        r"^`weights` must be above 0 for some sequence of the plan, but is 0\.0\. All that ",
+        r"^`weights` must be above 0 for some sequence of the plan, but is 0\.0\. The plan leaves out all ",
     )
     thrice = lw.make_plan([5], lw.Batching(cut=size), times=3)
     with pytest.raises(ValueError, match=r"^`weights` must be of a finite sum, but is inf\. "):

@@ -71,9 +71,9 @@ class ShortestFirst:
     """The steps of the shortest bucket first, in random order, then those of the next. Without buckets, by length.
 
     Args:
-        epochs: The first epochs have their steps sorted, as many as this; later ones take them in random order. None
-            for all epochs. `epochs=1` is the SortaGrad of Amodei et al. Random steps are all about equally long, so
-            sort steps of `deal=Balanced()`.
+        epochs: The number of epochs, from the first on, whose steps are sorted; later ones take them in random order.
+            None for all epochs. `epochs=1` is the SortaGrad of Amodei et al. Random steps are all about equally long,
+            so sort steps of `deal=Balanced()`.
         reverse: The longest first.
 
     References:
