@@ -301,7 +301,6 @@ def test_the_report_shows_what_was_learned(capsys, tmp_path):
     assert (
         page.count('aria-roledescription="line mark"') == 6
     )  # two seeds of each strategy, and random's behind sorted's
-    assert "Mixing" in page
     assert "Grey: random." in page
     assert said in page
 

@@ -259,7 +259,7 @@ def test_the_page_says_what_was_measured():
     assert f"at least 95 % of the limit of its epochs at {near[0]} of {len(shares[0])} settings" in page
     assert f"at {near[1]} of {len(shares[1])}. The least share is {100 * min(shares[1]):.0f} %" in page
     steps = [row["step_mixing"] / row["limit"] for row in results("step-limits") if row["order"] == "max-entropy"]
-    assert f"at more padding at least {100 * min(steps):.0f} %" in page
+    assert f"At more padding they have at least {100 * min(steps):.0f} %" in page
     pools = results("best-pools")
     reached = sum(row["mixing"] >= 0.95 * row["limit"] for row in pools)
     least = min(row["bound"] / row["limit"] for row in pools)

@@ -170,6 +170,9 @@ class RowOptions:
             remedy = "Give the capacity and the rows of the plan, and samples in its order."
             raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", count, remedy)
         count = rows or count
+        if count * self.capacity >= 2**31:  # before arrays of that size are made
+            rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan fewer rows in a batch."
+            raise checks.value_error("samples", rule, count * self.capacity, remedy)
         places = find_places(lengths, starts, self.capacity)
         return count, places, list(number_frames(lengths, places, starts, count, self.capacity))
 

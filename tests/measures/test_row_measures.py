@@ -72,8 +72,8 @@ def test_randomness_is_that_of_all_pairs_counted_one_by_one(lengths, ranks):
     _, value, counts = np.unique(lengths, return_inverse=True, return_counts=True)
     bin_of = ((np.cumsum(counts) - counts / 2) * bins / len(lengths)).astype(int).clip(0, bins - 1)[value]
     joint, squares = np.zeros((bins, bins)), 0.0
-    for batches in plan.grid.reshape(plan.steps, -1):
-        step = [number for batch in batches for number in plan.batch(batch).tolist()]
+    for batches, first in zip(plan.grid.reshape(plan.steps, -1), plan.first_taken.reshape(plan.steps, -1), strict=True):
+        step = [number for batch in batches[first] for number in plan.batch(batch).tolist()]
         if len(step) > 17:
             return
         for one, other in itertools.permutations(step, 2):

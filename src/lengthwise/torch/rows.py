@@ -208,9 +208,6 @@ class RowCollate(_samples.RowOptions):
         sequences = {field.name: np.array(field.lengths, np.int64) for field in fields if isinstance(field, Sequences)}
         lengths = self.check_lengths(sequences)
         rows, places, (*numbers, borders) = self.find_places(lengths, self.rows)
-        if rows * self.capacity >= 2**31:
-            rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan fewer rows in a batch."
-            raise checks.value_error("samples", rule, rows * self.capacity, remedy)
         batched: list[Any] = [
             self._lay(field, places, rows) if isinstance(field, Sequences) else field for field in fields
         ]
