@@ -45,6 +45,11 @@ class StepCost:
         padded_lengths: [points, dims], the padded length of each batch.
         measured_seconds: [points], the seconds of each step: the median of its repeats.
         measured_bytes: [points], the peak bytes of each step, or None.
+
+    >>> counts, padded_lengths = [1, 1, 1, 4, 4, 4], [100, 200, 400, 100, 200, 400]
+    >>> cost = StepCost.of(counts, padded_lengths, [0.012, 0.014, 0.018, 0.018, 0.026, 0.042])
+    >>> float(cost.seconds([8], [[100]])[0].round(3))  # 10 ms for the batch, and 20 us for each frame
+    0.026
     """
 
     seconds: Quadratic
@@ -102,11 +107,6 @@ class StepCost:
         Raises:
             ValueError: The shapes do not match, a number is not above 0, or there are too few points to fit.
             ImportError: SciPy is not installed.
-
-        >>> counts, padded_lengths = [1, 1, 1, 4, 4, 4], [100, 200, 400, 100, 200, 400]
-        >>> cost = StepCost.of(counts, padded_lengths, [0.012, 0.014, 0.018, 0.018, 0.026, 0.042])
-        >>> float(cost.seconds([8], [[100]])[0].round(3))  # 10 ms for the batch, and 20 us for each frame
-        0.026
         """
         points = _check_points(counts, padded_lengths)
         times = _check_measured("seconds", seconds, len(points[0]))

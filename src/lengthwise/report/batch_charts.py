@@ -60,6 +60,12 @@ def batches(
 
     Raises:
         ValueError: There is no plan, or a plan has other lengths.
+
+    >>> import lengthwise as lw
+    >>> lengths = [5, 9, 2, 4, 7, 3]
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
+    >>> lw.report.batches(lw.make_plan(lengths, batching), lengths).to_dict()["description"]
+    'Sequences of some batches, with the padding above them. Padding of the epoch: 11.8 %.'
     """
     named = check_plans(plans)
     shown = {label: delivery(plan, lengths, _middle(plan)) for label, plan in named.items()}
@@ -115,6 +121,13 @@ def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mappin
         plans: A plan for several ranks, or several plans by label, drawn one below the other.
         title: The title; by default one is written.
         shares: The waiting share of each plan, if it was measured over more epochs.
+
+    >>> import lengthwise as lw
+    >>> lengths = [5, 9, 2, 4, 7, 3]
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
+    >>> plan = lw.make_plan(lengths, batching, world_size=3)  # ranks of 6, 10 and 18 frames: 34 of 54 are work
+    >>> lw.report.waiting(plan).to_dict()["description"]
+    'What each rank computes in some steps, and its waiting for the costliest. Waiting over the epoch: 37.0 %.'
     """
     named = check_plans(plans)
     top = max(float(plan.costs[plan.grid].sum(axis=1).max(initial=0.0)) for plan in named.values())
@@ -163,6 +176,12 @@ def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Chart:
     Args:
         plans: A plan, or several by label, drawn one below the other.
         title: The title; by default one is written.
+
+    >>> import lengthwise as lw
+    >>> lengths = [5, 9, 2, 4, 7, 3]
+    >>> batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), arrange=lw.InOrder())
+    >>> lw.report.memory(lw.make_plan(lengths, batching)).to_dict()["description"]
+    'The costliest batch of each step. At most: 18.'
     """
     named = check_plans(plans)
     budgets = [plan.max_cost for plan in named.values() if math.isfinite(plan.max_cost)]
@@ -201,7 +220,7 @@ def _step_rows(plan: Plan) -> list[dict[str, Any]]:
 
 def _stack(panels: Sequence[Any], title: str, text: str, numbers: Mapping[str, str], note: str) -> Chart:
     """Returns the panels of plans, one below the other; the text for screen readers ends with a number for each."""
-    text = f"{text}: {'; '.join(f'{label} {number}' for label, number in numbers.items())}."
+    text = f"{text}: {'; '.join(f'{label} {number}'.strip() for label, number in numbers.items())}."
     return furnish(alt.vconcat(*panels, spacing=14), title, text, notes=[note], view=False)
 
 

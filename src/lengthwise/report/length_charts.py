@@ -94,6 +94,10 @@ def shapes(lengths: ArrayLike, cut: Cut, *, most: int = 32) -> Chart:
 
     Raises:
         ValueError: As `lw.optimal_shapes`.
+
+    >>> import lengthwise as lw
+    >>> lw.report.shapes([5, 9, 2, 4, 7, 3], lw.Budget(18), most=2).to_dict()["title"]["text"]
+    '2 shapes: 28.6 % of what is computed is padding'
     """
     array = as_lengths(lengths)
     shares = (1.0 - useful_frames(array, cut) / shape_costs(array, most, cut)).tolist()

@@ -93,8 +93,7 @@ def save_page(
 
     Args:
         plans: The plans by label: {"random": plan, "max-entropy:0.1": plan}. Or a list of plans for each label, one for
-            each epoch. Mixing and waiting are then measured over all epochs, because one epoch shows less mixing than
-            there is. The charts show the first epoch.
+            each epoch. Randomness and waiting are then measured over all epochs. The charts show the first.
         lengths: [n] or [n, dims], the lengths of the plans.
         path: The file to write, such as "report.html".
         title: The name of the lengths, such as that of the data set.
@@ -105,6 +104,16 @@ def save_page(
         FileNotFoundError: The folder does not exist.
         ValueError: There is no plan, a plan has other lengths, or two labels are the same as text.
         TypeError: A value is not a plan, or the title or the unit is not a text.
+
+    >>> import tempfile, pathlib
+    >>> import lengthwise as lw
+    >>> lengths = lw.example_lengths(count=200)
+    >>> orders = {"random": lw.Shuffled(), "sorted": lw.Sorted()}
+    >>> plans = {name: lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8), order=orders[name])) for name in orders}
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> lw.report.save_page(plans, lengths, path, title="speech")
+    >>> path.read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
     """
     files.check_path("path", path)
     if not isinstance(plans, Mapping) or not plans:

@@ -23,6 +23,14 @@ def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames"
         measures: `lw.Measures` by the label of the strategy.
         best: The label of the recommended strategy.
         unit: The unit of the lengths.
+
+    >>> import lengthwise as lw
+    >>> lengths = [5, 9, 2, 4, 7, 3]
+    >>> orders = {"random": lw.Shuffled(), "sorted": lw.Sorted()}
+    >>> plans = {name: lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2), order=orders[name])) for name in orders}
+    >>> measures = {name: lw.measure(plan, lengths) for name, plan in plans.items()}
+    >>> lw.report.padding(measures, best="sorted").to_dict()["description"]
+    'Padding, as a share of what is computed: random 28.6 %; sorted 11.8 %.'
     """
     rows, ends = [], []
     for label, row in _as_rows(measures).items():
@@ -61,6 +69,14 @@ def trade_off(measures: Mapping[str, Any], *, best: str = "") -> Chart:
     Args:
         measures: `lw.Measures` by the label of the strategy.
         best: The label of the recommended strategy.
+
+    >>> import lengthwise as lw
+    >>> lengths = [5, 9, 2, 4, 7, 3]
+    >>> orders = {"random": lw.Shuffled(), "sorted": lw.Sorted()}
+    >>> plans = {name: lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2), order=orders[name])) for name in orders}
+    >>> measures = {name: lw.measure(plan, lengths) for name, plan in plans.items()}
+    >>> lw.report.trade_off(measures, best="sorted").to_dict()["title"]["text"]
+    'How random steps are, and what they pad'
     """
     measured = _as_rows(measures)
     rows = [
