@@ -127,9 +127,8 @@ def test_many_ranks_and_micro_batches_make_no_large_page(tmp_path):
 
 
 def test_a_page_may_have_few_sequences_none_or_two_lengths_of_each(tmp_path):
-    for few, world_size in (([7], 1), ([1, 10**9], 3)):
-        plans = planned(np.array(few), "random,sorted", cut=lw.FixedSize(1), world_size=world_size)
-        assert written(tmp_path, few, plans).said("h1").startswith("Random batches compute 1.00 frames")
+    plans = planned(np.array([1, 10**9]), "random,sorted", cut=lw.FixedSize(1), world_size=3)
+    assert written(tmp_path, [1, 10**9], plans).said("h1").startswith("Random batches compute 1.00 frames")
     plan = lw.make_plan([], lw.Batching(cut=lw.FixedSize(2), order=lw.Shuffled()))
     assert "sequences" in written(tmp_path, [], {"random": plan}).said("th")
     pairs = np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
