@@ -36,7 +36,7 @@ def test_shapes_of_what_is_dropped_and_what_they_refuse(run, pairs, tmp_path):
     found = run("buckets", path, "--buckets", 2, "--cut", "budget:20,oversize=drop", "--json", "-").json
     assert (found["shapes"], found["padding_share"]) == ([[2, 4]], 0.0)
     assert "`cut` must be one that pads" in run("buckets", path, "--buckets", 2, "--cut", "rows:90").err
-    told = "`lengths` must be of shape [n], but is (40, 2). Take one, such as lengths[:, 0] (FILE:0)"
+    told = "`lengths` must be of shape [n], but is (40, 2). Take one column, such as lengths[:, 0]"
     assert told in run("buckets", pairs, "--buckets", 2).err
 
 

@@ -70,20 +70,21 @@ REFUSED = {
     "no samples": ([], "at least one, but is []. Leave empty batches out."),
     "dtypes": (
         [(ONE,), (ONE,), (torch.ones(2, dtype=torch.int64),)],
-        "of one dtype in every sample, torch.float32 as in sample 0, but is torch.int64 at sample 2, field 0. " + ALIKE,
+        "of the same dtype in every sample, torch.float32 as in sample 0, but is torch.int64 at sample 2, field 0. "
+        + ALIKE,
     ),
     "frames": (
         [torch.ones(1, 80), torch.ones(1, 40)],
-        f"of one shape of a frame in every sample, (80,) as in sample 0, but is (40,) at sample 1. {TIME_FIRST}",
+        f"of the same shape of a frame in every sample, (80,) as in sample 0, but is (40,) at sample 1. {TIME_FIRST}",
     ),
     "kinds": (
         [Utterance(ONE, 0, {"tokens": [1]}), Utterance(ONE, 0, {"tokens": None})],
-        "of one kind in every sample, a sequence as in sample 0, but is 'an object' at sample 1, field targets.tokens. "
-        + ALIKE,
+        "of the same kind in every sample, a sequence as in sample 0, but is 'an object' at sample 1, "
+        + f"field targets.tokens. {ALIKE}",
     ),
     "fields": (
         [{"frames": ONE}, {"frame": ONE}],
-        f"of one set of fields in every sample, ['frames'] as in sample 0, but is ['frame'] at sample 1. {ALIKE}",
+        f"of the same set of fields in every sample, ['frames'] as in sample 0, but is ['frame'] at sample 1. {ALIKE}",
     ),
     "arrays of text": (
         [(ONE, np.array(["a"]))],

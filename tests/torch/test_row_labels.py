@@ -14,7 +14,7 @@ PROMPT = {"input_ids": [5, 6, 7], "labels": [-100, -100, 7]}
 @pytest.mark.parametrize("samples", [[PROMPT, {"input_ids": [1, 2]}], [{"input_ids": [1, 2]}, PROMPT]])
 def test_a_sample_without_labels_beside_one_with_labels_is_refused(samples):
     """A copy of its tokens would train on a prompt that the data set meant to hide."""
-    with pytest.raises(ValueError, match=r"^`samples` must be of one set of fields in every sample, .* at sample 1\. "):
+    with pytest.raises(ValueError, match=r"^`samples` must be of the same set of fields in every .* at sample 1\. "):
         RowCollate(6)(samples)
 
 

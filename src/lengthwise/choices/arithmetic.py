@@ -1,7 +1,7 @@
-"""Fast array helpers for millions of lengths, and multiples of lengths and counts.
+"""Fast array helpers for millions of lengths, and the rounding of lengths and counts to multiples.
 
-multiple_of=8 pads a batch of the lengths 310, 87 and 95 to 312, and prices 312. count_multiple_of=8 prices a batch of
-13 sequences as the 16 rows to which a collate function fills it up.
+With multiple_of=8, the lengths 310, 87 and 95 are padded to 312, and the cost is that of 312. With count_multiple_of=8,
+a collate function fills 13 sequences up to 16 rows, and the cost is that of 16 rows.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from lengthwise import _random, checks
 
 
 def longest_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the largest of each column of `rows` [n, dims], or 0 without rows: [dims]."""
+    """Returns [dims]: the largest value of each column of `rows` [n, dims], or 0 if there are no rows."""
     return np.array([column.max(initial=0) for column in rows.T], np.int64)
 
 
 def one_length(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns lengths [n] or [n, 1] as [n]; refuses several lengths a sequence.
+    """Returns lengths [n] or [n, 1] as [n]. Several lengths for a sequence raise ValueError.
 
     >>> one_length(np.array([[5], [9]]))
     array([5, 9])
     """
     if lengths.ndim == 1 or lengths.shape[1] == 1:
         return lengths.reshape(len(lengths))
-    remedy = "Take one, such as lengths[:, 0] (FILE:0). Chunks, rows and fitted edges need one."
+    remedy = "Take one column, such as lengths[:, 0], on the command line FILE:0."
     raise checks.value_error("lengths", "of shape [n]", lengths.shape, remedy)
 
 
@@ -55,21 +55,23 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
 def keep_multiples(choice: object, *names: str) -> None:
     """Checks and stores the fields `names` of a frozen dataclass: multiples of 1 to 2**20 frames or sequences."""
     for name in names:  # a larger multiple is a mistake
-        checks.keep_whole(choice, name, maximum=2**20, remedy="Give 8, for example, or 1 for any number.")
+        checks.keep_whole(
+            choice, name, maximum=2**20, remedy="Give a whole number such as 8; with 1, nothing is rounded."
+        )
 
 
 def length_multiple(cut: object) -> int:
-    """Returns the multiple to which a cut, ours or the user's, pads lengths: its `multiple_of`, or 1."""
+    """Returns `cut.multiple_of`, or 1 if the cut has none."""
     return getattr(cut, "multiple_of", 1)
 
 
 def count_multiple(cut: object) -> int:
-    """Returns the multiple to which a cut fills the rows of batches: its `count_multiple_of`, or 1."""
+    """Returns `cut.count_multiple_of`, or 1 if the cut has none."""
     return getattr(cut, "count_multiple_of", 1)
 
 
 def most_sequences(cut: object) -> int | None:
-    """Returns the most sequences that a cut allows in a batch whose rows are filled up; None for any number."""
+    """Returns `cut.max_sequences`, rounded down so that filled rows do not exceed it; None if there is no limit."""
     most: int | None = getattr(cut, "max_sequences", None)
     return None if most is None else int(round_counts(np.array([most]), count_multiple(cut))[0])
 
@@ -84,7 +86,7 @@ def round_up(lengths: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
 
 
 def fill_up(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
-    """Rounds the counts of batches up to the rows that they are filled up to; counts below the multiple stay.
+    """Rounds counts up to the next multiple; a count below the multiple stays.
 
     >>> fill_up(np.array([5, 8, 13]), 8)
     array([ 5,  8, 16])
@@ -93,7 +95,7 @@ def fill_up(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
 
 
 def round_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
-    """Rounds counts down to the multiple, so that no filled rows exceed them; counts below the multiple stay.
+    """Rounds counts down to a multiple, so that `fill_up` cannot exceed them; a count below the multiple stays.
 
     >>> round_counts(np.array([5, 8, 13]), 8)
     array([5, 8, 8])
@@ -104,13 +106,13 @@ def round_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
 def sort_parts(
     sequences: NDArray[np.int64], sizes: NDArray[np.float64], starts: NDArray[np.int64], *, turned: bool = False
 ) -> NDArray[np.int64]:
-    """Sorts each part of `sequences` [n] by size, equal sizes in their order: [n].
+    """Sorts each part of `sequences` [n] by size. Equal sizes keep their order, but fall in parts that fall.
 
     Args:
         sequences: Each of 0..n-1 once.
         sizes: [n], the sizes of the sequences 0, 1, ...
         starts: [parts], rising from 0: part p is sequences[starts[p]:starts[p + 1]].
-        turned: If True, the second part, the fourth and so on fall, and the others rise.
+        turned: If True, the second, the fourth, ... part is sorted from long to short; the others from short to long.
 
     >>> sort_parts(np.array([3, 0, 2, 1, 4]), np.array([5.0, 9.0, 2.0, 7.0, 8.0]), np.array([0, 3]), turned=True)
     array([2, 0, 3, 1, 4])

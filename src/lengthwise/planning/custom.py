@@ -1,7 +1,7 @@
 """Custom: checks the answers of an order, a cut, a deal or an arrangement that the user wrote.
 
-The choices of this package are tested, so only those of the user are checked, in linear time. A plan that silently
-loses a sequence, or takes it twice, is worse than none. Checks return int64 arrays.
+The package's own choices are tested, so only choices written by the user are checked here. A plan that silently loses
+a sequence, or takes it twice, is worse than none. Checks return int64 arrays.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from lengthwise.choices.order import Ordered
 
 _ORDER_REMEDY = "Return Ordered(sequences), or Ordered(sequences, boundaries, edges)."
 _CUT_REMEDY = "Return Cuts(kept, offsets): batch b is kept[offsets[b]:offsets[b + 1]]."
-_PORTIONS_REMEDY = "Return [np.arange(count)], or one array for each rank."
-_GRID_REMEDY = "Return all of numbers, of shape [steps, micro_batches, ranks]."
+_PORTIONS_REMEDY = "Return a list with one array of all numbers 0..count-1, or with one array for each rank."
+_GRID_REMEDY = "Return an array of shape [steps, micro_batches, ranks] that holds all entries of `numbers`."
 _ARRANGE_REMEDY = "Return a permutation of 0..steps-1."
 
 
@@ -49,23 +49,24 @@ def check_cuts(answer: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(positions):
         raise checks.value_error("offsets", f"from 0 to {len(positions)}", offsets.tolist(), _CUT_REMEDY)
     if len(boundaries):
-        # A cut may reorder sequences only between two boundaries: beyond one, a sequence would change its bucket.
+        # A cut may reorder sequences between two boundaries. Across a boundary, a sequence would change its bucket.
         # Positions 0..4 with boundaries at 2 and 3 are in the segments [0, 0, 1, 2, 2].
         segments = np.searchsorted(boundaries, positions, side="right")
         if (np.diff(segments) < 0).any():
             rule = "reordered only between boundaries"
             raise checks.value_error("kept", rule, positions.tolist(), "Keep each sequence between its boundaries.")
-        # A boundary is a position in the order: with kept [1, 0, 4, 3] and the boundary 2, offset 2 begins a batch.
+        # Boundaries count in the order, and offsets in `kept`. With kept [1, 4, 3] and the boundary 2, a batch must
+        # begin at offset 1.
         crossed = np.setdiff1d(np.searchsorted(segments, np.arange(1, len(boundaries) + 1)), offsets)
         if len(crossed):
-            rule = f"with {crossed[0]}, which no batch may cross"
+            rule = f"with {crossed[0]}, where a boundary lies"
             raise checks.value_error("offsets", rule, offsets.tolist(), "Begin a batch at every boundary.")
     return Cuts(positions, offsets)
 
 
 def check_batch_sizes(answer: object, count: int) -> NDArray[np.float64]:
     """Checks the `batch_sizes` of a cut for `count` lengths."""
-    remedy = "Return about how many sequences a batch of each length holds."
+    remedy = "Return for each length about how many sequences of it a batch holds, at least 1."
     sizes = np.asarray(answer)
     if sizes.dtype.kind not in "iuf" or sizes.shape != (count,) or not (sizes >= 1).all():
         raise checks.value_error("batch_sizes", f"{count} numbers of at least 1", answer, remedy)
@@ -92,8 +93,8 @@ def check_grid(answer: object, numbers: NDArray[np.int64], world: World) -> NDAr
         raise checks.value_error("grid", f"of shape {shape}", grid.shape, _GRID_REMEDY)
     # Sorted, both are equal only if the grid holds each batch as often as it was given.
     if not np.array_equal(np.sort(grid, axis=None), np.sort(numbers, axis=None)):
-        wrong = np.setxor1d(grid, numbers)  # empty if the same batches stand there, but not as often
-        rule = "of every batch as often as it was given"
+        wrong = np.setxor1d(grid, numbers)  # empty if both hold the same batches in other numbers
+        rule = "an array that holds each batch as often as `numbers` does"
         raise checks.value_error("grid", rule, wrong.tolist() or grid.tolist(), _GRID_REMEDY)
     return grid
 

@@ -1,8 +1,8 @@
 """Windows: an epoch of too many lengths to plan at once is cut into windows, and each window is a plan.
 
     1,000,000,000 lengths on disk
-    488,282 blocks of 2,048 neighbours                  `block`, so that a disk reads runs and not single numbers
-    a random order of the blocks, another every epoch   `Key.places`, which needs no table
+    488,282 blocks of 2,048 neighbours                  `block`, which a disk reads at once
+    a random order of the blocks, another every epoch   `Key.places`, which stores no table
     954 windows of up to 512 blocks                     `window`, the most sequences that are in memory
     each window an ordinary plan                        `make_plan`, with all its promises
 
@@ -38,9 +38,9 @@ from lengthwise.planning.plan_warnings import FirstWarnings
 from lengthwise.planning.resume import EarlierRun, read_runs
 from lengthwise.planning.trial import Data
 
-_MOST = 2**32  # epochs, and windows of an epoch: a key has 64 bits for both
+_MOST = 2**32  # epochs, and windows of an epoch: both share one key of 64 bits
 _PLANS_KEPT = 2  # the window in use, and one that somebody looks at
-_FITTED_LENGTHS = 2**17  # lengths of the sample of windows that an order is fitted to
+_FITTED_LENGTHS = 2**17  # about how many lengths an order is fitted to; one window at least
 _FITTED_WINDOWS = 32  # the most windows in that sample
 _COUNTED_WINDOWS = 16  # windows whose steps are counted
 
@@ -62,10 +62,10 @@ class Window:
         return len(self.plan)
 
     def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
-        """Iterates over the batches of `rank`, from batch `start` of the window on, by the numbers among all lengths.
+        """Iterates over the batches of `rank`, from batch `start` of the window on, with the numbers of all lengths.
 
         Returns:
-            Fresh arrays: [k] sequence numbers; of a plan of chunks [k, 3], sequence, start and stop.
+            Fresh arrays: [k] sequence numbers; or [k, 3] if the plan has chunks: sequence, start and stop.
         """
         return (self._among_all(batch) for batch in self.plan.batches(rank, start))
 
@@ -84,17 +84,18 @@ class Windows:
 
     An epoch takes blocks of neighbours in a random order, and plans the blocks of each window together, as `make_plan`
     does. Sequences of one block therefore always share a window. What goes wrong in use: lengths that are sorted on
-    disk. A block then holds nearly one length, and a window few different ones. Shuffle such a file once, or give a
-    smaller block.
+    disk. All lengths of a block are then nearly equal, so a window has few different lengths. Shuffle such a file once,
+    or give a smaller block.
 
-    The noise of `padding=` is fitted once, to at most 32 windows of epoch 0, and the steps of 16 windows are counted.
-    These windows are read before any other is planned. Every window has its own edges of `Bucketed(buckets=4)`; for few
-    shapes in all windows, give `Bucketed(edges=...)`. An arrangement arranges the steps of each window.
+    If there are several windows, the noise of `padding=` is fitted once, to the first window of epoch 0, or to several
+    if windows are small. The number of steps is counted in 16 windows. Both are read before any other is planned. Every
+    window has its own edges of `Bucketed(buckets=4)`; for few shapes in all windows, give `Bucketed(edges=...)`. An
+    arrangement orders the steps within each window.
 
     Args:
         lengths: [n] or [n, dims] whole numbers; or the path of a `.npy` file, which is mapped into memory. An array of
-            any integer type is not copied or converted as a whole, and only read when a window needs it. Another
-            process gets the path of a mapped file.
+            any integer type is not copied or converted as a whole, and only read when a window needs it. If a
+            mapped file is pickled for another process, only its path is sent.
         batching: How batches are made.
         window: The most sequences of a window, a multiple of `block`. The windows of an epoch are of equal size, give
             or take two blocks. Larger windows pad less and take more memory.
@@ -156,7 +157,7 @@ class Windows:
         self._plans: Recent[Window] = Recent(_PLANS_KEPT)
 
     def __len__(self) -> int:
-        """Windows of an epoch, the same in every epoch: at least 1, which may be empty."""
+        """The windows of an epoch, as many in every epoch. Without lengths, there is one empty window."""
         return max(1, -(-self._blocks // (self.window // self.block)))
 
     def __repr__(self) -> str:
@@ -175,7 +176,7 @@ class Windows:
 
     @property
     def steps(self) -> int:
-        """Optimiser steps of every window of every epoch.
+        """The optimiser steps of a window, as many in every window.
 
         Raises:
             ValueError: As in `plan`.
@@ -213,8 +214,8 @@ class Windows:
             The window.
 
         Raises:
-            ValueError: As `make_plan`; the sentence names a sequence by its number among all lengths. Or the window
-                needs more steps than the others have.
+            ValueError: As `make_plan`; a sequence is named by its number among all lengths. Or the window has another
+                number of steps than the others.
         """
         epoch, number = self.check_epoch(epoch), self._check_number(number)
         name = (epoch, number, self.world, tuple(map(tuple, after)))
@@ -224,7 +225,7 @@ class Windows:
         numbers = self.numbers(epoch, number)
         lengths = self._read(numbers)
         key = {"seed": self.seed, "epoch": epoch * _MOST + number}
-        # After runs on other ranks, the window is planned as for the first of them.
+        # After earlier runs, the fit is that for the ranks and micro-batches of the first of them.
         first = next((run.world for run in read_runs(after)), self.world)
         fitted = self._fit(first)
         arrange = arrange_of(self.batching.arrange, epoch)
@@ -248,7 +249,7 @@ class Windows:
         if len(self) == 1:
             return None
         if world not in self._fits:
-            # Always windows of epoch 0: so any window can be planned alone, and is the same on every rank.
+            # The same windows, whichever is planned: so each can be planned alone, and is the same on every rank.
             most = min(len(self), _FITTED_WINDOWS, max(1, _FITTED_LENGTHS // self.window))
             parts = [take_items(self._read(self.numbers(0, number)), self.batching).lengths for number in range(most)]
             items, window_of = np.concatenate(parts), np.repeat(np.arange(most), [len(part) for part in parts])
@@ -259,7 +260,7 @@ class Windows:
         return self._fits[world]
 
     def _try_window(self, epoch: int, number: int, fitted: Fitted, world: World) -> float:
-        """Returns the steps that a window fills, scaled to the largest window."""
+        """Returns the steps that a window fills, times the size of the largest window divided by its own."""
         numbers = self.numbers(epoch, number)
         items = take_items(self._read(numbers), self.batching)
         try:
@@ -296,8 +297,8 @@ class Windows:
 def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[int, list[EarlierRun]]:
     """Finds the window in which `runs` stopped, and the batches that each of them took of it.
 
-    If 8 ranks took 120 batches each, and windows have 50 for each rank, the run stopped in window 2, after (8, 1, 20).
-    If a window was taken to its end, the next one counts.
+    If 8 ranks took 120 batches each, and windows have 50 for each rank, windows 0 and 1 are done. The run stopped in
+    window 2, after (8, 1, 20): 20 batches of each rank. If it stopped at the end of a window, the next one is found.
     """
     number, in_window = 0, list[EarlierRun]()
     for run in runs:
@@ -318,7 +319,7 @@ def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[in
 
 
 def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:
-    """Returns the lengths as they lie in memory or on disk, without a copy; other types are converted."""
+    """Returns arrays and files of whole numbers without a copy, and others converted; a file of fractions raises."""
     if isinstance(lengths, str | os.PathLike):
         lengths = map_file(lengths)
         if lengths.dtype.kind not in "iu":  # converting them would read the whole file
@@ -326,7 +327,7 @@ def _open(lengths: ArrayLike | str | os.PathLike[str]) -> NDArray[Any]:
             raise checks.type_error("lengths", "a file of whole numbers", lengths.dtype.name, remedy)
     if not isinstance(lengths, np.ndarray) or lengths.dtype.kind not in "iu" or lengths.ndim not in (1, 2):
         return as_lengths(lengths)
-    if lengths.shape[1:] == (0,):  # it raises the error
+    if lengths.shape[1:] == (0,):  # `as_lengths` raises the error for [n, 0]
         return as_lengths(lengths)
     check_dims(1 if lengths.ndim == 1 else lengths.shape[1])
     return keep_mapped(lengths)

@@ -3,7 +3,7 @@
 A sample is a field, or a tuple, NamedTuple, list or dict of fields, nested at any depth.
 
     sequence   a tensor or NumPy array [T, ...], or a list of numbers such as tokens
-    number     a Python or NumPy number, or a tensor or array []
+    number     a Python or NumPy number, or a tensor or array without axes
     object     anything else: text, None
 """
 
@@ -46,7 +46,7 @@ class Sequences:
     dtype: torch.dtype
 
     def lay(self, shape: Sequence[int], places: Iterable[Any], padding: tuple[float, torch.dtype]) -> Tensor:
-        """Copies each entry to its index of `places` in a new tensor [*shape, ...], filled with `padding`."""
+        """Makes a tensor [*shape, ...] of the padding value, and writes entry i at index places[i]."""
         first, (value, dtype) = self.entries[0], padding
         whole_shape = (*shape, *first.shape[1:])
         if isinstance(first, Tensor):
@@ -64,7 +64,7 @@ Field: TypeAlias = Sequences | Tensor | list[Any]
 
 
 def take_apart(samples: Sequence[Any]) -> tuple[Any, list[str], list[Field]]:
-    """Returns the structure of a sample, with numbers in place of the fields, and the names and fields.
+    """Returns the structure of a sample with each field replaced by its index, the names, and the fields.
 
     Raises:
         TypeError: `samples` is not a list of samples.
@@ -105,7 +105,7 @@ def move(batch: Any, device: torch.device | str | int, *, non_blocking: bool = F
 def pad_with(
     value: _samples.Value, name: str, dtype: torch.dtype, *, labels: str | None = None
 ) -> tuple[float, torch.dtype]:
-    """Returns the padding value of a field, and the dtype of its batch: int64 for labels of unsigned numbers.
+    """Returns the padding value of a field, and the dtype of its batch: its own, but int64 for unsigned labels.
 
     Raises:
         ValueError: The dtype cannot hold the value.
@@ -165,7 +165,7 @@ def _kind_of_all(samples: Sequence[Any], types: set[type], name: str) -> str:
     kinds = {_kind_of_type(kind) for kind in types}
     if kinds == {"an array"} and min([array.ndim for array in samples]):
         return "a sequence"
-    # Refuses a tensor in one sample and None in another. For some types, the first sample is enough to know the kind.
+    # Refuses a tensor in one sample and None in another. Samples of one type have one kind, if it is no array or list.
     alike = len(types) == 1 and not kinds & {"an array", "a list"}
     return _same("kind", list(map(_kind, samples[:1] if alike else samples)), name)
 
@@ -187,7 +187,7 @@ def _kind_of_type(kind: type) -> str:
 
 
 def _convert_list(entry: Any) -> Any:
-    # An empty list, such as an empty transcript, holds tokens too, but has no dtype.
+    # An empty list, such as an empty transcript, counts as tokens: int64, and not PyTorch's default of floats.
     return torch.tensor(entry, dtype=None if entry else torch.int64) if isinstance(entry, list) else entry
 
 
@@ -227,7 +227,7 @@ def _as_torch(dtype: Any, name: str, sample: int) -> torch.dtype:
     if isinstance(dtype, torch.dtype):
         return dtype
     try:
-        # An empty array is enough to ask for the dtype; PyTorch refuses one in the other byte order.
+        # An empty array is enough to ask for the dtype, in the machine's byte order: PyTorch refuses the other.
         return torch.from_numpy(np.empty(0, dtype.newbyteorder("="))).dtype
     except TypeError as error:
         remedy, at = "Convert it in the data set's __getitem__.", _samples.place(name, sample=sample)
@@ -238,6 +238,6 @@ def _same(attribute: str, values: list[Any], name: str, *, remedy: str = _ALIKE)
     """Returns the value that all samples share; refuses the first sample with another value."""
     if values.count(values[0]) < len(values):
         sample, value = next((sample, value) for sample, value in enumerate(values) if value != values[0])
-        rule = f"of one {attribute} in every sample, {values[0]} as in sample 0"
+        rule = f"of the same {attribute} in every sample, {values[0]} as in sample 0"
         raise checks.value_error("samples", rule, value, remedy, at=_samples.place(name, sample=sample))
     return values[0]

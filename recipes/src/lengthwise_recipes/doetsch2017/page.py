@@ -197,15 +197,19 @@ def settings_note(document: Mapping[str, Any]) -> str:
 def words_note(document: Mapping[str, Any]) -> str:
     """Describes states and language model, and those of the paper."""
     data = document["study"]["data"]
+    any_order = "word_states" in data["labelling"]
     models = (
         f"Every word has {data['labelling']['word_states']} states of its own, and all words are equally likely"
-        if "word_states" in data["labelling"]
+        if any_order
         else "The states of units in context are tied, and the language model is a bigram"
     )
+    # After any word, each word and the end of the utterance have the same probability.
+    nats = document["lm_scale"] * float(np.log(data["vocabulary"] + 1))
+    penalty = f", which is here a penalty of {nats:.1f} nats for each word" if any_order else ""
     return (
         f"{models}. The paper has tied states of phones in context and a 4-gram. A GMM-HMM with a word error rate of "
         f"{percent(document['gmm_word_error_rate'])} labels frames with {data['states']} states. Scale of the language "
-        f"model: {document['lm_scale']:g}."
+        f"model: {document['lm_scale']:g}{penalty}."
     )
 
 
