@@ -55,6 +55,9 @@ def _check_loader(loader: DataLoader[Any]) -> None:
     if (sampler := type(loader.sampler).__name__) in _RANDOM:
         remedy = "Leave shuffle=True out: each window is shuffled."
         raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
+    if loader.persistent_workers and callable(getattr(loader.dataset, "set_epoch", None)):
+        remedy = "Leave persistent_workers out: workers that stay alive do not hear of the data set's set_epoch."
+        raise checks.value_error("shards", "loaders whose workers begin anew in every epoch", "persistent ones", remedy)
 
 
 def set_epoch_of(shards: Sequence[Any], epoch: int) -> None:
