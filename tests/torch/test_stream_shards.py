@@ -167,10 +167,8 @@ def test_a_loader_of_batches_or_of_another_order_in_every_pass_is_refused(torchd
 
 
 def test_workers_that_stay_alive_are_refused_if_the_data_set_has_epochs():
-    data = samples(5)
-    data = type("ByEpoch", (list,), {"set_epoch": lambda self, epoch: None})(data)
     with pytest.raises(ValueError, match=r"^`shards` must be loaders whose workers begin anew in every epoch, but is "):
-        stream_of([DataLoader(data, batch_size=None, num_workers=1, persistent_workers=True)])
+        stream_of([DataLoader(ByEpoch(5), batch_size=None, num_workers=1, persistent_workers=True)])
 
 
 # Hugging Face
