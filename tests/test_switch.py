@@ -12,6 +12,8 @@ import pytest
 
 import lengthwise as lw
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).parents[1] / "docs" / "switch.md").read_text(encoding="utf-8")
 TEXT = " ".join(PAGE.split())
 LENGTHS = lw.example_lengths("long-tailed")

@@ -12,6 +12,8 @@ from lengthwise.cli.strategies import STRATEGIES, parse_strategy
 from lengthwise.measures.metrics import MOST_EPOCHS
 from lengthwise.measures.mixing import fine_bins
 
+pytestmark = pytest.mark.slow
+
 PROMISED = {
     "strategy",
     "batches",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lengthwise_recipes.study.results import EpochRow, Study, Summary
 
 STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:12,optimal:8,max-entropy:0.05,max-entropy:0.1"
-HEADS = ("strategy", "useful\nframes/s", "padding", "mixing", "s per\nepoch", "of the\nfirst", "valid.\nloss", "CER")
+HEADS = ("strategy", "useful\nframes/s", "padding", "s per\nepoch", "of the\nfirst", "valid.\nloss", "CER")
 PARALLEL_HEADS = ("strategy", "s per\nepoch", "of the\nfirst", "steps", "waiting", "padding", *HEADS[-2:])
 PARALLEL_NOTE = (
     "Processes average their gradients in every step, which takes a batch of each, or their parameters after every "
@@ -122,7 +122,6 @@ def _cells(summary: Summary) -> dict[str, str]:
         "strategy": summary.strategy.replace(f", {summary.processes} ", f"\n  {summary.processes} "),
         "useful\nframes/s": f"{summary.useful_frames_per_second:,.0f}",
         "padding": show.percent(summary.padding_share),
-        "mixing": f"{summary.mixing:.2f}",
         "s per\nepoch": f"{summary.seconds_per_epoch:.2f}",
         "of the\nfirst": show.percent(summary.share_of_first_seconds, 0),
         "steps": f"{summary.steps:,.0f}",
