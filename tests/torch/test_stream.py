@@ -15,6 +15,8 @@ from lengthwise.choices.deal import World
 from lengthwise.planning.resume import EarlierRun
 from lengthwise.torch.window import Window, deliver
 
+pytestmark = pytest.mark.slow
+
 BATCHINGS = {
     "budget": BUDGET,
     "fixed": lw.Batching(cut=lw.FixedSize(4), padding=0.1),
