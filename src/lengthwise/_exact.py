@@ -1,8 +1,8 @@
 """Logarithms, exponentials and cosines that are the same to the last bit on every platform.
 
-One different bit can change a plan. `np.log` and `np.exp` depend on AVX-512, and those of C libraries on fused
-multiplication. So the planner uses these functions instead, and a test checks its source. The test also refuses
-products of vectors: their order of addition depends on the processor.
+One different bit can change a plan. The last bit of `np.log` and `np.exp` depends on AVX-512. In C libraries it depends
+on fused multiply-add. So the planner uses these functions, and a test refuses others in its source. The test also
+refuses products of vectors: their order of addition depends on the processor.
 
 These functions only add, multiply, divide and shift exponents. IEEE 754 fixes the last bit of each such operation.
 Errors of logarithms and exponentials are below four units in the last place.
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 _ROOT = 0.7071067811865476  # the root of 1/2
 _LN2 = 0.6931471805599453
-_LN2_HIGH = 6.93147180369123816490e-01  # 32 bits, so that k log 2 is exact up to the lower part
-_LN2_LOW = 1.90821492927058770002e-10  # log 2 less the higher part
+_LN2_HIGH = 6.93147180369123816490e-01  # the first 32 bits of log 2: k times them is exact
+_LN2_LOW = 1.90821492927058770002e-10  # the rest of log 2
 _PER_LN2 = 1.4426950408889634
 _LEAST_NORMAL = 2.0**-1022
 _MANTISSA, _HALF = np.int64(2**52 - 1), np.int64(1022 << 52)  # bits of a double: its mantissa, the exponent of 1/2
-_LEAST, _MOST = -708.0, 709.0  # exp is 0 below the first, and infinite above the second
+_LEAST, _MOST = -708.0, 709.0  # exp is 0 below _LEAST, and infinite above _MOST
 # 1 / 13!, 1 / 12!, ..., 1 / 3!
 _INVERSE_FACTORIALS = [
     *(1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0),
@@ -63,7 +63,7 @@ def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     # log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172: eleven terms leave less than 1e-17.
     s = (mantissas - 1.0) / (mantissas + 1.0)
     square = s * s
-    # Horner: atanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ... + s^20 / 21). In place, so that the numbers stay in the cache.
+    # Horner: atanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ... + s^20 / 21). Work in place: the numbers stay in the cache.
     series = square * (1.0 / 21.0)
     series += 1.0 / 19.0
     for term in range(17, 0, -2):
@@ -75,9 +75,9 @@ def logs(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def _special_logs(numbers: NDArray[np.float64], normal: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Returns the logarithms where some numbers are 0, negative, not finite, or below the least normal double."""
+    """Returns the logarithms of numbers that may be 0, negative, not finite, or below the least normal double."""
     tiny = (numbers > 0.0) & (numbers < _LEAST_NORMAL)
-    scaled = np.where(tiny, numbers, 2.0**-54) * 2.0**54  # subnormal numbers become normal, and others 1
+    scaled = np.where(tiny, numbers, 2.0**-54) * 2.0**54  # subnormal numbers become normal, all others become 1
     logarithms = logs(np.where(normal, numbers, scaled)) - tiny * (54 * _LN2)
     return np.where(normal | tiny, logarithms, np.where(numbers == 0.0, -np.inf, np.nan))
 
@@ -103,7 +103,7 @@ def cosines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> cosines(np.array([0.0, 0.25, 0.5, 1.0]))
     array([ 1.,  0., -1.,  1.])
     """
-    # Angles are reduced to an eighth of a turn from an axis: each difference here is exact.
+    # Measure each angle from the nearest axis: at most an eighth of a turn. The differences that count are exact.
     half = np.minimum(turns, 1.0 - turns)
     quarter = np.minimum(half, 0.5 - half)
     by_sine = quarter > 0.125

@@ -77,7 +77,7 @@ def test_inspect_draws_bars_of_equal_width_and_wider_ones_for_a_long_tail(run, t
     path.write_text("\n".join(map(str, [*range(1, 16), *range(1, 16), 65_535])))  # 16 bars, each twice as wide
     out = run("inspect", path).out
     assert ["8-15", "█" * 48, "16"] in [line.split() for line in out.splitlines()]
-    assert "Lower bars cover more lengths" in out
+    assert "Bars further down cover more lengths" in out
 
 
 def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
@@ -85,7 +85,7 @@ def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
     assert done.out.endswith("    lengthwise advise --batch-size 8\n")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("long-tailed example, generated\n")
-    assert "A first budget: 9,205 padded frames a batch, 16 x the mean length / 0.9, or the longest." in done.out
+    assert "A first budget: 9,205 padded frames a batch, 16 x the mean length / 0.9, or the longest" in done.out
     assert "Random batches of 8 sequences would be" in done.out
 
 

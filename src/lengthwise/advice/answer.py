@@ -1,4 +1,4 @@
-"""The answer of `advise`: a row for each batching, and four lines of advice."""
+"""The answer of `advise`: a row for each batching, and a few lines of advice."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from lengthwise.advice.code import describe_cut, write_batching
 from lengthwise.choices.batching import Batching
 from lengthwise.measures.metrics import Measures
 
-_CLEAR = 0.05  # the least saving, as a share of the price of random batches, that is worth a change
+_CLEAR = 0.05  # a change must save 5 % of the price of random batches
 ATTENTION = (
-    "Attention also costs the square of the length. If your model has it, take cost=lw.Quadratic(linear=1, "
-    "quadratic=0.002), with a budget in that cost: batches then cost the same, and ranks wait less."
+    "Attention also costs the square of the length. If your model has attention, take cost=lw.Quadratic(linear=1, "
+    "quadratic=0.002), and a budget in its unit: batches then cost the same, and ranks wait less."
 )
 
 
@@ -24,9 +24,9 @@ class AdviceRow:
         label: The strategy, as in `lengthwise compare`.
         batching: The batching.
         ships_in: The libraries that ship it as a default or an option, such as "Lightning, Trainer"; may be empty.
-        measures: The measures of an epoch; randomness, mixing and waiting are those of several.
-        price: Without a cost, the frames that the slowest rank of each step computes for one useful frame: 1 without
-            padding and waiting. With a cost, the cost of an epoch, in its unit.
+        measures: The measures of one epoch. Randomness, mixing and waiting are estimated over several epochs.
+        price: Without a cost: the computed frames for each frame of data, times the waiting of ranks. The least is 1.
+            With a cost: the cost of an epoch.
     """
 
     label: str
@@ -49,9 +49,10 @@ class Advice:
         candidates: All measured batchings, by rising price.
         best: The recommended candidate.
         random: The candidate with random batches, as most people train.
-        sentence: Four lines: the computed frames now and with the advice, the largest batch, and the code.
+        sentence: Four lines: the computed frames now, the computed frames with the advice, the largest batch, and the
+            code. Two lines if you have nothing to gain.
         code: The lines of Python to train with it, for code that has `lengths`, `dataset` and `epochs`.
-        unit: The unit of prices: "frames" for one useful frame, "seconds" of an epoch, or "cost" of an epoch.
+        unit: The unit of prices: "frames" (for each frame of data), "seconds" or "cost" (of an epoch).
         sequences: The number of sequences.
         measured: The number of measured sequences: all, or a random sample.
         world_size: The ranks of the run.
@@ -70,7 +71,7 @@ class Advice:
     micro_batches: int
 
     def __repr__(self) -> str:
-        # Without the candidates, whose measures would fill a notebook.
+        # The measures of all candidates would fill a notebook, so they are left out.
         return (
             f"Advice({self.best.label!r} of {len(self.candidates)} candidates, "
             f"measured on {self.measured} of {self.sequences} sequences)"
@@ -87,7 +88,7 @@ class Advice:
 
 
 def saves(ours: AdviceRow, random: AdviceRow) -> bool:
-    """Tells if a batching costs clearly less than random batches, so that a change is worth it."""
+    """Tells if a batching costs over 5 % less than random batches."""
     return ours.price < random.price * (1 - _CLEAR)
 
 

@@ -100,7 +100,7 @@ def list_ours(cut: Cut, padding: float, *, slots: int) -> list[Candidate]:
 
 
 def count_in_batch(cut: SizedCut, sizes: NDArray[np.int64]) -> int:
-    """Returns about how many sequences of the mean length fit into a batch."""
+    """Estimates the number of sequences in a batch, from the mean length."""
     mean = np.array([[max(1, round(float(sizes.mean())))]])
     return int(max(1, cut.batch_sizes(mean, cost=Padded(), longest=sizes.max(keepdims=True))[0]))
 

@@ -58,7 +58,7 @@ def write_plan(plan: Plan, *, loading: str = "") -> str:
 
 
 def wrap_call(line: str) -> str:
-    """Wraps a call of more than 79 columns, with its arguments on their own line."""
+    """Puts the arguments of a call on a line of their own if the call has more than 79 columns."""
     if len(line) <= _WIDTH:
         return line
     head, _, arguments = line.partition("(")
@@ -124,7 +124,7 @@ def _describe_kind(cut: Cut) -> str:
 
 
 def describe_world(world: World) -> str:
-    """Returns the batches of a step, in words after a cut; "" if a step is one batch.
+    """Returns the ranks and micro-batches of a step in words, to follow those of a cut; "" if a step is one batch.
 
     >>> describe_world(World(8, 1)), describe_world(World(8, 4)), describe_world(World(1, 1))
     ('; 8 ranks', '; 8 ranks x 4 micro-batches a step', '')

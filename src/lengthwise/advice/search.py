@@ -54,8 +54,8 @@ def advise(
     (1 - padding), at least the longest. `advise` measures this default, and the batchings of trainers with your cut. If
     the default saves less than 5 %, the advice is to shuffle.
 
-    Without a `cost`, the price of a batching is the frames that its slowest ranks compute, padding included. With more
-    than 262,144 sequences, a random sample is measured: 262,144 sequences, or enough for 16 steps.
+    Without a `cost`, a price is the computed frames for each frame of data, times the waiting of ranks. Of more than
+    262,144 sequences, a random sample is measured: 262,144 sequences, or more if 16 steps need more.
 
     Args:
         lengths: [n] or [n, dims].
@@ -86,7 +86,7 @@ def advise(
         raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
     world, dims = check_world(world_size, micro_batches), array[0].size
     _check_cost(cost, dims=dims)
-    # Without a warning if the default padding is out of reach.
+    # `padding=None` gives no warning if the default padding is out of reach.
     share = DEFAULT_PADDING if padding is None else padding
     default = Batching(cut=_choose_cut(array, cut, share), padding=padding)
     sizes = array.reshape(len(array), -1).sum(axis=1)
@@ -95,12 +95,12 @@ def advise(
         *list_shipped(cut, sizes, world, dims=dims),
         *list_ours(default.cut, share, slots=world.slots),
     ]
-    with warnings.catch_warnings():  # the user did not choose these paddings, and each row has its own
+    with warnings.catch_warnings():  # the user did not choose the paddings of the candidates
         warnings.filterwarnings("ignore", message="`padding` must be")
         rows = [_measure(candidate, array, sample, cost, world, seed) for candidate in candidates]
         resolved = Batching.from_json(make_plan(sample, default, seed=seed, **world._asdict()).batching)
     place = max(place for place, row in enumerate(rows) if row.batching == resolved)
-    # The code has the short batching, which makes the same plans.
+    # `default` makes the same plans, and shorter code.
     rows[place] = replace(rows[place], batching=default)
     best = rows[place] if saves(rows[place], rows[0]) else rows[0]
     unit = "frames" if cost is None else "seconds" if isinstance(cost, StepCost) else "cost"
@@ -130,7 +130,7 @@ def _check_cost(cost: Any, *, dims: int) -> None:
 
 
 def _choose_cut(lengths: NDArray[np.int64], cut: SizedCut, padding: float) -> SizedCut:
-    """Returns the cut of our batches: a budget for as many sequences as the fixed size; other cuts stay."""
+    """Returns the cut of our batches: a budget for about as many sequences as a fixed size has. Other cuts stay."""
     remedy = "Give the share of the computed frames that may be padding: 0.1."
     checks.check_number("padding", padding, maximum=0.99, above=True, remedy=remedy)
     if not isinstance(cut, FixedSize):
@@ -142,7 +142,7 @@ def _choose_cut(lengths: NDArray[np.int64], cut: SizedCut, padding: float) -> Si
 def _draw_sample(lengths: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
     if len(lengths) <= most:
         return lengths
-    # In the order of the data, where neighbours may be similar.
+    # The sample keeps the order of the data, in which neighbours may be similar.
     return lengths[np.sort(Key(seed=seed, stage="subset").permutation(len(lengths))[:most])]
 
 

@@ -63,9 +63,9 @@ def _write_signature(function: Any) -> str:
 
 
 def check_batches(make: Callable[[NDArray[np.int64]], Any], shapes: NDArray[np.int64]) -> None:
-    """Refuses a `make_batch` that ignores the count or the length.
+    """Refuses a `make_batch` that ignores the count or the length, such as one that returns a loader's next batch.
 
-    For example, one that returns the next batch of a loader. Batches with other parts than arrays are not checked.
+    Batches that hold anything but arrays are not checked.
 
     Args:
         make: A function of a shape [1 + dims] that returns a batch.
@@ -116,7 +116,7 @@ def check_ran(returned: Any, shape: NDArray[np.int64]) -> None:
 
 
 def note_loss(returned: Any, losses: list[float]) -> None:
-    """Adds the loss to `losses` if the step returned it, and it is NaN or infinite."""
+    """Adds a returned loss to `losses` if it is NaN or infinite."""
     item = getattr(returned, "item", None) if getattr(returned, "shape", None) == () else None
     loss = item() if callable(item) else returned
     if isinstance(loss, float) and not math.isfinite(loss):
@@ -126,7 +126,7 @@ def note_loss(returned: Any, losses: list[float]) -> None:
 def tell_infinite(values: list[float]) -> None:
     """Warns that a step trains on NaN, which may take longer or shorter than real training."""
     if values:
-        remedy = "Lower the learning rate, or make batches more like your data: such a step may take longer or shorter."
+        remedy = "Lower the learning rate, or make batches more like your data: steps on NaN have other durations."
         checks.warn(checks.sentence("step", _FINITE, values[0], remedy))
 
 

@@ -99,7 +99,7 @@ class StepCost:
         Args:
             counts: [points], the sequences of each batch; two different counts at least.
             padded_lengths: [points] or [points, dims], the padded length of each batch; three different lengths at
-                least, and 2 + 3 dims points.
+                least. The fit needs at least 2 + 3 * dims points.
             seconds: [points], the seconds of a step, above 0.
             bytes: [points], the peak bytes of a step, above 0.
             device: The measured device, in words.
@@ -233,8 +233,8 @@ def fit_quadratic(
 ) -> tuple[Quadratic, float]:
     """Returns the quadratic that predicts `measured` [points] best, and its mean relative error in cross-validation.
 
-    Least squares of predicted / measured - 1, so that a step of a millisecond counts as much as one of a second.
-    Coefficients are at least 0, so that no step gets cheaper as it grows.
+    The fit minimises the squares of predicted / measured - 1. So a step of a millisecond counts as much as one of a
+    second. Coefficients are at least 0: no step gets cheaper as it grows.
     """
     check_shapes(counts, padded_lengths)
     # Also tried: weights of 1 / sqrt(measured), absolute errors, their L1 norm and Huber's. On a busy machine, each was
@@ -269,7 +269,7 @@ def _solve(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     nnls = import_solver()
     scaled, sizes = _scale(shares)
     solution = nnls(scaled, np.ones(len(shares)))[0]
-    # A part of at most 1e-9 is 0 with a rounding error.
+    # A term that adds at most 1e-9 is a rounding error.
     return np.where(solution * scaled.max(axis=0) > 1e-9, solution, 0.0) / sizes
 
 

@@ -328,7 +328,7 @@ def trial_shapes(lengths: ArrayLike, budget: float | None) -> NDArray[np.int64]:
     rows = np.asarray(lengths)
     frames = padded.sum(axis=1)
     mean = float(rows.reshape(len(rows), -1).sum(axis=1).mean())
-    # Two of the longest at least: the cost of a sequence needs two counts.
+    # The budget holds at least two of the longest: the cost of a sequence follows from two counts.
     budget = max(2 * BATCH * mean, 2.0 * int(frames.max())) if budget is None else budget
     most = np.maximum(1, budget // frames)
     counts = np.maximum(1, np.rint(most[:, None] * np.array(_COUNTS)).astype(np.int64))

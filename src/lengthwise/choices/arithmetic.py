@@ -106,7 +106,7 @@ def round_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
 def sort_parts(
     sequences: NDArray[np.int64], sizes: NDArray[np.float64], starts: NDArray[np.int64], *, turned: bool = False
 ) -> NDArray[np.int64]:
-    """Sorts each part of `sequences` [n] by size. Equal sizes keep their order, but fall in parts that fall.
+    """Sorts each part of `sequences` [n] by size. Equal sizes keep their order; from long to short, it is reversed.
 
     Args:
         sequences: Each of 0..n-1 once.

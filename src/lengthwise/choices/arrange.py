@@ -68,12 +68,12 @@ class ShuffledSteps:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShortestFirst:
-    """The steps of the shortest bucket first, in random order, then those of the next. Without buckets, by length.
+    """Steps by bucket, the shortest first, and in random order within a bucket. Without buckets, steps by length.
 
     Args:
-        epochs: The number of epochs, from the first on, whose steps are sorted; later ones take them in random order.
-            None for all epochs. `epochs=1` is the SortaGrad of Amodei et al. Random steps are all about equally long,
-            so sort steps of `deal=Balanced()`.
+        epochs: The number of first epochs to sort. Later epochs have a random order. None sorts all epochs. `epochs=1`
+            is the SortaGrad of Amodei et al. Random steps are all about equally long, so take `deal=Balanced()` with
+            it.
         reverse: The longest first.
 
     References:
@@ -105,7 +105,7 @@ class CostliestFirst:
     """The costliest steps first, so that a run that lacks memory fails in its first step; the others in random order.
 
     Args:
-        steps: The number that come first, costliest first. None sorts all steps by falling cost.
+        steps: The number of costly steps to put first. None sorts all steps by falling cost.
 
     >>> CostliestFirst(steps=None)(np.array([5.0, 9.0, 2.0]), np.ones(3), Key())
     array([1, 0, 2])

@@ -91,7 +91,7 @@ class Batching:
             all others.
         arrange: The order of the steps; by default `ShuffledSteps()`.
         cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own by module, name and
-            `repr`. All lambdas of a module have the same: only the fingerprint of the plan tells them apart.
+            `repr`. All lambdas of a module have the same name: only the fingerprint of the plan tells them apart.
         chunks: Cuts sequences into pieces first.
         budget: The most padded frames of a batch: 16 sequences have about 16 times their mean length. Short for
             `cut=Budget(budget)`; with a `Budget`, it replaces that budget.
@@ -121,7 +121,7 @@ class Batching:
     """
 
     cut: Cut
-    # An Order and a Deal, or None. Planning reads them in a hundred places, all behind `resolve`, which leaves no None.
+    # An Order and a Deal, or None. They are typed as Any, because `resolve` replaces None before planning reads them.
     order: Any
     deal: Any
     arrange: Arrangement
@@ -255,7 +255,7 @@ def _choose_order(order: Order | None, padding: float | None, *, deal: Deal | No
 
 
 def _check_chain(order: Order | None) -> None:
-    """Refuses to pad batches that mix buckets to edges of several lengths, unless each bucket holds the one before.
+    """Refuses to pad random steps to edges of several lengths, unless each bucket holds the one before.
 
     A batch of the buckets (9, 4) and (5, 9) would be padded to (9, 9), which is no bucket.
     """
@@ -291,7 +291,7 @@ def check_choice(name: str, choice: object) -> None:
         return
     verbs, example = _CHOICES[name]
     tag = tag_of(choice)
-    # Only the tag shows Sorted() in place of a cost: both can be called, and the call would fail in the middle of a
+    # Without tags, Sorted() could pass as a cost, because both can be called. The call would fail in the middle of a
     # plan.
     misplaced = tag is not None and tag.partition(".")[0] != name.removesuffix("s")  # the tags of `chunks`: "chunk."
     if misplaced or isinstance(choice, type) or not all(hasattr(choice, verb) for verb in verbs):

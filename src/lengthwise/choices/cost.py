@@ -219,7 +219,7 @@ def cost_of_one(cost: Cost, count: int, longest: NDArray[np.int64]) -> float:
 def costs_of_rows(
     cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int
 ) -> NDArray[np.float64]:
-    """Prices batches of packed rows: the sum of the costs of their sequences alone, and once the cost per batch.
+    """Prices batches of packed rows: the cost of each sequence by itself, summed, plus the cost per batch.
 
     So attention costs the squares of the lengths, because no sequence attends to another. `per_batch` counts once, and
     `per_length` for a row of `capacity` frames. A user's cost does not tell its part per batch, so all of it counts

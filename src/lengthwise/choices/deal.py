@@ -94,9 +94,9 @@ class Deal(Protocol):
     def tail(self) -> str:
         """The policy for batches that do not fill the last step.
 
-        "split" splits the largest batches until they do. "repeat" repeats the cheapest, and `loss_scales` scales the
-        second time by 0. "drop" drops some, other ones in each epoch. If every batch has one sequence, "split" repeats
-        too.
+        "split" splits the largest batches until the step is full. "repeat" repeats the cheapest, and `loss_scales`
+        gives the repeats a scale of 0. "drop" drops some batches, others in each epoch. If every batch has one
+        sequence, "split" repeats too.
         """
         ...
 
@@ -137,7 +137,7 @@ class _Whole:
 class Balanced(_Whole):
     """Batches of similar cost share a step, so that no rank waits long for another.
 
-    If each rank takes one batch of a step, ranks wait less by no other deal. Batches of similar cost have similar
+    If each rank takes one batch of a step, no other deal makes ranks wait less. Batches of similar cost have similar
     lengths, so steps mix little. With `RandomSteps`, steps mix well and ranks wait little.
 
     Args:

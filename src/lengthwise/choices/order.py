@@ -69,7 +69,7 @@ class Order(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shuffled:
-    """Random order: the most padding.
+    """Random order: batches pad much.
 
     >>> Shuffled()(np.array([5.0, 9.0, 2.0, 4.0]), Key(seed=1)).sequences
     array([1, 0, 3, 2])
@@ -191,12 +191,12 @@ class Bucketed:
 
     Args:
         size: Sorts, and puts `size` sequences into each bucket (Ge et al. 2021, section 3). The bucket of the shortest
-            has fewer if there is a remainder. The paper does not say which; this choice gives the padding that it
-            prints.
+            has fewer if there is a remainder. The paper does not say which bucket has fewer; this choice gives the
+            padding that it prints.
         edges: The longest length of each bucket, rising. For several lengths, a row for each bucket in any order, such
             as ((20, 30), (60, 50)). A sequence is in the bucket of the least sum that holds it. `RandomSteps` mix
             buckets: if they pad to edges, each bucket must hold the one before.
-        buckets: At most this many, with edges found by `by`: "optimal" (Khomenko et al. 2016, section III.A; see
+        buckets: The most buckets. `by` finds their edges: "optimal" (Khomenko et al. 2016, section III.A; see
             `optimal_edges`), "uniform" widths, "quantile", or "exponential".
         pad_to_edge: Pads every batch to the edge of its bucket, so that a run has one padded length for each bucket. A
             sequence then costs as much as its edges: (9, 1) in a bucket of (9, 9) may be over a small budget.
@@ -279,8 +279,8 @@ class MaxEntropy:
     exponentially. At a given padding, hardly any law is more random (docs/theory.md).
 
     Args:
-        padding: The share of computed frames that may be padding, such as 0.05. Trial plans find the scale. Sorted
-            batches pad least and random ones most. A miss of more than 0.02 warns once, with the reason. The default
+        padding: The share of computed frames that may be padding, such as 0.05. Trial plans find the scale. A plan
+            pads between sorted and random batches. A miss of more than 0.02 warns once, with the reason. The default
             order does not warn.
         scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
 
@@ -319,7 +319,7 @@ def pads_to_edge(order: object) -> bool:
 
 
 def finds_noise(order: object) -> TypeGuard[MaxEntropy]:
-    """Returns True for a `MaxEntropy` of a padding: trials find its noise. Subclasses find their own."""
+    """Returns True for `MaxEntropy(padding=...)`: trial plans find its noise. Subclasses find their own."""
     return type(order) is MaxEntropy and order.scale is None
 
 

@@ -12,7 +12,8 @@ The module has a function `add`. It is imported only when its command is used.
         parser.add_argument("texts")
         parser.set_defaults(run=run)  # run(arguments) returns the exit status
 
-If an option takes the file, set its name as the default `file_option`. The error about a lone file then names it.
+If an option takes your file, set the default `file_option` to its name. Then a file without the option is an error
+that names the option.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _table(advice: Advice) -> Table:
         (label, row.ships_in, *cells, f"{row.price:,.2f}" if row.price < 1000 else f"{row.price:,.0f}")
         for (label, *cells), row in zip(measured.rows, advice.candidates, strict=True)
     ]
-    computed = f"frames{' of the slowest rank' if steps else ''} for each useful one"
+    computed = f"frames computed for each frame of data{', waiting included' if steps else ''}"
     meanings = [*measured.meanings, *([(price, computed)] if advice.unit == "frames" else [])]
     return Table(heads, rows, "What was measured", words=2, meanings=meanings, best=advice.best.label)
 

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     facts = tables.facts(lengths)
     show.print_table(facts, title=name)
     for head, column in zip(facts.heads[1:], lengths.reshape(len(lengths), -1).T, strict=True):
-        note = "Lower bars cover more lengths, because few sequences are long." if has_long_tail(column) else ""
+        note = "Bars further down cover more lengths, because few sequences are long." if has_long_tail(column) else ""
         show.print_table(tables.Table((head, "", "sequences"), _histogram(column), words=2, note=note))
     share = measures["padding_share"]
     show.say(
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     budget = first_budget(lengths)
     show.say(
         f"A first budget: {budget:,} padded frames a batch, {BATCH_SIZE} x the mean length / "
-        f"{1 - DEFAULT_PADDING:g}, or the longest."
+        f"{1 - DEFAULT_PADDING:g}, or the longest length if that is more."
     )
     show.say("\nNext, see which batches waste less:\n")
     command = "compare" if isinstance(cut, lw.Rows) else "advise"

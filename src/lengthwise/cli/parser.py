@@ -181,7 +181,7 @@ def read_file(source: str, **options: Any) -> NDArray[np.int64]:
     try:
         return lw.read_lengths(path, column=column, **options)
     except ValueError as error:
-        # The library says "(on the command line: FILE:COLUMN)".
+        # An error of the library may say "(on the command line: FILE:COLUMN)".
         raise ValueError(str(error).replace("FILE:", make_visible(f"{path}:"))) from error
 
 

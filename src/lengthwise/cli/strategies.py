@@ -47,7 +47,7 @@ def _bucketed(by: str, help: str, **sets: Any) -> Strategy:
 
 
 STRATEGIES = {
-    "random": Strategy("", Shuffled, "", "random order: the most padding"),
+    "random": Strategy("", Shuffled, "", "random order, which pads much"),
     "random-steps": Strategy(
         "", Shuffled, "", "each step a random sample, sorted into its batches (ours)", deal=RandomSteps()
     ),

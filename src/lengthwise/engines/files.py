@@ -20,7 +20,7 @@ _ARROW, _TABLE, _RECORDS = "Parquet or Arrow", "CSV or TSV", "JSON lines"
 _FORMATS = {"parquet": _ARROW, "pq": _ARROW, "arrow": _ARROW, "feather": _ARROW}
 _FORMATS |= {"csv": _TABLE, "tsv": _TABLE, "jsonl": _RECORDS, "ndjson": _RECORDS}
 _NAME = re.compile(r"\.(?:(parquet|pq|arrow|feather)|(csv|tsv|jsonl|ndjson)(?:\.gz)?)$", re.IGNORECASE)
-_OTHERS = f"Known are .{', .'.join(_FORMATS)}, text also as .gz; give other formats as a `pyarrow.dataset.Dataset`."
+_OTHERS = f"Known are .{', .'.join(_FORMATS)}, and text as .gz. Give other formats as a `pyarrow.dataset.Dataset`."
 
 
 class Files:
@@ -57,7 +57,7 @@ class Files:
             rule = f"files of one format, not {' and '.join(kinds)}"
             raise source_error(rule, str(source), "Name those of one kind, as tokens/*.parquet.")
         if any(store != stores[0] for store in stores):
-            raise source_error("on one file system", str(source), "Write the lengths of each by itself.")
+            raise source_error("on one file system", str(source), "Write one lengths file for each file system.")
         self._store, self._kind = stores[0], kinds[0]
         self.names: list[str] = self._first_names()
 

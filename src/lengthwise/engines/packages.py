@@ -43,7 +43,7 @@ class HuggingFace:
     """A data set of Hugging Face, in the order of its rows."""
 
     def __init__(self, source: Any) -> None:
-        import datasets  # pyright: ignore[reportMissingImports] - an extra of few
+        import datasets  # pyright: ignore[reportMissingImports] - few install it
 
         if not isinstance(source, datasets.Dataset):
             remedy = "Name one of its splits; lengths of a stream are planned by `lengthwise.torch.StreamBatches`."

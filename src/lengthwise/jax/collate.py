@@ -129,7 +129,7 @@ class PadCollate:
         return shapes
 
     def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int | Sequence[int], like: Any = None) -> Any:
-        """Makes one batch of this shape from at most `rows` samples. Without samples, `like` has the structure."""
+        """Makes one batch of this shape from at most `rows` samples. If there are none, `like` has their structure."""
         examples = samples if len(samples) or like is None else [like]
         columns, names, tree = take_columns(examples)
         _samples.check_names(self.value, names)

@@ -64,10 +64,10 @@ class RowCollate(_samples.RowOptions):
     samples. So the rows are those of the plan. Missing rows are padding: all batches have one shape, and `jax.jit`
     compiles once.
 
-    All arrays of a sample have the same length; scalars are refused. What goes wrong in use: attention or a loss across
-    sequences. Give attention the `block_mask` of the segments. For the loss, the first label of each sequence and those
-    of padding become -100 if samples are dicts. Compare each place with the next label, and skip -100. If samples are
-    not dicts, skip every place whose segment differs from the next one's.
+    All arrays of a sample have the same length; scalars are refused. Two mistakes are usual: attention or a loss
+    crosses sequences. Give attention the `block_mask` of the segments. For the loss, the first label of each sequence
+    and those of padding become -100 if samples are dicts. Compare each place with the next label, and skip -100. If
+    samples are not dicts, skip every place whose segment differs from the next one's.
 
     Args:
         capacity: The frames of a row.
@@ -78,8 +78,8 @@ class RowCollate(_samples.RowOptions):
         labels: The name of the labels in a dict, at any depth. If no sample has them, they are copied from `inputs`.
             None for no labels.
         inputs: The field that labels are copied from.
-        next_token: True if the loss shifts the labels: the first label of each sequence becomes -100. False for labels
-            of each place itself, as in tagging, and for labels that the data set has shifted.
+        next_token: True if the loss shifts the labels: the first label of each sequence becomes -100. False if labels
+            belong to their own place, as in tagging, or if the data set has shifted them.
         max_in_row: The most sequences in a row: give the same as to `lw.Rows`.
 
     Raises:
@@ -112,8 +112,8 @@ class RowCollate(_samples.RowOptions):
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
         """Makes a batch of `rows` rows. Without samples, `like` has the structure."""
         arrays = [_as_arrays(sample) for sample in (samples if len(samples) else [like])]
-        # If only some samples have labels, no inputs are copied: training would learn prompts that the labels of the
-        # others hide.
+        # If only some samples have labels, no inputs are copied: the copies would teach prompts, which the labels of
+        # the other samples hide.
         if all(_samples.copies_labels(sample, self.labels, self.inputs) for sample in arrays):
             arrays = [{**sample, self.labels: sample[self.inputs]} for sample in arrays]
         columns, names, tree = take_columns(arrays)

@@ -1,7 +1,6 @@
 """Lengths from arrays in memory and from .npy files. Files are read or mapped, and never unpickled.
 
-A mapped file needs little memory: each part is read when it is used. Another process gets the path, and maps the file
-too.
+A mapped file needs little memory: each part is read on use. Another process gets the path, and maps the file itself.
 
 Shapes: n sequences with dims lengths each, such as 2 for source and target. One dimension is [n], several are
 [n, dims].
@@ -38,7 +37,7 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
 
     A length is a whole number from 1 to 2**63 - 1. Two mistakes are common. Seconds are not lengths: turn them into
     frames, as by `read_lengths(values, frame_shift=0.01)`. Sequences are not lengths: count their tokens. A row of a
-    list may have two numbers, because a row such as [5, 6, 7] is most likely tokens. A row of an array may have eight.
+    list may have two numbers at most: [5, 6, 7] is most likely tokens. A row of an array may have eight.
 
     Args:
         values: [n] or [n, dims] integers, or whole floats below 2**53: a NumPy array, a list, a torch tensor, a pyarrow
@@ -157,7 +156,7 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
             raise _not_a_number(value, place(at))
         if abs(value) >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
             raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
-        # As in NumPy, one fraction makes all values floats.
+        # As in NumPy, all values become floats if one is not an integer.
         integral = integral and isinstance(value, numbers.Integral)
     return np.array(flat, dtype=np.int64 if integral else np.float64).reshape(raw.shape)
 
@@ -276,7 +275,7 @@ def keep_mapped(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def name_sample(lengths: NDArray[Any]) -> str:
-    """Names lengths by 16 hex digits of their shape and a sample: 1,024 neighbours at each of 64 places, or all."""
+    """Names lengths by 16 hex digits: a hash of their shape, and of 1,024 neighbours at each of 64 places or of all."""
     count = len(lengths)
     digest = hashlib.blake2b(np.array(lengths.shape, "<i8").tobytes(), digest_size=8)
     starts, size = [0], count

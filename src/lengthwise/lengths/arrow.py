@@ -33,7 +33,7 @@ def read_arrow(files: Sequence[Path], column: str | None, count: TextCount | Non
         files: The files.
         column: A name, or several separated by commas; nested ones as `audio.frames`. None for the only column.
         count: The function that counts texts, or None.
-        source: The path that an error names in place of the files.
+        source: The path to name in errors.
 
     Raises:
         ValueError: The column does not exist, has nulls, booleans or uncounted texts, or a file has another format.

@@ -24,7 +24,7 @@ READERS = 16  # the threads wait for the disk, not for the processor
 
 
 class Header(NamedTuple):
-    """An entry of the cache, with the size and modification time of the file."""
+    """The samples and sampling rate of a file, and the file's size and modification time, as in the cache."""
 
     size: int
     modified_ns: int
@@ -55,7 +55,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     old_headers = _load_cache(path) if cache else {}
     results = dict(zip(names, _measure(folder, names, old_headers, progress), strict=True))
     headers = {name: header for name, header in results.items() if isinstance(header, Header)}
-    # Written before any error is raised: after the repair of one file, the others are not read again.
+    # Write the cache before any error is raised: after the repair of one file, the others are not read again.
     if cache and headers != old_headers:
         with suppress(OSError):  # without a cache, the files are measured again next time
             files.write(path, json.dumps(headers))

@@ -50,8 +50,8 @@ def column_of_cells(
         place: Names the place of a cell.
         count: The function that counts texts, or None.
         unit: The unit, if the format has one.
-        in_table: True for one of several columns of a table, whose cells are all texts. Then a column of numbers is not
-            counted.
+        in_table: True for a table of several columns, whose cells are all texts. A column is then not counted if all
+            its texts are numbers.
 
     Raises:
         ValueError: A value has another kind than the first, or has no length.
@@ -244,7 +244,7 @@ def check_counted(texts: Iterable[bool], count: TextCount | None) -> None:
 
 
 def turn_field(fields: Iterable[str]) -> str | None:
-    """Returns the field of a chat turn that has its text: `content`, `value` as in ShareGPT, or `text`."""
+    """Returns the field that holds the text of a chat turn: `content`, `value` as in ShareGPT, or `text`."""
     return next((field for field in _TURN_FIELDS if field in fields), None)
 
 
@@ -279,14 +279,14 @@ def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
             for start in range(0, len(texts), _TEXTS)
         ]
     except Exception as error:  # the package raises plain exceptions
-        # For example a word that the tokenizer does not know, if it has no token for such words.
+        # For example a word for which the tokenizer has no token.
         remedy = f"Give the one of your model ({brief(error)})."
         raise value_error("tokenizer", "one that takes these texts", path, remedy) from error
     return np.fromiter((length for part in parts for length in part), dtype=np.int64, count=len(texts))
 
 
 def _load_tokenizer(path: str) -> Any:
-    # A file with another time of change is another tokenizer.
+    # The time of change is part of the key: a changed file is loaded again.
     return _load_version(path, os.stat(path).st_mtime_ns)
 
 

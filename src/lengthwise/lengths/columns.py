@@ -1,6 +1,6 @@
 """Columns of numbers: their choice by name, their units, and their conversion to lengths.
 
-The name of a column may have its unit: duration_ms is in milliseconds. A frame shift in another unit is refused.
+The name of a column may tell its unit: duration_ms is in milliseconds. A frame shift in another unit is refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Column:
         values: [n] of any integer or floating dtype.
         place: Names the place of value k: "line 8 of train.csv".
         unit: The unit from the format or the name, else "unknown".
-        kind: The cells: "numbers", or "lists" or "texts", whose counts are the values.
+        kind: The kind of the cells. For "lists" and "texts", the values are their counts.
     """
 
     name: str
@@ -111,7 +111,7 @@ def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int
     if not good.all():
         at = int(np.argmin(good))
         raise bad_value(values, at, frame_shift, name=column.name, place=column.place)
-    # Otherwise every sequence would be one frame long, as 1.5 / 160.
+    # Otherwise every sequence would have one frame, as a sequence of 1.5 seconds with a shift of 160.
     if frame_shift is not None and frame_shift >= 1 and values.size and values.max() < frame_shift:
         remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
         raise value_error("frame_shift", f"at most the longest duration, {values.max():g}", frame_shift, remedy)
@@ -208,7 +208,7 @@ def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
     # A cutoff of 0 sorts all names; the default finds a likely one.
     close = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)
     likely = difflib.get_close_matches(name, names, n=1)
-    remedy = f"Did you mean {likely[0]!r}?" if likely else "Give one of these, or is this another file?"
+    remedy = f"Did you mean {likely[0]!r}?" if likely else "Give one of these, or check the path."
     return value_error("column", f"one of {_list_names(close)}", name, remedy, at=at)
 
 

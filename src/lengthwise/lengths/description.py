@@ -19,7 +19,7 @@ from lengthwise.lengths.arrays import as_lengths, fingerprint
 from lengthwise.lengths.rules import freeze
 
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
-_LONG = 10  # a length above 10 medians would leave nearly all others in one bar of equal width
+_LONG = 10  # medians: beside a longer length, nearly all others would be in one bar of equal width
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +73,7 @@ def describe(lengths: ArrayLike) -> Description:
     count, dims = len(checked), 1 if checked.ndim == 1 else checked.shape[1]
     # Each dimension is sorted: shortest, quantiles and longest are then rows of the table.
     table = np.sort(checked.reshape(count, dims), axis=0)
-    # Adds the two halves of 32 bits each by themselves: these sums are exact.
+    # Adds the upper and the lower 32 bits separately: both sums are exact.
     upper, lower = (table >> 32).sum(axis=0).tolist(), (table & (2**32 - 1)).sum(axis=0).tolist()
     total = tuple((high << 32) + low for high, low in zip(upper, lower, strict=True))
     # In whole numbers, so that 95 % of 20 is 19 and never 19.000000000000004: ceil(percent * count / 100) - 1.

@@ -64,7 +64,7 @@ def read_lengths(
             duration_ms.
         count: The unit of texts: "characters", "words" or "tokens". Among several columns, those with texts are
             counted. In lists of texts and in chats, all texts are counted.
-        tokenizer: The path of a tokenizer.json, for tokens, which needs the package `tokenizers`. Special tokens are
+        tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. Special tokens are
             counted; padding and truncation are turned off.
         cache: For audio folders: if True, keeps the headers in `.lengthwise-cache.json` in the folder.
         progress: For audio folders: if True, shows a progress bar.

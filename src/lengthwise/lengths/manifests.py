@@ -1,4 +1,4 @@
-"""JSON manifests: one record a line (.jsonl, or .json of NeMo), or one array of records; all also as .gz.
+"""JSON manifests: one record a line (.jsonl, or .json of NeMo), or one array of records. They may be packed as .gz.
 
 No `column` is needed for `duration` of NeMo and Lhotse, in seconds, and for `num_frames` of Lhotse's features. The
 duration of Lhotse's mixed cuts is the end of their last track.
@@ -23,7 +23,7 @@ Record = dict[str, Any]
 _KNOWN_UNITS: dict[str, Unit] = {
     "num_frames": "counts",
     "duration": "seconds",
-}  # a record is read by the first
+}  # the first field that a record has is read
 _ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)  # the errors of a missing field
 _TOGETHER = 4096  # records to read at once
 _ONE_EACH = "Give one object, or the length, for each sequence."

@@ -69,7 +69,7 @@ def read_plain(path: Path, column: str | None = None) -> list[Column]:
     """
     words, width, place = _read_words(path, None)
     remedy = (
-        "Put a number there; lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a "
+        "Put a number there. Lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a "
         "header from .csv and .tsv."
     )
     # `words` joins all lines: in lines of 3, the second column has the words 1, 4, 7, ...
@@ -221,7 +221,7 @@ def _delimiter(header: str) -> str:
 def choose_names(column: str | None, header: list[str], at: str) -> list[str]:
     """Returns the names to read, as `choose_columns`; refuses a header of numbers."""
     names = [name for name in header if not is_number(name)]
-    # A header "12, 7" is most likely the first row, and would be lost. Allowed if all wanted names are words.
+    # A header "12, 7" is most likely the first row, and would be lost. It is allowed if all wanted names are words.
     if len(names) < len(header) and not (column and set(split_names(column, header)) <= set(names)):
         remedy = "Put a line with the names of the columns above it, or rename columns that are named by numbers."
         raise value_error("source", "a table with a header", header, remedy, at=at)

@@ -1,4 +1,4 @@
-"""Measures: padding, mixing and waiting of a plan, and the limit of mixing. Reads plans, makes none.
+"""Measures: padding, mixing and waiting of a plan, and the limit of mixing.
 
 metrics   `Measures` of one epoch, or of several together
 mixing    the mixing of batches, steps and rows

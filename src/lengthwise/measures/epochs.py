@@ -32,9 +32,9 @@ _SINGLE = "Give batches. From single numbers, make them by torch.utils.data.Batc
 
 @dataclass(frozen=True)
 class Epochs:
-    """Plans of the same lengths, the lengths of their items, and cached sums of them.
+    """Plans of the same lengths, the lengths of their items, and sums over batches and steps.
 
-    Sums are of the batches or steps of all plans, plan after plan: [batches] or [steps].
+    Arrays [batches] and [steps] hold those of all plans, plan after plan.
     """
 
     plans: list[Plan]

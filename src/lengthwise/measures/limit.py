@@ -11,8 +11,8 @@ share of open sequences after x_s, and p_s the share of sequences of length x_s.
 
 with equality if all open sequences close with the same chance, whatever their length. (The share F_{s-1} + p_s is open
 before x_s closes. The closing sequences have the lengths of the open ones, and the entropies add up.) F_s is in two
-terms only, phi(F_s) - phi(F_s + p_{s+1}), which are convex in it. So at the price beta of a frame, the best F_s alone
-is p_{s+1} / (exp(beta (x_{s+1} - x_s)) - 1).
+terms only, phi(F_s) - phi(F_s + p_{s+1}), which are convex in F_s. So if a frame of padding costs beta nats, the best
+F_s, taken alone, is p_{s+1} / (exp(beta (x_{s+1} - x_s)) - 1).
 
 But only open sequences can close: P(T <= x_s) = P(X <= x_s) - F_s must not fall. Where it would fall, it stays level,
 and these lengths share one equation of the same form. `least_flows` joins neighbours until none falls: isotonic
@@ -41,11 +41,10 @@ def mixing_limit(lengths: ArrayLike, padding: float, *, bins: int | None = None)
     """Returns the most mixing that any batching of these lengths can have at a padding share.
 
     exp(-R(D)) with D = mean length x padding / (1 - padding). It is exact, except for rounding, for at most 65,536
-    distinct lengths; more are grouped. Few bins overestimate mixing: `measure` with few bins may exceed this limit.
-    Compare it with the limit of the same `bins`.
+    distinct lengths; more are grouped. Few bins overestimate mixing, so `measure` with few bins may exceed this limit.
+    Give both the same `bins`.
 
-    It is the limit for infinite batches. Small batches stay below it, because their longest sequence has the padded
-    length.
+    Infinite batches reach the limit. Small batches stay below it, because their longest sequence has the padded length.
 
     Args:
         lengths: [n], in any unit.
@@ -92,8 +91,8 @@ class Levels(NamedTuple):
 def group_levels(sizes: NDArray[np.float64], most: int) -> Levels:
     """Groups lengths into at most `most` levels.
 
-    With more distinct lengths, half of the levels have equal numbers of sequences, and half have equal widths, because
-    a long tail has few sequences and much padding. Each level is the mean of its sequences.
+    With more distinct lengths, half of the levels have equal numbers of sequences, and half have equal widths: a long
+    tail has few sequences and much padding. The size of a level is the mean of its sequences.
     """
     values, counts = np.unique(sizes, return_counts=True)
     if len(values) <= most:

@@ -1,4 +1,4 @@
-"""The measures of plans: padding, mixing, waiting and counts. Reads plans, makes none.
+"""The measures of plans: padding, mixing, waiting and counts.
 
 lengths   [n] or [n, dims]   the lengths of the plans; several dimensions count by their sum
 """
@@ -16,7 +16,7 @@ from lengthwise.measures.epochs import Batches, Epochs, join, read_epochs
 from lengthwise.measures.mixing import check_bins, fine_bins, mix_batches, mix_pairs, mix_steps
 from lengthwise.planning.plan import Plan
 
-_FILLING = 163_840  # sequences that fill 256 bins of mixing; short data need several epochs for them
+_FILLING = 163_840  # sequences that fill 256 bins of mixing: small data sets need several epochs to have so many
 MOST_EPOCHS = 32
 # `measure_epochs` estimates these over several epochs.
 _OVER_EPOCHS = ("mixing", "randomness", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
@@ -46,11 +46,12 @@ class Measures:
         mean_batch: The sequences in a batch on average.
         largest_batch: The sequences in the largest batch.
         largest_cost: The cost of the costliest batch.
-        randomness: exp(-I) of the lengths of two sequences of a step: 1 if they are independent, as in random batches,
-            near 0 if one tells the other. Sequences that are alone in a step do not count.
-        mixing: exp(-I(X; T)), with X the length of a sequence and T the padded length of its batch: 1 if they are
-            independent, near 0 if T determines X. `mixing_limit` bounds it; random batches of few sequences have less
-            than 1, and packed rows, which have one padded length, have 1.
+        randomness: exp(-I), with I the mutual information of the lengths of two sequences of a step. It is 1 if the
+            lengths are independent, as in random batches, and near 0 if one determines the other. Sequences that are
+            alone in a step do not count.
+        mixing: exp(-I(X; T)), with X the length of a sequence and T the padded length of its batch. It is 1 if they are
+            independent, and near 0 if T determines X. `mixing_limit` bounds it. Random batches of few sequences have
+            less than 1. Packed rows have 1, because all have the same padded length.
         step_mixing: The mixing of steps; T is the mean padded length over the sequences of a step.
         mixing_bins: The equal-mass bins of both estimates. Mixing below about 1 / bins cannot be distinguished from 0.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
@@ -131,7 +132,7 @@ def measure(
 
     Batches without a plan are assumed to be padded to their longest sequence, and to cost their padded frames. They
     have no budget, so `over_max_cost` is 0. A step is one batch, unless you give `world_size` or `micro_batches`. If a
-    sequence is in several batches, `repeated` counts it once, and the padding every time. `dropped` counts the
+    sequence is in several batches, `repeated` counts it once, and `padding_share` every time. `dropped` counts the
     sequences in no batch.
 
     A batch that a plan repeats to fill a step counts once in all measures of batches.
@@ -232,7 +233,7 @@ def _waste(plans: Sequence[Plan]) -> float:
     largest = max(float(plan.costs.max(initial=0.0)) for plan in plans)
     if not largest:  # no steps, or batches that cost nothing: no rank waits
         return 0.0
-    # Scaled by a power of two near the largest cost, so that no sum overflows and no quotient is rounded.
+    # Divided by a power of two near the largest cost: no sum overflows, and the division rounds nothing.
     exponent = -np.frexp(largest)[1]
     ranks = [np.ldexp(plan.costs, exponent)[plan.grid].sum(axis=1) for plan in plans]
     # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.
@@ -256,7 +257,7 @@ def _vary(epochs: Epochs, step_means: Sequence[NDArray[np.float64]]) -> float:
     """
     ratios = []
     for lengths, sizes, means in zip(epochs.taken, epochs.split_steps(epochs.step_sizes), step_means, strict=True):
-        # A step of the whole epoch has the epoch's mean: its variance is 0, and it is left out below.
+        # A step that holds the whole epoch has the variance 0. It is left out below.
         mean, variance = (float(lengths.mean()), float(lengths.var())) if len(lengths) else (0.0, 0.0)
         of_samples = variance / sizes * (len(lengths) - sizes) / max(1, len(lengths) - 1)
         parts = of_samples > 0

@@ -4,10 +4,10 @@ X is the length of a sequence, T the padded length of its batch, and exp(-I(X; T
 estimated on their joint histogram in equal-mass bins. Several epochs of the same lengths are pooled, for finer bins.
 Two biases remain:
 
-- Bins lose detail, so the estimate is too high: by 1 to 2 / bins on laws of known mixing (0.01 to 0.8).
+- Bins lose detail, so the estimate is too high: by 1 / bins to 2 / bins if the true mixing is 0.01 to 0.8.
 - Few sequences leave bins empty, so the estimate is too low. With 10 bins^2 sequences or more, the first-order
-  correction of Miller and Madow leaves under 1 %. With fewer, Grassberger's estimate is used. It is within 1 % with
-  2.5 bins^2 sequences, and up to 13 % too low with 0.6 bins^2.
+  correction of Miller and Madow leaves an error under 1 %. With fewer, Grassberger's estimate is used. It is within 1 %
+  with 2.5 bins^2 sequences, and up to 13 % too low with 0.6 bins^2.
 
 References:
     Miller 1955, "Note on the bias of information estimates". Grassberger 2003, "Entropy estimates from insufficient
@@ -88,9 +88,9 @@ def _first_steps(plan: Plan) -> NDArray[np.int64]:
 def mix_pairs(epochs: Epochs) -> float:
     """Returns exp(-I) of the lengths of two sequences of a step.
 
-    Estimated on the joint histogram of pairs in 2 to 64 equal-mass bins, by the number of sequences. All sequences have
-    the same weight, but those alone in a step do not count. The correction of Miller and Madow uses the effective
-    number of pairs, (sum of weights)^2 / (sum of squared weights).
+    The estimate is made on the joint histogram of pairs. More sequences have more equal-mass bins, from 2 to 64. All
+    sequences have the same weight, but those alone in a step do not count. The correction of Miller and Madow uses the
+    effective number of pairs, (sum of weights)^2 / (sum of squared weights).
     """
     count = epochs.places
     if not count:
@@ -130,7 +130,7 @@ def mixing_bins(count: int) -> int:
 
 
 def _bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) -> NDArray[np.int64]:
-    """Puts values into bins of equal weight by their rank, a weight of 1 by default; equal values share a bin.
+    """Puts values into bins of equal total weight, by rank. Equal values share a bin. By default each weighs 1.
 
     >>> _bin_equally(np.array([5, 1, 9]), np.array([2, 1, 1]), 2)
     array([1, 0, 1])
@@ -138,7 +138,7 @@ def _bin_equally(values: NDArray[Any], weights: NDArray[Any] | None, bins: int) 
     if not len(values):
         return np.empty(0, np.int64)
     low = values.min()
-    if values.dtype.kind in "iu" and values.max() - low <= 4 * len(values):  # few enough to count, and not to sort
+    if values.dtype.kind in "iu" and values.max() - low <= 4 * len(values):  # counting is faster than sorting here
         keys = values if 0 <= low <= len(values) else values - low
     else:
         keys = np.unique(values, return_inverse=True)[1].reshape(-1)
@@ -163,7 +163,7 @@ def _mixing_of_counts(joint: NDArray[np.float64], count: int) -> float:
 
 
 def _entropy(counts: NDArray[np.float64], count: int) -> float:
-    """Returns Grassberger's estimate, in nats: log n less the mean over all n of G(the count of its cell)."""
+    """Returns Grassberger's estimate, in nats: log n - mean of G(m), with m the count of each sequence's cell."""
     sharing = counts[counts > 0].astype(np.int64)
     return float(np.log(count) - sharing @ _grassberger(int(sharing.max()))[sharing] / count)
 

@@ -45,7 +45,7 @@ class Batches(NamedTuple):
 
     @property
     def lengths(self) -> NDArray[np.float64]:
-        """The lengths by which steps are put in order: of each batch's bucket, or of the batch without buckets."""
+        """The length of each batch's bucket, or of the batch without buckets: [batches]. They put steps in order."""
         if self.bucket_lengths is not None:
             return self.bucket_lengths
         return sum_rows(self.padded_lengths).astype(np.float64)

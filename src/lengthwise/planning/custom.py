@@ -66,7 +66,7 @@ def check_cuts(answer: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
 
 def check_batch_sizes(answer: object, count: int) -> NDArray[np.float64]:
     """Checks the `batch_sizes` of a cut for `count` lengths."""
-    remedy = "Return for each length about how many sequences of it a batch holds, at least 1."
+    remedy = "Return, for each length, an estimate of the sequences of this length in a batch, at least 1."
     sizes = np.asarray(answer)
     if sizes.dtype.kind not in "iuf" or sizes.shape != (count,) or not (sizes >= 1).all():
         raise checks.value_error("batch_sizes", f"{count} numbers of at least 1", answer, remedy)
@@ -93,7 +93,7 @@ def check_grid(answer: object, numbers: NDArray[np.int64], world: World) -> NDAr
         raise checks.value_error("grid", f"of shape {shape}", grid.shape, _GRID_REMEDY)
     # Sorted, both are equal only if the grid holds each batch as often as it was given.
     if not np.array_equal(np.sort(grid, axis=None), np.sort(numbers, axis=None)):
-        wrong = np.setxor1d(grid, numbers)  # empty if both hold the same batches in other numbers
+        wrong = np.setxor1d(grid, numbers)  # empty if only the repeats differ
         rule = "an array that holds each batch as often as `numbers` does"
         raise checks.value_error("grid", rule, wrong.tolist() or grid.tolist(), _GRID_REMEDY)
     return grid

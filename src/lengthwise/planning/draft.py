@@ -229,7 +229,7 @@ def mean_cost(lengths: NDArray[np.int64], cost: Cost) -> float:
 
 
 def sizes_of(lengths: NDArray[np.int64], order: Order) -> NDArray[np.float64]:
-    """Returns the sizes by which an order sorts `lengths` [n, dims]: their sum, or all if it has edges for each."""
+    """Returns the sizes by which an order sorts `lengths` [n, dims]: their sum, or all of them for rows of edges."""
     return (lengths if _has_rows_of_edges(lengths, order) else sum_rows(lengths)).astype(np.float64)
 
 

@@ -42,7 +42,7 @@ class Kinds(NamedTuple):
 
 
 def sort_out(lengths: NDArray[np.int64], batching: Batching) -> Kinds:
-    """Sorts out items of these lengths [n, dims] by the `oversize` policy of the cut.
+    """Divides items into kinds, by their lengths [n, dims] and by the `oversize` policy of the cut.
 
     With "alone", a giant stays among the ordered in two cases. If batches are padded to the edges of buckets, the last
     bucket is for giants. In random steps a giant fills one batch of a step.
@@ -107,7 +107,7 @@ def put_alone(portion: Portion, lengths: NDArray[np.int64], *, multiple: int) ->
 
 
 def _boundaries_around(boundaries: NDArray[np.int64], at: int, alone: int, members: int) -> NDArray[np.int64]:
-    """Moves the borders of the buckets for `alone` buckets of one item each, put in before position `at`.
+    """Adds `alone` buckets of one item each before position `at`, and moves the borders of later buckets.
 
     >>> _boundaries_around(np.array([4, 8]), 8, 2, 12)  # two of them where the third bucket began
     array([ 4,  8,  9, 10])
@@ -172,7 +172,7 @@ def fill_steps(portions: list[Portion], batching: Batching, world: World, *, ste
         return portions
     tail, places = batching.deal.tail, world.slots // len(portions)
     steps = count_steps(portions, batching.deal, world) if steps is None else steps
-    # A tail that repeats takes fewer batches again than a step has.
+    # A tail that repeats fills the last step itself, as long as that has one batch.
     least = steps * places - (places - 1 if tail == "repeat" else 0)
 
     def fill(portion: Portion) -> Portion:

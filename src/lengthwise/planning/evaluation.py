@@ -1,7 +1,7 @@
 """Evaluation plans: sorted batches, each sequence once, and the way back to the order of the data set.
 
 outputs  [ranks] lists, an output for every sequence of a rank, in the order of its batches
-weights  [n]     the weight of each sequence in the mean: 1, its tokens
+weights  [n]     the weight of each sequence in the mean: 1, or the number of its tokens
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
 
     Args:
         lengths: [n] or [n, dims].
-        cut: Which sequences share a batch: `Budget(20_000)`, `FixedSize(32)`.
-        cost: What a batch costs; by default padded frames.
-        world_size: How many ranks share out the batches.
+        cut: The cut into batches: `Budget(20_000)`, `FixedSize(32)`.
+        cost: The cost of a batch; by default padded frames.
+        world_size: The number of ranks.
 
     Returns:
         The same plan every time: there is no epoch and no seed.
@@ -65,8 +65,8 @@ def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[
     The exact average of a loss is the sum, over all batches of all ranks, of weight x mean of the batch. Most loops
     report the mean of batch means, in which the sequences of small batches count more.
 
-    What goes wrong in use: in a batch whose sequences all weigh 0, the weighted mean is 0/0, and 0 times NaN is NaN.
-    Leave out batches of weight 0.
+    If all sequences of a batch weigh 0, its weighted mean is 0/0, and 0 times NaN is NaN. Leave out batches of weight
+    0.
 
     Args:
         plan: The plan that is evaluated.

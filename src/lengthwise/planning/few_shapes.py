@@ -35,7 +35,7 @@ class _Candidates(NamedTuple):
 
     Attributes:
         lengths: [v], rising.
-        reached: [v], how many sequences are no longer than each.
+        reached: [v], the number of sequences up to each length.
         rows: [v], the most rows of a shape of each length.
         multiple: The multiple that rows are filled up to.
         cost: What a batch costs.

@@ -71,7 +71,7 @@ class Recent(Generic[_Result]):
         self._results.clear()
 
 
-_BATCHES_A_GROUP = 4  # in a random step, where there are several groups
+_BATCHES_A_GROUP = 4  # the fewest in a step for which the default takes random steps, if there are several groups
 _remembered: Recent[Any] = Recent(most=16)
 
 
@@ -147,7 +147,7 @@ def remember(find: Callable[[], _Result], kind: str, name: str, batching: Batchi
     """
     choices = [batching.cut, batching.order, batching.deal, batching.arrange, batching.cost, batching.chunks]
     custom = [choice for choice in choices if choice is not None and is_custom(choice)]
-    # Kept beside the result: Python may give the id of a deleted object to another.
+    # The cache keeps the user's choices, too: Python may give the id of a deleted object to another.
     case = kind, batching.to_json(), tuple(map(id, custom)), name, world
     return _remembered.get(case, lambda: (find(), custom))[0]
 
@@ -241,7 +241,8 @@ def try_epoch(items: Items, fitted: Fitted, world: World, epoch: int) -> float:
 def round_steps(filled: Sequence[float], batching: Batching, *, vary: bool) -> int:
     """Returns the steps of every epoch, from those that trial epochs fill: the most, or the least if the tail drops.
 
-    Epochs that `vary` take other copies, which another draw does not change. So a margin covers all later epochs.
+    If epochs `vary`, each takes other copies, and a second draw does not change these. So a margin covers all later
+    epochs.
     """
     steps = np.array(filled)
     margin = _DEVIATIONS * float(steps.std()) if vary else 0.0
@@ -274,7 +275,7 @@ def stand_for_epochs(
 
 
 def _check_groups(batching: Batching, groups: NDArray[np.int64] | None, world: World) -> None:
-    """Refuses groups beside random steps that cannot keep them apart."""
+    """Refuses groups if the batching has random steps that cannot keep groups apart."""
     if groups is None or not batching.takes_random_steps:
         return
     remedy = "Take another deal, such as Mixed(), or leave the deal to the plan."

@@ -76,7 +76,7 @@ def scale_losses(
     checks.check_flag("ranks_averaged", ranks_averaged)
     checks.check_flag("micro_batches_averaged", micro_batches_averaged)
     totals = counted.sum(axis=(1, 2), keepdims=True)  # W of each step
-    # A sum is scaled by 1 / W whatever the batch weighs, but a batch that is taken a second time by 0.
+    # A sum is scaled by 1 / W, whatever the batch weighs. A batch that is taken a second time is scaled by 0.
     shares = counted if reduction == "mean" else plan.first_taken.astype(np.float64)
     scales = np.divide(shares, totals, out=np.zeros_like(shares), where=totals > 0)
     # The trainer divides by the ranks and the micro-batches afterwards: multiplied here, the two cancel out.

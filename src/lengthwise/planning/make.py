@@ -29,7 +29,7 @@ from lengthwise.planning.resume import read_runs, take_runs
 from lengthwise.planning.times import Draw, draw_times, read_times
 from lengthwise.planning.trial import Data
 
-_DRAWS = 64  # of an epoch: one in nine has too many batches; in the worst case, one in two
+_DRAWS = 64  # the most draws of an epoch: one draw in nine has too many batches; in the worst case, one in two
 REMEDY = "Choose tail='split', smaller batches, or a policy that drops less."
 
 
@@ -38,7 +38,7 @@ class NoStepError(ValueError):
 
     @classmethod
     def of(cls, batches: int, world: World) -> NoStepError:
-        """Makes the error of a plan of so few batches."""
+        """Makes the error of a plan whose `batches` fill no step."""
         count = f"there is {batches}" if batches == 1 else f"there are {batches}"
         why = f"A step takes {world.slots} batches, but {count}." if batches else "No batch is left."
         return cls(checks.sentence("steps", "at least 1", 0, f"{why} {REMEDY}"))
@@ -231,7 +231,7 @@ def _make_batches(
         kinds = sort_out(items.lengths, fitted.batching)
         if kinds.over:
             tell_doubted_budget(kinds.over, items.lengths, batching, name=data.name)
-        if fitted.achieved is not None and (batching.order or batching.padding):  # the default asks for no padding
+        if fitted.achieved is not None and (batching.order or batching.padding):  # the user asked for a padding
             tell_missed_request(fitted, batching, name=data.name, world=world)
         drafts, steps = _draw_epoch(items, kinds, fitted, world, key)
         if not is_window and steps != (fitted.steps or steps):

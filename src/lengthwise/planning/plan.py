@@ -1,4 +1,4 @@
-"""Plan: which sequences make which batch, and which rank takes it when. It is data alone."""
+"""Plan: the sequences of each batch, and the rank and the step that take it. A plan is data alone."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Plan:
         delivered: [k], sequence numbers (of `spans`, of `copies`) that were taken before this plan begins, rising; or
             None.
         times: [n], how often the epoch takes each sequence of the data set; None if `times` were not given.
-        copies: [count], the sequence of each copy, rising: times of [2, 0, 1] give [0, 0, 2]. None without `times`, and
-            with chunks, whose spans have the sequence.
-        count: How many sequences (copies, chunks) there were to plan.
+        copies: [count], the sequence of each copy, rising: times of [2, 0, 1] give [0, 0, 2]. None without `times`.
+            None with chunks, too: `spans` hold the sequences.
+        count: The number of sequences (copies, chunks) to plan, dropped ones included.
         batching: The batching, as JSON.
         seed: The seed of the run.
         epoch: The number of the epoch, from 0.

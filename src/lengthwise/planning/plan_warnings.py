@@ -25,7 +25,7 @@ _warned: Recent[None] = Recent(most=10_000)
 
 
 class FirstWarnings:
-    """A filter for the warnings of many plans: only those of the first plan that has any pass."""
+    """A filter for the warnings of many plans. For each world, it passes those of the first plan that warns."""
 
     def __init__(self) -> None:
         self._worlds: set[World] = set()

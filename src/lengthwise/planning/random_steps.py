@@ -22,9 +22,9 @@ from lengthwise.choices.deal import RandomSteps
 from lengthwise.planning.cutter import Limits, cut_into, split_evenly, split_largest
 
 _ASKED = 1_000  # sequences from which the size of a step is estimated
-_ROUNDS = 6  # of filling steps by a smaller budget
+_ROUNDS = 6  # the most tries to fill steps by a smaller budget
 _MANY = 256  # for each 256 steps one may be missing; then the largest are halved
-_FULL = 0.9  # of the mean of other steps: a last step of so many sequences is full, but for chance
+_FULL = 0.9  # a last step counts as full if it has this share of the mean of other steps
 
 
 class Queue(NamedTuple):
@@ -126,7 +126,7 @@ def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np
 
 
 def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int) -> bool:
-    """Returns whether the last step has no room for another sequence as short as its shortest."""
+    """Tells if the last step has no room for another sequence as short as its shortest."""
     if not len(counts):
         return True
     if limits.size:

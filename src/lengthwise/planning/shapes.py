@@ -67,7 +67,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
 
 
 def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
-    """Returns the shapes of random steps. Batches may hold sequences of shorter buckets, so rows are the most."""
+    """Returns the shapes of random steps. Batches may hold sequences of shorter buckets, so rows are upper limits."""
     cut = batching.cut
     plan = make_plan(lengths, dataclasses.replace(batching, deal=Balanced()))
     padded_lengths = np.unique(plan.padded_lengths, axis=0)

@@ -110,8 +110,8 @@ def draw_times(times: NDArray[np.float64], lengths: NDArray[np.int64], seed: int
 
     References:
         Systematic sampling: Madow and Madow 1944; Cochran 1977, "Sampling techniques", chapter 8. Deviations: each
-        group of equal times has a list of its own, which takes the lengths in golden steps. The next epoch goes on
-        where the last one stopped.
+        group of equal times is sampled by itself, and passes through its lengths in steps of the golden ratio. The next
+        epoch goes on where the last one stopped.
 
     >>> draw = draw_times(np.array([0.4, 0.4, 0.4, 0.4, 0.4, 2.5]), np.array([5, 9, 2, 4, 8, 7]), seed=0)
     >>> [draw.take(epoch).tolist() for epoch in range(3)]

@@ -203,8 +203,8 @@ class Fit(NamedTuple):
 def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
     """Finds the scale of the noise by which trials have the `padding`.
 
-    If random batches pad less, they are the best fit; if sorted ones pad more, these are. Both ends are measured only
-    if the search runs into them.
+    If even random batches pad less, the fit is `Shuffled`. If even sorted ones pad more, it is `Sorted`. Each of the
+    two is measured only if a scale pads too little or too much.
 
     Args:
         padding: The padding that was asked for, 0..1.

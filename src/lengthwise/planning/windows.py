@@ -83,25 +83,25 @@ class Windows:
     """Epochs of too many lengths to plan at once, window by window.
 
     An epoch takes blocks of neighbours in a random order, and plans the blocks of each window together, as `make_plan`
-    does. Sequences of one block therefore always share a window. What goes wrong in use: lengths that are sorted on
-    disk. All lengths of a block are then nearly equal, so a window has few different lengths. Shuffle such a file once,
-    or give a smaller block.
+    does. Sequences of one block therefore always share a window. The usual mistake: lengths are sorted on disk. All
+    lengths of a block are then nearly equal, so a window has few different lengths. Shuffle such a file once, or give a
+    smaller block.
 
     If there are several windows, the noise of `padding=` is fitted once, to the first window of epoch 0, or to several
-    if windows are small. The number of steps is counted in 16 windows. Both are read before any other is planned. Every
-    window has its own edges of `Bucketed(buckets=4)`; for few shapes in all windows, give `Bucketed(edges=...)`. An
-    arrangement orders the steps within each window.
+    if windows are small. The number of steps is counted in 16 windows. These windows are read before any is planned.
+    Every window has its own edges of `Bucketed(buckets=4)`; for few shapes in all windows, give `Bucketed(edges=...)`.
+    An arrangement orders the steps within each window.
 
     Args:
         lengths: [n] or [n, dims] whole numbers; or the path of a `.npy` file, which is mapped into memory. An array of
             any integer type is not copied or converted as a whole, and only read when a window needs it. If a
             mapped file is pickled for another process, only its path is sent.
-        batching: How batches are made.
+        batching: The choices.
         window: The most sequences of a window, a multiple of `block`. The windows of an epoch are of equal size, give
             or take two blocks. Larger windows pad less and take more memory.
-        block: How many neighbours are read together.
+        block: The number of neighbours that are read together.
         seed: Names the run.
-        world_size: How many ranks share out the batches of a step.
+        world_size: The number of ranks.
         micro_batches: Batches of each rank in one step.
 
     Raises:

@@ -16,11 +16,11 @@ from lengthwise.planning.plan import Plan
 from lengthwise.report import words
 from lengthwise.report.style import WIDTH, Chart, alt, colour, furnish, parts, table
 
-_SEQUENCES = 120  # drawn of each plan
+_SEQUENCES = 120  # sequences to draw of each plan
 _PARTED = 40  # the most borders of batches to draw
 _USUAL = 0.95  # the share of the sequences whose padded length is always on the axis
 _STEPS, _RANKS = 4, 16  # the most to draw
-_COLUMNS = 100  # the most columns to draw: of more steps, each column joins several
+_COLUMNS = 100  # the most columns to draw: if there are more steps, a column joins several
 _HEIGHT = 96  # pixels of the panel of a plan
 _INNER = WIDTH - 66  # pixels of a panel without its axis
 
@@ -153,7 +153,7 @@ def _rank_rows(plan: Plan) -> list[dict[str, Any]]:
     first = max(0, (plan.steps - _STEPS) // 2)
     rows: list[dict[str, Any]] = []
     for step, totals in enumerate(plan.costs[plan.grid[first : first + _STEPS]].sum(axis=1), start=first):
-        # Among many ranks, some are drawn, always with the costliest and the cheapest.
+        # Of many ranks, 16 are drawn, the costliest and the cheapest among them.
         ranks = np.argsort(totals, kind="stable")[np.linspace(0, len(totals) - 1, _RANKS).round().astype(np.int64)]
         for rank in range(len(totals)) if len(totals) <= _RANKS else sorted(ranks.tolist()):
             cost, name = float(totals[rank]), {"step": step, "rank": rank, "place": f"{step}.{rank}"}
@@ -171,7 +171,7 @@ def _waste(plan: Plan) -> float:
 
 
 def memory(plans: Plan | Mapping[str, Plan], *, title: str = "") -> Chart:
-    """Draws the cost of the costliest batch of each step, which decides the memory of a run, and the budget.
+    """Draws the budget, and the cost of the costliest batch of each step, which decides the memory of a run.
 
     Args:
         plans: A plan, or several by label, drawn one below the other.
@@ -262,13 +262,13 @@ def delivery(plan: Plan, lengths: ArrayLike, numbers: NDArray[np.int64] | None =
     >>> delivery(lw.make_plan([5, 9, 2, 4], batching), [5, 9, 2, 4])
     Delivery(lengths=array([5, 9, 2, 4]), sizes=array([2, 2]), padded=array([9, 4]))
     """
-    if numbers is None:  # within a step micro-batch by micro-batch over all ranks
+    if numbers is None:  # within a step: the first micro-batch of each rank, then the second
         numbers = plan.grid.reshape(-1)
     array = as_lengths(lengths)
     sums = array if array.ndim == 1 else array.sum(axis=1)
     items = sums if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]
     item_lengths, first, sizes = items[plan.numbers], plan.offsets, plan.batch_sizes[numbers]
-    if plan.row_offsets is not None:  # a row is drawn as one sequence, as long as all its sequences
+    if plan.row_offsets is not None:  # a row is drawn as one sequence, with the sum of its lengths
         item_lengths, first, sizes = (
             np.add.reduceat(item_lengths, plan.row_offsets[:-1]),
             np.searchsorted(plan.row_offsets, plan.offsets),

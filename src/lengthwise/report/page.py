@@ -58,7 +58,7 @@ class Contents:
         seconds: Measured seconds of an epoch by label.
         answer: A sentence in place of the headline.
         lead: A sentence below the headline.
-        best: The label of the recommended plan, by default the last; the first, if no other is better.
+        best: The label of the recommended plan, by default the last. Give the first if no other is better.
         charts: More charts, before the others: of training runs, for example.
         tables: More tables, before the others.
     """
@@ -86,7 +86,7 @@ def save_page(
     title: str = "",
     unit: str = "frames",
 ) -> None:
-    """Writes one page of HTML about plans: charts, measures, and the settings of the last one as code.
+    """Writes one page of HTML about plans: charts, measures, and the code of the last plan.
 
     All plans are compared with the first, such as random batches. The last one is recommended. Charts of batches show a
     sample of the epoch. The numbers are those of `measure`, over whole epochs.

@@ -115,7 +115,7 @@ def trade_off(measures: Mapping[str, Any], *, best: str = "") -> Chart:
 
 
 def _labels(rows: Sequence[dict[str, Any]], width: float) -> list[dict[str, Any]]:
-    """Returns the labels of the points. Points that are too close share one, the recommended first: "E A B"."""
+    """Returns the labels of the points. Points that are too close share a label: "E A B", the recommended one first."""
     labels: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: row["kind"] != "recommended"):
         for label in labels:

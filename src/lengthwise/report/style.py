@@ -24,7 +24,8 @@ except ImportError as _error:
 
 Row = dict[str, Any]
 
-# On paper, and on a dark screen. Colour-blind readers can tell data, padding and the recommended strategy apart.
+# Each colour for a light page and for a dark one. Colour-blind readers can tell data, padding and the recommended
+# strategy apart.
 COLOURS = {
     "paper": ("#ffffff", "#14181c"),
     "card": ("#f4f6f8", "#1d2329"),
@@ -37,14 +38,14 @@ COLOURS = {
     "waiting": ("#aab3bb", "#66717b"),
 }
 PICTURES = (".png", ".svg", ".pdf")
-WIDTH = 440  # pixels of a chart with its axes: a phone's width, and a third of a screen's
+WIDTH = 440  # pixels, axes included: one chart fits a phone, and three fit a screen
 HEIGHT = 250
 _SMALL, _LARGE = 13, 15  # pixels of letters
-_UNDRAWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # not allowed in XML, and so in SVG
+_UNDRAWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML, and so SVG, forbids them
 
 
 def colour(name: str) -> str:
-    """Returns the colour of a part of a chart, on paper."""
+    """Returns the colour of a part of a chart, for a light page. Computing has the colour of data."""
     return COLOURS["data" if name == "computing" else name][0]
 
 
@@ -55,7 +56,7 @@ def parts(*names: str) -> alt.Color:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """Returns the rows of a chart as its data."""
+    """Makes the data of a chart from rows."""
     return alt.InlineData(values=list(map(dict, rows)))
 
 
@@ -67,7 +68,7 @@ def furnish(chart: Any, title: str, text: str, *, notes: Sequence[str] = (), vie
         title: The title above the chart.
         text: A description, for screen readers.
         notes: Lines below the title.
-        view: True for a single view, which is fitted to the width.
+        view: If True, fits the chart, a single view, to the usual width.
     """
     if view:
         chart = chart.properties(width=WIDTH, autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
@@ -139,7 +140,7 @@ def inline_svg(chart: Chart, name: str) -> str:
 
     Args:
         chart: The chart.
-        name: A name that no other chart of the page has, for the ids of its parts.
+        name: A name that is unique on the page. The ids in the SVG begin with it.
     """
     svg = _write_svg(chart, f"{name}-")
     for variable, (paper, _) in COLOURS.items():
@@ -154,14 +155,14 @@ def inline_svg(chart: Chart, name: str) -> str:
 
 
 def rows_of(chart: Chart) -> list[Row]:
-    """Returns the main rows of a chart, which have the fields of its first row. Lines and labels have others."""
+    """Returns the rows that have the fields of the first row. Lines and labels have other fields."""
     datasets: Mapping[str, list[Row]] = chart.to_dict().get("datasets", {})
     rows = [row for values in datasets.values() for row in values]
     return [row for row in rows if row.keys() == rows[0].keys()]
 
 
 def _check_letters(part: Any) -> None:
-    """Refuses texts of a chart with control characters, at which vl-convert ends the whole process."""
+    """Refuses control characters in the texts of a chart: they make vl-convert end the whole process."""
     if isinstance(part, str) and _UNDRAWN.search(part):
         raise value_error("labels", "of letters that can be drawn", part, "Leave out control characters.")
     for value in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
@@ -172,7 +173,7 @@ def _write_svg(chart: Chart, start: str = "") -> str:
     _check_letters(chart.to_dict(validate=False))
     content = io.StringIO()
     chart.save(content, format="svg")
-    # vl-convert numbers the parts of all charts of a process. Numbered by chart, equal charts give equal files.
+    # vl-convert numbers the parts of all charts of a process. We number them by chart: equal charts give equal files.
     names: dict[str, str] = {}
     return re.sub(
         r'( id="|url\(#)(\w+)',

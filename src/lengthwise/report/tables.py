@@ -42,9 +42,10 @@ _NOT_OF_ROWS = ("padding", "computed / useful", "largest cost")
 
 
 class Table(NamedTuple):
-    """Rows of text below heads; the first `words` columns are words, the others numbers.
+    """Rows of text below heads.
 
-    `meanings` explain words in the heads; the `note` stands below; the row whose first cell is `best` stands out.
+    The first `words` columns hold words, the others numbers. `meanings` explain heads, and `note` stands below the
+    table. The row whose first cell is `best` stands out.
     """
 
     heads: tuple[str, ...]

@@ -20,11 +20,11 @@ class ParameterAveraging:
 
     V_a(t) is the mean of a parameter over the ranks now. V(t-1) is the result of the last `average`, or the initial
     value. Ranks communicate in `average` alone, so between two calls none waits for another. Deal by `lw.Portions`: it
-    draws new portions in every epoch, so that every rank sees all of the data in time.
+    draws new portions in every epoch, so that every rank sees all of the data over many epochs.
 
     The model starts with rank 0's weights and buffers on every rank. The state of the optimisers stays local: the paper
-    sends the parameters alone. What goes wrong in use: a learning rate or a model that is changed on one rank alone. Do
-    not wrap the model in DDP over the same ranks: DDP averages the gradients already.
+    sends the parameters alone. Change the learning rate or the model on all ranks, never on one alone. Do not wrap the
+    model in DDP over the same ranks: DDP averages the gradients already.
 
     Args:
         model: The model, on its device and not sharded. Parameters that need no gradient are averaged, and decay, too.
@@ -92,8 +92,8 @@ class ParameterAveraging:
     def average(self) -> None:
         """Replaces the parameters by V(t), and averages the buffers. Every rank must call it equally often.
 
-        Takes one all-reduce for all parameters of a type and device, and one for such buffers. Types of fewer than 32
-        bits are averaged in float32, then converted back.
+        One all-reduce averages all parameters of a type and device, and one averages all floating-point buffers of it.
+        Types of fewer than 32 bits are averaged in float32, then converted back.
 
         Raises:
             ValueError: torch.distributed was started or ended since the averaging was made.

@@ -81,13 +81,14 @@ def find_budget(
     """Finds the largest budget under which your training step does not run out of memory, by running it.
 
     To try a budget, the step runs the largest batches that it allows at four padded lengths, from short to the longest.
-    The budget is doubled until memory runs out, and then bisected. It is counted in sequences of the longest length. At
-    the end its batches run once more, and the margin is taken off. Short steps come first, so that memory holds the
-    optimiser's state. Another process may take memory for a moment, so a batch that ran out of memory is tried twice.
+    The budget is doubled until memory runs out, and then bisected. The search counts it in sequences of the longest
+    length. At the end its batches run once more, and the margin is taken off. Short steps come first, so that memory
+    holds the optimiser's state. Another process may take memory for a moment, so a batch that ran out of memory is
+    tried twice.
 
-    The step really trains, and may stop in the middle when memory runs out: load the weights again afterwards. What
-    goes wrong in use: on a CPU, the system swaps or kills the process before PyTorch reports that memory is full. Set a
-    limit (`resource.setrlimit`), or give `max_sequences`. Under data parallelism, run it in one process, with a step
+    The step really trains, and may stop in the middle when memory runs out: load the weights again afterwards. On a
+    CPU, the system swaps or kills the process before PyTorch reports that memory is full: set a limit
+    (`resource.setrlimit`), or give `max_sequences`. Under data parallelism, run the search in one process, with a step
     that takes as much memory as in training.
 
     Args:
@@ -183,7 +184,7 @@ class _Search:
         return cut.batch_sizes(self.padded, cost=self.cost, longest=self.padded[-1]).astype(np.int64)
 
     def leave_free(self, count: int, share: float) -> float:
-        """Returns the budget of `count` of the longest less the free share, but at least the budget of one."""
+        """Returns the budget of `count` longest sequences, less the free share; at least the budget of one."""
         budget, least = self._budget_of(count), self._budget_of(1)
         if count == self.most or not share:  # memory did not run out, or the margin is 0
             return budget

@@ -25,8 +25,8 @@ class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 
     Every pass yields the same batches. If they do not fill the last step, the cheapest are yielded twice; `weights` and
-    `restore_order` count them once. What goes wrong in use: a trainer that shares the batches out again. Keep the
-    loader out of Accelerate's `prepare`, which raises.
+    `restore_order` count them once. Do not give the loader to Accelerate's `prepare`: it
+    would share the batches out again, so the sampler raises.
 
     If torch.distributed is running and no rank is given, making a sampler is a collective: all ranks compare their
     plans, as for `BatchSampler`.
@@ -93,7 +93,7 @@ class EvaluationSampler(Sampler[list[int]]):
 
     @property
     def drop_last(self) -> bool:
-        """Raises, because only code that shares the batches out again reads it (Accelerate); False on one rank."""
+        """False on one rank. On several it raises: only code that shares batches out again reads it, as Accelerate."""
         return refuse_second_sharing(self.world_size)
 
     def __len__(self) -> int:

@@ -71,7 +71,8 @@ def check_no_worker(name: str = "sampler", remedy: str = "") -> None:
 def refuse_second_sharing(world_size: int) -> bool:
     """Raises if a sampler of several ranks is asked for `drop_last`; returns False on one rank.
 
-    PyTorch does not read it. Accelerate reads it to share the batches out once more, which would lose most of them.
+    PyTorch does not read `drop_last`. Accelerate reads it when it shares the batches out once more, which would lose
+    most of them.
     """
     if world_size > 1:
         rule = f"shared out once, by the sampler's own rank and world_size of {world_size}"

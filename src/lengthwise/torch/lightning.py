@@ -31,8 +31,8 @@ class PlannedEpochs(Callback):
 
     The Trainer needs `use_distributed_sampler=False`, `reload_dataloaders_every_n_epochs=1` and as many
     `accumulate_grad_batches` as the sampler has `micro_batches`. Another value is an error that names the setting. A
-    checkpoint that was saved within a step resumes at the beginning of the step. What goes wrong in use: a loss that is
-    not multiplied by `scale(batch_idx)`.
+    checkpoint that was saved within a step resumes at the beginning of the step. Multiply the loss of each batch by
+    `scale(batch_idx)`.
 
     Loggers get `padding` and `frames_per_second` of the epoch so far. The frames are those of data, on all ranks; the
     time of validations does not count.

@@ -6,7 +6,7 @@ Each `iter(loader)` is a loop with its own count. The loop that got the latest b
     closed        is at its end, or was left by a `break`: it has the position until another loop has two batches
     open          may go on: with two open loops, the position is unknown, and `state_dict` raises
 
-A batch that cannot be read counts with the next batch that can.
+A batch that raises an error counts once the next batch is read.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from lengthwise.torch.summary import describe_padding
 class DataLoader(data.DataLoader[Any]):
     """PyTorch's `DataLoader` over the batches of a sampler. It counts the batches that it yields.
 
-    `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. What goes wrong in use: a
-    wrapper that reads batches ahead of the training loop, such as a prefetching thread. The loader counts those batches
-    too: give `state_dict(delivered=...)` your own count.
+    `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. The loader
+    also counts the batches that a wrapper reads ahead of the training loop, such as a prefetching thread: then give
+    `state_dict(delivered=...)` your own count.
 
     - If an iterator is dropped after its first batch, that batch does not count.
     - A batch that cannot be read counts once the loop reads the next one. Until then, a resumed run tries it again.

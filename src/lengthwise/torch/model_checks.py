@@ -1,4 +1,4 @@
-"""Checks that run a model, because no attribute of the model answers them.
+"""Checks that run a model, because its attributes do not say enough.
 
 Many models of Hugging Face find the sequences of a packed row by `position_ids`. Others ignore them (BERT, T5 and OPT
 in transformers 5.23), and RoBERTa counts positions from 2. So `attention_leaks` computes two sequences in a row, and
@@ -40,8 +40,8 @@ def attention_leaks(model: torch.nn.Module, batch: Any) -> bool | None:
     """Tells if a model computes other outputs for two sequences in a packed row than for each alone.
 
     The reason may be attention between them, a state that runs on, or positions that count from another number. The
-    model runs three times, in evaluation mode, without gradients and on at most 64 places of each sequence. What goes
-    wrong in use: leaks over a longer distance are not detected.
+    model runs three times, in evaluation mode, without gradients and on at most 64 places of each sequence. Leaks over
+    a longer distance are not detected.
 
     Args:
         model: A model of Hugging Face. Its first output is [rows, places, ...].

@@ -29,7 +29,7 @@ class Planner:
 
     Attributes:
         lengths: [n] or [n, dims], checked.
-        batching: How batches are made.
+        batching: The choices.
         seed: The seed of the run.
         times: [n], checked: the times that epochs take each sequence; None for once.
         groups: [n], the group number of each sequence: no batch mixes groups; None for one group.

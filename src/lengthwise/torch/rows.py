@@ -74,8 +74,8 @@ class PackedRows(NamedTuple):
     ) -> dict[str, Any]:
         """Returns fields, `position_ids` and `use_cache` for a Hugging Face model: `model(**batch.for_transformers())`.
 
-        Many decoders find the sequences of a row by `position_ids`: Llama, Mistral, GPT-2. What goes wrong in use:
-        other models ignore the positions, and the sequences of a row attend to each other (transformers 5.23).
+        Many decoders find the sequences of a row by `position_ids`: Llama, Mistral, GPT-2. Others ignore
+        the positions, and then the sequences of a row attend to each other (transformers 5.23).
 
         - With a cache or an `attention_mask`, no model reads the positions. So `use_cache` is False, and an
           `attention_mask` of the samples is left out.
@@ -163,7 +163,7 @@ class RowCollate(_samples.RowOptions):
     A batch lists its samples row by row. A row ends before the first sample that does not fit, or after `max_in_row`
     samples. So the rows are those of the plan.
 
-    All sequence fields of a sample have the same length. What goes wrong in use: attention or a loss across sequences.
+    All sequence fields of a sample have the same length. Two mistakes are usual: attention or a loss crosses sequences.
     Give attention the `offsets`, `segments` or `attention_mask()`. For the loss, the first label of each sequence and
     those of padding become -100 if samples are dicts. Models of Hugging Face compare each output with the next label,
     so the last output of a sequence would meet the first label of the next one.
@@ -178,8 +178,8 @@ class RowCollate(_samples.RowOptions):
         labels: The name of the labels in a dict, at any depth. If no sample has them, they are copied from `inputs`.
             None for no labels.
         inputs: The field that labels are copied from.
-        next_token: True if the model shifts the labels: the first label of each sequence becomes -100. False for labels
-            of each place itself, as in tagging, and for labels that the data set has shifted.
+        next_token: True if the model shifts the labels: the first label of each sequence becomes -100. False if labels
+            belong to their own place, as in tagging, or if the data set has shifted them.
         max_in_row: The most sequences in a row: give the same as to `lw.Rows`.
 
     Raises:

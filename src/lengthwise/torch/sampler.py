@@ -32,8 +32,8 @@ class BatchSampler(Sampler[list[Any]]):
     know how many the training loop has had: `lw.torch.DataLoader` counts them. PyTorch's own `DataLoader(dataset,
     batch_sampler=sampler)` works too; then count the batches yourself, for `state_after`.
 
-    What goes wrong in use: an epoch that is never set. Call `set_epoch` before each epoch. Without it every epoch takes
-    the same batches, and you get one warning. If the trainer never uses this sampler, the second `set_epoch` raises.
+    Call `set_epoch` before each epoch. Otherwise every epoch takes the same batches, and you get one warning. If the
+    trainer never uses this sampler, the second `set_epoch` raises.
 
     If torch.distributed is running and no rank is given, making a sampler or loading a state is a collective: all ranks
     compare their plans. If the plans differ, or one rank fails, all ranks raise, so that none hangs later. With nccl,
@@ -41,7 +41,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     Args:
         lengths: [n] or [n, dims], in the order of the dataset.
-        batching: How batches are made.
+        batching: The choices.
         seed: The seed of the run.
         rank: The rank of this process; by default from torch.distributed if it is running, else 0.
         world_size: The number of ranks that share out the batches; by default from torch.distributed, else 1.
@@ -91,7 +91,7 @@ class BatchSampler(Sampler[list[Any]]):
         self._asked = True  # whether the sampler was used since the epoch was set
         self._resumed = False  # whether no epoch was set, and no pass begun, since a state was loaded
         self._steps: dict[World, int] = {}
-        self._begun, self._drawn = False, 0  # whether a pass has begun since; the number of complete ones
+        self._begun, self._drawn = False, 0  # whether a pass has begun since then; the number of complete passes
         self.notices: Notices = Notices()
         with self._own_rank.alike(self._facts):
             self._planner = self._read(lengths, times, groups)
@@ -145,7 +145,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def drop_last(self) -> bool:
-        """Raises, because only code that shares the batches out again reads it (Accelerate); False on one rank."""
+        """False on one rank. On several it raises: only code that shares batches out again reads it, as Accelerate."""
         return refuse_second_sharing(self.world_size)
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:

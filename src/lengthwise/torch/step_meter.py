@@ -19,7 +19,7 @@ from lengthwise.advice.step_cost import StepCost
 
 
 class DeviceMeter:
-    """A meter of one device's seconds, by events on CUDA and else by a clock, and of its memory."""
+    """A meter of one device: its seconds, by events on CUDA and by a clock elsewhere, and its memory."""
 
     def __init__(self, device: torch.device) -> None:
         self._on, self._module = device, getattr(torch, device.type, None)

@@ -68,14 +68,14 @@ class StreamBatches:
     window. Make the shards about equal in size: a rank whose shards end early gets batches with a loss scale of 0.
 
     Do not put it into a `DataLoader`. It reads samples in this process while the model trains. If reading takes long,
-    let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)` as a shard. Two things go wrong in use.
-    Without a new epoch, the same epoch is repeated. If an epoch is left early, its last sequences are lost. Both warn
-    once. With two loops at once, a state has the position of the latest batch.
+    let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)` as a shard. If no new epoch is set, the
+    same epoch is repeated. If an epoch is left early, its last sequences are lost. Both give one warning. With two
+    loops at once, a state has the position of the latest batch.
 
     Args:
         shards: A list of iterables, the same list on every rank, with at least one for each rank. Each yields the same
             samples in every pass. Or a Hugging Face stream, which has shards.
-        batching: How batches are made. `RandomSteps` are refused.
+        batching: The choices. `RandomSteps` are refused.
         length: A function of a sample that returns its length, or a pair of lengths.
         buffer: The sequences in a window on all ranks together, in equal parts from all shards.
         collate_fn: A function of a list of samples that returns a batch.
@@ -125,7 +125,7 @@ class StreamBatches:
         # Each rank batches its own samples: within a rank, random steps would pad as random batches do. A window may
         # also have more groups than a step has batches.
         if batching.takes_random_steps:
-            remedy = "Leave it to the stream, which makes random steps where they pad little."
+            remedy = "Leave it out: one rank takes random steps if they pad little enough."
             raise checks.value_error("deal", "another than RandomSteps", batching.deal, remedy)
         if not callable(collate_fn):
             raise checks.type_error("collate_fn", "a function of a list of samples", collate_fn, "Give list, say.")

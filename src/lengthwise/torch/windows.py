@@ -24,13 +24,13 @@ class WindowSampler(BatchSampler):
 
     Use it like `BatchSampler`. Two things differ:
 
-    - A plan is made when its window is reached, so only one window is in memory. A plan of 2**20 sequences takes a few
-      hundredths of a second.
+    - A plan is made when its window is reached, so one or two windows are in memory. A plan of 2**20 sequences takes a
+      few hundredths of a second.
     - A checkpoint identifies the lengths by a sample of them.
 
     Args:
         lengths: As for `Windows`: an array, which may be memory-mapped, or the path of a `.npy` file.
-        batching: How batches are made.
+        batching: The choices.
         window: The most sequences in a window, a multiple of `block`.
         block: The number of neighbouring sequences that stay together.
         seed: The seed of the run.

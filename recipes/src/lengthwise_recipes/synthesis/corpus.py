@@ -10,7 +10,7 @@ from lengthwise_recipes.speech.corpus import Samples
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recording:
-    """A spoken sentence; `load` reads its sound when it is needed.
+    """A spoken sentence; `load` reads the sound on demand.
 
     Attributes:
         name: Unique in the corpus.
@@ -29,13 +29,13 @@ class Recording:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpeechCorpus:
-    """Recordings of one sampling rate.
+    """Recordings with the same sampling rate.
 
     Attributes:
         name: The source, in a few words.
         rate: Samples per second.
         recordings: The usable recordings.
-        skipped: A sentence for each that was left out.
+        skipped: For each recording that was left out, a sentence that says why.
     """
 
     name: str

@@ -49,8 +49,8 @@ class PlannedTrainer(transformers.Trainer):
 
     The loss of each batch is scaled so that the gradient of a step is that of its weighted mean loss, on any number of
     ranks. Some models divide their loss by the Trainer's count of labels (`num_items_in_batch`), others by their own.
-    So the model gets the count of one batch, and both kinds return the mean over that batch. What goes wrong in use: a
-    loss that does not match `weights`, `reduction` and `next_token`. Call `check_loss` once.
+    So the model gets the count of one batch, and both kinds return the mean over that batch. If the loss does not match
+    `weights`, `reduction` and `next_token`, the scales are wrong: call `check_loss` once.
 
     Each log of a loss has `padding`, and `frames_per_second`: the frames of data of all ranks since the last log,
     without the time of evaluations and checkpoints.
@@ -159,7 +159,7 @@ class PlannedTrainer(transformers.Trainer):
             return batches, None
         for batch in batches:
             if hasattr(batch, "_fields"):  # the Trainer cannot copy a named tuple
-                remedy = "Return a dict of its tensors by the model's names: of packed rows, batch.for_transformers()."
+                remedy = "Return a dict of its tensors by the model's names; for packed rows, batch.for_transformers()."
                 raise checks.type_error("data_collator", "one whose batches are dicts", type(batch).__name__, remedy)
         first = self._epochs.trained - self.batch_sampler.start
         planned_scales = self._scales()[first : first + len(batches)]
