@@ -111,7 +111,7 @@ def _tell(batches: Sequence[_Batch], cut: Cut) -> bool:
 def _sizes_of_all(batches: Sequence[_Batch]) -> tuple[Sizes, Sizes]:
     """Returns the sizes [batches] of padded axes, and of others; axes of B, the number of sequences, are left out."""
     places = set.intersection(*(set(batch.sizes) for batch in batches))
-    # Under a budget, a batch of short sequences has more of them. So B varies with the planned length, and says nothing.
+    # Under a budget, B is larger for shorter sequences, so it varies whatever the padding is.
     rows = {place for place in places if all(batch.sizes[place] == batch.sequences for batch in batches)}
     sizes = {place: np.array([batch.sizes[place] for batch in batches]) for place in places - rows}
     # In [B, T, 80] or [T, B, 80], the other axis of the first two is T.
