@@ -49,10 +49,11 @@ command of the measurement. Long tables show some rows; the JSON has all.
   [What each name means](reference/command-line.md#lengthwise-compare).
 - *Lengths*: "long-tailed" and "speech" are generated (`lw.example_lengths`). LJSpeech is clips of one English voice, in
   frames of 12.5 ms. Multi30k en-de is pairs of English and German sentences, in tokens.
-- Results from before 2026-11-25 have another algorithm of `max-entropy`: batches from a pool of waiting sequences,
-  or noise fitted on the histogram of lengths. At equal padding it mixed up to a tenth more.
-- In results from before 2026-11-26, epochs differ in their number of steps, and the last step was filled by halving
-  batches. Now all epochs have the same number of steps, and batches are cut to fill them.
+- Results of `max-entropy` until 2026-11-22 have noise fitted on the histogram of lengths. Those of 2026-11-23 and 24,
+  and those of windows, have batches from a pool of waiting sequences. At equal padding both mixed up to a tenth more.
+- In results until 2026-11-25, and in the times of planning and of first plans, epochs differ in their number of steps,
+  and the last step was filled by halving batches. Now all epochs have the same number of steps, and batches are cut to
+  fill them.
 - `python benchmarks/tables.py` makes this page from [benchmarks/results](../benchmarks/results).
 """
 

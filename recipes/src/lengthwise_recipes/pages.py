@@ -128,6 +128,36 @@ def machine_note(document: Mapping[str, Any], *, link: str) -> str:
     return f"Measured on {measured} ([JSON]({link})):\n\n{command_block(document['command'])}"
 
 
+# Until these times (UTC) `max-entropy` or the steps of an epoch were others: the words of what has changed since.
+_MAX_ENTROPY = {
+    "2026-11-23T00:03": "`max-entropy` then had noise by a law fitted on the histogram of lengths; now the noise is "
+    "exponential, and mixes up to a tenth less.",
+    "2026-11-25T22:24": "`max-entropy` then drew batches from a pool of waiting sequences; now it sorts lengths with "
+    "exponential noise, and mixes up to a tenth less.",
+}
+_STEPS = {"2026-11-26T13:01": "Epochs then could differ in their number of steps; now all have the same."}
+
+
+def plans_note(date: str, *, max_entropy: bool = True) -> list[str]:
+    """Returns a note on how plans have changed since a result, or nothing if they have not.
+
+    Args:
+        date: Of the result, in UTC, as in its JSON.
+        max_entropy: False for results without max-entropy batching.
+
+    >>> plans_note("2026-11-26T09:00:00+00:00")
+    ['Plans have changed since this result of 2026-11-26. Epochs then could differ in their number of steps; now all \
+have the same.']
+    >>> plans_note("2026-11-27T09:00:00+00:00")
+    []
+    """
+    kinds = (_MAX_ENTROPY, _STEPS) if max_entropy else (_STEPS,)
+    # Of each kind, the first change after the date is the one that names what ran.
+    changes = [next((words for until, words in kind.items() if date < until), "") for kind in kinds]
+    notes = " ".join(filter(None, changes))
+    return [f"Plans have changed since this result of {date[:10]}. {notes}"] if notes else []
+
+
 WIDTH = 94  # columns of a command; with margin and backslash a line fits the 100 columns of the site
 
 

@@ -30,6 +30,7 @@ from lengthwise_recipes.pages import (
     features_note,
     machine_note,
     percent,
+    plans_note,
     reasons,
     table,
     verdicts,
@@ -59,6 +60,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",
         f"{verdicts(claims)} The paper's speech, CHiME-4, is not public, and the paper does not say how many cells "
         "its network has or how many epochs it trains. The settings of this rerun are below.",
+        *plans_note(document["date"]),
         machine_note(document, link=json_link),
         claims_table(claims),
         RULE,

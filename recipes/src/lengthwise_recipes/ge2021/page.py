@@ -25,6 +25,7 @@ from lengthwise_recipes.pages import (
     features_note,
     machine_note,
     percent,
+    plans_note,
     reasons,
     spread,
     table,
@@ -52,6 +53,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
         f"{verdicts(claims)} The settings of this rerun are below.",
+        *plans_note(document["date"]),
         machine_note(document, link=json_link),
         NAMES,
         claims_table(claims),

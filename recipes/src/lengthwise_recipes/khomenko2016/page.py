@@ -12,7 +12,17 @@ import numpy as np
 import lengthwise as lw
 from lengthwise_recipes.claims import RULE
 from lengthwise_recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, claims_of, label, name_alone
-from lengthwise_recipes.pages import claims_table, machine_note, percent, reasons, spread, table, verdicts, within
+from lengthwise_recipes.pages import (
+    claims_table,
+    machine_note,
+    percent,
+    plans_note,
+    reasons,
+    spread,
+    table,
+    verdicts,
+    within,
+)
 
 FIGURES = {
     "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
@@ -35,6 +45,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
         f"{verdicts(claims)} The paper's data are not public, and the paper does not say its network or batch size. "
         "The settings of this rerun are below.",
+        *plans_note(document["date"], max_entropy=False),
         machine_note(document, link=json_link),
         claims_table(claims),
         RULE,
