@@ -1,4 +1,4 @@
-"""`python -m lengthwise`, for when the script is not on the path."""
+"""`python -m lengthwise`, if the command `lengthwise` is not on the path."""
 
 import sys
 

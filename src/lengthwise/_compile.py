@@ -11,7 +11,7 @@ from numba.core import event
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compiles a function on its first call, and keeps the machine code on disk; `py_func` is the function itself.
+    """Compiles a function on its first call, and keeps the machine code on disk; its `py_func` is the plain function.
 
     Compiling takes some seconds, once in an installation. Numba only checks the kernel's own file for changes. So a
     kernel calls only kernels of its own file.

@@ -177,7 +177,7 @@ class RowOptions:
         return count, places, list(number_frames(lengths, places, starts, count, self.capacity))
 
     def hides_first(self, name: str, *, is_integer: bool) -> bool:
-        """Tells if the first place of each sequence is hidden in a field: in labels that the model shifts."""
+        """Tells if a field hides the first place of each sequence, as labels do if the model shifts them."""
         # No loss ignores -100 in labels of floats. So their first places are hidden only if `value` names them.
         named = isinstance(self.value, Mapping) and name in self.value
         return self.next_token and is_name_of(name, self.labels) and (named or is_integer)

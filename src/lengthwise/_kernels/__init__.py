@@ -1,6 +1,6 @@
 """The loops that NumPy cannot express.
 
-Every kernel is plain Python too (`kernel.py_func`), and the tests hold the two against each other.
+Every kernel is plain Python too (`kernel.py_func`), and the tests compare the two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Buckets of the least padding."""
+"""The edges of buckets that pad least."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lengthwise._compile import kernel
 
 @kernel
 def price_buckets(lengths, counts, price, best, most):
-    """Finds the least cost of the lengths up to each, if a bucket costs `price` beside its frames. Takes linear time.
+    """Finds best[i], the least cost of the lengths up to i, if a bucket costs `price` beside its frames. Linear time.
 
     best[i] = min over j < i of best[j] + price + lengths[i] (counts[i] - counts[j]), and most[i] is the most buckets of
-    this cost. `lengths` are the distinct lengths, rising, behind lengths[0] = 0 for the empty prefix; `counts` are the
-    numbers of sequences that are no longer. Position j is a line in x = lengths[i], of slope -counts[j] and height
+    this cost. `lengths` are the distinct lengths, rising, after lengths[0] = 0 for the empty prefix. counts[i] is the
+    number of sequences up to lengths[i]. Position j is a line in x = lengths[i], of slope -counts[j] and height
     best[j]. Slopes fall and queries rise, so the lower envelope is a queue that is read from its front. Floor division
     finds the whole x where lines meet, without products that could overflow. Of equally low lines the last is taken,
     because it has the most buckets.

@@ -1,4 +1,4 @@
-"""Cuts sequences in order: into the fewest batches under a budget, or into a number of them that cost least."""
+"""Cuts sequences in order: into the fewest batches under a budget, or into a given number of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def count_rows(count, multiple):
 
 @kernel
 def fill_batch(lengths, start, prices, budget, most, multiple, overshoot, longest):
-    """Fills a batch from row `start` of `lengths` [m, dims] on: its count, its cost, and its cost with one more.
+    """Fills a batch from row `start` of `lengths` [m, dims] on. Returns its count, cost, and cost with one more.
 
     A batch takes at least one sequence. If no other is left, one more costs infinity. Batches are priced with
     `count_rows`. With `overshoot`, the batch ends after the sequence that reaches the budget. `longest` [dims] is
@@ -131,7 +131,7 @@ def try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wan
             size, cost, grown = _divide_budget(length, stop - start, prices, budget, most, multiple)
         else:
             size, cost, grown = fill_batch(lengths[:stop], start, prices, budget, most, multiple, overshoot, longest)
-        # A batch that is full by count takes no more by any budget.
+        # A batch that is full by count takes no more under any budget.
         next_budget = min(next_budget, grown) if size < most else next_budget
         costliest = max(costliest, cost) if cost <= budget else costliest
         start += size
@@ -196,7 +196,7 @@ def split_widest(ends, batches):
 
 @kernel
 def _copy(source, target):
-    """Copies an array. `target[:] = source` takes seconds to compile, for an error that names both shapes."""
+    """Copies an array. `target[:] = source` takes seconds to compile, because its error names both shapes."""
     for index in range(len(source)):
         target[index] = source[index]
 

@@ -70,7 +70,7 @@ def count_cells(rows, columns, offsets, joint):
 
 @kernel
 def least_flows(sizes, reached, beta, rises, flows):
-    """Writes the flows between neighbouring levels that have the least information, at the price `beta` of a frame.
+    """Writes the flows between neighbouring levels that have the least information, if padding costs `beta` a frame.
 
     `sizes` [levels] are the lengths, rising; reached[s] is the share of sequences up to level s. flows[s], of
     levels - 1, is the share that is open between level s and s + 1. The closed share, reached[s] - flows[s], must not

@@ -114,8 +114,8 @@ def pool_rows(lengths, capacity, most, pool, rows_per_batch, looked_at, position
     """Fills rows one after another from a pool of waiting sequences. Returns the batches.
 
     The pool holds the first `pool` sequences of the order that are in no row yet. A row takes the oldest of them, then
-    the next oldest, until one does not fit. Then it takes the longest that fits, or the first of two that together
-    leave less: `looked_at` lengths are tried, each with the longest that fits beside it.
+    the next oldest, until one does not fit. Then it takes the longest that fits, or the first of a pair that leaves
+    less room. To find a pair, `looked_at` lengths are tried, each with the longest that fits beside it.
 
     Args:
         lengths: [n], each 1..capacity, in order.

@@ -30,9 +30,9 @@ def form_row_steps(
 ) -> Cuts | None:
     """Packs sequences into rows, and shares out the rows of each step to its batches.
 
-    Only the last steps may have fewer rows. The sequences of a batch are laid in an order that alone shows where rows
-    end: each row begins with its longest. If all sequences of a row fit into the space left in an earlier row of the
-    batch, some of them join that row.
+    Only the last steps may have fewer rows. A collate function finds the rows from the order of the samples: a row ends
+    before the first sequence that does not fit. So each row begins with its longest sequence. If even that fits into
+    the row before, sequences join that row until one does not fit.
 
     Args:
         needed: [m, 1], the length that each sequence must be padded to, in order.
