@@ -118,8 +118,8 @@ def quality_in_short(documents: list[dict[str, Any]]) -> str:
     seeds = " or ".join(dict.fromkeys(str(document["settings"]["seeds"]) for document in documents))
     text = (
         f"The test loss of max-entropy was compared with that of other orders, at equal padding and after equally many "
-        f"epochs. It was lower in {tally.lower} of {tally.total} comparisons, and higher in {tally.higher}. {seeds} "
-        f"seeds show a difference in 4 of 5 tries only if it is at least {smallest}."
+        f"epochs. It was lower in {tally.lower} of {tally.total} comparisons, and higher in {tally.higher}. With "
+        f"{seeds} seeds we would detect a difference of {smallest} in 4 of 5 studies."
     )
     return "\n".join(textwrap.wrap(text, 100))
 

@@ -61,8 +61,8 @@ def told_apart(document: dict[str, Any]) -> str:
     subject = f"The last losses of {', '.join(apart)} differ" if apart else "No strategy's last loss differs"
     least = could_tell(shares).replace(")", ", by strategy)")
     return (
-        f"{subject} from that of `{first}` by more than chance explains. {len(base)} seeds show a difference in 4 of 5 "
-        f"tries only if it is at least {least}."
+        f"{subject} from that of `{first}` by more than chance explains. With {len(base)} seeds we would "
+        f"detect a difference of {least} in 4 of 5 studies."
     )
 
 

@@ -276,7 +276,7 @@ class MaxEntropy:
     """Sorts by length plus exponential noise: nearly as random as a given padding allows.
 
     x' = x + E, and E is exponential with the mean `scale`. So the chance that a sequence is padded further falls
-    exponentially. At a given padding, hardly any law is more random (docs/theory.md).
+    exponentially. At a given padding, hardly any batching is more random (docs/theory.md).
 
     Args:
         padding: The share of computed frames that may be padding, such as 0.05. Trial plans find the scale. A plan
@@ -284,8 +284,8 @@ class MaxEntropy:
             order does not warn.
         scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
 
-    If sequences have two lengths, they form a line in which neighbours are similar in both, and noise is added to the
-    place in that line (`lengthwise.choices.bands`). `padding` is that of both lengths together.
+    If sequences have two lengths, they form a line in which neighbours are similar in both (`choices.bands`). The noise
+    is then added to the place in that line. `padding` is that of both lengths together.
 
     >>> import lengthwise as lw
     >>> lengths = lw.example_lengths(count=10_000)

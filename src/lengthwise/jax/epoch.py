@@ -48,8 +48,8 @@ def batches(
         An iterator of new batches, see `PadCollate` and `RowCollate`. Samples are loaded batch by batch.
 
     Raises:
-        ValueError: A batch fits no shape, the data set has another size than the plan, the rows do not divide by the
-            shards, or only one of `plan` and `collate` packs rows. The call raises, before the first batch.
+        ValueError: A batch fits no shape, or the data set has another size than the plan. Or the rows do not divide by
+            the shards, or only one of `plan` and `collate` packs rows. The call raises, before the first batch.
 
     >>> import lengthwise as lw
     >>> samples = [np.arange(length) for length in (3, 9, 8, 40)]

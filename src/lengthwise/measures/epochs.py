@@ -92,8 +92,8 @@ def read_epochs(
     """Checks lengths and plans, and turns batches into a plan.
 
     Raises:
-        ValueError: `lengths` do not match a plan, a batch is empty or has an unknown sequence number, the batches do
-            not fill whole steps, or a world is given with a plan.
+        ValueError: `lengths` do not match a plan, or a world is given with a plan. Or a batch is empty or has an
+            unknown sequence number, or the batches do not fill whole steps.
         TypeError: `plans` are neither plans nor batches.
     """
     several = _list(plans)

@@ -149,8 +149,8 @@ def measure(
             of a step are the first of each rank.
 
     Raises:
-        ValueError: `lengths` do not match a plan, a batch is empty or has an unknown sequence number, the batches do
-            not fill whole steps, or a world is given with a plan.
+        ValueError: `lengths` do not match a plan, or a world is given with a plan. Or a batch is empty or has an
+            unknown sequence number, or the batches do not fill whole steps.
         TypeError: `plans` are neither plans nor batches.
 
     >>> lengths = [5, 9, 2, 4]

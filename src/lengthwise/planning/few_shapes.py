@@ -38,7 +38,7 @@ class _Candidates(NamedTuple):
         reached: [v], the number of sequences up to each length.
         rows: [v], the most rows of a shape of each length.
         multiple: The multiple that rows are filled up to.
-        cost: What a batch costs.
+        cost: The cost of a batch.
     """
 
     lengths: NDArray[np.int64]
@@ -77,8 +77,8 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
     Args:
         lengths: [n], at least 1 each.
         shapes: The most shapes.
-        cut: What a batch holds: `Budget(20_000, multiple_of=8, count_multiple_of=8)`, `FixedSize(16)`.
-        cost: What a batch costs; by default padded frames.
+        cut: The cut into batches: `Budget(20_000, multiple_of=8, count_multiple_of=8)`, `FixedSize(16)`.
+        cost: The cost of a batch; by default padded frames.
 
     Returns:
         [k, 2] int64: rows and padded length, rising. Padded lengths are chosen among those of the sequences, rounded up

@@ -63,11 +63,11 @@ def make_plan(
         batching: The choices.
         seed: Names the run: no two seeds draw the same.
         epoch: The number of the epoch. Its plan needs no other epoch.
-        world_size: How many ranks share out the batches of a step.
-        micro_batches: How many batches each rank takes in one step (gradient accumulation).
+        world_size: The number of ranks.
+        micro_batches: The batches of each rank in one step (gradient accumulation).
         after: Runs that took the beginning of the epoch, first to last: (world_size, micro_batches, batches that each
             rank took). The other batches are planned. If a step has the same number of batches and whole steps were
-            taken, the same steps follow; otherwise the batches that no rank took are dealt again. Batches that the tail
+            taken, the same steps follow. Otherwise the batches that no rank took are dealt again. Batches that the tail
             dropped from the first run's plan stay out.
         times: [n] numbers, at least 0, or one for all: how often epochs take each sequence; once by default. With 2.5,
             one epoch takes a sequence two or three times, and any two epochs in a row take it five times. In every

@@ -82,7 +82,7 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
     the same.
 
     Args:
-        over: How many sequences are over the budget by themselves.
+        over: The number of sequences that alone are over the budget.
         items: [n, dims], the lengths that are planned.
         batching: The choices.
         name: The name of the lengths; by default the fingerprint of the items.

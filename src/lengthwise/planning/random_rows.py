@@ -36,10 +36,10 @@ def form_row_steps(
 
     Args:
         needed: [m, 1], the length that each sequence must be padded to, in order.
-        cut: How rows are packed, and how many of them a batch holds at most.
+        cut: The cut, which packs rows.
         deal: Its policy for the last step.
         slots: Batches of a step.
-        cost: What a batch costs.
+        cost: The cost of a batch.
         steps: The steps to fill; None for the fewest.
 
     Returns:

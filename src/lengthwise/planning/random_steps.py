@@ -82,8 +82,8 @@ def form_steps(
         groups: [m], the group of each; None for one group.
 
     Returns:
-        The sequences batch after batch, those of a step from its longest to its shortest, [k]; the length that each
-        must be padded to, [k, dims]; and the offsets of the batches. None if the sequences need more than `steps`, or
+        The sequences, [k], batch after batch, and in each step from its longest to its shortest. The length that each
+        must be padded to, [k, dims]. And the offsets of the batches. None if the sequences need more than `steps`, or
         fill fewer and the tail drops.
 
     Raises:

@@ -3,8 +3,8 @@
     8 ranks took 120 batches each, then the job went on with 6 ranks
     after = [(8, 1, 120)]
 
-If a step of the next run has the same number of batches, and whole steps were taken, the same steps follow, shared out
-to its ranks. Otherwise the batches that no rank took are dealt and arranged again.
+If whole steps were taken, and a step of the next run has as many batches, the same steps follow on its ranks. Otherwise
+the batches that no rank took are dealt and arranged again.
 """
 
 from __future__ import annotations

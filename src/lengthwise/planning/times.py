@@ -40,7 +40,7 @@ def read_times(times: ArrayLike, count: int) -> NDArray[np.float64]:
 
     Args:
         times: [count], or one number for all.
-        count: How many sequences there are.
+        count: The number of sequences.
 
     Raises:
         TypeError: `times` are not numbers.

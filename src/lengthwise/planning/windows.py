@@ -208,7 +208,7 @@ class Windows:
         Args:
             epoch: Counted from 0.
             number: Counted from 0, in the order in which the epoch takes its windows.
-            after: What earlier runs took of this window, as in `make_plan`.
+            after: The earlier runs over this window, as in `make_plan`.
 
         Returns:
             The window.

@@ -165,8 +165,8 @@ class RowCollate(_samples.RowOptions):
 
     All sequence fields of a sample have the same length. Two mistakes are usual: attention or a loss crosses sequences.
     Give attention the `offsets`, `segments` or `attention_mask()`. For the loss, the first label of each sequence and
-    those of padding become -100 if samples are dicts. Models of Hugging Face compare each output with the next label,
-    so the last output of a sequence would meet the first label of the next one.
+    those of padding become -100 if samples are dicts. Models of Hugging Face compare each output with the next label:
+    the last output of a sequence would meet the first label of another one.
 
     Args:
         capacity: Frames of a row.

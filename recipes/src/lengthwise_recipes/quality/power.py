@@ -48,8 +48,8 @@ def power_sentence(documents: Sequence[Document], measure: str) -> str:
     by_task = ", ".join(f"{task} {'not known' if share == 'nothing' else share}" for task, share in shares.items())
     tries = Fraction(POWER).limit_denominator(100)
     return (
-        f"The seeds show such a difference in {tries.numerator} of {tries.denominator} tries only if it is at least "
-        f"this share of the loss: {by_task}."
+        f"With these seeds we would detect such a difference in {tries.numerator} of {tries.denominator} studies if it "
+        f"is this share of the loss: {by_task}."
     )
 
 
