@@ -181,8 +181,8 @@ def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def argsort(keys: NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.int64]:
     """Returns the order that sorts non-negative numbers: [n]. Equal keys stay in their order.
 
-    Each key shares a word of 64 bits with its place, which takes the lowest bits, and the words are sorted. The lowest
-    bits of a key may find no room: keys that differ only there count as equal. Ten million places take 24 bits, and 40
+    A word of 64 bits holds a key and, in its lowest bits, the place of the key. The words are sorted. The lowest bits
+    of a key may find no room: keys that differ only there count as equal. Ten million places take 24 bits, and 40
     remain for the keys: of ten million random words some 45 pairs count as equal. Whole numbers below 2**40 are exact.
 
     >>> argsort(np.array([3.0, 0.5, 3.0]))

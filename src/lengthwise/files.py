@@ -153,7 +153,7 @@ def refusals(path: str | os.PathLike[str], action: str) -> Iterator[None]:
 
 def _move(file: BinaryIO, draft_path: Path, target: Path, old: os.stat_result | None) -> None:
     file.flush()
-    # Written to disk before the move: else a power cut could leave an empty file.
+    # Write to disk before the move: otherwise a power cut could leave an empty file.
     os.fsync(file.fileno())
     file.close()
     if old is not None:

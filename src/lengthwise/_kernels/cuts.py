@@ -31,7 +31,7 @@ def fill_batch(lengths, start, prices, budget, most, multiple, overshoot, longes
         longest[dim] = 0
     per_row, per_batch, cost, grown, size = 0.0, 0.0, 0.0, np.inf, 0
     for row in range(start, stop):
-        # All are padded to the longest. Most sequences are shorter, and leave the cost of a row as it is.
+        # All sequences are padded to the longest. Most sequences are shorter, and leave the cost of a row as it is.
         longer = False
         for dim in range(dims):
             longer = longer or lengths[row, dim] > longest[dim]
@@ -58,11 +58,11 @@ def greedy_cut(lengths, boundaries, prices, budget, most, multiple, overshoot, o
 
     A batch of `count` sequences whose longest are L costs
     fixed + sum_d per_length_d L_d + count (each + sum_d linear_d L_d + quadratic_d L_d^2), with
-    `prices` = [fixed, each, linear..., quadratic..., per_length...]. It ends before a sequence that would bring it over
-    `budget`, or with `overshoot` after the sequence that reaches it. It also ends at every boundary (rising positions),
-    and at `most` sequences. `offsets` [n + 1] receives the starts and the end. The operations have the order of
-    `cost.Quadratic`, so that both round the same way at the budget. A batch that is filled up to a multiple is priced
-    with its `count_rows`.
+    `prices` = [fixed, each, linear..., quadratic..., per_length...]. A batch ends before a sequence that would bring it
+    over `budget`, or with `overshoot` after the sequence that reaches it. It also ends at every boundary (rising
+    positions), and at `most` sequences. `offsets` [n + 1] receives the starts and the end. The operations have the
+    order of `cost.Quadratic`, so that both round the same way at the budget. A batch that is filled up to a multiple is
+    priced with its `count_rows`.
     """
     longest = np.empty(lengths.shape[1], np.int64)
     count, start, batches, passed = np.int64(lengths.shape[0]), np.int64(0), 0, 0
@@ -176,7 +176,7 @@ def split_widest(ends, batches):
             else:
                 low = middle + 1
         wider = _count_wider(ends, batches, low)
-        # Of batches just as wide, it halves the first ones, unless halves may be as wide.
+        # Of the batches of exactly this width, the first ones are halved too, unless halves may have this width.
         equals = slots - batches - wider if low > (widest + 1) // 2 else 0
         equals = min(equals, _count_wider(ends, batches, low - 1) - wider)
         skipped = _count_wider(ends, batches, low - 1) - wider - equals
@@ -206,9 +206,9 @@ def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, toler
     """Cuts sequences in order into as many batches as there are `ends`, the costliest as cheap as possible.
 
     Bisects the budget. The result is exact, because both ends move to costs that occur. A budget that is too small is
-    raised to the next one that changes a batch. One that is enough is lowered to the cost of its costliest batch. So
-    the order of tries only changes the time: first the `guess`, then the estimate of each try. In the end, the batches
-    with the most sequences are halved until there are enough.
+    raised to the next one that changes a batch. A budget that is enough is lowered to the cost of its costliest batch.
+    So the order of tries only changes the time: first the `guess`, then the estimate of each try. In the end, the
+    batches with the most sequences are halved until there are enough.
 
     Args:
         lengths, boundaries, prices, budget, most, multiple: As in `greedy_cut`.

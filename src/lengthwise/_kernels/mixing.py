@@ -55,7 +55,7 @@ def count_pairs(bins, offsets, most, joint):
 def count_cells(rows, columns, offsets, joint):
     """Counts members in `joint` [bins, bins], int64, by their own bin and the bin of their group.
 
-    Members of the bins 0, 1, 0, the first two in a group of bin 1 and the last in one of bin 0, add [[1, 1], [0, 1]].
+    Three members have the bins 0, 1 and 0, and their groups 1, 1 and 0: `joint` gets [[1, 1], [0, 1]].
 
     Args:
         rows: [m], the bin of each member, group by group.

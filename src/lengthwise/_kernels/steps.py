@@ -31,7 +31,7 @@ def sort_step(sizes, top, start, stop, positions, spare, counts):
                 place -= 1
             positions[place] = start + index
         return
-    # Sorted by `top` less each size: with a `top` of 9, the sizes [7, 9, 2] become [2, 0, 7].
+    # Sort by `top` less each size: with a `top` of 9, the sizes [7, 9, 2] become [2, 0, 7].
     most = np.int64(0)
     for index in range(start, stop):
         most = max(most, top - sizes[index])
@@ -143,7 +143,7 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
         prices, budget, most: As in `greedy_cut`.
         multiple: As in `greedy_cut`.
         slots: Batches of a step.
-        guess: About how many sequences the first step takes, at least one. It only changes the time.
+        guess: About how many sequences the first step takes, at least one. A wrong guess only takes time.
         step_sizes: [n], receives the number of sequences in each step.
         sequences: [n], receives the positions of the sequences, step by step, each step from its largest.
     """

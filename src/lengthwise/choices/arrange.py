@@ -119,7 +119,7 @@ class CostliestFirst:
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         shuffled = key.permutation(len(costs))
-        # Shuffled, then sorted stably: if several steps cost the same, another one leads in every epoch.
+        # The sort is stable: if several steps cost the same, another one leads in every epoch.
         leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
         return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])
 

@@ -43,7 +43,7 @@ _STAGES = {
 # The names of choices in JSON, such as "order.Sorted": moving a class to another file does not change its name.
 CLASSES: dict[str, Any] = {f"{stage}.{kind.__name__}": kind for stage, kinds in _STAGES.items() for kind in kinds}
 
-# By class and not by name: a subclass of a choice may do anything, and has no tag.
+# Tags by class, not by name: a subclass of a choice may do anything, and has no tag.
 _TAGS = {kind: tag for tag, kind in CLASSES.items()}
 
 

@@ -48,7 +48,7 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
         (count in (j, i]) as corrected, takes O(Q Lmax^2). Here a bucket has a price, and bisection finds the price at
         which the cheapest division has Q buckets: Aggarwal, Schieber, Tokuyama 1994, "Finding a minimum-weight k-link
         path in graphs with the concave Monge property and applications". Each price takes time and memory linear in
-        the distinct lengths, whatever Q, because each j is a line in i.
+        the distinct lengths, for any Q, because each j is a line in i.
     """
     buckets, (values, counts) = _check_buckets(buckets), _count_lengths(lengths)
     if buckets >= len(values):

@@ -195,10 +195,10 @@ class Stratified(_Whole):
 
     The batches, in the order they were cut, are divided into equal strata, one for each batch of a step. A step takes
     one of each at random. If the order sorts, as `MaxEntropy` does, the mean length of a step varies less than with
-    `Mixed`. From about 16 batches a step on, it varies less than that of random samples. If the order does not sort,
+    `Mixed`. With 16 batches a step or more, it varies less than in random samples. If the order does not sort,
     steps are as with `Mixed`.
 
-    Use it with a budget, by which batches cost about the same. With `FixedSize`, ranks wait for the longest batch.
+    Use it with a budget: batches then cost about the same. With `FixedSize`, ranks wait for the longest batch.
 
     Args:
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
@@ -294,7 +294,7 @@ class Portions:
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         shuffled = key.permutation(count)
-        # Sorted, because this draw decides only the rank of each sequence: the order draws by a key of its own.
+        # Sort each portion: this draw decides only the rank of each sequence, and the order has a key of its own.
         return [np.sort(portion) for portion in np.array_split(shuffled, world.world_size)]
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:

@@ -75,7 +75,8 @@ def _cut_by_calls(
         first = len(offsets)
         while offsets[-1] < stop and (end := ends[offsets[-1] - start]) > 0:
             offsets.append(end)
-        # If the stretch ended early, batches are longer than `ahead`: try twice as many. Else twice the largest.
+        # If the stretch ended early, batches are longer than `ahead`: try twice as many.
+        # Otherwise try twice the largest.
         grown = int(np.diff(offsets[first - 1 :]).max(initial=1))
         ahead = 2 * ahead if offsets[-1] < stop else max(_LEAST_AHEAD, 2 * grown)
     return np.array(offsets, np.int64)

@@ -44,8 +44,8 @@ class Ordered(NamedTuple):
 class Order(Protocol):
     """The form of every order. `sizes` is not empty.
 
-    An order that must know all sequences first, such as to find edges, also has `fit(self, sizes)`. This is called once
-    for a plan, with all sizes except the oversize ones, and returns the order that sorts each portion.
+    An order that must know all sequences first, such as to find edges, also has `fit(self, sizes)`. `fit` is called
+    once for a plan, with all sizes except the oversize ones, and returns the order that sorts each portion.
 
     >>> import lengthwise as lw
     >>> class Backwards:

@@ -74,7 +74,7 @@ class Rows:
             even if it has room. Give `RowCollate` the same number.
 
     References:
-        Best-fit decreasing: Johnson 1973, "Near-optimal bin packing algorithms". Next fit: the same.
+        Best-fit decreasing and next fit: Johnson 1973, "Near-optimal bin packing algorithms".
 
     >>> import lengthwise as lw
     >>> order = lw.Sorted(descending=True)

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. An error is one sentence on standard error, and exit status 2."""
     # Before any file is opened, and before anything is printed.
     _open_closed_streams()
-    # For an error before the arguments are parsed.
+    # An error before the arguments are parsed names no command.
     parsed = argparse.Namespace(command="")
     try:
         # The inner `try` flushes, so that the outer one catches the error of a closed pipe.

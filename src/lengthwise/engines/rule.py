@@ -107,7 +107,7 @@ class Rule:
         shifts = choose_shifts([column for _, column in columns], self.frame_shift, by_type=True)
         lengths = np.ones((count, len(columns)), dtype=np.int64)
         reasons: dict[int, str] = {}
-        # Backwards, so that the reason is that of the first bad column.
+        # Go backwards: the reason of an earlier column replaces that of a later one.
         for dim in reversed(range(len(columns))):
             (rows, column), shift = columns[dim], shifts[dim]
             lengths[rows, dim], good = convert(column.values, shift)

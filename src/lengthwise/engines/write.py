@@ -165,7 +165,7 @@ def _check_path(path: str | os.PathLike[str]) -> Path:
         remedy = "Plans map the file: write it to a disk, and copy it from there."
         raise value_error("path", "the path of a .npy file on a disk", os.fspath(path), remedy)
     check_folder("path", target)
-    # Checked first: later, all rows would have been read in vain.
+    # Check first: later, all rows would have been read in vain.
     with refusals(target, "written"):
         check_regular(target)
     if target.is_dir():

@@ -47,8 +47,8 @@ class PadCollate:
     padding.
 
     It is a function of a list of samples, for any loader. It returns the structure of a sample, with a
-    `PaddedSequences` for each array and an array [B] for each scalar. Two things go wrong in use: a loss that counts
-    the filled rows, whose lengths are 0; and labels of varying length, for which JAX compiles again. Every array needs
+    `PaddedSequences` for each array and an array [B] for each scalar. Two mistakes are usual: the loss counts the
+    filled rows, whose lengths are 0; or labels vary in length, and JAX compiles again. Every array needs
     a fixed shape: give its length in `pad_to`.
 
     In a dict, `labels` or `label` of whole numbers hold -100 in padding and in filled rows, as in `RowCollate`;

@@ -80,7 +80,7 @@ def audio_files(folder: str | Path) -> list[str]:
     ['a.flac', 'b.wav']
     """
     folder = Path(folder)
-    # Sorted, because systems list folders in different orders.
+    # Sort, because systems list folders in different orders.
     links: list[str] = []
     names = sorted(_audio_names(folder, links))
     if links:

@@ -159,7 +159,7 @@ def example_lengths(name: str = "long-tailed", *, count: int | None = None, seed
 
 
 def _speech(key: Key, count: int) -> NDArray[np.int64]:
-    # Not by `np.interp`: some builds of NumPy fuse its product and sum, with other rounding.
+    # Avoid `np.interp`: some builds of NumPy fuse its product and sum, and round differently.
     chances, shares, frames = key.uniform(count), np.array(_SPEECH_SHARES), np.array(_SPEECH_FRAMES, np.float64)
     cell = np.searchsorted(shares, chances, side="right") - 1
     slopes = np.diff(frames) / np.diff(shares)

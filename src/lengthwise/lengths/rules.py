@@ -73,7 +73,7 @@ def convert(values: NDArray[Any], frame_shift: float | None = None) -> tuple[NDA
     if frame_shift is not None:
         durations = np.isfinite(values) & (values > 0)
         with np.errstate(over="ignore"):
-            # Halves up, by + 0.5 and floor: np.rint would round 14.5 and 15.5 to 14 and 16.
+            # Round halves up, by + 0.5 and floor: np.rint would round 14.5 and 15.5 to 14 and 16.
             quotients = np.where(durations, values, 1).astype(np.float64) / frame_shift
             numbers = np.maximum(np.floor(np.round(quotients, 6) + 0.5), 1)
     good = durations & is_length(numbers)

@@ -34,7 +34,7 @@ _SINGLE = "Give batches. From single numbers, make them by torch.utils.data.Batc
 class Epochs:
     """Plans of the same lengths, the lengths of their items, and sums over batches and steps.
 
-    Arrays [batches] and [steps] hold those of all plans, plan after plan.
+    Arrays [batches] and [steps] hold the batches and steps of all plans, plan after plan.
     """
 
     plans: list[Plan]

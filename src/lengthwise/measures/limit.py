@@ -40,9 +40,9 @@ _HALVINGS = 60  # halvings of the range of beta: more than the 53 bits of a floa
 def mixing_limit(lengths: ArrayLike, padding: float, *, bins: int | None = None) -> float:
     """Returns the most mixing that any batching of these lengths can have at a padding share.
 
-    exp(-R(D)) with D = mean length x padding / (1 - padding). It is exact, except for rounding, for at most 65,536
-    distinct lengths; more are grouped. Few bins overestimate mixing, so `measure` with few bins may exceed this limit.
-    Give both the same `bins`.
+    exp(-R(D)) with D = mean length x padding / (1 - padding). The limit is exact, except for rounding, for at most
+    65,536 distinct lengths; more are grouped. Few bins overestimate mixing, so `measure` with few bins may exceed this
+    limit. Give both the same `bins`.
 
     Infinite batches reach the limit. Small batches stay below it, because their longest sequence has the padded length.
 

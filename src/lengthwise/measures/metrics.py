@@ -233,7 +233,7 @@ def _waste(plans: Sequence[Plan]) -> float:
     largest = max(float(plan.costs.max(initial=0.0)) for plan in plans)
     if not largest:  # no steps, or batches that cost nothing: no rank waits
         return 0.0
-    # Divided by a power of two near the largest cost: no sum overflows, and the division rounds nothing.
+    # Divide by a power of two near the largest cost: no sum overflows, and the division rounds nothing.
     exponent = -np.frexp(largest)[1]
     ranks = [np.ldexp(plan.costs, exponent)[plan.grid].sum(axis=1) for plan in plans]
     # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.

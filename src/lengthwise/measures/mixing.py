@@ -1,8 +1,8 @@
 """Randomness and mixing: the independence of the lengths in a step or a batch.
 
-X is the length of a sequence, T the padded length of its batch, and exp(-I(X; T)) the mixing of batches. It is
-estimated on their joint histogram in equal-mass bins. Several epochs of the same lengths are pooled, for finer bins.
-Two biases remain:
+X is the length of a sequence, T the padded length of its batch, and exp(-I(X; T)) the mixing of batches. Mixing is
+estimated on the joint histogram of X and T, in equal-mass bins. Several epochs of the same lengths are pooled, for
+finer bins. Two biases remain:
 
 - Bins lose detail, so the estimate is too high: by 1 / bins to 2 / bins if the true mixing is 0.01 to 0.8.
 - Few sequences leave bins empty, so the estimate is too low. With 10 bins^2 sequences or more, the first-order
@@ -78,7 +78,7 @@ def _bin_items(epochs: Epochs, bins: int) -> NDArray[np.int64]:
 def _first_steps(plan: Plan) -> NDArray[np.int64]:
     """Returns the first step that takes each batch: [batches]."""
     places = plan.grid.reshape(-1)
-    # Written from the last place to the first, so that the first one stays.
+    # Write from the last place to the first: the first one stays.
     first = np.zeros(len(plan.costs), np.int64)
     first[places[::-1]] = np.arange(len(places))[::-1]
     # Steps of 4 places: a batch that stands first at place 9 of the grid is of step 2.

@@ -1,4 +1,4 @@
-"""Batches before they are a plan: members, padded lengths and costs; whole steps of them, dealt to the ranks.
+"""Batches before they become a plan: members, padded lengths and costs; whole steps of them, dealt to the ranks.
 
 batches   14 of them, for steps of 4
 split     in the rest of an epoch, the 2 batches with the most sequences are halved: 16 batches
@@ -45,7 +45,7 @@ class Batches(NamedTuple):
 
     @property
     def lengths(self) -> NDArray[np.float64]:
-        """The length of each batch's bucket, or of the batch without buckets: [batches]. They put steps in order."""
+        """The lengths that put steps in order, [batches]: of each batch's bucket, or without buckets of the batch."""
         if self.bucket_lengths is not None:
             return self.bucket_lengths
         return sum_rows(self.padded_lengths).astype(np.float64)

@@ -61,7 +61,7 @@ def make_plan(
     Args:
         lengths: [n], or [n, dims] if a sequence has several, such as source and target.
         batching: The choices.
-        seed: Names the run: no two seeds draw the same.
+        seed: The seed of the run: no two seeds share random numbers.
         epoch: The number of the epoch. Its plan needs no other epoch.
         world_size: The number of ranks.
         micro_batches: The batches of each rank in one step (gradient accumulation).
@@ -247,7 +247,7 @@ def _make_batches(
 def _draw_epoch(items: Items, kinds: Kinds, fitted: Fitted, world: World, key: Key) -> tuple[list[Draft], int]:
     """Draws an epoch until its drafts fit into the steps that every epoch has. Returns drafts and steps.
 
-    If copies have very different lengths, an epoch may never fit. It then has the steps that it needs.
+    If copies have very different lengths, an epoch may never fit. The epoch then has the steps that it needs.
     """
     portions, steps, draws = None, fitted.steps, 0
     while portions is None:

@@ -91,7 +91,7 @@ class Plan:
         object.__setattr__(self, "copies", copies)
         for name in (*_ARRAYS, "copies"):
             if (array := getattr(self, name)) is not None:
-                # Set on the array itself, so that its maker cannot change the plan either.
+                # Freeze the array itself, so that its maker cannot change the plan either.
                 array.setflags(write=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,7 +130,7 @@ class Plan:
         return self.steps * self.micro_batches
 
     def __repr__(self) -> str:
-        # Without the fingerprint: a debugger shows a plan at every step, and hashing millions of numbers is slow.
+        # Leave out the fingerprint: a debugger shows a plan at every step, and hashing millions of numbers is slow.
         return (
             f"Plan(steps={self.steps}, micro_batches={self.micro_batches}, world_size={self.world_size}, "
             f"batches={len(self.costs)}, sequences={len(self.sequences)}, seed={self.seed}, epoch={self.epoch})"

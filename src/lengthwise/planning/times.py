@@ -155,7 +155,7 @@ def _space_evenly(
     """Turns the places 0..m-1 of each group, of `size` m, into phases that divide the circle evenly: [n].
 
     Phases are floor((place 2**64 + offset) / m). 2**64 itself needs 65 bits, so it is written as step x m + remainder.
-    Two arcs of equal length hold the same number of phases, give or take one.
+    The numbers of phases in two arcs of equal length differ by one at most.
     """
     step = np.negative(size) // size + np.uint64(1)
     remainder = np.negative(step * size)

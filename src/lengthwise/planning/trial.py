@@ -31,9 +31,9 @@ from lengthwise.planning.items import Items
 _MANY = 400  # batches: with fewer, chance moves the padding by a hundredth
 _ENOUGH = 1_600  # batches of all trials
 _MOST_TRIALS = 16
-_STEPS_TRIED = 24  # more of them pad the same
+_STEPS_TRIED = 24  # more steps would pad the same
 _LEAST_TRIED = 20_000  # sequences
-_MOST_TRIED = 200_000  # sequences: more pad the same
+_MOST_TRIED = 200_000  # sequences: more would pad the same
 _LEAST_TRIALS = 4  # fewer do not show how far chance moves the padding
 _PLAIN = 6.0  # standard errors: at this distance, further trials would not move the mean to the other side
 

@@ -100,7 +100,7 @@ class Windows:
         window: The most sequences of a window, a multiple of `block`. The windows of an epoch are of equal size, give
             or take two blocks. Larger windows pad less and take more memory.
         block: The number of neighbours that are read together.
-        seed: Names the run.
+        seed: The seed of the run.
         world_size: The number of ranks.
         micro_batches: Batches of each rank in one step.
 
@@ -196,7 +196,7 @@ class Windows:
         number = self._check_number(number)
         # 7 blocks in 3 windows of at most 3 are shared out as 2, 2 and 3, so that no window is much smaller.
         first, last = (self._blocks * end // len(self) for end in (number, number + 1))
-        # Sorted, so that the disk is read in one direction: the plan has a random order of its own.
+        # Sort the blocks, so that the disk is read in one direction. The plan has a random order of its own.
         blocks = np.sort(key.places(first, last, self._blocks))
         numbers = (blocks[:, None] * self.block + np.arange(self.block)).reshape(-1)
         # The last block may be short.
@@ -225,7 +225,7 @@ class Windows:
         numbers = self.numbers(epoch, number)
         lengths = self._read(numbers)
         key = {"seed": self.seed, "epoch": epoch * _MOST + number}
-        # After earlier runs, the fit is that for the ranks and micro-batches of the first of them.
+        # After earlier runs, the fit is for the ranks and micro-batches of the first run.
         first = next((run.world for run in read_runs(after)), self.world)
         fitted = self._fit(first)
         arrange = arrange_of(self.batching.arrange, epoch)

@@ -60,7 +60,7 @@ class ParameterAveraging:
         Khomenko et al. 2016, section III.B, steps 3 to 5 and equation 3. The paper takes alpha from Huang et al. 2013
         (Accelerating recurrent neural network training via two stage classes and parallelization, ASRU), but prints
         only the case alpha = 1. The form above is ours, and is the same for alpha = 1. The paper does not mention
-        buffers. Here those of floating point (the statistics of batch norm) become their mean, and all others become
+        buffers. Here floating-point buffers (the statistics of batch norm) become their mean, and all others become
         rank 0's. In the paper a main process gathers the models; here every rank computes the same mean by an
         all-reduce.
     """
@@ -84,7 +84,8 @@ class ParameterAveraging:
         self._own_rank = OwnRank(None, None, group, remedy=remedy)
         self._own_rank.check_started(self._facts)
         self.world_size: int = self._own_rank.world_size
-        # Equal to begin with: V(t-1) is then the same on every rank, and the paper's equation holds from its first use.
+        # Begin with equal models: V(t-1) is then the same on every rank,
+        # and the paper's equation holds from its first use.
         self._take_from_first_rank(dict(model.named_parameters()) | dict(model.named_buffers()))
         self._previous = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 

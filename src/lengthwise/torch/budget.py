@@ -154,7 +154,7 @@ def find_budget(
 
 @dataclass
 class _Search:
-    """A search for the most sequences of the longest whose budget fits into memory.
+    """A search for the largest number of longest sequences whose budget fits into memory.
 
     A budget of 3 sequences of 400 frames allows 12 of 100: both batches must fit.
 
@@ -179,7 +179,7 @@ class _Search:
         return self.cut.max_sequences or 1
 
     def counts_of(self, count: int) -> NDArray[np.int64]:
-        """Returns how many sequences of each padded length fit into the budget of `count` of the longest: [k]."""
+        """Returns the number of sequences of each padded length that `count` longest sequences' budget allows: [k]."""
         cut = replace(self.cut, budget=self._budget_of(count))
         return cut.batch_sizes(self.padded, cost=self.cost, longest=self.padded[-1]).astype(np.int64)
 
@@ -212,7 +212,7 @@ class _Search:
         check_trained(self.model, marks)
 
     def find_count(self) -> int:
-        """Finds the most sequences of the longest, at most `most`, whose budget fits.
+        """Finds the largest number of longest sequences, at most `most`, whose budget fits.
 
         Raises:
             ValueError: Not even the budget of one fits.
@@ -224,7 +224,7 @@ class _Search:
         while fails - fits > max(1, fits // _EXACT):
             count = (fits + fails) // 2
             fits, fails = (count, fails) if self._holds(count) else (fits, count)
-        # Once more at the end: a run meets all shapes, and memory gets fragmented.
+        # Try once more at the end: a run meets all shapes, and memory gets fragmented.
         while fits and not self._holds(fits):
             fits -= max(1, fits // _EXACT)
         if not fits:

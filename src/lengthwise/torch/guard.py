@@ -52,7 +52,7 @@ class Notices:
         self._warn("first epoch", f"{loaded}, the epoch of the loaded state", epoch, remedy)
 
     def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str = "") -> None:
-        # Once for each kind, not for each epoch: 100 epochs would repeat the warning 100 times.
+        # Warn once for each kind, not for each epoch: 100 epochs would repeat the warning 100 times.
         if self.is_first(name):
             checks.warn(checks.sentence(name, rule, value, remedy, at=at))
 

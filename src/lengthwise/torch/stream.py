@@ -60,7 +60,7 @@ class _Position(NamedTuple):
 class StreamBatches:
     """A loader of streams. It plans and yields the batches of one window while it reads the next.
 
-    Every promise of a plan holds in every window: the budget, each sequence once, as many steps on each rank, the same
+    Every promise of a plan holds in every window: the budget, each sequence once, equal steps on every rank, the same
     batches from the same seed. A sequence waits for at most two windows. A larger buffer pads less at the same mixing;
     10,000 sequences are hardly worse than one plan of the whole stream.
 

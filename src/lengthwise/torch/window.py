@@ -291,8 +291,8 @@ def share_placeholder(
 ) -> list[Any]:
     """Returns a list of one sample for ranks without sequences in a window; a collective if such ranks exist.
 
-    These ranks repeat it with a loss scale of 0, so that all ranks take the same number of batches. `samples` has this
-    rank's samples, by their numbers in the window.
+    These ranks repeat the sample with a loss scale of 0, so that all ranks take the same number of batches. `samples`
+    has this rank's samples, by their numbers in the window.
     """
     # The shortest planned sample, because a dropped one may be over the budget.
     planned = [number for number in deliveries.members[deliveries.plan.sequences].tolist() if number in samples]

@@ -97,7 +97,7 @@ def batches_of_like_length(lengths: Sequence[int]) -> Iterator[NDArray[np.int64]
 
 
 def even_path(frames: int, chain: Chain) -> StatePath:
-    """Returns a path with the same number of frames at every position, give or take one: the flat start."""
+    """Returns a path whose frames are spread evenly over the positions: the flat start."""
     return StatePath(np.arange(frames) * len(chain.states) // frames, 0.0)
 
 

@@ -18,7 +18,7 @@ Samples = NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Utterance:
-    """An utterance of one speaker; `load` reads its sound when it is needed.
+    """An utterance of one speaker; `load` reads its sound on demand.
 
     Attributes:
         name: Unique in the corpus.
@@ -39,13 +39,13 @@ class Utterance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Corpus:
-    """Utterances of one sampling rate.
+    """Utterances with the same sampling rate.
 
     Attributes:
         name: The source, in a few words.
         rate: Samples per second.
         utterances: The usable utterances.
-        skipped: A sentence for each that was left out.
+        skipped: For each utterance that was left out, a sentence that says why.
     """
 
     name: str

@@ -30,7 +30,7 @@ def read_digit_folder(folder: Path, *, strict: bool = False) -> tuple[Recordings
         strict: Raise for the first unusable recording; else it is left out.
 
     Returns:
-        The recordings, and a sentence for each that was left out.
+        The recordings, and for each file that was left out a sentence that says why.
 
     Raises:
         ValueError: None can be used, or see `strict`.

@@ -205,13 +205,13 @@ class PlannedTrainer(transformers.Trainer):
 
         For a sum the count is 1, which divides nothing.
         """
-        # Without a count, a model returns its own mean. With the count of this batch, a model that divides returns the
-        # same.
+        # Without a count, a model returns its own mean. With the count of this batch, a model that divides by the count
+        # returns the same mean.
         divisor = None
         # With `weights`, no count is given: the model returns its own mean.
         takes_count = self.model_accepts_loss_kwargs and self.weights is None
         if count is not None and (self.compute_loss_func is not None or takes_count):
-            # Filled on the device: copying a number to it would wait for the device.
+            # Fill it on the device: copying a number to it would wait for the device.
             divisor = torch.full((), 1 if self.reduction == "sum" else max(count, 1), device=self.args.device)
         averages = self.args.average_tokens_across_devices
         self.args.average_tokens_across_devices = False  # else the Trainer would multiply by the number of ranks

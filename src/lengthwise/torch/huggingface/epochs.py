@@ -88,7 +88,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.speed.note()
         state.epoch = kwargs["train_dataloader"].epoch + self.trained / self.batches
-        # Never set to False: another callback may have asked for the end before.
+        # Never set it to False: another callback may have asked for the end before.
         control.should_epoch_stop |= self.trained == self.batches
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
