@@ -30,13 +30,13 @@ demo: $(VENV)/.demo
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/pyrefly check
 	$(PYTEST) -m fast tests src --ignore tests/trainers
 
-# Pyright runs among the tests: alone, it would leave all cores but one idle. Here it fetches what it needs, once.
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright --version
+	$(BIN)/pyrefly check
 	$(PYTEST)
 
 docs: $(VENV)/.docs
@@ -78,10 +78,11 @@ $(VENV)/.docs: $(VERSIONS) | $(VENV)/bin/python
 	touch $@
 
 # Pip compiles 22,000 files one after the other; here each core takes its share, of what tests may import. Both pass over
-# what does not compile.
+# what does not compile. librosa compiles with Numba when it is first used: once here, or in several tests at once.
 $(VENV)/.dev: $(VERSIONS) | $(VENV)/bin/python
 	$(INSTALL) --no-compile --editable ".[dev]" --editable ./recipes
 	$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|models)/' $(VENV)/lib src recipes/src || true
+	$(BIN)/python -c "import librosa.core.pitch"
 	touch $@
 
 clean:

@@ -58,7 +58,7 @@ def starts_processes(path):
 
 
 # The longest come first. If one worker began them late, the others would wait for it.
-LONGEST = ("processes", "tests/jax/test_in_jax_process.py", "tests/test_types.py")
+LONGEST = ("processes", "tests/jax/test_in_jax_process.py")
 
 
 def pytest_collection_modifyitems(items):

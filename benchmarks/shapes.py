@@ -62,7 +62,7 @@ def powers_of_two(lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     return 2 ** np.arange(max(0, most - count + 1), most + 1)
 
 
-def shape_rows(lengths: NDArray[np.int64], cut: lw.Cut, edges_by_way: dict[str, Edges]) -> list[dict[str, Any]]:
+def shape_rows(lengths: NDArray[np.int64], cut: lw.Budget, edges_by_way: dict[str, Edges]) -> list[dict[str, Any]]:
     """Returns the padding share with 1, 2, 4, ... shapes, for each way to choose the padded lengths."""
     useful = int(lengths.sum())
     start = time.perf_counter()

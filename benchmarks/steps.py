@@ -64,7 +64,7 @@ def batchings(budget: int) -> dict[str, lw.Batching]:
 
 def rows_of(lengths: NDArray[np.int64], budget: int, ranks: int) -> list[dict[str, Any]]:
     """Returns a row for each way."""
-    rows, sizes = [], lengths.reshape(len(lengths), -1).sum(axis=1)
+    rows, per_step, sizes = [], 0.0, lengths.reshape(len(lengths), -1).sum(axis=1)
     for name, batching in batchings(budget).items():
         plans = [
             [lw.make_plan(lengths, batching, seed=seed, epoch=epoch, world_size=ranks) for epoch in range(EPOCHS)]

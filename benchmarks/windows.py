@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,7 @@ def draw(generator: np.random.Generator, count: int) -> NDArray[np.uint16]:
     return np.clip(lengths, 10, 6_000).astype(np.uint16)
 
 
-def compare(lengths: NDArray[np.uint16], batching: lw.Batching, window: int | None, ranks: int) -> dict[str, object]:
+def compare(lengths: NDArray[np.uint16], batching: lw.Batching, window: int | None, ranks: int) -> dict[str, Any]:
     """Returns a row of windows of a size, or of the plan of all lengths if `window` is None."""
     seconds: list[float] = []
     plan = lw.make_plan(lengths[:4096], batching, world_size=ranks)  # compiles the kernels
@@ -121,7 +122,7 @@ def forget(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def read_cold(path: Path, batching: lw.Batching, block: int) -> dict[str, object]:
+def read_cold(path: Path, batching: lw.Batching, block: int) -> dict[str, Any]:
     """Times reading the lengths of one window, from disk and once more from memory."""
     windows = lw.Windows(path, batching, window=COLD, block=block)
     numbers = windows.numbers(0, 0)
@@ -136,7 +137,7 @@ def read_cold(path: Path, batching: lw.Batching, block: int) -> dict[str, object
     return row
 
 
-def take_epoch(path: Path, batching: lw.Batching) -> dict[str, object]:
+def take_epoch(path: Path, batching: lw.Batching) -> dict[str, Any]:
     """Plans every window of an epoch of the file, and counts its batches and sequences."""
     windows = lw.Windows(path, batching)
     seen = np.full(len(windows.lengths), False)  # for the check only, windows do not need it

@@ -101,7 +101,7 @@ def show_signature(function: Function) -> None:
 def _constant_value(default: str, module: Module) -> str | None:
     """Returns the value of a constant of the module, or of an entry of one; None if the default is no constant."""
     match = _CONSTANT.fullmatch(default)
-    constant = module.members.get(match[1]) if match else None
+    constant: Any = module.members.get(match[1]) if match else None
     if match is None or constant is None or constant.is_alias or not constant.is_attribute:
         return None
     if not match[2]:

@@ -208,8 +208,9 @@ def arguments_of(batching: Batching) -> dict[str, Any]:
     last = {name: choice for name, default in _DEFAULTS.items() if (choice := getattr(batching, name)) != default}
     if batching.order is None:
         return first | ({} if batching.padding is None else {"padding": batching.padding}) | last
-    order, deal = {"order": batching.order}, {"deal": batching.deal}
-    padding = {"padding": batching.order.padding} if finds_noise(batching.order) else {}
+    order: dict[str, Any] = {"order": batching.order}
+    deal: dict[str, Any] = {"deal": batching.deal}
+    padding: dict[str, Any] = {"padding": batching.order.padding} if finds_noise(batching.order) else {}
     for middle in ({}, padding, order, deal, padding | deal):
         with suppress(ValueError):
             if Batching(**first, **middle, **last) == batching:

@@ -92,6 +92,11 @@ def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, 
         # The measures may be those of a sample of the lengths.
         rows[row.label] = row.measures.as_dict() | {"steps": plan.steps, "batches": len(plan.costs)}
     *lead, _code = advice.sentence.split("\n")
-    page = {"title": title, "loading": write_code(arguments), "lead": " ".join(lead), "tables": [_table(advice)]}
-    page["charts"] = [lw.report.trade_off(_measures(advice), best=advice.best.label)]
+    page: dict[str, Any] = {
+        "title": title,
+        "loading": write_code(arguments),
+        "lead": " ".join(lead),
+        "tables": [_table(advice)],
+        "charts": [lw.report.trade_off(_measures(advice), best=advice.best.label)],
+    }
     show.write_html(arguments.html, lengths, plans, rows, **page)

@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         self.register("type", int, _whole)
         self.register("type", float, _number)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyrefly: ignore[bad-override]
         """Refuses unknown words; the error suggests the most similar option."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:

@@ -43,7 +43,7 @@ class HuggingFace:
     """A data set of Hugging Face, in the order of its rows."""
 
     def __init__(self, source: Any) -> None:
-        import datasets  # pyright: ignore[reportMissingImports] - few install it
+        import datasets
 
         if not isinstance(source, datasets.Dataset):
             remedy = "Name one of its splits; lengths of a stream are planned by `lengthwise.torch.StreamBatches`."
@@ -51,7 +51,7 @@ class HuggingFace:
         if source.format["type"] == "custom":  # its rows would be measured as they are stored
             remedy = "Its rows change only when they are read: give `map` the transform, and measure the result."
             raise value_error("source", "a data set without with_transform", "one with a transform", remedy)
-        self._source = source
+        self._source: Any = source
         self.names: list[str] = list(source.column_names)
 
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:

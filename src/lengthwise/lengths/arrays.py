@@ -154,7 +154,8 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
     for at, value in enumerate(flat):
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
             raise _not_a_number(value, place(at))
-        if abs(value) >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
+        size: Any = abs(value)
+        if size >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
             raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
         # As in NumPy, all values become floats if one is not an integer.
         integral = integral and isinstance(value, numbers.Integral)

@@ -170,12 +170,13 @@ def _order(lengths: NDArray[np.int64], fitted: Fitted, key: Key) -> Ordered:
     """Calls the order; checks its answer if the user wrote the order."""
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     if fitted.bands and not fitted.batching.takes_random_steps:
-        sizes: Any = line_up(lengths, fitted.bands)
+        sizes = line_up(lengths, fitted.bands)
     elif is_custom(fitted.batching.order):
         sizes = sizes_of(lengths, fitted.order)
-    else:  # orders of this package read whole numbers, too
+    else:
         sizes = lengths if _has_rows_of_edges(lengths, fitted.order) else sum_rows(lengths)
-    ordered = fitted.order(sizes, key)
+    # Orders of this package read whole numbers, too.
+    ordered = fitted.order(sizes, key)  # pyrefly: ignore[bad-argument-type]
     return check_ordered(ordered, *lengths.shape) if is_custom(fitted.batching.order) else ordered
 
 

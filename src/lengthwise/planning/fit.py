@@ -212,9 +212,12 @@ def fit_epochs(
     if items_of is None or not has_equal_epochs(batching.cut):
         return fitted
 
+    draw = items_of
+
     def count() -> int:
         epochs = range(_TRIALS_OF_COPIES if vary else _TRIALS)
-        return round_steps([try_epoch(items_of(epoch), fitted, world, epoch) for epoch in epochs], batching, vary=vary)
+        trials = [try_epoch(draw(epoch), fitted, world, epoch) for epoch in epochs]
+        return round_steps(trials, batching, vary=vary)
 
     return fitted._replace(steps=remember(count, "steps of epochs", data.name, batching, world))
 

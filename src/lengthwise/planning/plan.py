@@ -294,7 +294,7 @@ def _parse(content: bytes) -> tuple[Plan, str]:
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
         facts = json.loads(str(stored["facts"]))
         # In this machine's byte order: the file may have another.
-        arrays = {
+        arrays: dict[str, Any] = {
             name: stored[name].astype(np.float64 if name == "costs" else np.int64) if name in stored else None
             for name in _ARRAYS
         }

@@ -78,7 +78,7 @@ class DataLoader(data.DataLoader[Any]):
     _is_accelerate_prepared = True
     use_stateful_dataloader = True
 
-    batch_sampler: BatchSampler
+    batch_sampler: BatchSampler  # pyrefly: ignore[bad-override-mutable-attribute]  # no other is taken
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class DataLoader(data.DataLoader[Any]):
         self.batch_sampler.resume(state)
         self._remainder, self._counts = self.batch_sampler.remainder, []
 
-    def __iter__(self) -> Iterator[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]  # wraps PyTorch's own
+    def __iter__(self) -> Iterator[Any]:  # pyrefly: ignore[bad-override]  # wraps PyTorch's own
         if self._has_used_up():
             self.batch_sampler.notices.warn_second_pass(self.epoch)
             self.batch_sampler.set_epoch(self.epoch, restart=True)

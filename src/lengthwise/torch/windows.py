@@ -75,7 +75,7 @@ class WindowSampler(BatchSampler):
         return self.plan.windows
 
     @property
-    def plan(self) -> WindowEpoch:  # pyright: ignore[reportIncompatibleMethodOverride]  # a BatchSampler's is a Plan
+    def plan(self) -> WindowEpoch:  # pyrefly: ignore[bad-override]  # a BatchSampler's is a Plan
         """The current epoch, window by window. If another number of ranks saved the loaded state, the rest."""
         return cast(WindowEpoch, super().plan)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,7 +48,7 @@ def select_learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tup
     """
     skipped: list[str] = []
     stacks: list[int] = []
-    parts = {}
+    parts: dict[str, Any] = {}
     for name in ("train", "validation", "test"):
         samples: Samples | None = getattr(corpus, name)
         if samples is None:

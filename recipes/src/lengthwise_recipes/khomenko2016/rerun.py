@@ -175,7 +175,9 @@ def _bounds(lengths: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
         **{f"example {example}": lw.example_lengths(example) for example in ("long-tailed", "speech")},
         **{family: make() for family, make in FAMILIES.items()},
     }
-    bounds = [dataclasses.asdict(bound_of(name, sample, BUCKETS)) for name, sample in samples.items()]
+    bounds: list[dict[str, Any]] = [
+        dataclasses.asdict(bound_of(name, sample, BUCKETS)) for name, sample in samples.items()
+    ]
     for bound in bounds:
         bound["speed_ups"] = {str(buckets): round(value, 3) for buckets, value in bound["speed_ups"].items()}
         bound["limit"] = round(bound["limit"], 3)
