@@ -14,7 +14,7 @@ from record import DATA, parser, write
 
 import lengthwise as lw
 from lengthwise.cli.parser import draw_subset
-from lengthwise_recipes.ge2021.table1 import TRAINING_CLIPS, table1
+from lengthwise_recipes.ge2021.table1 import TRAINING_CLIPS, table1, tally
 
 SEEDS = range(20)
 
@@ -29,7 +29,7 @@ def main() -> int:
     lengths = lw.read_lengths(file, column="frames_12p5ms")
     rows = table1({seed: draw_subset(lengths, TRAINING_CLIPS, seed=seed) for seed in SEEDS})
     facts = {"fingerprint": lw.fingerprint(lengths), "seeds": list(SEEDS), "rows": [asdict(row) for row in rows]}
-    print(f"{sum(row.reproduced for row in rows)} of {len(rows)} numbers reproduced; {write('ge2021-table1', facts)}")
+    print(f"{tally(rows)} {write('ge2021-table1', facts)}")
     return 0
 
 

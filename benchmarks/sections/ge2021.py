@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from lengthwise_recipes.ge2021.table1 import describe_tolerances
+from lengthwise_recipes.ge2021.table1 import read_row, tally
 
 
 def ge2021_table1(document: dict[str, Any]) -> tuple[str, ...]:
     """Counts the numbers of the paper that ours agree with."""
     rows = document["rows"]
-    reproduced = sum(row["reproduced"] for row in rows)
-    answer = f"{reproduced} of {len(rows)} numbers of the paper are reproduced: our mean is {describe_tolerances()}."
+    answer = tally(list(map(read_row, rows)))
     note = (
         "The [page of the paper](/recipes/docs/papers/ge2021.md#table-1-the-knobs) has such a table. Each number is a "
         f"mean over {len(document['seeds'])} random training sets of 10,480 clips. The choice of the clips changes the "

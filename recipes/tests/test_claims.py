@@ -1,10 +1,11 @@
 """Verdicts: what a claim's seeds and regime allow to say of it, by hand."""
 
+import dataclasses
 import math
 
 import pytest
 
-from lengthwise_recipes.claims import HOLDS, Claim, Regime
+from lengthwise_recipes.claims import HOLDS, RULE, Claim, Regime, name_data, of_effect, of_order, tells_greater
 from lengthwise_recipes.pages import claims_table, reasons, verdicts
 
 SAME = Regime(what="steps", ours=100, paper=1000)
@@ -76,6 +77,58 @@ def test_a_run_that_diverged_judges_nothing(value):
     found = claimed([1.0, value], holds="none")
     assert (found.verdict, found.could_tell) == ("not comparable", "nothing")
     assert found.reason == "A run diverged. So it is."
+
+
+@pytest.mark.parametrize(
+    ("ours", "holds"),
+    [
+        ([1.46, 1.47, 1.45], "whole"),
+        ([1.40, 1.41, 1.39], "whole"),  # an effect of 0.40 is 13 % less than 0.46
+        ([1.24, 1.25, 1.23], "part"),  # half of the effect, though 85 % of the ratio
+        ([1.68, 1.69, 1.67], "part"),  # half as much again
+        ([0.54, 0.55, 0.53], "none"),  # the same size, of the other sign
+        ([1.0, 1.3, 0.9], "none"),
+        ([0.9, 1.6, 1.9], "none"),  # close in the mean, but one seed is of the other sign
+        ([1.24], "part"),
+        ([0.9], "none"),
+        ([1.46, math.nan], "none"),
+        ([1.46, math.inf], "none"),
+    ],
+)
+def test_an_effect_holds_if_it_is_close_on_either_side_and_in_part_if_the_seeds_tell_it(ours, holds):
+    assert of_effect(ours, 1.46, no_effect=1.0) == holds
+    assert of_effect([1.0 - value for value in ours], -0.46) == holds
+
+
+def test_an_order_holds_if_the_seeds_tell_each_pair_and_in_part_if_they_tell_the_first():
+    far, near = ([3.0, 3.1, 3.2], 1.0), ([3.0, 3.1, 3.2], [3.0, 3.2, 3.0])
+    assert of_order(far) == of_order(far, far) == "whole"
+    assert (of_order(far, near), of_order(near, far)) == ("part", "none")
+    assert of_order(far, far[::-1]) == "part"
+    assert of_order((2.0, 1.0), (2.0, 1.5)) == "whole"  # one run
+    assert of_order((2.0, 2.0)) == "none"
+    assert not tells_greater([2.0, math.inf], 1.0)
+
+
+def test_a_regime_names_the_data_of_both():
+    plain, bare = name_data([claimed([1.0], regime=SMALLER), claimed([1.0], regime=None)], "on tones", "on LJSpeech")
+    assert str(plain.regime) == "steps: 300 on tones, in the paper 144,100 on LJSpeech"
+    assert bare.regime is None
+
+
+def test_the_rule_says_the_tolerance():
+    assert "within 15 % of the paper's, above or below" in RULE
+
+
+def test_the_first_sentences_say_what_the_seeds_could_tell():
+    shares = dataclasses.replace(claimed([11.0, 12.0, 13.0], unit="%"), kind="loss")
+    speeds = [
+        dataclasses.replace(claimed(ours, no_effect=1.0), kind="speed") for ours in ([1.0, 1.2, 1.4], [1.1, 1.2, 1.3])
+    ]
+    told = verdicts([*speeds, shares, claimed([1.0])])
+    assert told.endswith(
+        " These 3 seeds could tell a difference of 33 to 65 % in speed and of 3 % in loss; smaller ones may exist."
+    )
 
 
 def test_a_claim_needs_a_number_and_says_how_much_of_it_holds():

@@ -175,7 +175,6 @@ def table1_row(strategy, sizes, quantity, paper, mean):
         mean=mean,
         least=mean - off,
         greatest=mean + off,
-        reproduced=abs(mean - paper) <= TOLERANCES[quantity] * (paper if quantity == "batches" else 1),
         values=(mean - off, mean + off),
     )
 
@@ -293,12 +292,12 @@ def test_on_the_papers_lengths_its_plans_are_judged_on_them():
     apart["ATS-BR"]["zpr"] = np.array([0.01])
     assert held(claims_of_plans(apart, KNOBS, CLIPS)) == ["none", "whole", "part", "none", "none"]
     claims = claims_of_plans(apart, KNOBS, CLIPS, in_table1({("semi-sorted:0.1", "dynamic", "batches"): 442.0}))
-    assert held(claims) == ["whole"] * 5
+    assert held(claims) == ["whole", "whole", "whole", "part", "whole"]  # 449 batches in the paper
     assert claims[0].mean == pytest.approx(0.14)
     assert "ZPR 6.22, 6.10, 6.08 % with SSB-BR, BKT-BR, ATS-BR" in claims[0].why
     assert "the difference is 5.22 points" in claims[0].why
     assert (claims[3].mean, min(claims[3].ours)) == (pytest.approx(100 * 213 / 655), pytest.approx(100 * 212 / 655))
-    assert "655.0 batches become 442.0 (441 to 443); up to 2 % off counts as reproduced" in claims[3].why
+    assert "655.0 batches become 442.0 (441 to 443). The plan of a seed has no noise" in claims[3].why
     assert "On the recordings trained on 655.0 batches become 700.0" in claims[3].why
 
 
@@ -307,8 +306,8 @@ def test_on_the_papers_lengths_its_plans_may_fail_where_the_recordings_do_not():
     counts = {"random": 619.0, "semi-sorted:0.1": 656.0, "sorted": 427.0}
     means = {(name, "dynamic", "batches"): count for name, count in counts.items()} | {BUCKETED: 6.73}
     claims = claims_of_plans(as_in_paper, KNOBS, CLIPS, in_table1(means))
-    # Of 655 batches 619 are 5.5 % fewer, where 606 are 7.5 %; 2 % of 419 batches are 8.4.
-    assert held(claims) == ["part", "whole", "part", "none", "whole"]
+    # 2 % of 606 batches are 12.1, of 419 batches 8.4.
+    assert held(claims) == ["part", "whole", "none", "none", "part"]
     assert claims_of_plans(as_in_paper, KNOBS, CLIPS, in_table1({BUCKETED: 9.0}))[0].holds == "none"
 
 
@@ -345,7 +344,7 @@ def test_the_papers_own_times_reproduce_it():
 def test_times_that_differ_less_reproduce_less():
     seconds = {"SSB-BR": 0.9, "SSB": 0.91, "BKT-BR": 0.95, "ATS-BR": 0.91, "SB": 1.1, "SB-BR": 1.1}
     claims = claims_of_times(found(as_printed(), seconds=seconds | {"SSB-DBS-BR": 0.5, "SSB-DBS": 0.5}))
-    assert held(claims) == ["part", "none", "whole", "none", "none"]
+    assert held(claims) == ["part", "none", "part", "none", "part"]  # 50 % is more than 15 % off 41.25 %
     assert "Of RAND's epoch 10.00, 5.00, 9.00 % are saved" in claims[3].why
     assert claims[4].mean == pytest.approx(100 * (0.01 / 0.91) / 3)
     assert "0.00, 1.10, 0.00 % with SB, SSB, SSB-DBS: shorter with 1 of 3" in claims[4].why
@@ -359,7 +358,7 @@ def test_what_no_epoch_can_tell_from_noise_is_no_time_saved():
     assert noise_points(outcomes_found, "SSB-DBS-BR") == pytest.approx(52.0)
     claims = claims_of_times(outcomes_found)
     # 9 % saved are no more than 10 points of noise, and 42 % no more than 52; what is 9 points apart is alike.
-    assert held(claims) == ["none", "whole", "none", "whole", "none"]
+    assert held(claims) == ["none", "whole", "none", "whole", "part"]
     assert "the same batches in another order differ by 10.00 points" in claims[1].why
     assert "so a difference of at most 10.00 counts as similar" in claims[3].why
     quiet = found(as_printed(), seconds=seconds | {"SB": 0.63})
@@ -381,10 +380,10 @@ def randomized(sb, ssb, dynamic):
     ("taken", "holds"),
     [
         (((0.9, 0.9), (0.9, 0.9), (0.9, 0.9)), "whole"),
-        (((1.05, 0.9), (0.9, 0.9), (0.9, 0.9)), "whole"),  # under one seed one pair does not hold
-        (((1.2, 0.5), (1.2, 0.5), (1.2, 0.5)), "part"),  # under one seed none does
+        (((0.905, 0.895), (0.895, 0.905), (0.9, 0.9)), "whole"),
+        (((0.99, 0.81), (0.81, 0.99), (0.9, 0.9)), "part"),  # the seeds tell the mean of three, but not each
+        (((1.2, 0.5), (1.2, 0.5), (1.2, 0.5)), "none"),  # the seeds do not tell
         (((1.07, 1.07), (0.99, 0.99), (0.85, 0.85)), "part"),  # two of three
-        (((1.07, 1.07), (1.01, 1.01), (0.85, 0.85)), "none"),  # one of three, though 2 % together
         (((1.5, 1.5), (0.99, 0.99), (0.99, 0.99)), "none"),  # two of three, but longer together
     ],
 )
@@ -425,7 +424,7 @@ def test_the_seeds_and_the_other_pairs_decide_how_much_of_a_claim_holds():
     other = [dataclasses.replace(each, seed=1) for each in one if each.strategy != "SSB-DBS-BR"]
     worse = row("SSB-DBS-BR", seed=1, loss=0.3145)
     ahead = claims_of_losses(outcomes([*one, *other, worse]))[3]
-    assert ahead.holds == "part"
+    assert ahead.holds == "none"  # two seeds that disagree tell nothing
     assert "below under 1 of 2 seeds, after 10 steps where RAND takes 10" in ahead.why
 
 
@@ -455,7 +454,8 @@ def test_the_document_says_what_was_trained(document):
     claims = claims_of(document)
     assert len(claims) == 17
     assert {each.verdict for each in claims[-7:]} == {"not comparable"}  # 16 steps, in the paper 144,100
-    assert all(each.reason.startswith("Another regime (steps of RAND: 16, in the paper") for each in claims[-7:])
+    named = f"16 on {document['study']['data']['name']}, in the paper 144,100 on LJSpeech"
+    assert all(each.reason.startswith(f"Another regime (steps of RAND: {named}).") for each in claims[-7:])
     trained = document["study"]["settings"]
     assert (trained["optimizer"], trained["learning_rate"], trained["weight_decay"]) == ("adam", 0.03, 1e-6)
     assert sum(document["lengths"]["counts"]) == len(document["samples"]) == 24
@@ -511,9 +511,9 @@ def test_the_page_has_what_the_paper_prints(document):
 def test_a_number_of_the_paper_outside_our_range_is_on_the_page(document):
     rows = [dataclasses.asdict(each) for each in in_table1({BUCKETED: 6.56, ("random", "dynamic", "batches"): 606.5})]
     text = page({**document, "table1": rows}, json_link="")
-    assert "| `bucketed:1024` | fixed | ZPR, % | 6.10 | 6.56 | 6.56 | 6.56 | no | reproduced |" in text
-    assert "| `random` | dynamic | batches | 606.00 | 606.50 | 605.50 | 607.50 | yes | reproduced |" in text
-    assert "1 of 22 are out of range:" in text
+    assert "| `bucketed:1024` | fixed | ZPR, % | 6.10 | 6.56 | 6.56 | 6.56 | partly |" in text
+    assert "| `random` | dynamic | batches | 606.00 | 606.50 | 605.50 | 607.50 | reproduced |" in text
+    assert "21 of 22 numbers of the paper are reproduced" in text
 
 
 def test_a_run_that_diverged_is_on_the_page(document):

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from lengthwise.checks import check_choice, value_error
 from lengthwise_recipes.intervals import Interval, interval
@@ -22,12 +25,20 @@ NOT_COMPARABLE = "not comparable"
 OF_SEEDS = {WHOLE: "reproduced", PART: "partly", NONE: "not reproduced"}
 OF_ONE_RUN = {WHOLE: "agrees, in one run", PART: "partly, in one run", NONE: "differs, in one run"}
 LEAST_SHARE = 0.1  # of the training of the paper: less is another regime
+CLOSE = 0.15  # our effect may miss the paper's by this share of it, on either side
 
 RULE = (
     "Verdicts: *reproduced*, *partly* and *not reproduced* need two seeds or more, runs in the regime of the paper, "
     "and an effect that these runs could show. Otherwise a claim is *not comparable*. A single run *agrees* or "
-    "*differs*. *Could tell apart* is the smallest effect that our seeds would show in 4 of 5 tries (80 % power, "
-    "two-sided 5 %, Student's t over the seeds). A smaller effect may exist."
+    "*differs*.\n\n"
+    "An effect is the difference from no effect: a speed of 1.46 times another is an effect of 0.46. An effect is "
+    f"*reproduced* if the mean of ours is within {100 * CLOSE:g} % of the paper's, above or below, and the sign is "
+    "that of the paper under each seed. It holds *partly* if it has that sign and the seeds tell it from none. An "
+    "order is *reproduced* if the seeds tell apart each pair that it orders, and holds *partly* if they tell apart the "
+    "pair in the table. Seeds tell two numbers apart if the 95 % interval of their differences, one for each seed, "
+    "excludes 0.\n\n"
+    "*Could tell apart* is the smallest effect that our seeds would show in 4 of 5 tries (80 % power, two-sided 5 %, "
+    "Student's t over the seeds). A smaller effect may exist."
 )
 
 
@@ -40,6 +51,7 @@ class Regime:
         ours, paper: Our number and that of the paper.
         least: The share of the paper's number that ours must reach to be comparable.
         digits: Digits of both numbers after the point.
+        data, paper_data: Our data and that of the paper, with a preposition, such as "of CHiME-4".
     """
 
     what: str
@@ -47,13 +59,17 @@ class Regime:
     paper: float
     least: float = LEAST_SHARE
     digits: int = 0
+    data: str = ""
+    paper_data: str = ""
 
     @property
     def comparable(self) -> bool:
         return self.ours >= self.least * self.paper
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.ours:,.{self.digits}f}, in the paper {self.paper:,.{self.digits}f}"
+        pairs = ((self.ours, self.data), (self.paper, self.paper_data))
+        ours, paper = (f"{number:,.{self.digits}f} {data}".rstrip() for number, data in pairs)
+        return f"{self.what}: {ours}, in the paper {paper}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +88,7 @@ class Claim:
             difference. None if the paper prints no number.
         regime: None if the claim is about any data and any training.
         unit: The unit of `ours`: "" for a plain number, "%" for shares in percent.
+        kind: The kind of number, such as "speed", if the first sentences of the page say its smallest difference.
 
     >>> faster = Claim(
     ...     claim="4 times as fast", where="4", paper="4", ours=[2.0, 2.1], no_effect=1, effect=3, holds="part", why=""
@@ -90,6 +107,7 @@ class Claim:
     effect: float | None = None
     regime: Regime | None = None
     unit: str = ""
+    kind: str = ""
 
     def __post_init__(self) -> None:
         if not self.ours:
@@ -147,6 +165,42 @@ class Claim:
     @property
     def _unit(self) -> str:
         return f" {self.unit}" if self.unit else ""
+
+
+def name_data(claims: Sequence[Claim], data: str, paper_data: str) -> list[Claim]:
+    """Names our data and the paper's in the regime of each claim, see `Regime`."""
+    regimes = [claim.regime and replace(claim.regime, data=data, paper_data=paper_data) for claim in claims]
+    return [replace(claim, regime=regime) for claim, regime in zip(claims, regimes, strict=True)]
+
+
+def of_effect(ours: Sequence[float], paper: float, *, no_effect: float = 0.0) -> str:
+    """Returns the part that holds of a claim of an effect, one of `HOLDS`, by the rule in `RULE`.
+
+    >>> of_effect([1.45, 1.48], 1.46, no_effect=1), of_effect([1.23, 1.24], 1.46, no_effect=1)
+    ('whole', 'part')
+    """
+    shares = [(value - no_effect) / (paper - no_effect) for value in ours]
+    close = abs(sum(shares) / len(shares) - 1.0) <= CLOSE
+    return extent(whole=close and min(shares) > 0.0, part=tells_greater(shares, 0.0))
+
+
+def of_order(*pairs: tuple[ArrayLike, ArrayLike]) -> str:
+    """Returns the part that holds of a claim of an order, one of `HOLDS`, by the rule in `RULE`.
+
+    Args:
+        pairs: What the claim says to be greater and less, both [seeds]; first the pair in the table.
+
+    >>> of_order(([2.0, 2.1], 1.0), ([2.0, 2.1], [2.3, 1.7]))
+    'part'
+    """
+    told = [tells_greater(*pair) for pair in pairs]
+    return extent(whole=all(told), part=told[0])
+
+
+def tells_greater(greater: ArrayLike, less: ArrayLike) -> bool:
+    """Returns True if the seeds tell two numbers [seeds] apart, in this order; of a single run the numbers decide."""
+    bounds = interval(np.atleast_1d(np.subtract(greater, less)))
+    return (bounds.low if bounds.runs > 1 else bounds.mean) > 0.0
 
 
 def extent(*, whole: bool, part: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -34,14 +34,28 @@ def _is_number(cell: str) -> bool:
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
-    """Returns a sentence with the count of each verdict.
+    """Returns a sentence with the count of each verdict, and one with the smallest differences for each kind of claim.
 
-    >>> verdicts([Claim(claim="", where="", paper="", ours=[1.0], holds="part", why="")] * 2)
-    'Of 2 claims: 2 partly, in one run.'
+    >>> verdicts([Claim(claim="", where="", paper="", ours=[1.0, 1.2, 1.4], holds="part", why="", kind="speed")] * 2)
+    'Of 2 claims: 2 partly. These 3 seeds could tell a difference of 65 % in speed; smaller ones may exist.'
     """
     counts = Counter(claim.verdict for claim in claims)
     parts = "; ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    return f"Of {len(claims)} claims: {parts}."
+    return f"Of {len(claims)} claims: {parts}.{_smallest_differences(claims)}"
+
+
+def _smallest_differences(claims: Sequence[Claim]) -> str:
+    percents: defaultdict[str, list[float]] = defaultdict(list)
+    for claim in claims:
+        percent = claim.effects.smallest_difference * (1 if claim.unit == "%" else 100)
+        if claim.kind and math.isfinite(percent):
+            percents[claim.kind].append(percent)
+    if not percents:
+        return ""
+    seeds = max(claim.seeds for claim in claims if claim.kind)
+    ranges = {kind: dict.fromkeys(f"{end(values):.0f}" for end in (min, max)) for kind, values in percents.items()}
+    told = " and ".join(f"of {' to '.join(ends)} % in {kind}" for kind, ends in ranges.items())
+    return f" These {seeds} seeds could tell a difference {told}; smaller ones may exist."
 
 
 def claims_table(claims: Iterable[Claim]) -> str:

@@ -13,6 +13,7 @@ import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.cli import show
 from lengthwise.cli.parser import add_lengths, draw_subset, read_lengths
+from lengthwise_recipes.claims import OF_SEEDS
 from lengthwise_recipes.ge2021 import table1
 from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         "generated": generated,
         "comparable": comparable,
         "seeds": list(samples),
-        "rows": [asdict(row) | ({} if comparable else {"reproduced": None}) for row in rows],
+        "rows": [asdict(row) for row in rows],
     }
     show.write_json(document, arguments.json)
     if arguments.plot is not None:
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         cut = lw.FixedSize(table1.BATCH_SIZE)
         save(knob_curves(next(iter(samples.values())), cut, selected=PAPER_KNOBS), arguments.plot)
     if arguments.json != "-":
-        note = _verdict(rows) if comparable else f"{_GENERATED if generated else _OTHERS} {_WANTED}"
+        note = table1.tally(rows) if comparable else f"{_GENERATED if generated else _OTHERS} {_WANTED}"
         notes = [note, _describe_draw(samples, len(lengths))]
         heads = [head for head in _HEADS if comparable or head not in _COMPARED]
         cells = [[row[_HEADS.index(head)] for head in heads] for row in _cells(rows)]
@@ -90,15 +91,10 @@ def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:
         digits = _DIGITS[row.quantity]
         numbers = [f"{value:.{digits}f}" for value in (row.paper, row.mean, row.least, row.greatest)]
         spread = numbers[2] if numbers[2] == numbers[3] else " to ".join(numbers[2:])
-        verdict = "reproduced" if row.reproduced else "not"
+        verdict = OF_SEEDS[row.holds]
         cells.append((*(names if names != above else ("", "")), _UNITS[row.quantity], *numbers[:2], spread, verdict))
         above = names
     return cells
-
-
-def _verdict(rows: list[table1.Row]) -> str:
-    count = sum(row.reproduced for row in rows)
-    return f"{count} of {len(rows)} numbers reproduced: {table1.describe_tolerances()}."
 
 
 def _describe_draw(samples: dict[int, NDArray[np.int64]], count: int) -> str:

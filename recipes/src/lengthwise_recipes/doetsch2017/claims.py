@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from lengthwise_recipes.claims import Claim, Regime, extent
+from lengthwise_recipes.claims import WHOLE, Claim, Regime, extent, name_data, of_effect, of_order, tells_greater
 from lengthwise_recipes.doetsch2017.batchings import MXNET, PAPER_CHUNKS, RANDOM, SORTED, bins_label, chunk_label
 from lengthwise_recipes.doetsch2017.outcomes import Outcome, ratios, read_outcome
 
-CLOSE = 0.15  # up to this share below the paper's ratio counts as the paper's
 NEAR = 0.05  # rates that differ by up to this share count as almost the same
 PAPER_UTTERANCES = 8738  # of one of CHiME-4's six microphones; the paper may have trained on all
+CHUNKS = tuple(map(chunk_label, PAPER_CHUNKS))
 
 
 class Row(NamedTuple):
@@ -62,16 +62,17 @@ def claims(outcomes: Mapping[str, Outcome], bins: Sequence[int], utterances: int
         bins: Three rising numbers of bins of alternated sorting.
         utterances: Number of whole training utterances: claims on word errors are comparable if there are enough.
     """
-    regime = Regime(what="utterances of one microphone", ours=utterances, paper=PAPER_UTTERANCES)
+    regime = Regime(what="utterances", ours=utterances, paper=PAPER_UTTERANCES)
+    error = "word error rate"
     judged = [
-        _chunk_speed(outcomes),
-        _chunks_in_order_of_speed(outcomes),
-        dataclasses.replace(_short_chunk_error(outcomes), regime=regime),
-        dataclasses.replace(_chunks_in_order_of_error(outcomes), regime=regime),
-        _sorted_speed(outcomes),
-        dataclasses.replace(_sorted_error(outcomes, bins), regime=regime),
-        dataclasses.replace(_alternated_like_both(outcomes, bins), regime=regime),
-        dataclasses.replace(_alternated_against_mxnet(outcomes, bins), regime=regime),
+        dataclasses.replace(_chunk_speed(outcomes), kind="speed"),
+        dataclasses.replace(_chunks_in_order_of_speed(outcomes), kind="speed"),
+        dataclasses.replace(_short_chunk_error(outcomes), regime=regime, kind=error),
+        dataclasses.replace(_chunks_in_order_of_error(outcomes), regime=regime, kind=error),
+        dataclasses.replace(_sorted_speed(outcomes), kind="speed"),
+        dataclasses.replace(_sorted_error(outcomes, bins), regime=regime, kind=error),
+        dataclasses.replace(_alternated_like_both(outcomes, bins), regime=regime, kind=error),
+        dataclasses.replace(_alternated_against_mxnet(outcomes, bins), regime=regime, kind="speed"),
     ]
     if all(outcome.peak_bytes for outcome in outcomes.values()):
         judged += [_chunk_memory(outcomes), _sorted_memory(outcomes, bins)]
@@ -81,32 +82,32 @@ def claims(outcomes: Mapping[str, Outcome], bins: Sequence[int], utterances: int
 def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     """Judges the claims from a rerun's document, read from JSON, by the current rule."""
     outcomes = {label: read_outcome(outcome) for label, outcome in document["outcomes"].items()}
-    return claims(outcomes, document["size"]["bins"], document["study"]["data"]["train_utterances"])
+    data = document["study"]["data"]
+    judged = claims(outcomes, document["size"]["bins"], data["train_utterances"])
+    return name_data(judged, f"of {data['name']}", "of one microphone of CHiME-4")
 
 
 def _chunk_speed(outcomes: Mapping[str, Outcome]) -> Claim:
     chunks, utterances = outcomes[chunk_label(50)], outcomes[RANDOM]
-    paper = PAPER["50"].speed / PAPER[RANDOM].speed
     ours = _speeds(outcomes, chunk_label(50), RANDOM)
     frames = 1.0 / (1.0 - utterances.padding_share) * (1.0 - chunks.padding_share)
-    return Claim(
+    return _effect_claim(
         claim="chunks of 50 frames are faster than whole utterances; ours: utterances a second over whole ones",
         where="table 1",
-        paper=f"{paper:.1f}",
+        paper=PAPER["50"].speed / PAPER[RANDOM].speed,
         ours=ours,
-        no_effect=1.0,
-        effect=paper - 1.0,
-        holds=extent(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
         why=f"Whole utterances pad {utterances.padding_share:.0%}, so they compute {frames:.2f} times as many frames; "
         f"a frame of a chunk takes {frames / fmean(ours):.2f} times as long as a frame of a whole utterance.",
     )
 
 
 def _chunks_in_order_of_speed(outcomes: Mapping[str, Outcome]) -> Claim:
-    labels = [*map(chunk_label, PAPER_CHUNKS), RANDOM]
-    speeds = [fmean(_speeds(outcomes, label, RANDOM)) for label in labels]
+    labels = [*CHUNKS, RANDOM]
+    speeds = [outcomes[label].utterances_per_second for label in labels]
+    means = [fmean(_speeds(outcomes, label, RANDOM)) for label in labels]
     ours = _speeds(outcomes, labels[0], RANDOM)
-    falls = all(first >= second for first, second in itertools.pairwise(speeds))
+    pairs = zip(CHUNKS, speeds, speeds[1:], strict=False)
+    alike = [label for label, faster, slower in pairs if not tells_greater(faster, slower)]
     return Claim(
         claim="the shorter the chunks, the faster; ours: chunks of 10 over whole utterances",
         where="table 1",
@@ -114,33 +115,29 @@ def _chunks_in_order_of_speed(outcomes: Mapping[str, Outcome]) -> Claim:
         ours=ours,
         no_effect=1.0,
         effect=PAPER["10"].speed / PAPER[RANDOM].speed - 1.0,
-        holds=extent(whole=falls and min(ours) > 1.0, part=speeds[-1] == min(speeds)),
-        why=f"Utterances a second over those of whole utterances: {_listing(speeds, '.2f')} for {_chunk_names()}.",
+        holds=of_order((ours, 1.0), *itertools.pairwise(speeds)),
+        why=f"Utterances a second over those of whole utterances: {_listing(means, '.2f')} for {_chunk_names()}; not "
+        f"told apart from the next: {', '.join(alike) or 'none'}.",
     )
 
 
 def _short_chunk_error(outcomes: Mapping[str, Outcome]) -> Claim:
-    paper = PAPER["10"].error / PAPER[RANDOM].error
     short, utterances = outcomes[chunk_label(10)], outcomes[RANDOM]
     ours = ratios(short.word_error_rates, utterances.word_error_rates)
-    return Claim(
+    return _effect_claim(
         claim="chunks of 10 have a higher word error rate than whole utterances; ours: chunks over whole",
         where="table 1",
-        paper=f"{paper:.1f}",
+        paper=PAPER["10"].error / PAPER[RANDOM].error,
         ours=ours,
-        no_effect=1.0,
-        effect=paper - 1.0,
-        holds=extent(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
         why=f"{_percent(short)} against {_percent(utterances)}.",
     )
 
 
 def _chunks_in_order_of_error(outcomes: Mapping[str, Outcome]) -> Claim:
-    labels = [*map(chunk_label, PAPER_CHUNKS), RANDOM]
-    errors = [outcomes[label].word_error_rate for label in labels]
-    best = min(labels[:-1], key=lambda label: outcomes[label].word_error_rate)
-    ours = ratios(outcomes[best].word_error_rates, outcomes[RANDOM].word_error_rates)
-    falls = all(first >= second for first, second in itertools.pairwise(errors))
+    labels = [*CHUNKS, RANDOM]
+    best = min(CHUNKS, key=lambda label: outcomes[label].word_error_rate)
+    whole = outcomes[RANDOM].word_error_rates
+    ours = ratios(outcomes[best].word_error_rates, whole)
     return Claim(
         claim="whole utterances are required for the best word error rate; ours: the best of chunks, "
         f"{best}, over whole",
@@ -149,32 +146,29 @@ def _chunks_in_order_of_error(outcomes: Mapping[str, Outcome]) -> Claim:
         ours=ours,
         no_effect=1.0,
         effect=PAPER["500"].error / PAPER[RANDOM].error - 1.0,
-        holds=extent(whole=falls and errors[-1] < errors[0], part=errors[-1] < min(errors[:2])),
-        why=f"Word error rates in percent: {_listing([100 * error for error in errors], '.1f')} for {_chunk_names()}; "
+        holds=of_order((ours, 1.0), *((outcomes[label].word_error_rates, whole) for label in CHUNKS)),
+        why=f"Word error rates: {', '.join(_percent(outcomes[label]) for label in labels)} for {_chunk_names()}; "
         f"{_frame_errors(outcomes, labels)}.",
     )
 
 
 def _sorted_speed(outcomes: Mapping[str, Outcome]) -> Claim:
-    paper = PAPER[SORTED].speed / PAPER[RANDOM].speed
     ours = _speeds(outcomes, SORTED, RANDOM)
     bound = (1.0 - outcomes[SORTED].padding_share) / (1.0 - outcomes[RANDOM].padding_share)
-    return Claim(
+    return _effect_claim(
         claim="sorted utterances are faster than random ones; ours: sorted over random",
         where="table 2",
-        paper=f"{paper:.2f}",
+        paper=PAPER[SORTED].speed / PAPER[RANDOM].speed,
         ours=ours,
-        no_effect=1.0,
-        effect=paper - 1.0,
-        holds=extent(whole=min(ours) >= paper * (1 - CLOSE), part=min(ours) > 1.0),
         why=f"Random batches compute {bound:.2f} times the frames of sorted ones, padding included.",
     )
 
 
 def _sorted_error(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim:
     rising = sorted(_table2(bins), key=lambda label: outcomes[label].word_error_rate)
-    ours = ratios(outcomes[SORTED].word_error_rates, outcomes[RANDOM].word_error_rates)
-    worse = outcomes[SORTED].word_error_rate > outcomes[RANDOM].word_error_rate
+    worst, best = outcomes[SORTED].word_error_rates, outcomes[RANDOM].word_error_rates
+    others = [outcomes[label].word_error_rates for label in rising if label not in (RANDOM, SORTED)]
+    ours = ratios(worst, best)
     return Claim(
         claim="sorted utterances give the worst word error rate and random ones the best; ours: sorted over random",
         where="section 6, table 2",
@@ -182,7 +176,7 @@ def _sorted_error(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim
         ours=ours,
         no_effect=1.0,
         effect=PAPER[SORTED].error / PAPER[RANDOM].error - 1.0,
-        holds=extent(whole=(rising[0], rising[-1]) == (RANDOM, SORTED) and min(ours) > 1.0, part=worse),
+        holds=of_order((ours, 1.0), *((rates, best) for rates in others), *((worst, rates) for rates in others)),
         why=f"From the least: {', '.join(f'{label} {_percent(outcomes[label])}' for label in rising)}; "
         f"{_frame_errors(outcomes, rising)}.",
     )
@@ -192,9 +186,10 @@ def _alternated_like_both(outcomes: Mapping[str, Outcome], bins: Sequence[int]) 
     label = bins_label(bins[-1])
     ours = ratios(outcomes[label].word_error_rates, outcomes[RANDOM].word_error_rates)
     paper, random, in_order = PAPER["256"], PAPER[RANDOM], PAPER[SORTED]
-    gain_share = _share_of_gain(fmean(_speeds(outcomes, label, RANDOM)), fmean(_speeds(outcomes, SORTED, RANDOM)))
+    speeds = zip(_speeds(outcomes, label, RANDOM), _speeds(outcomes, SORTED, RANDOM), strict=True)
+    gain_shares = [_share_of_gain(*pair) for pair in speeds]
     paper_share = _share_of_gain(paper.speed / random.speed, in_order.speed / random.speed)
-    accurate, fast = fmean(ours) <= 1 + NEAR, gain_share >= paper_share * (1 - CLOSE)
+    accurate, fast = abs(fmean(ours) - 1) <= NEAR, of_effect(gain_shares, paper_share) == WHOLE
     return Claim(
         claim="with the most bins the word error rate is almost that of random batches, at almost the speed of sorted "
         f"ones; ours: rate of {bins[-1]} bins over random",
@@ -204,7 +199,7 @@ def _alternated_like_both(outcomes: Mapping[str, Outcome], bins: Sequence[int]) 
         no_effect=1.0,
         effect=NEAR,
         holds=extent(whole=accurate and fast, part=accurate or fast),
-        why=f"It has {gain_share:.0%} of the speed that sorting gains, in the paper {paper_share:.0%}; it pads "
+        why=f"It has {fmean(gain_shares):.0%} of the speed that sorting gains, in the paper {paper_share:.0%}; it pads "
         f"{outcomes[label].padding_share:.0%}.",
     )
 
@@ -216,8 +211,8 @@ def _alternated_against_mxnet(outcomes: Mapping[str, Outcome], bins: Sequence[in
     ahead = [
         count
         for count in bins
-        if fmean(_speeds(outcomes, bins_label(count), MXNET)) > 1.0
-        and outcomes[bins_label(count)].word_error_rate < mxnet.word_error_rate
+        if tells_greater(_speeds(outcomes, bins_label(count), MXNET), 1.0)
+        and tells_greater(mxnet.word_error_rates, outcomes[bins_label(count)].word_error_rates)
     ]
     return Claim(
         claim="alternated sorting is faster than MXNet's bucketing at a lower word error rate; ours: speed of "
@@ -228,23 +223,20 @@ def _alternated_against_mxnet(outcomes: Mapping[str, Outcome], bins: Sequence[in
         no_effect=1.0,
         effect=PAPER["64"].speed / PAPER[MXNET].speed - 1.0,
         holds=extent(whole=bins[1] in ahead, part=bool(ahead)),
-        why=f"Ahead in both: {', '.join(f'{count} bins' for count in ahead) or 'none'}; {_percent(middle)} with "
-        f"{bins[1]} bins, {_percent(mxnet)} with bucketing, which pads {mxnet.padding_share:.0%}.",
+        why=f"The seeds tell ahead in both: {', '.join(f'{count} bins' for count in ahead) or 'none'}; "
+        f"{_percent(middle)} with {bins[1]} bins, {_percent(mxnet)} with bucketing, which pads "
+        f"{mxnet.padding_share:.0%}.",
     )
 
 
 def _chunk_memory(outcomes: Mapping[str, Outcome]) -> Claim:
-    chunks = [outcomes[chunk_label(size)].peak_bytes or 0 for size in PAPER_CHUNKS]
+    chunks = [outcomes[label].peak_bytes or 0 for label in CHUNKS]
     utterances = outcomes[RANDOM].peak_bytes or 0
-    paper = PAPER[RANDOM].memory / PAPER["50"].memory
-    return Claim(
+    return _effect_claim(
         claim="whole utterances take more memory than chunks; ours: whole over chunks of 50",
         where="table 1",
-        paper=f"{paper:.1f}",
+        paper=PAPER[RANDOM].memory / PAPER["50"].memory,
         ours=[utterances / chunks[1]],
-        no_effect=1.0,
-        effect=paper - 1.0,
-        holds=extent(whole=utterances / chunks[1] >= paper * (1 - CLOSE), part=utterances > max(chunks)),
         why=f"Megabytes of a step: {_listing([size / 1e6 for size in (*chunks, utterances)], '.0f')} for "
         f"{_chunk_names()}: padding is computed and stored.",
     )
@@ -252,17 +244,32 @@ def _chunk_memory(outcomes: Mapping[str, Outcome]) -> Claim:
 
 def _sorted_memory(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim:
     peak_bytes = {label: outcomes[label].peak_bytes or 0 for label in _table2(bins)}
-    least, most = min(peak_bytes, key=peak_bytes.__getitem__), max(peak_bytes, key=peak_bytes.__getitem__)
+    least, most = peak_bytes[SORTED], peak_bytes[MXNET]
+    others = [size for label, size in peak_bytes.items() if label not in (SORTED, MXNET)]
     return Claim(
         claim="of whole utterances, sorted ones take the least memory and MXNet's buckets the most; ours: sorted "
         "over random",
         where="table 2",
         paper=f"{PAPER[SORTED].memory / PAPER[RANDOM].memory:.2f}",
-        ours=[peak_bytes[SORTED] / peak_bytes[RANDOM]],
+        ours=[least / peak_bytes[RANDOM]],
         no_effect=1.0,
         effect=1.0 - PAPER[SORTED].memory / PAPER[RANDOM].memory,
-        holds=extent(whole=(least, most) == (SORTED, MXNET), part=peak_bytes[SORTED] < peak_bytes[RANDOM]),
+        holds=of_order((peak_bytes[RANDOM], least), (min(others), least), (most, max(others))),
         why="Megabytes of a step: " + ", ".join(f"{label} {peak_bytes[label] / 1e6:.0f}" for label in peak_bytes) + ".",
+    )
+
+
+def _effect_claim(*, claim: str, where: str, paper: float, ours: Sequence[float], why: str) -> Claim:
+    """Judges ratios, whose effect is their difference from 1."""
+    return Claim(
+        claim=claim,
+        where=where,
+        paper=f"{paper:.2f}",
+        ours=ours,
+        no_effect=1.0,
+        effect=paper - 1.0,
+        holds=of_effect(ours, paper, no_effect=1.0),
+        why=f"The effect is {fmean(ours) - 1.0:.2f}, in the paper {paper - 1.0:.2f}. {why}",
     )
 
 
