@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean, linear_regression
+from statistics import fmean, linear_regression, median
 from typing import Any
 
 from lengthwise_recipes.claims import CLOSE, Claim, Regime, extent, name_data, of_effect, of_order, tells_greater
@@ -28,6 +28,9 @@ def label(buckets: int) -> str:
     return f"Q = {buckets}"
 
 
+SHUFFLED = f"{label(BUCKETS_OF_PROCESSES)} shuffled"  # its batches in random order
+
+
 def name_alone(strategy: str) -> str:
     """Returns the name of a run without its number of processes.
 
@@ -43,12 +46,12 @@ def rows_on(rows: Sequence[EpochRow], processes: int) -> list[EpochRow]:
 
 
 def epoch_seconds(rows: Sequence[EpochRow], name: str) -> list[float]:
-    """Returns the mean seconds of a run's epochs under each seed."""
-    return [fmean(row.seconds for row in run) for run in _runs(rows, name)]
+    """Returns the median seconds of a run's epochs under each seed: other work of the machine hardly moves it."""
+    return [median(row.seconds for row in run) for run in _runs(rows, name)]
 
 
 def speed_ups(rows: Sequence[EpochRow], name: str) -> list[float]:
-    """Returns the mean epoch time with Q = 1 over that of a run, under each seed."""
+    """Returns the median epoch time with Q = 1 over that of a run, under each seed."""
     pairs = zip(epoch_seconds(rows, label(1)), epoch_seconds(rows, name), strict=True)
     return [slow / fast for slow, fast in pairs]
 
@@ -56,16 +59,16 @@ def speed_ups(rows: Sequence[EpochRow], name: str) -> list[float]:
 def fixed_share(rows: Sequence[EpochRow], name: str) -> float:
     """Returns the share of a run's epoch time that does not depend on its frames, 0..1.
 
-    It is the intercept of a least-squares line: the mean seconds of an epoch against its padded frames. Each number of
+    It is the intercept of a least-squares line: the seconds of an epoch against its padded frames. Each number of
     buckets is one point. A negative intercept counts as 0.
     """
     points = {run: [row for row in rows if row.strategy == run] for run in map(label, BUCKETS)}
     frames = [fmean(row.useful_frames / (1.0 - row.padding_share) for row in run) for run in points.values()]
-    seconds = [fmean(row.seconds for row in run) for run in points.values()]
+    seconds = [fmean(epoch_seconds(rows, run)) for run in points]
     if min(frames) == max(frames):
         return 0.0
     fixed = linear_regression(frames, seconds).intercept
-    return min(max(fixed / fmean(row.seconds for row in points[name]), 0.0), 1.0)
+    return min(max(fixed / fmean(epoch_seconds(rows, name)), 0.0), 1.0)
 
 
 def loss_at(run: Sequence[EpochRow], seconds: float) -> float:
@@ -79,9 +82,16 @@ def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     rows = read_rows(document["study"]["rows"])
     claims = bucket_claims(rows, document["bounds"][0]["speed_ups"]["3"])
     if max(row.processes for row in rows) > 1:
-        shared = f"shared {document['machine']['cores']} cores"
-        claims.append(process_claim(rows, shared if document["size"]["device"] == "cpu" else "had a GPU each"))
+        claims.append(process_claim(rows, hardware(document)))
     return name_data(claims, f"on {document['study']['data']['name']}", "on its authors' handwriting")
+
+
+def hardware(document: Mapping[str, Any]) -> str:
+    """Says what the processes of a rerun had or shared, for a sentence about them."""
+    size, cores = document["size"], document["machine"]["cores"]
+    if size["device"] == "cuda":
+        return "had a GPU each"
+    return "had a core each" if max(size["processes"]) <= cores else f"shared {cores} cores"
 
 
 def bucket_claims(rows: Sequence[EpochRow], bound: float) -> list[Claim]:
@@ -115,11 +125,12 @@ def process_claim(rows: Sequence[EpochRow], where: str) -> Claim:
     """
     most, name = max(row.processes for row in rows), label(BUCKETS_OF_PROCESSES)
     alone, parallel = (_runs(rows_on(rows, processes), name) for processes in (1, most))
-    drops, shares = [], []
+    drops = []
     for one_run, parallel_run in zip(alone, parallel, strict=True):
         seconds = min(one_run[-1].elapsed_seconds, parallel_run[-1].elapsed_seconds)
         drops.append(1.0 - loss_at(parallel_run, seconds) / loss_at(one_run, seconds))
-        shares.append(fmean(row.seconds for row in parallel_run) / fmean(row.seconds for row in one_run))
+    times = [epoch_seconds(rows_on(rows, processes), name) for processes in (1, most)]
+    shares = [parallel_time / one_time for one_time, parallel_time in zip(*times, strict=True)]
     return Claim(
         claim=f"validation loss at the same wall-clock time is 23 % lower on 6 GPUs than on 1; ours on {most} "
         "processes",

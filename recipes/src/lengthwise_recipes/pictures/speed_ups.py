@@ -21,13 +21,13 @@ BOUND = "most the lengths allow"
 def speed_up_curves(
     seconds: Mapping[str, Mapping[int, Sequence[float]]], bounds: Mapping[int, float], *, title: str = ""
 ) -> Figure:
-    """Draws mean epoch time, and the speed-up over the fewest buckets of the same series.
+    """Draws epoch time, and the speed-up over the fewest buckets of the same series.
 
     Lines are means over seeds, bands reach from the least to the greatest seed. The dashed line is the bound of the
     lengths.
 
     Args:
-        seconds: Name of a series, such as "2 processes", to mean seconds of an epoch for each seed, by the number of
+        seconds: Name of a series, such as "2 processes", to seconds of an epoch for each seed, by the number of
             buckets. All series have the same numbers of buckets and equally many seeds.
         bounds: The greatest possible speed-up, by the number of buckets.
         title: The title above both panels.
