@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import traceback
 
 import pytest
 from torch.utils.data import Dataset
@@ -44,6 +45,14 @@ def sampler_of(**options):
 
 def loader_of(kind="no workers", broken=(), sampler=None):
     return lw.torch.DataLoader(Data(broken), sampler or sampler_of(), collate_fn=list, **KINDS[kind])
+
+
+def refusal(loader, error=ValueError):
+    """What a loader is refused with. Its workers end at once: left to the collector of garbage, they wait for 5 s."""
+    with pytest.raises(error) as caught:
+        next(iter(loader))
+    traceback.clear_frames(caught.tb)
+    return str(caught.value)
 
 
 def loader_after(taken, kind="no workers"):
