@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import theory
 from record import parser
-from tables import PAPERS, QUALITY, ROOT, TASKS, results
+from tables import PAPERS, QUALITY, ROOT, latest_quality, results
 
 import lengthwise as lw
 from lengthwise.report import style
@@ -25,8 +25,7 @@ from lengthwise_recipes.doetsch2017 import page as doetsch2017
 from lengthwise_recipes.ge2021 import figures as ge2021
 from lengthwise_recipes.khomenko2016 import page as khomenko2016
 from lengthwise_recipes.pictures import sweep
-from lengthwise_recipes.quality import figure as quality
-from lengthwise_recipes.quality.page import figure_name as quality_name
+from lengthwise_recipes.quality import page as quality
 from lengthwise_recipes.study import figure as study
 
 DOCS = ROOT / "docs"
@@ -59,9 +58,8 @@ def pictures() -> dict[Draw, list[Path]]:
     for name, kind in STUDIES.items():
         path = DOCS / f"{name}.png"
         paths_by_draw[partial(study.write_figure, latest(kind), path)] = [path]
-    for task in TASKS:
-        path = QUALITY.parent / quality_name(task)
-        paths_by_draw[partial(quality.write_figure, latest(f"quality-{task}"), path)] = [path]
+    path = QUALITY.parent / quality.FIGURE
+    paths_by_draw[partial(quality.write_figure, list(latest_quality().values()), path)] = [path]
     for module in (khomenko2016, doetsch2017, ge2021):
         kind = module.__name__.split(".")[1]
         paths_by_draw[partial(module.write_figures, latest(f"{kind}-small"), PAPERS)] = [

@@ -21,9 +21,7 @@ from lengthwise_recipes.doetsch2017 import page as doetsch2017_page
 from lengthwise_recipes.ge2021 import page as ge2021_page
 from lengthwise_recipes.khomenko2016 import page as khomenko2016_page
 from lengthwise_recipes.pages import command_block
-from lengthwise_recipes.quality import answers as quality_answers
 from lengthwise_recipes.quality import page as quality_page
-from lengthwise_recipes.quality import power as quality_power
 from sections import GROUPS, Section
 from sections.shared import processor
 
@@ -109,19 +107,11 @@ def latest_quality() -> dict[str, dict[str, Any]]:
 
 
 def quality_in_short(documents: list[dict[str, Any]]) -> str:
-    """Returns the result and the power of the study of quality, wrapped for a README."""
+    """Returns the answers of the study of quality, wrapped for a README."""
     if not documents:
         return "Not measured yet."
-    tally = quality_answers.record(documents, documents[0]["ours"], "test_last")
-    shares = {document["task"]: quality_power.mean_detectable_share(document, "test_last") for document in documents}
-    smallest = ", ".join(f"{share} ({task})" for task, share in shares.items())
-    seeds = " or ".join(dict.fromkeys(str(document["settings"]["seeds"]) for document in documents))
-    text = (
-        f"The test loss of max-entropy was compared with that of other orders, at equal padding and after equally many "
-        f"epochs. It was lower in {tally.lower} of {tally.total} comparisons, and higher in {tally.higher}. With "
-        f"{seeds} seeds we would detect a difference of {smallest} in 4 of 5 studies."
-    )
-    return "\n".join(textwrap.wrap(text, 100))
+    answer = f"{quality_page.lead(documents)[0]} {quality_page.orders_sentence(documents)}"
+    return "\n".join(textwrap.wrap(answer, 100))
 
 
 def papers() -> dict[Path, str]:

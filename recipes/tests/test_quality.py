@@ -1,15 +1,11 @@
 """The study of what mixing is worth: comparisons and sentences by hand, and the whole in miniature."""
 
-import dataclasses
 import html
 import json
-import math
 import re
 
 import numpy as np
 import pytest
-
-from lengthwise.cli.strategies import parse_strategy
 
 pytestmark = pytest.mark.slow
 
@@ -20,39 +16,39 @@ pytest.importorskip("soundfile")
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
-from lengthwise_recipes.intervals import Interval  # noqa: E402
-from lengthwise_recipes.pages import percent  # noqa: E402
-from lengthwise_recipes.quality.answers import (  # noqa: E402
-    Tally,
-    answers,
-    below_random,
-    by_padding,
-    conclusion,
-    difference_to_random,
-    record,
-    tally,
+from lengthwise_recipes.intervals import interval  # noqa: E402
+from lengthwise_recipes.quality.contrasts import (  # noqa: E402
+    dynamic_pairs,
+    mean_losses,
+    ours_to_orders,
+    pooled,
+    relative_differences,
+    sorted_to_random,
 )
-from lengthwise_recipes.quality.comparisons import compare, correlate, losses_of, rank_correlations  # noqa: E402
-from lengthwise_recipes.quality.outcomes import equal_seconds, outcomes  # noqa: E402
-from lengthwise_recipes.quality.page import page  # noqa: E402
-from lengthwise_recipes.quality.power import detectable_shares, mean_detectable_share, power_sentence  # noqa: E402
+from lengthwise_recipes.quality.page import (  # noqa: E402
+    chance_sentence,
+    contrast_table,
+    dynamic_table,
+    lead,
+    losses_table,
+    orders_sentence,
+    page,
+)
 from lengthwise_recipes.quality.strategies import (  # noqa: E402
     FITTED,
     TOLERANCE,
     Candidate,
-    Compared,
     candidates,
     choose_setups,
     list_left_out,
 )
+from lengthwise_recipes.quality.study import list_runs, seconds_per_epoch  # noqa: E402
 from lengthwise_recipes.quality.tasks import KINDS, Source  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow, RunRow  # noqa: E402
-from lengthwise_recipes.study.setups import Setup  # noqa: E402
 from letter_tones import write_folder  # noqa: E402
 from tones import store, tones  # noqa: E402
 
 CUT = lw.FixedSize(16)
-JUDGED = {"validation": "validation_loss", "test": "test_loss"}
 LENGTHS = lw.example_lengths("speech")[:256]
 
 
@@ -77,159 +73,159 @@ def row(strategy, *, seed, epoch, loss, seconds=1.0):
     )
 
 
-def rows_of(losses, *, seconds=None):
-    """By strategy, the losses of each seed's epochs; `seconds` of an epoch by strategy, 1 where not given."""
-    return [
-        row(strategy, seed=seed, epoch=epoch, loss=loss, seconds=(seconds or {}).get(strategy, 1.0))
-        for strategy, runs in losses.items()
-        for seed, run in enumerate(runs)
-        for epoch, loss in enumerate(run, start=1)
-    ]
-
-
-def entry(strategy, *, padding, mixing, cut=CUT):
-    candidate = Candidate(
-        order=strategy.partition(":")[0], strategy=strategy, padding=padding, padding_share=padding or 0.0, cut=cut
-    )
-    setup = Setup(batching=parse_strategy(strategy, cut=cut))
-    return Compared(candidate=candidate, label=strategy, mixing=mixing, setup=setup)
-
-
-ENTRIES = [
-    entry("random", padding=None, mixing=0.9),
-    entry("max-entropy:0.1", padding=0.1, mixing=0.3),
-    entry("semi-sorted:0.1", padding=0.1, mixing=0.2),
-    entry("bucketed:32", padding=0.1, mixing=0.1),
-]
-LOSSES = {
-    "random": [[4.0, 2.0], [5.0, 3.0]],
-    "max-entropy:0.1": [[4.0, 1.0], [5.0, 1.9]],
-    "semi-sorted:0.1": [[3.0, 2.0], [5.0, 3.0]],
-    "bucketed:32": [[4.0, 3.0], [6.0, 2.5]],
-}
-SECONDS = {"random": 2.0, "max-entropy:0.1": 1.0, "semi-sorted:0.1": 1.25, "bucketed:32": 1.0}
-
-
-@pytest.fixture
-def losses():
-    return losses_of(outcomes(rows_of(LOSSES, seconds=SECONDS), [], losses=JUDGED))
-
-
-def test_losses_after_as_many_epochs_and_in_as_much_time(losses):
-    assert losses["random"]["last"].tolist() == [2.0, 3.0]
-    assert losses["bucketed:32"]["test_last"].tolist() == [6.0, 5.0]
-    assert losses["random"]["test_equal_seconds"].tolist() == [8.0, 10.0]
-    assert losses["max-entropy:0.1"]["equal_seconds"].tolist() == [1.0, 1.9]  # the fastest: all of its 2 seconds
-    assert losses["random"]["equal_seconds"].tolist() == [4.0, 5.0]  # its first epoch ends then
-    assert losses["semi-sorted:0.1"]["equal_seconds"] == pytest.approx([3.0 - 0.6, 5.0 - 1.2])  # (2 - 1.25) / 1.25
-
-
-def test_a_strategy_has_no_loss_before_its_first_epoch_ends():
-    found = outcomes(rows_of({"fast": [[1.0]], "slow": [[2.0]]}, seconds={"slow": 3.0}), [], losses=JUDGED)
-    assert equal_seconds(found) == 1.0
-    assert math.isnan(found["slow"].loss_at("validation", 1.0)[0])
-    assert found["slow"].loss_at("test", 9.0).tolist() == [4.0]
-
-
-def test_one_slow_epoch_makes_no_strategy_slow():
-    rows = rows_of({"a": [[4.0, 2.0, 1.0]], "b": [[4.0, 2.0, 1.0]]})
-    rows[0] = row("a", seed=0, epoch=1, loss=4.0, seconds=50.0)  # the machine did something else
-    found = outcomes(rows, [], losses=JUDGED)
-    assert found["a"].seconds_per_epoch == found["b"].seconds_per_epoch == 1.0
-    assert equal_seconds(found) == 3.0
+def test_a_run_has_the_seconds_and_losses_of_its_epochs_and_its_metrics_after_the_last():
+    rows = [row("a", seed=seed, epoch=epoch, loss=seed + epoch) for seed in (0, 1) for epoch in (2, 1)]
+    tests = [RunRow(strategy="a", processes=1, averaging="none", seed=1, metrics={"word_error_rate": 0.5})]
+    first, second = list_runs(rows, tests, KINDS["handwriting"])
+    assert (first["strategy"], first["seed"], second["seed"]) == ("a", 0, 1)
+    assert second["losses"] == [2, 3]
+    assert second["test_losses"] == [4, 6]
+    assert second["seconds"] == pytest.approx([1.0, 1.0])  # 0.9 of training and 0.1 of planning
+    assert first["metrics"] == {"character_error_rate": 0.2}
+    assert second["metrics"] == {"character_error_rate": 0.3, "word_error_rate": 0.5}
 
 
 def test_minutes_in_which_the_machine_is_busy_make_no_strategy_slow():
-    losses = [[4.0, 3.0, 2.0, 1.0]]
-    rows = rows_of({"a": losses, "b": losses, "c": losses}, seconds={"c": 0.5})
-    busy = {("a", 1), ("b", 1), ("c", 1), ("a", 2), ("b", 2), ("c", 2), ("a", 3)}  # of four epochs three of one alone
-    slowed = [
-        dataclasses.replace(each, seconds=9 * each.seconds, planning_seconds=9 * each.planning_seconds)
-        if (each.strategy, each.epoch) in busy
-        else each
-        for each in rows
+    seconds = {"a": np.ones((1, 4)), "b": np.ones((1, 4)), "c": np.full((1, 4), 0.5)}
+    for label, busy in {"a": 3, "b": 2, "c": 2}.items():  # in the third epoch of "a" alone
+        seconds[label][:, :busy] *= 9
+    assert seconds_per_epoch(seconds) == pytest.approx({"a": 5.0, "b": 5.0, "c": 2.5})  # the median round: 5 seconds
+
+
+def strategy(label, *, order=None, padding=None, mixing=0.1, seconds=1.0, steps=4.0, dynamic=False, scaling="none"):
+    return {
+        "label": label,
+        "order": order or label,
+        "strategy": label,
+        "padding": padding,
+        "padding_share": padding or 0.0,
+        "mixing": mixing,
+        "dynamic": dynamic,
+        "learning_rate_scaling": scaling,
+        "steps": steps,
+        "seconds_per_epoch": seconds,
+    }
+
+
+def study_of(strategies, losses, *, task="speech", paddings=(0.1,)):
+    """A document with test losses by label, seed and epoch. The losses on validation sequences are half of them."""
+    runs = [
+        {"strategy": label, "seed": seed, "test_losses": run, "losses": [None if x is None else x / 2 for x in run]}
+        for label, seeds in losses.items()
+        for seed, run in enumerate(seeds)
     ]
-    found = outcomes(slowed, [], losses=JUDGED)
-    assert found["a"].seconds_per_epoch == pytest.approx(found["b"].seconds_per_epoch)
-    assert found["a"].seconds_per_epoch == pytest.approx(2 * found["c"].seconds_per_epoch)
+    return {
+        "task": task,
+        "ours": "max-entropy",
+        "reference": "random",
+        "paddings": list(paddings),
+        "settings": {"seeds": len(next(iter(losses.values())))},
+        "strategies": strategies,
+        "runs": runs[::-1],
+    }
 
 
-def test_the_metrics_are_those_of_the_last_epoch_and_of_the_test():
-    tests = [
-        RunRow(strategy="a", processes=1, averaging="none", seed=seed, metrics={"word_error_rate": rate})
-        for seed, rate in ((1, 0.5), (0, 0.25))
+# Random batches take twice the time. Means over the last three of four epochs: 4 and 8; 5 and 6.
+PLAIN = [strategy("random", mixing=0.9, seconds=2.0), strategy("sorted", mixing=0.02)]
+PLAIN_LOSSES = {
+    "random": [[9.0, 6.0, 4.0, 2.0], [9.0, 9.0, 8.0, 7.0]],
+    "sorted": [[9.0, 5.0, 5.0, 5.0], [9.0, 6.0, 6.0, 6.0]],
+}
+
+
+def test_a_loss_is_the_mean_over_the_last_epochs():
+    document = study_of(PLAIN, PLAIN_LOSSES)
+    assert mean_losses(document, "random").tolist() == [4.0, 8.0]
+    assert mean_losses(document, "random", part="losses").tolist() == [2.0, 4.0]
+    assert sorted_to_random(document, "epochs").tolist() == [0.25, -0.25]
+
+
+def test_in_equal_time_the_slower_strategy_trains_fewer_epochs():
+    document = study_of(PLAIN, PLAIN_LOSSES)
+    # Random batches: after 1, 1.5 and 2 epochs 9, 7.5, 6 and 9, 9, 9.
+    assert mean_losses(document, "random", pace=0.5).tolist() == [7.5, 9.0]
+    assert sorted_to_random(document, "time") == pytest.approx([5.0 / 7.5 - 1.0, 6.0 / 9.0 - 1.0])
+    assert np.isnan(mean_losses(document, "random", pace=0.4)).all()  # the first of the three before the first epoch
+
+
+ORDERS = [
+    strategy(f"{order} {padding}", order=order, padding=padding, mixing=mixing)
+    for padding in (0.05, 0.1)
+    for order, mixing in (("max-entropy", 0.2), ("semi-sorted", 0.1), ("bucketed", 0.04))
+]
+ORDER_LOSSES = {
+    "max-entropy 0.05": [[3.0], [4.0]],
+    "semi-sorted 0.05": [[3.0], [5.0]],  # the means of the two: 4 and 4
+    "bucketed 0.05": [[5.0], [3.0]],
+    "max-entropy 0.1": [[5.0], [4.0]],
+    "semi-sorted 0.1": [[4.0], [4.0]],
+    "bucketed 0.1": [[4.0], [6.0]],
+}
+
+
+def test_max_entropy_is_compared_with_the_mean_of_the_other_orders_at_each_padding():
+    document = study_of(ORDERS, ORDER_LOSSES, paddings=(0.05, 0.1))
+    # Seed 0: -1/4 and +1/4; seed 1: 0 and -1/5.
+    assert ours_to_orders(document, "epochs") == pytest.approx([0.0, -0.1])
+    alone = study_of(ORDERS[:1], ORDER_LOSSES, paddings=(0.05, 0.1))
+    assert np.isnan(ours_to_orders(alone, "epochs")).all()
+    assert orders_sentence([alone]).endswith("is not known.")
+
+
+def test_tasks_are_pooled_seed_by_seed():
+    first, second = study_of(PLAIN, PLAIN_LOSSES), study_of(PLAIN, {"random": [[1.0], [2.0]], "sorted": [[1.5], [2.5]]})
+    # 0.25 and -0.25; 0.5 and 0.25: the means by seed are 0.375 and 0.
+    assert pooled([first, second], sorted_to_random, "epochs") == interval([0.375, 0.0])
+
+
+def test_dynamic_sizes_are_compared_with_a_fixed_size_after_equally_many_epochs_and_steps():
+    strategies = [
+        strategy("random", mixing=0.9),
+        strategy("random, constant", order="random", steps=2.0, dynamic=True),
+        strategy("random, root", order="random", steps=2.0, dynamic=True, scaling="root"),
     ]
-    found = outcomes(rows_of({"a": [[4.0, 2.0], [5.0, math.inf]]}), tests, losses=JUDGED)["a"]
-    assert found.metrics["word_error_rate"].tolist() == [0.25, 0.5]
-    assert found.metrics["character_error_rate"][0] == 0.2
-    assert math.isnan(found.last("validation")[1])
-    assert set(found.metrics) == {"character_error_rate", "word_error_rate"}
+    losses = {
+        "random": [[9.0, 6.0, 4.0, 2.0]] * 2,
+        "random, constant": [[9.0, 8.0, 8.0, 8.0]] * 2,
+        "random, root": [[9.0, 6.0, 6.0, 6.0], [9.0, 6.0, 6.0, 5.9]],
+    }
+    document = study_of(strategies, losses)
+    assert dynamic_pairs(document) == [("random, root", "random")]
+    assert relative_differences(document, "random, root", ["random"], "epochs")[0] == pytest.approx(0.5)  # 6 over 4
+    assert relative_differences(document, "random, root", ["random"], "steps")[0] == pytest.approx(-0.2)  # 6 over 7.5
+    _, _, line = dynamic_table([document]).splitlines()
+    assert line.startswith("| speech | `random` | root | 2, fixed 4 | **+49.6 % (")
+    losses["random, root"][0][3] = None  # a run that diverged
+    assert dynamic_pairs(study_of(strategies, losses)) == [("random, constant", "random")]
 
 
-def test_differences_are_taken_seed_by_seed(losses):
-    everything = {(each.one, each.other, each.measure): each.difference for each in compare(ENTRIES, losses)}
-    pairs = [(one, other) for one, other, measure in everything if measure == "last"]
-    ours = [("max-entropy:0.1", "semi-sorted:0.1"), ("max-entropy:0.1", "bucketed:32")]
-    assert pairs == [*ours, ("semi-sorted:0.1", "bucketed:32")]  # random was fitted to no padding
-    found = {(other, measure): everything[one, other, measure] for one, other, measure in everything if "max" in one}
-    beside = found["semi-sorted:0.1", "last"]  # -1.0 and -1.1
-    assert beside.mean == pytest.approx(-1.05)
-    assert beside.high == pytest.approx(-1.05 + 12.706 * 0.05, abs=1e-3)
-    assert beside.excludes_zero
-    assert not found["bucketed:32", "last"].excludes_zero  # -2.0 and -0.6
-    assert found["semi-sorted:0.1", "test_last"].mean == pytest.approx(2 * beside.mean)
-    assert found["semi-sorted:0.1", "test_last"].negative.low == -found["semi-sorted:0.1", "test_last"].high
+def test_the_lead_says_which_differences_exclude_0():
+    alike = study_of(PLAIN, {"random": [[1.0], [1.0]], "sorted": [[1.1], [0.9]]}, task="alike")
+    apart = study_of(PLAIN, {"random": [[1.0], [1.0]], "sorted": [[1.2], [1.21]]}, task="apart")
+    assert "show no difference on alike." in lead([alike])[0]
+    text, mixing, _ = lead([alike, apart])
+    assert "differ on apart. Sorted minus random, in percent of the loss: alike +0.0 % (-127.1 to +127.1)" in text
+    assert "apart +20.5 % (+14.1 to +26.9). With 2 seeds we would detect" in text  # 12.706 * 0.5
+    assert mixing == "Sorted batches have a mixing of 0.02, random ones of 0.90."
+    assert (
+        chance_sentence([alike, apart])
+        == "0 lies outside 1 of these 2 intervals, and by chance alone outside about 0.1."
+    )
+    assert "cannot be compared" in lead([study_of(PLAIN, {"random": [[1.0]], "sorted": [[1.1]]})])[0]
+    assert "cannot be compared" in lead([study_of(PLAIN, {"random": [[None], [1.0]], "sorted": [[1.1], [1.0]]})])[0]
 
 
-def test_more_mixing_goes_with_less_loss_where_it_does(losses):
-    (found,) = [each for each in correlate(ENTRIES, losses) if each.measure == "last"]
-    assert found.strategies == 3
-    assert found.correlation.mean == pytest.approx((-1.0 - 0.5) / 2)  # seed 1: semi-sorted's is the greatest loss
-    assert (found.correlation.low, found.correlation.high) == (-1.0, 1.0)
-    assert correlate(ENTRIES[:3], losses) == []
+def test_a_table_has_a_row_for_each_task_and_one_for_their_mean():
+    document = study_of(PLAIN, PLAIN_LOSSES)
+    assert "mean of the tasks" not in contrast_table([document], sorted_to_random)
+    *_, task, mean = contrast_table([document, document], sorted_to_random).splitlines()
+    assert mean == task.replace("speech", "mean of the tasks")
 
 
-def test_rank_correlations_of_ties_and_of_runs_that_diverged():
-    values = np.array([1.0, 2.0, 3.0])
-    found = rank_correlations(values, np.array([[1.0, 1.0, 2.0], [1.0, 1.0, 1.0], [1.0, math.nan, 2.0]]))
-    assert found[0] == pytest.approx(1.5 / math.sqrt(2.0 * 1.5))  # ranks 0, 1, 2 against 0.5, 0.5, 2
-    assert np.isnan(found[1:]).all()
-
-
-def test_the_conclusion_follows_the_greater_count():
-    assert conclusion(Tally(lower=2, higher=1, total=8)).startswith("These results speak for")
-    assert conclusion(Tally(lower=0, higher=1, total=8)).startswith("These results speak against")
-    assert conclusion(Tally(lower=0, higher=0, total=8)).startswith("These results do not say")
-    assert conclusion(Tally(lower=0, higher=1, total=24)).startswith("These results do not say")  # chance: 1.2
-    assert "in 0 of 8 comparisons, and higher in 1." in conclusion(Tally(lower=0, higher=1, total=8))
-    unknown = Interval(mean=math.nan, low=math.nan, high=math.nan, runs=2)
-    assert tally([Interval(mean=2.0, low=1.0, high=3.0, runs=2), unknown]) == Tally(lower=0, higher=1, total=2)
-
-
-def known(padding, one, other, mean):
-    difference = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}
-    measure = "test_equal_seconds"
-    return {"padding": padding, "one": one, "other": other, "measure": measure, "difference": difference}
-
-
-def told(paddings, comparisons):
-    strategies = [{"label": f"{order}!", "order": order} for order in ("max-entropy", "sorted-like", "windowed")]
-    return {"ours": "max-entropy", "paddings": paddings, "strategies": strategies, "comparisons": comparisons}
-
-
-def test_what_is_told_apart_is_counted_for_each_order_and_at_each_padding():
-    ours, *others = "max-entropy!", "sorted-like!", "windowed!"
-    at_small = [known(0.05, ours, others[0], 2.0), known(0.05, ours, others[1], 0.5), known(0.05, *others, -3.0)]
-    first = told([0.05, 0.1], [*at_small, known(0.1, ours, others[0], -2.0)])
-    second = told([0.055, 0.1], [known(0.055, ours, others[0], 3.0), known(0.1, ours, others[0], 0.0)])
-    (sentence,) = by_padding([first, second])
-    assert "at the smallest (5 to 5.5 %) lower in 0 of 3, higher in 2" in sentence
-    assert "at the largest (10 %) lower in 1 of 2, higher in 0" in sentence
-    measure = "test_equal_seconds"
-    assert record([first, second], "sorted-like", measure) == Tally(lower=3, higher=1, total=5)
-    assert record([first, second], "windowed", measure, 0) == Tally(lower=0, higher=1, total=2)
-    assert record([first, second], "windowed", "last") == Tally(lower=0, higher=0, total=0)
-    assert by_padding([told([0.1], [])]) == []
+def test_losses_of_an_order_that_a_task_leaves_out_are_empty():
+    losses = {**PLAIN_LOSSES, "windowed": [[1.0], [3.0]]}
+    text = losses_table([study_of([*PLAIN, strategy("windowed", padding=0.1)], losses), study_of(PLAIN, PLAIN_LOSSES)])
+    assert "| `windowed` | 10 % | 0.10 | 2.000 ± 12.706 |  |  |" in text
 
 
 def test_every_strategy_that_is_compared_pads_what_it_should():
@@ -250,9 +246,9 @@ def test_every_strategy_that_is_compared_pads_what_it_should():
 def test_what_pads_otherwise_is_left_out_and_named():
     far = Candidate(order="bucketed", strategy="bucketed:16", padding=0.1, padding_share=0.04, cut=CUT)
     assert choose_setups(LENGTHS, [far], base_batch=16.0) == []
-    assert list_left_out([far, *(each.candidate for each in ENTRIES)]) == [
-        "bucketed at 10 %, since the nearest is 4.0 %, by bucketed:16"
-    ]
+    near = Candidate(order="windowed", strategy="windowed:32", padding=0.1, padding_share=0.1, cut=CUT)
+    plain = Candidate(order="random", strategy="random", padding=None, padding_share=0.5, cut=CUT)
+    assert list_left_out([plain, far, near]) == ["bucketed at 10 %, since the nearest is 4.0 %, by bucketed:16"]
 
 
 @pytest.mark.parametrize("paddings", [(), (0.1, 0.05), (0.1, 0.105), (0.0,), (1.5,)])
@@ -328,19 +324,17 @@ def test_the_whole_in_miniature(document):
     assert len(document["runs"]) == 2 * len(strategies)
     for each in strategies.values():
         assert each["padding"] is None or abs(each["padding_share"] - each["padding"]) < 0.03  # 4 plans of 5 batches
-    assert strategies["random"]["to_random"]["last"] == {"mean": 0.0, "low": 0.0, "high": 0.0, "runs": 2}
     assert strategies["sorted"]["mixing"] < strategies["random"]["mixing"]
     first, last = (np.mean([run["losses"][epoch] for run in document["runs"]]) for epoch in (0, 1))
     assert last < first
     assert min(second for run in document["runs"] for second in run["seconds"]) > 0
-    assert {each["padding"] for each in document["comparisons"]} == {0.25}
 
 
 def test_the_page_says_what_was_learned(command, document):
     pytest.importorskip("jinja2")
     page = (command[1] / "out.html").read_text(encoding="utf-8")
     text = html.unescape(re.sub(r"<[^>]*>", "", page))
-    assert answers([document])[0] in " ".join(text.split())
+    assert lead([document])[0] in " ".join(text.split())
     assert "What was learned" in text
     assert "test loss" in text
     compared = [each for each in document["strategies"] if not each["dynamic"]]
@@ -350,21 +344,12 @@ def test_the_page_says_what_was_learned(command, document):
     assert f"{np.mean(ends):.4g}" in text
 
 
-def test_the_comparisons_are_those_of_the_runs(document):
-    losses = {(run["strategy"], run["seed"]): run["losses"][-1] for run in document["runs"]}
-    for each in (each for each in document["comparisons"] if each["measure"] == "last"):
-        differences = [losses[each["one"], seed] - losses[each["other"], seed] for seed in (0, 1)]
-        assert each["difference"]["mean"] == pytest.approx(np.mean(differences), abs=1e-5)
-        reach = 12.7062 * np.std(differences, ddof=1) / math.sqrt(2)
-        assert each["difference"]["high"] == pytest.approx(np.mean(differences) + reach, rel=1e-3, abs=1e-3)
-
-
 def test_called_again_nothing_is_trained_and_all_is_the_same(command, document, capsys):
     words, folder = command
     assert main(words) == 0
     again = json.loads((folder / "out.json").read_text())
     assert again["runs"] == document["runs"]  # seconds too: they are those that were measured once
-    assert again["comparisons"] == document["comparisons"]
+    assert again["strategies"] == document["strategies"]
     shown = capsys.readouterr().out
     assert "80 sequences of words joined from the characters" in shown
 
@@ -374,93 +359,24 @@ def test_the_picture_is_drawn(command, document):
     assert (command[1] / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_page_says_what_the_intervals_say(document):
-    text = page({"results/a.json": document, "results/b.json": {**document, "task": "acoustic"}})
-    _, question, first, others, *_ = text.split("\n\n")
-    assert question.endswith("?")
-    assert [first, *others.removeprefix("- ").split("\n- ")] == answers([document, document | {"task": "acoustic"}])
-    ours = [each for each in document["comparisons"] if each["one"].startswith("max-entropy")]
-    last = [each["difference"] for each in ours if each["measure"] == "test_equal_seconds"]
-    known = [each for each in last if each["mean"] is not None]  # a slow strategy may have ended no epoch by then
-    lower, higher = 2 * sum(each["high"] < 0.0 for each in known), 2 * sum(each["low"] > 0.0 for each in known)
-    assert f"order's in {lower} of {2 * len(last)} comparisons, and higher in {higher}." in first
-    assert "| `max-entropy` | " in text
-    assert "## Handwriting" in text
-    assert "## Acoustic" in text
-    assert text.count("![") == 2
-    for each in document["strategies"]:
-        assert f"| `{each['strategy']}" in text
-    seconds = [each["seconds_per_epoch"] for each in document["strategies"] if each["padding"] and not each["dynamic"]]
-    assert f"seconds of an epoch differ by up to {percent(max(seconds) / min(seconds) - 1.0)}." in text
+def test_the_page_has_every_task_and_order(document):
+    documents = {"results/a.json": document, "results/b.json": {**document, "task": "acoustic"}}
+    text = page(documents)
+    assert text.split("\n\n")[1] == lead(list(documents.values()))[0]
+    assert "### Handwriting" in text
+    assert "### Acoustic" in text
+    assert text.count("![") == 1
+    for order in {each["order"] for each in document["strategies"]}:
+        assert f"| `{order}` |" in text
 
 
-def test_earlier_results_stand_below_and_count_for_nothing_above(document):
-    lone = page({"results/a.json": document})
-    text = page({"results/a.json": document}, {"results/before.json": {**document, "date": "2025-01-02T03:04:05"}})
-    assert text.startswith(lone.rstrip("\n"))
-    below = text.removeprefix(lone.rstrip("\n"))
-    assert below.startswith("\n\n## Earlier results")
-    assert below.count("| handwriting, [2025-01-02](results/before.json) |") == len(document["paddings"])
-    ours = [each for each in document["comparisons"] if each["one"].startswith("max-entropy")]
-    first = [each for each in ours if each["padding"] == document["paddings"][0] and each["measure"] == "last"]
-    assert f"of {len(first)} |" in below
-
-
-def test_ours_difference_to_random_is_that_of_the_largest_padding():
-    def strategy(padding, mean):
-        bounds = {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2}
-        return {
-            "order": "max-entropy",
-            "dynamic": False,
-            "padding": padding,
-            "to_random": {"test_equal_seconds": bounds},
-        }
-
-    document = {"ours": "max-entropy", "strategies": [strategy(0.1, -2.0), strategy(0.05, -3.0)]}
-    assert difference_to_random(document).mean == -2.0
-
-
-def test_what_is_below_random_batches_is_counted_on_both_parts():
-    def strategy(padding, validation, test, *, dynamic=False):
-        means = {"equal_seconds": validation, "test_equal_seconds": test, "last": test, "test_last": validation}
-        bounds = {
-            name: {"mean": mean, "low": mean - 1.0, "high": mean + 1.0, "runs": 2} for name, mean in means.items()
-        }
-        return {"dynamic": dynamic, "padding": padding, "to_random": bounds}
-
-    counted = [strategy(0.1, -2.0, -2.0), strategy(0.1, -2.0, 0.5), strategy(0.05, -0.5, 2.0)]
-    others = [strategy(None, -2.0, -2.0), strategy(0.1, -2.0, -2.0, dynamic=True)]
-    sentence = below_random([{"task": "speech", "strategies": [*counted, *others]}])
-    assert "In equal training time: speech 2 of 3 and 1 of 3. After" in sentence
-    assert sentence.endswith("After equally many epochs: speech 1 of 3 and 2 of 3.")
-
-
-def test_the_smallest_difference_is_that_of_the_paired_runs_over_the_other_loss():
-    known = {"mean": 0.0, "low": -4.3027, "high": 4.3027, "runs": 3}  # differences -s, 0, s with s = sqrt(3)
-    other = {"mean": 56.535, "low": 50.0, "high": 60.0, "runs": 3}
-    strategies = [
-        {"label": "ours", "order": "max-entropy", "losses": {"last": known}},
-        {"label": "theirs", "order": "windowed", "losses": {"last": other}},
-    ]
-    pair = {"measure": "last", "difference": known, "padding": 0.1}
-    comparisons = [
-        {**pair, "one": "ours", "other": "theirs"},
-        {**pair, "one": "theirs", "other": "ours"},  # of another order: not counted
-        {**pair, "one": "ours", "other": "theirs", "measure": "test_last"},
-    ]
-    document = {"task": "speech", "ours": "max-entropy", "strategies": strategies, "comparisons": comparisons[:2]}
-    # Noncentrality 5.6535, s / sqrt(3) = 1.
-    assert detectable_shares(document, "last") == pytest.approx([0.1], rel=1e-3)
-    assert mean_detectable_share(document, "last") == "10.0 %"
-    assert "speech 10.0 %." in power_sentence([document], "last")
-
-
-def test_a_run_that_diverged_could_tell_nothing():
-    unknown = {"mean": None, "low": None, "high": None, "runs": 2}
-    strategies = [{"label": name, "order": "max-entropy", "losses": {"last": unknown}} for name in ("one", "other")]
-    pair = {"one": "one", "other": "other", "measure": "last", "difference": unknown}
-    document = {"task": "speech", "ours": "max-entropy", "strategies": strategies, "comparisons": [pair]}
-    assert mean_detectable_share(document, "last") == "nothing"
+def test_earlier_results_are_named(document):
+    link = "results/before.json"
+    text = page({"results/a.json": document}, {link: {**document, "date": "2025-01-02T03:04:05"}})
+    assert f"([2025-01-02]({link}))" in text
+    assert text.replace(next(line for line in text.splitlines() if link in line) + "\n\n", "") == page(
+        {"results/a.json": document}
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def add(studies: Any) -> None:
     group.add_argument("--checkpoints", metavar="FOLDER", help="where an interrupted study continues")
     show.add(
         parser,
-        plot="each strategy's test loss less that of random batches",
+        plot="each order's test loss minus that of random batches, after equally many epochs",
         html="what was learned, and what batches of the least padding compared hold",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -145,19 +145,25 @@ def _folder(checkpoints: str | None) -> Path | None:
 
 def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     """Writes JSON and figure, and prints the page's answers on this task."""
-    from lengthwise_recipes.quality.answers import answers
-    from lengthwise_recipes.quality.figure import write_figure
-    from lengthwise_recipes.quality.page import SPARE, strategy_cells, strategy_heads
+    from lengthwise_recipes.quality.page import (
+        SPARE,
+        lead,
+        orders_sentence,
+        strategy_cells,
+        strategy_heads,
+        write_figure,
+    )
     from lengthwise_recipes.skipped import tell
 
     show.write_json(document, arguments.json)
     read = json.loads(json.dumps(document))
     if arguments.plot is not None:
-        write_figure(read, Path(arguments.plot))
+        write_figure([read], Path(arguments.plot))
     if not show.fills_output(arguments):
         title = f"{document['sequences']:,} sequences of {document['data']['name']}"
         notes = [
-            *answers([read]),
+            *lead([read]),
+            orders_sentence([read]),
             *(f"Left out: {sentence}" for sentence in document["left_out"]),
             *tell(document["data"]),
         ]

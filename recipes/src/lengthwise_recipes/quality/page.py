@@ -1,225 +1,355 @@
-"""The page of the study, made only from the JSON of its tasks."""
+"""The page of the study and its picture, made only from the JSON of its tasks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from lengthwise_recipes.intervals import Interval, read_interval
-from lengthwise_recipes.pages import features_note, machine_note, percent, table
-from lengthwise_recipes.quality.answers import PLACES, Tally, answers, record, signed_text
-from lengthwise_recipes.quality.comparisons import DECIDING
-from lengthwise_recipes.quality.figure import group_of, short_label
-from lengthwise_recipes.quality.power import power_table
+from lengthwise_recipes.intervals import CONFIDENCE, Interval, interval
+from lengthwise_recipes.pages import features_note, machine_note, percent, plans_note, table
+from lengthwise_recipes.quality.contrasts import (
+    LAST,
+    Contrast,
+    Document,
+    Equal,
+    dynamic_pairs,
+    mean_losses,
+    orders_at,
+    ours_to_orders,
+    paces,
+    pooled,
+    relative_differences,
+    sorted_to_random,
+    strategies_of,
+)
 
-QUESTION = "Does more mixing give a better model, at equal padding and in equal training time?"
+MIXING = (
+    "*Mixing* measures how random the lengths in batches are: 1 in random batches, and near 0 in sorted ones "
+    "([why](../../docs/theory.md))."
+)
+BETWEEN = "If loss rises or falls steadily with mixing, no order between these two differs from random batches by more."
+TIME = "*Equal time*: the slower strategy stops when the faster one has trained all its epochs."
+UNIT = (
+    "Differences are in percent of the loss, with intervals of 95 % (Student's t over the seeds), bold if they exclude "
+    "0. *Detectable* is the smallest difference that we would detect in 4 of 5 studies (80 % power, two-sided 5 %). The "
+    "last row has one number for each seed, the mean over the tasks. It says nothing about other tasks."
+)
 METHOD = (
-    "How it was measured: the knobs of all strategies are set to the same padding. All strategies start from the same "
-    "weights and train for the same number of epochs. Losses are measured on the same held-out sequences. The test "
-    "sequences chose no knob, no learning rate and no number of epochs. The verdict follows from them.\n\n"
-    "How to read it:\n\n"
-    "- **Intervals** are of 95 %, by Student's t over the seeds. Differences are computed seed by seed. Those that can "
-    "be told apart from 0 are in bold.\n"
-    "- **Equal time** is the time of the fastest strategy for all epochs, with planning. Between epochs, losses are "
-    "interpolated linearly. With less padding, more epochs fit in equal time. At equal padding nearly the same number "
-    "fits.\n"
-    "- **s / epoch**: in each round every strategy trains one epoch, in another order each time. This is the median "
-    "over the rounds, relative to the other strategies.\n"
-    "- **Dynamic sizes** are those of Ge et al. 2021, at three learning rates: constant, in proportion to the size of "
-    "a step, and in proportion to its root."
+    "The knob of each order is fitted to the padding. All strategies start from the same weights and train for the "
+    "same number of epochs. Differences are computed seed by seed. The test sequences chose no knob, no learning rate "
+    "and no number of epochs. Losses between epochs are interpolated linearly. In each round every strategy trains one "
+    "epoch; its seconds are the median over the rounds."
 )
-POWER = (
-    "The smallest difference from the loss of another order of equal padding that these seeds would show in 4 of 5 "
-    "tries (80 % power; two-sided 5 %). It is in percent of that loss: the mean over the comparisons (least to "
-    "greatest). Smaller differences may exist:"
+LOSSES = (
+    f"A loss is the mean over the last {LAST} epochs, on test sequences. We chose {LAST} by the widths of the "
+    "intervals of 2026-11-22, not by the differences. By the last epoch alone, we would detect between sorted and "
+    "random batches 11.0 % (handwriting), 7.3 % (acoustic) and 4.1 % (synthesis)."
 )
-RECORDS = (
-    "Every order with a knob, compared with the other orders of its padding on all tasks: in how many comparisons its "
-    "loss is lower, and in how many higher. Comparisons of one padding share the runs of the order, so they are not "
-    "independent:"
+DYNAMIC = (
+    "Dynamic sizes (Ge et al. 2021) put more short sequences into a batch, so an epoch has fewer steps. Each order has "
+    "the learning rate that was best on validation sequences: constant, or in proportion to the size of a step, or to "
+    "its root. The table has its loss minus that of the same order with a fixed size, at about the same padding. At "
+    "equal steps, the fixed size has trained fewer epochs."
 )
-HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch")
-LOSS_HEADS = {
-    "last": "validation loss, last epoch",
-    "equal_seconds": "validation loss, equal time",
-    "test_last": "test loss, last epoch",
-    "test_equal_seconds": "test loss, equal time",
-}
-TEST_HEADS = {measure: head for measure, head in LOSS_HEADS.items() if measure.startswith("test")}
-VALIDATION = [head for head in LOSS_HEADS.values() if head not in TEST_HEADS.values()]
-SPARE = ("steps", *VALIDATION)  # left out of narrow tables
-EARLIER = "In how many comparisons max-entropy batching had a lower or a higher loss. The counts above leave these out."
+HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch", "test loss", "test loss, equal time")
+RATES = {"none": "constant", "linear": "size", "root": "root"}  # by the scaling of the learning rate
+SPARE = ("steps",)  # left out of narrow tables
+FIGURE = "quality.png"
+PICTURE = "Test loss minus that of random batches, after equally many epochs; left is better"
 
 
-def page(documents: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping[str, Any]] | None = None) -> str:
-    """Returns the page in Markdown. Its pictures are in the same folder, with the names of `figure_name`.
+def page(documents: Mapping[str, Document], older: Mapping[str, Document] | None = None) -> str:
+    """Returns the page in Markdown. Its picture, `FIGURE`, is in the same folder.
 
     Args:
         documents: The document of `quality.study` for each task, read from JSON, by its link on the page.
         older: Earlier documents, at other paddings or from another machine.
     """
     latest = list(documents.values())
-    conclusion, *sentences = answers(latest)
-    bullets = "\n".join(f"- {sentence}" for sentence in sentences)
-    features = dict.fromkeys(features_note(each["data"]) for each in latest if each["task"] != "handwriting")
-    parts = ["# What mixing is worth", QUESTION, conclusion, bullets, METHOD, *features]
-    parts += [POWER, power_table(latest, LOSS_HEADS), RECORDS, records_table(latest)]
-    for link, document in documents.items():
-        parts += section(document, json_link=link)
-    if older:
-        parts += ["## Earlier results", EARLIER, earlier_table(older)]
-    return "\n\n".join(parts) + "\n"
-
-
-def earlier_table(documents: Mapping[str, Mapping[str, Any]]) -> str:
-    """Returns a table with a row for each padding of each result."""
-    rows = [
-        (
-            f"{document['task']}, [{document['date'][:10]}]({link})",
-            percent(document["paddings"][place]),
-            str(document["settings"]["seeds"]),
-            *(_lower_and_higher(record([document], document["ours"], measure, place)) for measure in LOSS_HEADS),
-        )
-        for link, document in documents.items()
-        for place in range(len(document["paddings"]))
+    answer, *facts = lead(latest)
+    parts = [
+        "# What mixing is worth",
+        answer,
+        f"{MIXING} {' '.join(facts)}",
+        *plans_note(min(document["date"] for document in latest)),
+        "## Sorted and random batches",
+        "The loss of sorted batches minus that of random batches:",
+        contrast_table(latest, sorted_to_random),
+        f"{TIME} {UNIT}",
+        f"![{PICTURE}]({FIGURE})",
+        chance_sentence(latest),
+        "## Orders at equal padding",
+        f"{orders_sentence(latest)} {span_sentence(latest)}",
+        contrast_table(latest, ours_to_orders),
+        "The loss of max-entropy minus the mean loss of the other orders at its padding, as a mean over the paddings.",
+        *earlier_note(older or {}),
+        "## Dynamic sizes",
+        DYNAMIC,
+        dynamic_table(latest),
+        "## All strategies",
+        f"{METHOD} {LOSSES}",
+        losses_table(latest),
+        "Losses are in the units below, ± half the width of the interval. The JSON has the loss of every epoch, the "
+        "other measures, and the knob of every order.",
     ]
-    return table(("result", "padding", "seeds", *LOSS_HEADS.values()), rows)
-
-
-def records_table(documents: Sequence[Mapping[str, Any]]) -> str:
-    """Returns a table with a row for each order with a knob."""
-    orders = dict.fromkeys(
-        row["order"] for document in documents for row in document["strategies"] if row["padding"] is not None
+    for link, document in documents.items():
+        parts += [f"### {document['task'].capitalize()}", settings_note(document), machine_note(document, link=link)]
+    features = dict.fromkeys(
+        features_note(document["data"]) for document in latest if document["task"] != "handwriting"
     )
+    return "\n\n".join([*parts, *features]) + "\n"
+
+
+def lead(documents: Sequence[Document]) -> list[str]:
+    """Returns the answer on sorted and random batches, then the sentences that it rests on."""
+    by_task = {document["task"]: interval(sorted_to_random(document, "epochs")) for document in documents}
+    if any(difference.unknown for difference in by_task.values()):
+        return ["Sorted and random batches cannot be compared: there is one seed alone, or a run diverged."]
+    apart = [task for task, difference in by_task.items() if difference.excludes_zero]
+    shown = f"differ on {_listed(apart)}" if apart else f"show no difference on {_listed(list(by_task))}"
+    in_time = {document["task"]: interval(sorted_to_random(document, "time")) for document in documents}
+    faster = {task: difference for task, difference in in_time.items() if difference.excludes_zero}
+    speed = f" In equal time, sorted batches differ: {_signed_tasks(faster)}. That is speed." if faster else ""
+    seeds = documents[0]["settings"]["seeds"]
+    sorted_mixing, random_mixing = (_span(documents, {order}) for order in ("sorted", documents[0]["reference"]))
+    return [
+        f"After equally many epochs, the test losses of sorted and of random batches {shown}. Sorted minus random, in "
+        f"percent of the loss: {_signed_tasks(by_task)}. With {seeds} seeds we would detect "
+        f"{_listed([detectable(difference) for difference in by_task.values()])} in 4 of 5 studies.{speed}",
+        f"Sorted batches have a mixing of {sorted_mixing}, random ones of {random_mixing}.",
+        BETWEEN,
+    ]
+
+
+def _signed_tasks(differences: Mapping[str, Interval]) -> str:
+    return _listed([f"{task} {signed(difference)}" for task, difference in differences.items()])
+
+
+def orders_sentence(documents: Sequence[Document]) -> str:
+    """Returns the answer on max-entropy and the other orders at its padding."""
+    difference = pooled(documents, ours_to_orders, "epochs")
+    if difference.unknown:
+        return "Whether max-entropy has another loss than other orders at its padding is not known."
+    relation = "differs" if difference.excludes_zero else "shows no difference"
+    return (
+        f"At equal padding the test loss of max-entropy {relation} from the mean of other orders: "
+        f"{signed(difference)}. We would detect {detectable(difference)}."
+    )
+
+
+def span_sentence(documents: Sequence[Document]) -> str:
+    """Returns a sentence on the mixing of all orders with a knob."""
+    orders = {row["order"] for document in documents for row in document["strategies"] if row["padding"] is not None}
+    return (
+        f"All these orders have a mixing of {_span(documents, orders)}, so this comparison could hardly show an effect "
+        "of mixing."
+    )
+
+
+def _span(documents: Sequence[Document], orders: set[str]) -> str:
+    """Returns the least and the greatest mixing of orders with a fixed size, as text."""
+    mixing = [
+        row["mixing"]
+        for document in documents
+        for row in document["strategies"]
+        if row["order"] in orders and not row["dynamic"]
+    ]
+    return " to ".join(dict.fromkeys(f"{bound:.2f}" for bound in (min(mixing), max(mixing))))
+
+
+def contrast_table(documents: Sequence[Document], contrast: Contrast) -> str:
+    """Returns a table with a row for each task, and one for their mean."""
+    rows = [(document["task"], *_contrast_cells([document], contrast)) for document in documents]
+    if len(documents) > 1:
+        rows.append(("mean of the tasks", *_contrast_cells(documents, contrast)))
+    return table(("task", "equal epochs", "detectable", "equal time", "detectable"), rows)
+
+
+def _contrast_cells(documents: Sequence[Document], contrast: Contrast) -> list[str]:
+    equals: tuple[Equal, Equal] = ("epochs", "time")
+    differences = [pooled(documents, contrast, equal) for equal in equals]
+    return [cell for difference in differences for cell in (bold(difference), detectable(difference))]
+
+
+def earlier_note(documents: Mapping[str, Document]) -> list[str]:
+    """Returns a sentence with the contrast of each earlier result, if there are any."""
+    differences = [
+        f"{document['task']} {bold(pooled([document], ours_to_orders, 'epochs'))} ([{document['date'][:10]}]({link}))"
+        for link, document in documents.items()
+    ]
+    if not differences:
+        return []
+    start = "The same from earlier studies, in part at other paddings and in part of the same runs"
+    return [f"{start}: {_listed(differences)}."]
+
+
+def dynamic_table(documents: Sequence[Document]) -> str:
+    """Returns a table with a row for each task and order."""
+    rows: list[tuple[str, ...]] = []
+    for document in documents:
+        by_label = strategies_of(document)
+        for label, fixed in dynamic_pairs(document):
+            row = by_label[label]
+            equals: tuple[Equal, Equal] = ("epochs", "steps")
+            differences = [interval(relative_differences(document, label, [fixed], equal)) for equal in equals]
+            rate = RATES[row["learning_rate_scaling"]]
+            steps = f"{row['steps']:.0f}, fixed {by_label[fixed]['steps']:.0f}"
+            rows.append((document["task"], f"`{row['order']}`", rate, steps, *map(bold, differences)))
+    return table(("task", "order", "rate", "steps an epoch", "equal epochs", "equal steps"), rows)
+
+
+def losses_table(documents: Sequence[Document]) -> str:
+    """Returns a table with a row for each order at each padding, and for each task its mixing and test loss."""
+    by_group = [_fixed_rows(document) for document in documents]
+    groups = dict.fromkeys(key for groups in by_group for key in groups)
     rows = [
         (
             f"`{order}`",
-            *(_lower_and_higher(record(documents, order, measure)) for measure in LOSS_HEADS),
-            *(_lower_and_higher(record(documents, order, DECIDING, place)) for place in PLACES.values()),
+            padding_name(documents, place),
+            *(
+                cell
+                for document, group in zip(documents, by_group, strict=True)
+                for cell in _loss_cells(document, group.get((place, order)))
+            ),
         )
-        for order in orders
+        for place, order in groups
     ]
-    places = [f"{LOSS_HEADS[DECIDING]}, {name} padding" for name in PLACES]
-    return table(("order", *LOSS_HEADS.values(), *places), rows)
+    heads = [f"{document['task']}: {head}" for document in documents for head in ("mixing", "loss")]
+    return table(("order", "padding", *heads), rows)
 
 
-def _lower_and_higher(counts: Tally) -> str:
-    if counts.lower == counts.higher == 0:
-        return f"none of {counts.total}"
-    return f"{counts.lower} lower, {counts.higher} higher of {counts.total}"
+def _loss_cells(document: Document, row: Mapping[str, Any] | None) -> tuple[str, str]:
+    if row is None:
+        return ("", "")
+    return (f"{row['mixing']:.2f}", reaching(interval(mean_losses(document, row["label"]))))
 
 
-def section(document: Mapping[str, Any], *, json_link: str) -> list[str]:
-    """Returns the section of a task: its settings, tables and picture."""
-    name = document["task"]
-    return [
-        f"## {name.capitalize()}",
-        settings_note(document),
-        strategies_table(document),
-        f"Loss in {document['loss']['unit']}; the JSON has the same on validation sequences. Equal time is "
-        f"{document['equal_seconds']:.0f} s. {seconds_note(document)}"
-        f"{left_out_note(document)}",
-        "The loss of max-entropy batching minus that of another strategy at the same padding:",
-        comparisons_table(document),
-        correlations_note(document),
-        f"![Test loss minus that of random batches, by strategy; left is better]({figure_name(name)})",
-        machine_note(document, link=json_link),
-    ]
+def _fixed_rows(document: Document) -> dict[tuple[int | None, str], Mapping[str, Any]]:
+    """Returns the strategies with a fixed size, by the place of their padding in the document, and their order."""
+    places = {None: None, **{padding: place for place, padding in enumerate(document["paddings"])}}
+    return {(places[row["padding"]], row["order"]): row for row in document["strategies"] if not row["dynamic"]}
 
 
-def figure_name(task: str) -> str:
-    return f"quality-{task}.png"
+def padding_name(documents: Sequence[Document], place: int | None) -> str:
+    """Names the padding at a place of all documents.
+
+    >>> padding_name([{"paddings": [0.05, 0.1]}, {"paddings": [0.055, 0.1]}], 0)
+    '5 to 5.5 %'
+    """
+    if place is None:
+        return "no knob"
+    shares = sorted({100 * document["paddings"][place] for document in documents if place < len(document["paddings"])})
+    return f"{' to '.join(dict.fromkeys(f'{share:g}' for share in (shares[0], shares[-1])))} %"
 
 
-def strategies_table(document: Mapping[str, Any]) -> str:
-    """Returns a table with a row for each strategy, without the losses on validation sequences."""
-    heads = strategy_heads(document)
-    shown = [place for place, head in enumerate(heads) if head not in VALIDATION]
-    rows = ((f"`{label}`", *cells) for label, *cells in strategy_cells(document))
-    return table([heads[place] for place in shown], ([row[place] for place in shown] for row in rows))
+def write_figure(documents: Sequence[Document], path: Path) -> None:
+    """Draws the relative difference of each order with a fixed size from random batches, in a panel for each task."""
+    from lengthwise_recipes.pictures import Difference, loss_differences, save
+
+    groups: dict[str, dict[str, list[Difference]]] = {}
+    for (place, order), differences in _to_random(documents).items():
+        name = padding_name(documents, place)
+        bounds = [
+            Difference(*map(_finite_percent, (difference.mean, difference.low, difference.high)))
+            for difference in differences
+        ]
+        groups.setdefault(name if place is None else f"{name} padding", {})[order] = bounds
+    unit = "test loss minus that of random batches, percent of it (left is better)"
+    title = (
+        f"Equally many epochs: means of {documents[0]['settings']['seeds']} seeds with 95 % intervals, filled where 0 "
+        "lies outside"
+    )
+    save(loss_differences(groups, [document["task"] for document in documents], unit=unit, title=title), path)
 
 
-def strategy_heads(document: Mapping[str, Any]) -> tuple[str, ...]:
-    return (*HEADS, *LOSS_HEADS.values(), *document["metrics"].values())
+def chance_sentence(documents: Sequence[Document]) -> str:
+    """Returns a sentence on how many differences of the picture exclude 0, and how many would by chance."""
+    differences = [difference for row in _to_random(documents).values() for difference in row]
+    apart = sum(difference.excludes_zero for difference in differences)
+    by_chance = (1.0 - CONFIDENCE) * len(differences)
+    count = len(differences)
+    return f"0 lies outside {apart} of these {count} intervals, and by chance alone outside about {by_chance:.1f}."
 
 
-def strategy_cells(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Returns the cells of the table under `strategy_heads`, as text."""
+def _to_random(documents: Sequence[Document]) -> dict[tuple[int | None, str], list[Interval]]:
+    """Returns for each order with a fixed size its relative difference from random batches on each task."""
+    by_document = [_fixed_rows(document) for document in documents]
+    keys = dict.fromkeys(key for rows in by_document for key in rows)
+    return {
+        key: [_difference(document, rows.get(key)) for document, rows in zip(documents, by_document, strict=True)]
+        for key in keys
+        if key[1] != documents[0]["reference"]
+    }
+
+
+def _difference(document: Document, row: Mapping[str, Any] | None) -> Interval:
+    if row is None:
+        return interval([math.nan])
+    return interval(relative_differences(document, row["label"], [document["reference"]], "epochs"))
+
+
+def _finite_percent(share: float) -> float | None:
+    return 100 * share if math.isfinite(share) else None
+
+
+def strategy_heads(document: Document) -> tuple[str, ...]:
+    return (*HEADS, *document["metrics"].values())
+
+
+def strategy_cells(document: Document) -> list[tuple[str, ...]]:
+    """Returns the cells of the table of a task under `strategy_heads`, as text."""
+    labels = [row["label"] for row in document["strategies"]]
+    pace = paces(document, labels, "time")
     return [
         (
-            short_label(row),
-            group_of(row),
+            row["label"].replace(", dynamic sizes", ""),
+            _group_of(row),
             percent(row["padding_share"]),
             f"{row['mixing']:.2f}",
             f"{row['steps']:.0f}",
             f"{row['seconds_per_epoch']:.2f}",
-            *(reaching(read_interval(row["losses"][measure])) for measure in LOSS_HEADS),
-            *(
-                reaching(read_interval(row["metrics"][name]), of=100.0, unit=" %", digits=1)
-                for name in document["metrics"]
-            ),
+            reaching(interval(mean_losses(document, row["label"]))),
+            reaching(interval(mean_losses(document, row["label"], pace=pace[row["label"]]))),
+            *(_metric(document, row["label"], name) for name in document["metrics"]),
         )
         for row in document["strategies"]
     ]
 
 
-def seconds_note(document: Mapping[str, Any]) -> str:
+def _group_of(row: Mapping[str, Any]) -> str:
+    if row["dynamic"]:
+        return "dynamic sizes"
+    return "no knob" if row["padding"] is None else f"{100 * row['padding']:g} % padding"
+
+
+def _metric(document: Document, label: str, name: str) -> str:
+    values = [run["metrics"][name] for run in document["runs"] if run["strategy"] == label]
+    shares = [math.nan if value is None else value for value in values]
+    return reaching(interval(shares), of=100.0, unit=" %", digits=1)
+
+
+def seconds_note(document: Document) -> str:
     """Returns a sentence on the time differences between strategies of equal padding, which compute equally much."""
-    groups: dict[float, list[float]] = {}
-    for row in document["strategies"]:
-        if row["padding"] is not None and not row["dynamic"]:
-            groups.setdefault(row["padding"], []).append(row["seconds_per_epoch"])
-    difference = max(max(seconds) / min(seconds) - 1.0 for seconds in groups.values())
+    groups = [[row["seconds_per_epoch"] for row in orders_at(document, padding)] for padding in document["paddings"]]
+    difference = max(max(seconds) / min(seconds) - 1.0 for seconds in groups if seconds)
     return (
         "At equal padding strategies compute equally much, but the seconds of an epoch differ by up to "
         f"{percent(difference)}."
     )
 
 
-def left_out_note(document: Mapping[str, Any]) -> str:
-    return f" Left out: {'; '.join(document['left_out'])}." if document["left_out"] else ""
-
-
-def comparisons_table(document: Mapping[str, Any]) -> str:
-    """Returns a table with a row for each other strategy at each padding."""
-    orders = {row["label"]: row["order"] for row in document["strategies"]}
-    differences = {
-        (row["padding"], row["other"], row["measure"]): read_interval(row["difference"])
-        for row in document["comparisons"]
-        if orders[row["one"]] == document["ours"]
-    }
-    pairs = dict.fromkeys((padding, label) for padding, label, _ in differences)
-    rows = [
-        (f"`{label}`", percent(padding), *(bold(differences[padding, label, measure]) for measure in TEST_HEADS))
-        for padding, label in pairs
-    ]
-    return table(("other", "padding", *TEST_HEADS.values()), rows)
-
-
-def correlations_note(document: Mapping[str, Any]) -> str:
-    """Returns a sentence on the correlation of mixing and loss at each padding."""
-    parts = [
-        f"{bold(read_interval(row['correlation']))} over {row['strategies']} strategies at {percent(row['padding'])}"
-        for row in document["correlations"]
-        if row["measure"] == "test_last"
-    ]
-    if not parts:
-        return "No padding has enough strategies for a correlation of mixing and loss."
-    return (
-        "Rank correlation of mixing and test loss after the last epoch, below 0 if more mixing goes with less loss: "
-        f"{'; '.join(parts)}."
-    )
-
-
-def settings_note(document: Mapping[str, Any]) -> str:
+def settings_note(document: Document) -> str:
     """Returns a sentence on the data, the network and the settings."""
     settings, data = document["settings"], document["data"]
     network = ", ".join(f"{name} {value:g}" for name, value in data["network"].items() if not isinstance(value, bool))
+    left_out = f" Left out: {'; '.join(document['left_out'])}." if document["left_out"] else ""
     return (
         f"{document['words']}: {document['sequences']:,} sequences of {data['name']}; {data['split']}. "
         f"Network: {network}. {settings['optimizer'].capitalize()} at a rate of {settings['learning_rate']:g}, batches "
-        f"of {document['batch_size']}; epochs: {settings['epochs']}, seeds: {settings['seeds']}."
+        f"of {document['batch_size']}; epochs: {settings['epochs']}, seeds: {settings['seeds']}. Loss in "
+        f"{document['loss']['unit']}.{left_out}"
     )
 
 
@@ -235,11 +365,31 @@ def reaching(mean: Interval, *, of: float = 1.0, unit: str = "", digits: int = 3
     return f"{of * mean.mean:.{digits}f}{reach}{unit}"
 
 
+def signed(difference: Interval) -> str:
+    """Writes a relative difference and its interval in percent.
+
+    >>> signed(Interval(mean=-0.123, low=-0.2, high=0.05, runs=5))
+    '-12.3 % (-20.0 to +5.0)'
+    """
+    if difference.unknown:
+        return "not known"
+    return f"{100 * difference.mean:+.1f} % ({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
+
+
 def bold(difference: Interval) -> str:
-    """Writes a difference and its interval, in bold if it excludes 0.
+    """Writes as `signed`, in bold if the interval excludes 0.
 
     >>> bold(Interval(mean=0.5, low=0.25, high=0.75, runs=2))
-    '**+0.500 (+0.250 to +0.750)**'
+    '**+50.0 % (+25.0 to +75.0)**'
     """
-    text = signed_text(difference, mark="")
-    return f"**{text}**" if difference.excludes_zero else text
+    return f"**{signed(difference)}**" if difference.excludes_zero else signed(difference)
+
+
+def detectable(difference: Interval) -> str:
+    """Writes the smallest difference that such runs would detect in 4 of 5 studies."""
+    return "nothing" if difference.unknown else percent(difference.smallest_difference)
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Joins words by commas and a last "and"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise.report.tables import Table
-from lengthwise_recipes.quality.answers import answers
-from lengthwise_recipes.quality.page import SPARE, seconds_note, strategy_cells, strategy_heads
+from lengthwise_recipes.quality.page import SPARE, lead, seconds_note, strategy_cells, strategy_heads
 from lengthwise_recipes.study.charts import loss_curves
 
 FIRST = 1  # the first epoch of training
@@ -47,14 +46,14 @@ def outcomes(document: Mapping[str, Any]) -> dict[str, Any]:
     note = (
         f"{document['sequences']:,} sequences to learn from: {document['data']['name']}. Curves are means over "
         f"{document['settings']['seeds']} seeds; grey: random batches. Loss in {document['loss']['unit']}; intervals "
-        f"of 95 % over the seeds. {seconds_note(document)} --json writes the losses on validation data too. The "
+        f"of 95 % over the seeds. {seconds_note(document)} The "
         "sections below show the first epoch."
     )
     table = Table(tuple(heads[column] for column in columns), cells, "What was learned", note=note)
     ours = [row["label"] for row in _shown(document) if row["order"] == document["ours"]]
     return {
         "title": document["data"]["name"],
-        "answer": answers([document])[0],
+        "answer": lead([document])[0],
         "best": ours[0] if ours else "",
         "seconds": {row["label"]: row["seconds_per_epoch"] for row in _shown(document)},
         "charts": [curves],

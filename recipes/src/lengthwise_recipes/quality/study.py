@@ -10,25 +10,22 @@ the batching differs. Losses are compared after equally many epochs and in equal
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise_recipes.intervals import interval
-from lengthwise_recipes.quality.comparisons import MEASURES, Losses, compare, correlate, losses_of
-from lengthwise_recipes.quality.outcomes import Outcome, equal_seconds, outcomes
 from lengthwise_recipes.quality.strategies import OURS, RANDOM, Compared, candidates, choose_setups, list_left_out
 from lengthwise_recipes.quality.tasks import Kind
-from lengthwise_recipes.study.results import Study, plain
+from lengthwise_recipes.study.results import EpochRow, RunRow, Study, plain
 from lengthwise_recipes.study.settings import Settings
 from lengthwise_recipes.study.study import run_study
 from lengthwise_recipes.study.task import Task
 
-SCHEMA = "lengthwise-quality-2"
+SCHEMA = "lengthwise-quality-3"
 BATCH_SIZE = 16
 
 
@@ -56,7 +53,7 @@ def study_quality(
         command: The command line, for the record.
 
     Returns:
-        The document, ready for JSON: strategies, comparisons, correlations and the runs.
+        The document, ready for JSON: the strategies and their runs.
 
     Raises:
         ValueError: As `candidates` and `run_study` do.
@@ -81,8 +78,11 @@ def base_batch(task: Task, batch_size: int) -> float:
 
 
 def _document(kind: Kind, strategies: Sequence[Compared], study: Study) -> dict[str, Any]:
-    by_label = outcomes(study.rows, study.tests, losses={"validation": kind.loss, "test": kind.test_loss})
-    losses = losses_of(by_label)
+    runs = list_runs(study.rows, study.tests, kind)
+    seconds: dict[str, list[list[float]]] = {}
+    for run in runs:
+        seconds.setdefault(run["strategy"], []).append(run["seconds"])
+    epoch_seconds = seconds_per_epoch({label: np.array(rows) for label, rows in seconds.items()})
     return {
         "schema": SCHEMA,
         "date": study.date,
@@ -96,51 +96,69 @@ def _document(kind: Kind, strategies: Sequence[Compared], study: Study) -> dict[
         "reference": RANDOM,
         "data": dict(study.data),
         "settings": dict(study.settings),
-        "equal_seconds": plain(equal_seconds(by_label)),
-        "strategies": [_strategy(strategy, by_label[strategy.label], losses) for strategy in strategies],
-        "comparisons": [plain(dataclasses.asdict(row)) for row in compare(strategies, losses)],
-        "correlations": [plain(dataclasses.asdict(row)) for row in correlate(strategies, losses)],
-        "runs": [run for label, outcome in by_label.items() for run in _runs(label, outcome)],
+        "strategies": [_strategy(strategy, study.rows, epoch_seconds[strategy.label]) for strategy in strategies],
+        "runs": plain(runs),
     }
 
 
-def _strategy(strategy: Compared, outcome: Outcome, losses: Losses) -> dict[str, Any]:
-    """Returns the row of a strategy; its paired differences from random batches are below 0 if it is better."""
-    candidate, by_measure = strategy.candidate, losses[strategy.label]
+def _strategy(strategy: Compared, rows: Sequence[EpochRow], seconds: float) -> dict[str, Any]:
+    candidate = strategy.candidate
+    own_rows = [row for row in rows if row.strategy == strategy.label]
     return plain(
         {
             "label": strategy.label,
             "order": candidate.order,
             "strategy": candidate.strategy,
             "padding": candidate.padding,
-            "padding_share": outcome.padding_share,
+            "padding_share": fmean(row.padding_share for row in own_rows),
             "mixing": strategy.mixing,
             "dynamic": candidate.dynamic,
             "learning_rate_scaling": strategy.setup.learning_rate_scaling,
-            "steps": outcome.steps,
-            "seconds_per_epoch": outcome.seconds_per_epoch,
-            "losses": _intervals(by_measure),
-            "to_random": _intervals({measure: by_measure[measure] - losses[RANDOM][measure] for measure in MEASURES}),
-            "metrics": _intervals(outcome.metrics),
+            "steps": fmean(row.steps for row in own_rows),
+            "seconds_per_epoch": seconds,
         }
     )
 
 
-def _intervals(values: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
-    """Returns the mean over the seeds of each [R], and its interval."""
-    return {name: dataclasses.asdict(interval(by_seed)) for name, by_seed in values.items()}
+def list_runs(rows: Sequence[EpochRow], tests: Sequence[RunRow], kind: Kind) -> list[dict[str, Any]]:
+    """Returns a dict for each strategy and seed: seconds and losses of its epochs, and its metrics after the last.
+
+    Args:
+        rows: Equally many epochs for every strategy and seed.
+        tests: One for each strategy and seed, or none.
+        kind: The names of its losses.
+    """
+    tested = {(row.strategy, row.seed): row.metrics for row in tests}
+    epochs_by_run: dict[tuple[str, int], list[EpochRow]] = {}
+    for row in sorted(rows, key=lambda row: row.epoch):
+        epochs_by_run.setdefault((row.strategy, row.seed), []).append(row)
+    runs = []
+    for (label, seed), epochs in epochs_by_run.items():
+        metrics = {**epochs[-1].metrics, **tested.get((label, seed), {})}
+        runs.append(
+            {
+                "strategy": label,
+                "seed": seed,
+                "seconds": [row.seconds + row.planning_seconds for row in epochs],
+                "losses": [row.metrics[kind.loss] for row in epochs],
+                "test_losses": [row.metrics[kind.test_loss] for row in epochs],
+                "metrics": {name: metrics[name] for name in metrics if name not in (kind.loss, kind.test_loss)},
+            }
+        )
+    return runs
 
 
-def _runs(label: str, outcome: Outcome) -> list[dict[str, Any]]:
-    """Returns for each seed the seconds of its epochs, their losses on both parts, and its metrics."""
-    return [
-        {
-            "strategy": label,
-            "seed": seed,
-            "seconds": [plain(value) for value in outcome.seconds[seed].tolist()],
-            "losses": [plain(value) for value in outcome.losses["validation"][seed].tolist()],
-            "test_losses": [plain(value) for value in outcome.losses["test"][seed].tolist()],
-            "metrics": {name: plain(float(values[seed])) for name, values in outcome.metrics.items()},
-        }
-        for seed in range(len(outcome.seconds))
-    ]
+def seconds_per_epoch(seconds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Returns the seconds of an epoch of each strategy, from those of its seeds and epochs, [R, E].
+
+    Other programs slow a machine in some minutes of a study. In each round every strategy trains one epoch, so its
+    seconds are divided by those of the median strategy of the round. The result is the median of these ratios, times
+    the seconds of the median round. All epochs of a strategy compute about the same.
+
+    >>> busy = np.array([[1.0, 5.0, 1.0]])  # in the second round the machine was busy
+    >>> seconds_per_epoch({"slow": 2 * busy, "middle": busy, "fast": 0.5 * busy})
+    {'slow': 2.0, 'middle': 1.0, 'fast': 0.5}
+    """
+    rounds = np.median(list(seconds.values()), axis=0)
+    ratios = {label: np.median(strategy_seconds / rounds) for label, strategy_seconds in seconds.items()}
+    return {label: float(ratio * np.median(rounds)) for label, ratio in ratios.items()}

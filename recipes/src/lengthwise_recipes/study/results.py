@@ -220,9 +220,11 @@ def summarise(
 
 
 def plain(value: Any) -> Any:
-    """Rounds numbers to six digits, and makes those that are not finite null, also in dicts."""
+    """Rounds numbers to six digits, and makes those that are not finite null, also in dicts and lists."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
