@@ -33,8 +33,8 @@ BETWEEN = "If loss rises or falls steadily with mixing, no order between these t
 TIME = "*Equal time*: the slower strategy stops when the faster one has trained all its epochs."
 UNIT = (
     "Differences are in percent of the loss, with intervals of 95 % (Student's t over the seeds), bold if they exclude "
-    "0. *Detectable* is the smallest difference that we would detect in 4 of 5 studies (80 % power, two-sided 5 %). The "
-    "last row has one number for each seed, the mean over the tasks. It says nothing about other tasks."
+    "0. *Detectable* is the smallest difference that we would detect in 4 of 5 studies (80 % power, two-sided 5 %). "
+    "The last row has one number for each seed, the mean over the tasks. It says nothing about other tasks."
 )
 METHOD = (
     "The knob of each order is fitted to the padding. All strategies start from the same weights and train for the "
