@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, linear_regression, median
 from typing import Any
 
-from lengthwise_recipes.claims import CLOSE, Claim, Regime, extent, name_data, of_effect, of_order, tells_greater
+from lengthwise_recipes.claims import CLOSE, Claim, Regime, name_data, of_effect, of_order, tells_greater
 from lengthwise_recipes.study.results import EpochRow, read_rows
 
 BUCKETS = (1, 2, 3, 4, 6, 8)
@@ -140,7 +140,7 @@ def process_claim(rows: Sequence[EpochRow], where: str) -> Claim:
         effect=100 * PAPER_LOSS_DROP,
         regime=_regime(rows),
         unit="%",
-        holds=extent(whole=fmean(drops) >= PAPER_LOSS_DROP * (1 - CLOSE), part=fmean(drops) > 0.0),
+        holds=of_effect(drops, PAPER_LOSS_DROP),
         why=f"The {most} processes {where}. Their epoch took {fmean(shares):.2f} times as long as that of one "
         f"process. In it each process takes {_steps(parallel)} steps; one process alone takes {_steps(alone)}.",
     )
