@@ -1,6 +1,6 @@
-"""Quality: a study of more mixing, and whether it gives a better model at equal padding and in equal time.
+"""Quality: a study of sorted, random and other orders: does more mixing give a better model?
 
-    lengths -> strategies, each knob fitted to the same padding -> one study -> losses -> intervals of differences
+    lengths -> strategies, each knob fitted to the same padding -> one study -> runs -> contrasts of test losses
 
 Shapes in this folder: R runs (seeds), E epochs of a run.
 """
