@@ -55,7 +55,7 @@ def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.
     check_choice("order", order, tuple(VALUES))
     check_number("padding", padding, above=True, maximum=0.99, remedy="Give a share such as 0.05.")
     values = VALUES[order](lengths, cut.batch_size, padding)
-    texts = [FORMS.get(order, f"{order}:{{:.12g}}").format(value) for value in values]
+    texts = [f"{order}:{value:.12g}" for value in values]
 
     @cache
     def padding_at(place: int) -> float:
@@ -84,10 +84,10 @@ def _factors(lengths: NDArray[np.int64], batch_size: int, padding: float) -> Seq
     return _distinct(np.geomspace(1e-3, 8.0, 600))
 
 
-def _scales(lengths: NDArray[np.int64], batch_size: int, padding: float) -> Sequence[float]:
-    """Returns scales around the mean padding of a sequence: exponential noise of this mean adds about as much."""
-    del batch_size
-    return _distinct(lengths.mean() * padding / (1.0 - padding) * np.geomspace(0.01, 10.0, 400))
+def _asked(lengths: NDArray[np.int64], batch_size: int, padding: float) -> Sequence[float]:
+    """Returns the padding itself: max-entropy batching finds its own noise."""
+    del lengths, batch_size
+    return [padding]
 
 
 def _sizes(lengths: NDArray[np.int64], batch_size: int, padding: float) -> range:
@@ -117,12 +117,10 @@ def _distinct(values: NDArray[np.float64]) -> list[float]:
 # Maps lengths [n], a batch size and the target padding to the values to try, by rising padding.
 VALUES: Mapping[str, Callable[[NDArray[np.int64], int, float], Sequence[float]]] = MappingProxyType(
     {
-        "max-entropy": _scales,
+        "max-entropy": _asked,
         "semi-sorted": _factors,
         "alternated": _bins,
         "windowed": _windows,
         "bucketed": _sizes,
     }
 )
-# The scale, not the padding: the padding is only reached approximately, and each plan would search the scale again.
-FORMS = MappingProxyType({"max-entropy": "max-entropy,scale={:.12g}"})

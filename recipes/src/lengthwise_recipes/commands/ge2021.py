@@ -6,13 +6,16 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.cli.parser import command, read_file
 from lengthwise_recipes.commands import rerun
 from lengthwise_recipes.commands.extras import explain_missing
 from lengthwise_recipes.commands.ge2021_table1 import SEEDS, training_sets
-from lengthwise_recipes.ge2021.table1 import Row, can_be_ljspeech, table1
+from lengthwise_recipes.ge2021.table1 import can_be_ljspeech
 
 if TYPE_CHECKING:
     from lengthwise_recipes.ge2021.rerun import Size
@@ -60,11 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     settings(size)  # these raise for bad sizes before the data are read and before anything is spoken
     network(size)
     lw.FixedSize(size.batch_size)
-    printed = _table1(arguments.lengths, arguments.frame_shift)
+    paper_sets = _read_paper_sets(arguments.lengths, arguments.frame_shift)
     document = reproduce(
         _corpus(arguments, size, folder),
         size,
-        table1=printed,
+        paper_sets=paper_sets,
         strict=arguments.strict,
         folder=folder / "checkpoints",
         progress=not arguments.quiet,
@@ -87,7 +90,9 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--count", type=int, help="recordings, train and validation together (250; full 13,100)")
     group.add_argument("--max-words", type=int, help="of the longest of the project's own sentences (10; full 25)")
     group.add_argument(
-        "--lengths", metavar="FILE[:COLUMN]", help="lengths of the paper's clips: table 1 on them goes to the page too"
+        "--lengths",
+        metavar="FILE[:COLUMN]",
+        help="lengths of the paper's clips: table 1 and the knobs on them go to the page too",
     )
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help="turns durations in --lengths into frames")
     group.add_argument("--strict", action="store_true", help="refuse unusable recordings in place of skipping them")
@@ -118,10 +123,10 @@ def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCo
     )
 
 
-def _table1(source: str | None, frame_shift: float | None) -> list[Row]:
-    """Measures table 1 on random training sets of the lengths that `source` names; empty if it is None."""
+def _read_paper_sets(source: str | None, frame_shift: float | None) -> dict[int, NDArray[np.int64]]:
+    """Draws random training sets from the lengths that `source` names; none if it is None."""
     if source is None:
-        return []
+        return {}
     lengths = read_file(source, frame_shift=frame_shift)
     if lengths.ndim != 1:
         raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")
@@ -129,4 +134,4 @@ def _table1(source: str | None, frame_shift: float | None) -> list[Row]:
         rule = "LJSpeech's, as the paper's, in frames of 12.5 ms"
         shown = f"{len(lengths):,} lengths of mean {lengths.mean():.1f}"
         raise value_error("lengths", rule, shown, "Leave it out: the recordings have lengths of their own.")
-    return table1(training_sets(lengths, range(SEEDS)))
+    return training_sets(lengths, range(SEEDS))

@@ -2,8 +2,8 @@
 
 The paper takes semi-sorted batching with a local randomization factor (LRF) of 0.1. Its bucket size and number of bins
 have the zero padding rate (ZPR) that is "smaller but closest" to that: 1,024 and 58 on LJSpeech. We choose both in the
-same way, among all multiples of the batch size and all numbers of bins. Max-entropy batching (ME), ours, gets the
-scale of noise whose padding share is closest to that of semi-sorted batching.
+same way, among all multiples of the batch size and all numbers of bins. Max-entropy batching (ME), ours, is asked for
+the padding share of semi-sorted batching.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.cli.strategies import parse_strategy
-from lengthwise_recipes.knobs import fit_knob, padding_share
+from lengthwise_recipes.knobs import padding_share
 
 RANDOMIZATION_FACTOR = 0.1  # LRF, table 1
 PAPER_KNOBS = {"semi-sorted": RANDOMIZATION_FACTOR, "bucketed": 1024, "alternated": 58}
 EPOCHS = 4  # a padding rate is the mean over the plans of these
-FACTORS = 100  # values of the LRF up to 1, among which we look for the largest step of the ZPR
+FACTORS = 100  # values of the LRF up to 1, on which its curve of ZPR is measured
 
 
 class Choice(NamedTuple):
@@ -54,42 +54,32 @@ COUNTED = {"RAND-DBS": Choice("random", dynamic=True)}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Knobs:
-    """The value of each knob, and the largest step of its ZPR.
+    """The value of each knob, and the curves of the paper's three.
 
     Attributes:
         bucket_size: Sequences in a bucket.
         bins: Number of bins of alternated sorting.
-        scale: Mean of the noise of max-entropy batching, in frames.
-        dynamic_scale: The same for dynamic batch sizes.
-        largest_steps: By order, the largest change of the ZPR between neighbouring values, a share. The values are
-            `FACTORS` of the LRF up to 1, and all bucket sizes and numbers of bins.
+        padding: The padding share that max-entropy batching is asked for.
+        dynamic_padding: The same for dynamic batch sizes.
+        rates: By order, the mean ZPR at the value of its knob.
+        falls: By order, the most that the ZPR falls while the knob rises, for each training set.
     """
 
     bucket_size: int
     bins: int
-    scale: float
-    dynamic_scale: float
-    largest_steps: Mapping[str, float]
-
-    def name_order(self, order: str, *, dynamic: bool) -> str:
-        """Returns an order with its knob, as on the command line."""
-        scale = self.dynamic_scale if dynamic else self.scale
-        values = {
-            "semi-sorted": f":{RANDOMIZATION_FACTOR}",
-            "bucketed": f":{self.bucket_size}",
-            "alternated": f":{self.bins}",
-            "max-entropy": f",scale={scale:g}",
-        }
-        return order + values.get(order, "")
+    padding: float
+    dynamic_padding: float
+    rates: Mapping[str, float]
+    falls: Mapping[str, Sequence[float]]
 
 
-def find_knobs(lengths: NDArray[np.int64], batch_size: int) -> Knobs:
-    """Finds the knobs for these lengths; every rate is the mean of `EPOCHS` plans of seed 0.
+def find_knobs(sets: Sequence[NDArray[np.int64]], batch_size: int) -> Knobs:
+    """Finds the knobs for the mean ZPR of one plan of each training set: of epoch 0 for the first, of 1 for the next.
 
     Unlike in the paper, there are at least two batches in a bucket and two bins, since less would be sorting.
 
     Args:
-        lengths: Lengths of the training set, [n].
+        sets: Lengths of training sets of one size, each [n]. For a single training set, the same lengths several times.
         batch_size: B0, the base batch size.
 
     Raises:
@@ -98,25 +88,33 @@ def find_knobs(lengths: NDArray[np.int64], batch_size: int) -> Knobs:
     References:
         Ge et al. 2021, section 3 and figure 2.
     """
+    lengths = sets[0]
     remedy = "Give more sequences, or a smaller batch size."
     count = check_whole("lengths", len(lengths), minimum=2 * batch_size + 1, remedy=remedy)
     if lengths.min() == lengths.max():
         remedy = "Where nothing is padded, no batching saves anything."
         raise value_error("lengths", "different from each other", int(lengths.max()), remedy)
-    fixed = lw.FixedSize(batch_size)
+    fixed, dynamic = lw.FixedSize(batch_size), lw.DynamicSize(batch_size, rule="paper")
     values: dict[str, Sequence[float]] = {
         "semi-sorted": [place / FACTORS for place in range(1, FACTORS + 1)],
         "bucketed": range(2 * batch_size, count, batch_size),
         "alternated": range(2, -(-count // batch_size) + 1),
     }
-    curves = {name: padding_rates(lengths, name, knob_values, cut=fixed) for name, knob_values in values.items()}
-    target = padding_rates(lengths, "semi-sorted", [RANDOMIZATION_FACTOR], cut=fixed)[0]
+    curves = {order: padding_rates(sets, order, knobs, cut=fixed) for order, knobs in values.items()}
+    means = {order: rates.mean(axis=1) for order, rates in curves.items()}
+    target = float(means["semi-sorted"][values["semi-sorted"].index(RANDOMIZATION_FACTOR)])
+    places = {order: closest(rates, target) for order, rates in means.items()}
+    semi_sorted = f"semi-sorted:{RANDOMIZATION_FACTOR}"
+    padding, dynamic_padding = (
+        padding_share(lengths, parse_strategy(semi_sorted, cut=cut)) for cut in (fixed, dynamic)
+    )
     return Knobs(
-        bucket_size=int(closest(values["bucketed"], curves["bucketed"], target)),
-        bins=int(closest(values["alternated"], curves["alternated"], target)),
-        scale=_scale_like_semi_sorted(lengths, fixed),
-        dynamic_scale=_scale_like_semi_sorted(lengths, lw.DynamicSize(batch_size, rule="paper")),
-        largest_steps={name: float(np.abs(np.diff(rates)).max(initial=0.0)) for name, rates in curves.items()},
+        bucket_size=int(values["bucketed"][places["bucketed"]]),
+        bins=int(values["alternated"][places["alternated"]]),
+        padding=round(padding, 4),
+        dynamic_padding=round(dynamic_padding, 4),
+        rates={order: float(means[order][place]) for order, place in places.items()},
+        falls=largest_falls(curves),
     )
 
 
@@ -132,11 +130,18 @@ def batching_of(choice: Choice, knobs: Knobs, batch_size: int) -> lw.Batching:
 def name_strategy(choice: Choice, knobs: Knobs) -> str:
     """Returns the strategy as on the command line.
 
-    >>> knobs = Knobs(bucket_size=64, bins=4, scale=9.5, dynamic_scale=8.0, largest_steps={})
+    >>> knobs = Knobs(bucket_size=64, bins=4, padding=0.06, dynamic_padding=0.07, rates={}, falls={})
     >>> name_strategy(Choice("max-entropy", dynamic=True, shuffled=False), knobs)
-    'max-entropy,scale=8,arrange=in-order'
+    'max-entropy:0.07,arrange=in-order'
     """
-    return knobs.name_order(choice.order, dynamic=choice.dynamic) + ("" if choice.shuffled else ",arrange=in-order")
+    values = {
+        "semi-sorted": RANDOMIZATION_FACTOR,
+        "bucketed": knobs.bucket_size,
+        "alternated": knobs.bins,
+        "max-entropy": knobs.dynamic_padding if choice.dynamic else knobs.padding,
+    }
+    value = f":{values[choice.order]}" if choice.order in values else ""
+    return choice.order + value + ("" if choice.shuffled else ",arrange=in-order")
 
 
 def cut_of(choice: Choice, batch_size: int) -> lw.FixedSize | lw.DynamicSize:
@@ -173,26 +178,38 @@ def measure_batching(
 
 
 def padding_rates(
-    lengths: NDArray[np.int64], order: str, values: Sequence[float], *, cut: lw.FixedSize
+    sets: Sequence[NDArray[np.int64]], order: str, values: Sequence[float], *, cut: lw.FixedSize
 ) -> NDArray[np.float64]:
-    """Returns the ZPR of an order at each value of its knob, [values]: means of `EPOCHS` plans of seed 0."""
+    """Returns the ZPR of an order at each value of its knob in a plan of each training set, [values, sets]."""
     candidates = [parse_strategy(f"{order}:{value}", cut=cut) for value in values]
-    plans = [[lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)] for batching in candidates]
-    return np.array([[lw.measure(plan, lengths).zero_padding_rate for plan in run] for run in plans]).mean(axis=1)
+    return np.array(
+        [
+            [
+                lw.measure(lw.make_plan(lengths, batching, epoch=epoch), lengths).zero_padding_rate
+                for epoch, lengths in enumerate(sets)
+            ]
+            for batching in candidates
+        ]
+    )
 
 
-def closest(values: Sequence[float], rates: NDArray[np.float64], target: float) -> float:
-    """Returns the value whose rate is closest to the target and not above it, or closest if all are above.
+def closest(rates: NDArray[np.float64], target: float) -> int:
+    """Returns the place of the rate that is closest to the target and not above it, or closest if all are above.
 
-    >>> closest([16, 32, 48], np.array([0.01, 0.05, 0.08]), 0.07)
-    32
+    >>> closest(np.array([0.01, 0.05, 0.08]), 0.07)
+    1
     """
     allowed = rates <= target
-    misses = np.where(allowed | ~allowed.any(), np.abs(rates - target), np.inf)
-    return values[int(misses.argmin())]
+    return int(np.where(allowed | ~allowed.any(), np.abs(rates - target), np.inf).argmin())
 
 
-def _scale_like_semi_sorted(lengths: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> float:
-    """Returns the scale of max-entropy batching whose padding share is closest to that of semi-sorted batching."""
-    target = padding_share(lengths, parse_strategy(f"semi-sorted:{RANDOMIZATION_FACTOR}", cut=cut))
-    return fit_knob(lengths, "max-entropy", target, cut=cut).knob
+def largest_falls(curves: Mapping[str, NDArray[np.float64]]) -> dict[str, list[float]]:
+    """Returns the most that each curve [values, sets] falls below an earlier value, within the range of all curves.
+
+    >>> largest_falls({"a": np.array([[1.0], [2.0], [4.0]]), "b": np.array([[0.0], [3.0], [2.0], [6.0], [1.0]])})
+    {'a': [0.0], 'b': [3.0]}
+    """
+    low = np.max([rates.min(axis=0) for rates in curves.values()], axis=0)
+    high = np.min([rates.max(axis=0) for rates in curves.values()], axis=0)
+    shared = {order: np.clip(rates, low, high) for order, rates in curves.items()}
+    return {order: (np.maximum.accumulate(rates) - rates).max(axis=0).tolist() for order, rates in shared.items()}

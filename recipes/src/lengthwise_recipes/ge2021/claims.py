@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise_recipes.claims import CLOSE, NONE, Claim, Regime, extent, name_data, of_effect, of_order
-from lengthwise_recipes.ge2021.batchings import CHOICES, FACTORS, PAPER_KNOBS, Knobs
+from lengthwise_recipes.ge2021.batchings import CHOICES, FACTORS, PAPER_KNOBS
 from lengthwise_recipes.ge2021.outcomes import PAPER_EPOCHS, Outcome, frame_saving, outcomes, reduction, time_saving
 from lengthwise_recipes.ge2021.printed import (
     ALIKE,
@@ -27,6 +27,7 @@ from lengthwise_recipes.pages import within
 from lengthwise_recipes.study.results import read_rows
 
 Outcomes = Mapping[str, Outcome]
+Fields = Mapping[str, Any]  # of `batchings.Knobs`
 Measured = Mapping[str, Mapping[str, NDArray[np.float64]]]
 Rows = Mapping[tuple[str, str, str], Row]  # by strategy, sizes and quantity
 
@@ -38,18 +39,20 @@ REORDERED = TABLE_4[1]  # pairs of the same batches, in order and in random orde
 def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     """Judges the claims from a rerun's document, read from JSON, by the current rule."""
     by_label = outcomes(read_rows(document["study"]["rows"]))
-    knobs = Knobs(**{field.name: document["knobs"][field.name] for field in dataclasses.fields(Knobs)})
     padding = {
         label: {name: np.array(spread.get("values", [spread["mean"]])) for name, spread in measures.items()}
         for label, measures in document["padding"].items()
     }
     table1 = list(map(read_row, document["table1"]))
-    plans = claims_of_plans(padding, knobs, sum(document["lengths"]["counts"]), table1)
-    claims = [*plans, *claims_of_times(by_label), *claims_of_losses(by_label)]
+    recordings = sum(document["lengths"]["counts"])
+    alike, *counts = claims_of_plans(padding, document["knobs"], recordings, table1)
+    falls = (document.get("paper_knobs") or document["knobs"]).get("falls")  # documents before 2026-11-26 have none
+    curves = [claim_of_curves(falls, None if table1 else _count_recordings(recordings))] if falls else []
+    claims = [alike, *curves, *counts, *claims_of_times(by_label), *claims_of_losses(by_label)]
     return name_data(claims, f"on {document['study']['data']['name']}", "on LJSpeech")
 
 
-def claims_of_plans(padding: Measured, knobs: Knobs, recordings: int, table1: Sequence[Row] = ()) -> list[Claim]:
+def claims_of_plans(padding: Measured, knobs: Fields, recordings: int, table1: Sequence[Row] = ()) -> list[Claim]:
     """Judges the claims on padding and batch counts, in tables 1 and 2 and section 4.
 
     Args:
@@ -59,17 +62,11 @@ def claims_of_plans(padding: Measured, knobs: Knobs, recordings: int, table1: Se
         table1: The paper's table 1 on its own lengths. ZPR and batches are judged on it unless it is empty.
     """
     rows = {(row.strategy, row.sizes, row.quantity): row for row in table1}
-    regime = Regime(what="recordings in the training set", ours=recordings, paper=TRAINING_CLIPS)
     if rows:
-        judged = [
-            _paper_alike_claim(padding, knobs, rows),
-            *(_paper_count_claim(padding, rows, label) for label in COUNTS),
-        ]
-    else:
-        trained = [_trained_alike_claim(padding, knobs), *(_trained_count_claim(padding, label) for label in COUNTS)]
-        judged = [dataclasses.replace(claim, regime=regime) for claim in trained]
-    alike, *counts = judged
-    return [alike, dataclasses.replace(_smooth_claim(knobs), regime=regime), *counts]
+        counts = [_paper_count_claim(padding, rows, label) for label in COUNTS]
+        return [_paper_alike_claim(padding, knobs, rows), *counts]
+    trained = [_trained_alike_claim(padding, knobs), *(_trained_count_claim(padding, label) for label in COUNTS)]
+    return [dataclasses.replace(claim, regime=_count_recordings(recordings)) for claim in trained]
 
 
 def claims_of_times(by_label: Outcomes) -> list[Claim]:
@@ -95,23 +92,23 @@ def claims_of_losses(by_label: Outcomes) -> list[Claim]:
     return [dataclasses.replace(claim, regime=regime, kind="validation loss") for claim in judged]
 
 
-def _paper_alike_claim(padding: Measured, knobs: Knobs, rows: Rows) -> Claim:
+def _paper_alike_claim(padding: Measured, knobs: Fields, rows: Rows) -> Claim:
     labels = [STRATEGIES[label] for label in ALIKE]
     rates = np.array([rows[label, "fixed", "zpr"].values for label in labels])
     trained = _largest_differences(np.stack([padding[label]["zpr"] for label in ALIKE]))
     return _alike_claim(
         _largest_differences(rates),
         f"On the paper's own lengths with its knobs, ZPR {_means(rates)} % with {', '.join(ALIKE)}. On the recordings "
-        f"trained on, buckets of {knobs.bucket_size} and {knobs.bins} bins come closest, and the difference is "
+        f"trained on, buckets of {knobs['bucket_size']} and {knobs['bins']} bins come closest, and the difference is "
         f"{100 * trained.mean():.2f} points.",
     )
 
 
-def _trained_alike_claim(padding: Measured, knobs: Knobs) -> Claim:
+def _trained_alike_claim(padding: Measured, knobs: Fields) -> Claim:
     lengths = [float(padding[label]["abl"].mean()) for label in ALIKE]
     return _alike_claim(
         100 * _largest_differences(np.stack([padding[label]["zpr"] for label in ALIKE])),
-        f"On the recordings trained on, buckets of {knobs.bucket_size} and {knobs.bins} bins (the paper: "
+        f"On the recordings trained on, buckets of {knobs['bucket_size']} and {knobs['bins']} bins (the paper: "
         f"{PAPER_KNOBS['bucketed']} and {PAPER_KNOBS['alternated']}) come closest without more padding, if possible. "
         f"The difference depends on the lengths. ABL {_listing(lengths, 1)} frames.",
     )
@@ -136,18 +133,25 @@ def _largest_differences(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.abs(values[1:] - values[0]).max(axis=0)
 
 
-def _smooth_claim(knobs: Knobs) -> Claim:
-    ours, buckets, bins = (100 * knobs.largest_steps[name] for name in PAPER_KNOBS)
+def claim_of_curves(falls: Mapping[str, Sequence[float]], regime: Regime | None) -> Claim:
+    """Judges the curves of ZPR by `Knobs.falls`; the paper's own lengths need no regime."""
+    points = 100 * np.array([falls[order] for order in PAPER_KNOBS])
+    lrf, smoother = points[0], points[1:].min(axis=0)
     return Claim(
-        claim="tuning LRF gives a smoother curve of ZPR than bucket size and number of bins do; ours: the largest "
-        "change of ZPR from one value to the next, in points",
+        claim="tuning LRF gives a smoother curve of ZPR than bucket size and number of bins do; ours: the largest fall "
+        "of ZPR while the smoother of the two rises, less that of LRF, in points",
         where="3, figure 2; 6, conclusion 1",
         paper="smoother",
-        ours=[ours],
-        holds=extent(whole=ours < min(buckets, bins), part=ours < max(buckets, bins)),
-        why=f"It changes by up to {buckets:.2f} points from one bucket size to the next, by up to {bins:.2f} from one "
-        f"number of bins to the next; LRF takes any value, here {FACTORS} up to 1.",
+        ours=(smoother - lrf).tolist(),
+        regime=regime,
+        holds=of_order((smoother, lrf)),
+        why=f"Within the range of all three curves, the largest falls are {_means(points)} points with LRF, bucket "
+        f"size and number of bins, means over training sets. LRF takes any value, here {FACTORS} up to 1.",
     )
+
+
+def _count_recordings(ours: int) -> Regime:
+    return Regime(what="recordings in the training set", ours=ours, paper=TRAINING_CLIPS)
 
 
 def _paper_count_claim(padding: Measured, rows: Rows, label: str) -> Claim:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lengthwise_recipes.claims import OF_SEEDS, RULE
+from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 from lengthwise_recipes.ge2021.claims import claims_of
 from lengthwise_recipes.ge2021.figures import FIGURES, figure_name
 from lengthwise_recipes.ge2021.outcomes import AVERAGE, STAGES, Outcome, outcomes, reduction
@@ -82,24 +83,29 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 
 def knobs_table(document: Mapping[str, Any]) -> str:
     """Returns the knobs of the paper's three strategies and of ours, with their padding."""
-    knobs = document["knobs"]
-    chosen = {
-        "SSB-BR": ("LRF", knobs["randomization_factor"], "0.1"),
-        "BKT-BR": ("bucket size", knobs["bucket_size"], "1,024"),
-        "ATS-BR": ("bins", knobs["bins"], "58"),
-        "ME-BR": ("scale", knobs["scale"], ""),
-    }
+    printed = {"SSB-BR": "0.1", "BKT-BR": "1,024", "ATS-BR": "58", "ME-BR": ""}
     rows = [
-        (label, f"{name} {value:g}", printed, *_padding(document, label), *_paper_cells(label))
-        for label, (name, value, printed) in chosen.items()
+        (label, f"`{document['strategies'][label]}`", knob, *_padding(document, label), *_paper_cells(label))
+        for label, knob in printed.items()
     ]
     heads = ("strategy", "knob", "in the paper", "batches", "ZPR, %", "ABL, frames", "paper's ZPR", "paper's ABL")
     note = (
         "Bucket size and bins are those whose ZPR is closest to that of SSB-BR and not above it, as in the paper. "
-        "The scale of max-entropy batching (ME), in frames, is that whose padding share is closest to SSB-BR's. Means "
-        "over seeds."
+        f"{_paper_knobs_note(document)}Max-entropy batching (ME) pads as SSB-BR does. Means over seeds."
     )
     return f"{table(heads, rows)}\n\n{note}"
+
+
+def _paper_knobs_note(document: Mapping[str, Any]) -> str:
+    """Returns the knobs chosen on the paper's own lengths; empty without these lengths."""
+    knobs = document.get("paper_knobs")
+    if not knobs:
+        return ""
+    lrf, buckets, bins = (f"{100 * knobs['rates'][order]:.2f}" for order in PAPER_KNOBS)
+    return (
+        f"On {len(knobs['falls']['bucketed'])} random training sets of the paper's own lengths, these are buckets of "
+        f"{knobs['bucket_size']:,} and {knobs['bins']} bins: ZPR {buckets} and {bins} %, and {lrf} % with LRF 0.1. "
+    )
 
 
 def printed_table(document: Mapping[str, Any]) -> list[str]:

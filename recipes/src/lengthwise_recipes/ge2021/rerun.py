@@ -22,9 +22,10 @@ Deviations:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ import lengthwise as lw
 from lengthwise_recipes.ge2021.batchings import (
     CHOICES,
     COUNTED,
+    EPOCHS,
     RANDOMIZATION_FACTOR,
     Knobs,
     batching_of,
@@ -45,7 +47,7 @@ from lengthwise_recipes.ge2021.batchings import (
 from lengthwise_recipes.ge2021.figures import SAMPLES
 from lengthwise_recipes.ge2021.outcomes import Outcome, frame_saving, outcomes, reduction, spreads, stages, time_saving
 from lengthwise_recipes.ge2021.printed import TABLE_4
-from lengthwise_recipes.ge2021.table1 import Row
+from lengthwise_recipes.ge2021.table1 import BATCH_SIZE, table1
 from lengthwise_recipes.study.results import Study, plain
 from lengthwise_recipes.study.settings import Settings
 from lengthwise_recipes.study.study import run_study
@@ -56,6 +58,7 @@ from lengthwise_recipes.synthesis.task import SynthesisTask
 SCHEMA = "lengthwise-ge2021-1"
 WEIGHT_DECAY = 1e-6  # of the NVIDIA recipe
 VALIDATION_SHARE = 0.2
+KNOB_SETS = 2  # training sets of the paper's lengths on which knobs are chosen: each takes 1,400 plans, ten seconds
 LIKE = {"ME-BR": "SSB-BR", "ME-DBS-BR": "SSB-DBS-BR"}  # ours, and the strategy with the same padding
 
 
@@ -101,7 +104,7 @@ def reproduce(
     corpus: SpeechCorpus,
     size: Size,
     *,
-    table1: Sequence[Row] = (),
+    paper_sets: Mapping[int, NDArray[np.int64]] = MappingProxyType({}),
     strict: bool = False,
     folder: Path | None = None,
     progress: bool = False,
@@ -112,8 +115,8 @@ def reproduce(
     Args:
         corpus: Recordings; four fifths are for training.
         size: `SMALL`, `FULL` or your own.
-        table1: The paper's table 1 on its own lengths, from `table1.table1`. Claims on padding and batch counts are
-            judged on it, or on the recordings if it is empty.
+        paper_sets: Random training sets of the paper's own lengths, by seed. Claims on padding, knobs and batch counts
+            are judged on them, or on the recordings if there are none.
         strict: Raise for the first unusable recording instead of skipping it.
         folder: Stores the checkpoints, from which an interrupted rerun continues.
         progress: Show a bar on standard error.
@@ -126,7 +129,7 @@ def reproduce(
         ValueError: As `SynthesisTask.of`, `find_knobs` and `run_study` do.
     """
     task = SynthesisTask.of(corpus, network=network(size), validation_share=VALIDATION_SHARE, strict=strict)
-    knobs = find_knobs(task.lengths, size.batch_size)
+    knobs = find_knobs([task.lengths] * EPOCHS, size.batch_size)
     study = run_study(
         task,
         batchings(knobs, size.batch_size),
@@ -135,7 +138,7 @@ def reproduce(
         command=command,
         checkpoints=folder,
     )
-    return _document(task.lengths, size, knobs, study, table1)
+    return _document(task.lengths, size, knobs, study, paper_sets)
 
 
 def settings(size: Size) -> Settings:
@@ -161,7 +164,7 @@ def network(size: Size) -> Network:
 
 
 def _document(
-    lengths: NDArray[np.int64], size: Size, knobs: Knobs, study: Study, table1: Sequence[Row]
+    lengths: NDArray[np.int64], size: Size, knobs: Knobs, study: Study, paper_sets: Mapping[int, NDArray[np.int64]]
 ) -> dict[str, Any]:
     by_label, choices = outcomes(study.rows), CHOICES | COUNTED
     padding = {
@@ -169,6 +172,7 @@ def _document(
         for label, choice in choices.items()
     }
     values, counts = np.unique(lengths, return_counts=True)
+    sets = list(paper_sets.values())[:KNOB_SETS]
     return {
         "schema": SCHEMA,
         "date": study.date,
@@ -185,7 +189,8 @@ def _document(
         "lengths": {"values": values.tolist(), "counts": counts.tolist()},
         "samples": _samples(lengths).tolist(),
         "study": study.as_dict(),
-        "table1": [dataclasses.asdict(row) for row in table1],
+        "table1": [dataclasses.asdict(row) for row in table1(paper_sets)] if paper_sets else [],
+        "paper_knobs": plain(dataclasses.asdict(find_knobs(sets, BATCH_SIZE))) if sets else None,
     }
 
 
