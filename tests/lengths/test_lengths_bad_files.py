@@ -16,7 +16,7 @@ def parquet(**columns):
 
 
 MIXED = '{"type": "MixedCut", "tracks": %s}'
-EXACT = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
+EXACT = "Floats round larger whole numbers: give integers, which in a file have digits only."
 DIGITS = "Write it with the digits 0 to 9 and a point only, as 1250 or 1.25; in JSON without quotes."
 TEXTS = 'if these are texts, give `count` as "characters", "words" or "tokens" (on the command line: --count words).'
 

@@ -33,7 +33,8 @@ COUNTED = [
 
 NUMBERS = "`{}` must be a list of numbers, "
 COUNT_TURNS = (
-    'Count the texts in it: column="x.*.content", count="words" (on the command line: "FILE:x.*.content" --count words)'
+    'Count the texts in the list: column="x.*.content", count="words" (on the command line: "FILE:x.*.content" '
+    "--count words)"
 )
 COUNT_TEXTS = "These are texts: give `count` as "
 OWN_COLUMN = "Add a column with the lengths"
@@ -47,7 +48,7 @@ REFUSED = [
         [[{"role": "user", "text": "how are you"}]],
         "x",
         None,
-        [NUMBERS, 'Count the texts in it: column="x.*.text", count='],
+        [NUMBERS, 'Count the texts in the list: column="x.*.text", count='],
     ),
     ([[{"role": "user", "says": "how are you"}]], "x", None, [NUMBERS, OWN_COLUMN]),
     (FIELDS, "x.value", None, [NUMBERS, COUNT_TEXTS]),

@@ -1,6 +1,7 @@
 """Lengths from arrays in memory and from .npy files. Files are read or mapped, and never unpickled.
 
-A mapped file needs little memory: each part is read on use. Another process gets the path, and maps the file itself.
+A mapped file needs little memory: each part is read on use. Mapped lengths are pickled as their path, and a process
+that unpickles them maps the file itself.
 
 Shapes: n sequences with dims lengths each, such as 2 for source and target. One dimension is [n], several are
 [n, dims].
@@ -36,19 +37,20 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     """Checks lengths, and returns them as int64.
 
     A length is a whole number from 1 to 2**63 - 1. Two mistakes are common. Seconds are not lengths: turn them into
-    frames, as by `read_lengths(values, frame_shift=0.01)`. Sequences are not lengths: count their tokens. A row of a
-    list may have two numbers at most: [5, 6, 7] is most likely tokens. A row of an array may have eight.
+    frames, as by `read_lengths(values, frame_shift=0.01)`. Sequences are not lengths: count their tokens. A list of
+    rows may have two numbers in a row at most, because rows such as [5, 6, 7] are most likely tokens. An array may have
+    eight.
 
     Args:
-        values: [n] or [n, dims] integers, or whole floats below 2**53: a NumPy array, a list, a torch tensor, a pyarrow
-            array. n may be 0.
+        values: [n] or [n, dims] integers, or whole floats (in float64, below 2**53): a NumPy array, a list, a torch
+            tensor, a pyarrow array. n may be 0.
 
     Returns:
         [n] or [n, dims], always int64, read-only, and never a view of `values`.
 
     Raises:
-        ValueError: A value is below 1, not finite, not whole or too large. Or rows differ in width, or the array has
-            another shape.
+        ValueError: A value is below 1, not finite, not whole or too large. Rows differ in width. Or the shape is
+            neither [n] nor [n, dims].
         TypeError: The values are booleans, texts or other objects, or a generator, a dict or a set.
 
     >>> as_lengths([3, 1, 2.0])
@@ -78,12 +80,12 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
 
     Args:
         values: [n] or [n, dims].
-        of: The end of each place in an error: " of a.npy" for "sequence 3 of a.npy".
+        of: The end of a place in an error: with " of a.npy", the error names "sequence 3 of a.npy".
 
     Raises:
         ValueError: The shape is not [n] or [n, dims] with dims >= 1. Or rows of a list differ in width, or have more
             than two numbers.
-        TypeError: Booleans, text or other objects.
+        TypeError: The values are booleans, texts or other objects.
     """
     raw = _as_array(values)
     # A dict, a generator or a path is one object to NumPy.
@@ -181,8 +183,8 @@ def fingerprint(lengths: ArrayLike) -> str:
     """Names lengths by 16 hex digits, the same on every platform.
 
     Any change of the lengths or of their order changes the name. The digits are a BLAKE2b hash of the shape, as
-    little-endian int64, and then of the lengths. These are little-endian unsigned integers of 1, 2, 4 or 8 bytes, the
-    fewest that hold the longest length.
+    little-endian int64, and then of the lengths, as little-endian unsigned integers. An integer has 1, 2, 4 or 8 bytes,
+    the fewest that hold the longest length.
 
     Args:
         lengths: [n] or [n, dims], as for `as_lengths`.
@@ -204,19 +206,19 @@ def name_checked(lengths: NDArray[np.int64]) -> str:
 
 
 def read_numpy(path: Path, column: str | None = None) -> list[Column]:
-    """Reads the array in a .npy file, [n] or [n, dims]; `column` is the number of a dimension.
+    """Reads the array in a .npy file, [n] or [n, dims]; `column` chooses dimensions, as "1" or "0,2".
 
     Raises:
-        ValueError: The dimension does not exist, the array holds objects or has another shape, or the file is damaged
-            or an archive of arrays.
-        TypeError: The values are booleans, texts or other objects.
+        ValueError: The file is damaged, or an archive of arrays. The array holds Python objects, or its shape is
+            neither [n] nor [n, dims]. Or the dimension does not exist.
+        TypeError: The values are not integers or floats, but booleans or texts, for example.
     """
     with open(path, "rb") as file:  # because np.load may leave the file open
         try:
             content = np.load(file, allow_pickle=False)
         except Exception as error:  # a damaged byte may raise any error of zip, zlib, ast, ...
             rule, remedy = "a .npy file", "Write it again by `np.save`, or correct its suffix."
-            # Only this text tells that the file holds pickled objects.
+            # NumPy has no error class for a file of pickled objects: only these words tell.
             if "Object arrays" in str(error):
                 rule = "an array of numbers, not of Python objects"
                 remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
@@ -266,7 +268,7 @@ def _no_file(path: str | os.PathLike[str], remedy: str) -> ValueError:
 
 
 def keep_mapped(array: NDArray[Any]) -> NDArray[Any]:
-    """Returns the array; a whole mapped file becomes a `MappedLengths`."""
+    """Returns `MappedLengths` of the same file if the array maps a whole file, else the array as it is."""
     if isinstance(array, MappedLengths) or not isinstance(array, np.memmap) or not _is_whole(array):
         return array
     try:
@@ -276,7 +278,10 @@ def keep_mapped(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def name_sample(lengths: NDArray[Any]) -> str:
-    """Names lengths by 16 hex digits: a hash of their shape, and of 1,024 neighbours at each of 64 places or of all."""
+    """Names lengths by 16 hex digits, a hash of their shape and of a sample: 1,024 neighbours at each of 64 places.
+
+    Up to 65,536 sequences are hashed whole.
+    """
     count = len(lengths)
     digest = hashlib.blake2b(np.array(lengths.shape, "<i8").tobytes(), digest_size=8)
     starts, size = [0], count
@@ -309,5 +314,5 @@ def _map_again(path: str, dtype: str, offset: int, shape: tuple[int, ...], order
     except (OSError, ValueError) as error:
         raise value_error("lengths", f"a file that can be mapped ({error})", path, remedy) from error
     if name_sample(lengths) != name:
-        raise value_error("lengths", "those of a file that has not changed", path, remedy)
+        raise value_error("lengths", "a file that has not changed since another process mapped it", path, remedy)
     return lengths

@@ -36,7 +36,8 @@ def read_arrow(files: Sequence[Path], column: str | None, count: TextCount | Non
         source: The path to name in errors.
 
     Raises:
-        ValueError: The column does not exist, has nulls, booleans or uncounted texts, or a file has another format.
+        ValueError: The column does not exist, or has nulls, booleans or uncounted texts. Or a file is neither Parquet
+            nor Arrow.
     """
     names = list[str]()
     parts: list[list[Column]] = []
@@ -176,7 +177,7 @@ def _decode(array: Any, name: str) -> Any:
         # Tensors of one dimension become lists: Ray stores NumPy arrays as tensors.
         tensor = types.is_struct(storage.type) and storage.type.get_field_index("data") >= 0
         return _decode(load_compute().struct_field(storage, "data") if tensor else storage, name)
-    # A column of few distinct values may be stored as these values and indices.
+    # A column of few distinct values may be stored as these values and their indices.
     return array.dictionary_decode() if types.is_dictionary(array.type) else array
 
 

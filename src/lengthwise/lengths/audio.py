@@ -1,4 +1,4 @@
-"""Folders of audio files. Only headers are read, in threads, and cached in the folder."""
+"""Folders of audio files. Threads read only the headers of the files, which are cached in the folder."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lengthwise.lengths.columns import Column
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
 _CACHE_NAME = ".lengthwise-cache.json"
-READERS = 16  # the threads wait for the disk, not for the processor
+READERS = 16  # threads, more than cores: they wait for the disk
 
 
 class Header(NamedTuple):
-    """The samples and sampling rate of a file, and the file's size and modification time, as in the cache."""
+    """The entry of a file in the cache: its size and modification time, and its samples and sampling rate."""
 
     size: int
     modified_ns: int
@@ -35,14 +35,14 @@ class Header(NamedTuple):
 def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
     """Measures all audio files below a folder, sorted by their path within it.
 
-    Capitals come first, and `/` joins the parts of a path: A/b.wav, B.wav, a.wav. Hidden files and folders are skipped.
-    Links to folders are not followed, with a warning. `audio_files` lists the files.
+    Paths with `/` are compared as texts, so capitals come first: A/b.wav, B.wav, a.wav. Hidden files and folders are
+    skipped. Links to folders are skipped with a warning. `audio_files` lists the files.
 
     Args:
         folder: The folder with .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif files.
         seconds: If True, returns durations instead of samples.
-        cache: If True, reads and writes `.lengthwise-cache.json` in the folder. A damaged or read-only cache is
-            ignored.
+        cache: If True, reads and writes `.lengthwise-cache.json` in the folder. A damaged cache counts as empty. A
+            cache that cannot be written is no error.
         progress: If True, shows a progress bar.
 
     Raises:
@@ -84,7 +84,7 @@ def audio_files(folder: str | Path) -> list[str]:
     links: list[str] = []
     names = sorted(_audio_names(folder, links))
     if links:
-        remedy = f"Left out: {len(links)} such links. Read each folder by itself, or link the files."
+        remedy = f"Left out: {len(links)} such links. Read each linked folder by itself, or link to its files instead."
         warn(str(source_error("without links to folders", min(links), remedy)))
     if not names:
         remedy = f"It has no {', '.join(AUDIO_SUFFIXES)}. For a Kaldi folder, give the file utt2num_frames or utt2dur."
@@ -93,7 +93,7 @@ def audio_files(folder: str | Path) -> list[str]:
 
 
 def _audio_names(folder: Path, links: list[str]) -> Iterator[str]:
-    """Yields the audio files, and adds links to folders, which os.walk does not follow, to `links`."""
+    """Yields the audio files, and appends to `links` each link to a folder, which os.walk does not follow."""
     for path, folders, names in os.walk(folder, onerror=_refuse_folder):
         folders[:] = [name for name in folders if not name.startswith(".")]  # os.walk then skips hidden ones
         links += filter(os.path.islink, (os.path.join(path, name) for name in folders))
@@ -133,7 +133,7 @@ def _header(soundfile: Any, path: Path, old_header: Header | None) -> Header | s
             header = Header(status.st_size, status.st_mtime_ns, info.frames, info.samplerate)
     except (soundfile.SoundFileError, OSError) as error:
         return str(error).strip().rstrip(".")
-    # libsndfile returns 2**63 - 1 for an unknown number.
+    # libsndfile returns 2**63 - 1 if it does not know the number of samples.
     if not (0 < header.samples < 2**62 and 0 < header.rate < 2**31):
         return f"{header.samples} samples at {header.rate} Hz"
     return header
@@ -146,7 +146,7 @@ def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], secon
         _check_one_rate(folder, rates, names)
     return Column(
         name="duration" if seconds else "samples",
-        # Each file has its own rate: in seconds, rates may differ.
+        # Samples are divided by the rate of their own file, so the rates may differ.
         values=samples / rates if seconds else samples,
         place=lambda row: str(folder / names[row]),
         unit="seconds" if seconds else "counts",
@@ -154,7 +154,7 @@ def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], secon
 
 
 def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]) -> None:
-    # The first file of another rate; 0 if all are the same.
+    # The first file whose rate differs from that of file 0; 0 if there is none.
     file = int(np.argmax(rates != rates[0]))
     if rates[file] != rates[0]:
         rule = f"given, because the sampling rates differ, {rates[0]} and {rates[file]} Hz"
@@ -163,7 +163,7 @@ def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]
 
 
 def _load_cache(path: Path) -> dict[str, Header]:
-    """Returns the cached headers by path; none if the cache is missing or damaged."""
+    """Returns the cached headers by path; an empty dict if the cache is missing or damaged."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
         return {name: Header(*map(operator.index, fields)) for name, fields in entries.items()}

@@ -1,6 +1,6 @@
-"""The cells of a column in a file: numbers, lists, and texts, which are parsed or counted.
+"""The cells of a column in a file: numbers, lists and texts.
 
-Texts are counted in characters, words, or the tokens of a tokenizer.json.
+Texts are parsed as numbers, or counted in characters, words, or the tokens of a tokenizer.json.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lengthwise.lengths.columns import Column, Unit, unit_of
 from lengthwise.lengths.rules import LONGEST, Place, bad_value
 
 _DROP = "Put a number there or drop the sequence."
-_ITEMS = {int, float, bool, NoneType}  # items of a list that are counted
+_ITEMS = {int, float, bool, NoneType}  # types of the items of a list that is counted
 COUNTS = ("characters", "words", "tokens")
 COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
 _TOKENIZER_REMEDY = (
@@ -54,9 +54,9 @@ def column_of_cells(
             its texts are numbers.
 
     Raises:
-        ValueError: A value has another kind than the first, or has no length.
+        ValueError: A value has another kind than the first, or no length follows from it.
     """
-    # The first cell decides the kind. A later cell of another kind is an error with its line.
+    # The first cell decides the kind. A later cell of another kind raises an error that names its line.
     kind = type(cells[0]) if cells else float
     is_counted = count is not None and kind is str and not (in_table and all(map(_is_decimal, cells)))
     if kind is list or is_counted:
@@ -78,7 +78,7 @@ def _is_decimal(text: str) -> bool:
 
 def _count_lists(name: str, cells: Sequence[Any], place: Place, count: TextCount | None) -> Column:
     """Counts the items of each list, or, with `count`, the texts in it."""
-    # The first item decides the kind. A list of another kind is an error with its line.
+    # The first item decides the kind. A list of another kind raises an error that names its line.
     item = next((item for cell in cells for item in cell if item is not None), None)
     field = turn_field(item) if count is not None and type(item) is dict else None
     if field is not None:
@@ -160,7 +160,7 @@ def not_a_number(value: object, *, name: str, at: str, remedy: str = _DROP) -> V
 
 
 def nested_lists(value: object, *, name: str, at: str, item: object = None) -> ValueError:
-    """Returns the error for a list whose items may not be its frames: a chat, sentences, features [80, 3000].
+    """Returns the error for a list whose length may not be its number of items: a chat, sentences, features [80, 3000].
 
     Args:
         value: The list, or its type.
@@ -173,7 +173,7 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
     if field is not None:
         texts = f"{name}.*.{field}"
         remedy = (
-            f'Count the texts in it: column="{texts}", count="words" (on the command line: "FILE:{texts}" '
+            f'Count the texts in the list: column="{texts}", count="words" (on the command line: "FILE:{texts}" '
             "--count words)."
         )
     elif isinstance(item, str):
@@ -183,7 +183,7 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
 
 @dataclass(frozen=True, slots=True)
 class TextCount:
-    """A function that counts texts. It holds only the path of a tokenizer, so that it can be pickled.
+    """A function that counts texts in a unit. It holds only the path of a tokenizer, so that it can be pickled.
 
     Attributes:
         count: "characters", "words" or "tokens".
@@ -206,12 +206,13 @@ class TextCount:
 
 
 def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> TextCount | None:
-    """Checks the two options together; returns None if texts are not counted.
+    """Returns the function that counts texts in the unit `count`, or None if that is None.
 
     Raises:
-        ValueError: `count` is unknown, or tokens come without a tokenizer, or a tokenizer without tokens.
+        ValueError: `count` is unknown. `tokenizer` is missing for "tokens", or given for another unit. Or its file is
+            not a tokenizer.json.
         TypeError: `tokenizer` is not a path.
-        FileNotFoundError: The tokenizer does not exist.
+        FileNotFoundError: The file does not exist.
         ModuleNotFoundError: The package `tokenizers` is needed and not installed.
     """
     if count is not None:
@@ -233,7 +234,7 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
 
 
 def check_counted(texts: Iterable[bool], count: TextCount | None) -> None:
-    """Refuses `count` if no column has `texts`.
+    """Refuses `count` if no column has texts; `texts` tells for each column if it has some.
 
     Raises:
         ValueError: No column has texts.
@@ -260,7 +261,7 @@ def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, coun
                 remedy = "Put one there or drop the sequence."
                 raise value_error(name, "a text in every item", text, remedy, at=place(at))
     counts = count(list(itertools.chain.from_iterable(parts)))
-    # Counts [1, 3, 5] in lists of 2, 0 and 1: the sums up to each end, [4, 4, 9], differ by [4, 0, 5].
+    # Counts [1, 3, 5] in lists of 2, 0 and 1 texts: the sums up to the ends of the lists, [4, 4, 9], give [4, 0, 5].
     sums = np.concatenate([[0], np.cumsum(counts)])
     ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
     return np.diff(sums[ends], prepend=0)
@@ -280,13 +281,13 @@ def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
         ]
     except Exception as error:  # the package raises plain exceptions
         # For example a word for which the tokenizer has no token.
-        remedy = f"Give the one of your model ({brief(error)})."
-        raise value_error("tokenizer", "one that takes these texts", path, remedy) from error
+        remedy = f"Give the tokenizer of your model ({brief(error)})."
+        raise value_error("tokenizer", "a tokenizer that takes these texts", path, remedy) from error
     return np.fromiter((length for part in parts for length in part), dtype=np.int64, count=len(texts))
 
 
 def _load_tokenizer(path: str) -> Any:
-    # The time of change is part of the key: a changed file is loaded again.
+    # The cache below keeps a tokenizer by path and time of change, so that a changed file is loaded again.
     return _load_version(path, os.stat(path).st_mtime_ns)
 
 
@@ -298,7 +299,7 @@ def _load_version(path: str, _changed: int) -> Any:
     except Exception as error:  # the package raises plain exceptions
         remedy = f"Save it by `tokenizer.save(path)` ({brief(error)})."
         raise value_error("tokenizer", "a tokenizer.json", path, remedy) from error
-    # The file may set both, which would give all texts of a batch the same length.
+    # The file may turn on padding and truncation, which would give all texts of a batch the same length.
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

@@ -1,6 +1,7 @@
 """Columns of numbers: their choice by name, their units, and their conversion to lengths.
 
-The name of a column may tell its unit: duration_ms is in milliseconds. A frame shift in another unit is refused.
+The name of a column may tell its unit: duration_ms is in milliseconds. A frame shift, from one frame to the next, has
+the unit of its column. A shift below 1 is in seconds, and is refused for milliseconds and samples.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[
     """Turns columns into lengths, [n] for one column and [n, dims] for several.
 
     `frame_shift` applies to a single column, unless the column has counts. Among several columns, the shift applies to
-    those in a unit of time, to those named duration, seconds or dur, and to those with fractions. A shift is in the
-    unit of its column: 0.01 for seconds, 160 for samples.
+    those in seconds or milliseconds, to those named duration or dur, and to those with fractions. A shift of 1 or more
+    also applies to those in samples. A shift is in the unit of its column: 0.01 for seconds, 160 for samples.
 
     Raises:
-        ValueError: A value cannot be a length. Or a column of seconds has no `frame_shift`, or no column takes the
-            shift, or the shift is in another unit.
+        ValueError: A value cannot be a length. A column in seconds or milliseconds has no `frame_shift`. Or no column
+            takes the shift, or the shift has another unit than its column.
     """
     check_dims(len(columns))
     shifts = choose_shifts(columns, frame_shift)
@@ -73,12 +74,13 @@ def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[
 
 
 def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_type: bool = False) -> list[float | None]:
-    """Returns the divisor of each column of a source, or None; see `to_lengths`.
+    """Returns the frame shift of each column, or None for a column of lengths; see `to_lengths`.
 
     Args:
         columns: All columns of one source.
         frame_shift: As in `read_lengths`.
-        by_type: True if the columns are batches of longer columns. Then all floats count as fractions.
+        by_type: True if the columns are parts of longer ones. Floats then count as fractions, because later parts may
+            have fractions.
     """
     if frame_shift is None:
         for column in columns:
@@ -149,17 +151,17 @@ def _last_part(name: str) -> str:
 
 
 def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested: bool = False) -> list[str]:
-    """Returns the names in `column`: one, or several separated by commas; the only column for None.
+    """Returns the names in `column`, separated by commas; if `column` is None, the name of the only column.
 
     Args:
-        column: The wanted columns. If the whole text is the name of a column, only that one.
+        column: The wanted columns. If the whole text, commas included, is the name of a column, only that column.
         names: The names of all columns.
         at: The place in an error: "line 1 of train.csv".
         nested: True if a name may be a field within a column, as audio.frames.
 
     Raises:
-        ValueError: A column is missing or repeated, or None is given for several columns. The error lists the columns,
-            the closest match first.
+        ValueError: A wanted column is missing in `names`, or is there twice. Or `column` is None, and there are several
+            columns. The error lists the columns, the closest match first.
 
     >>> choose_columns("source, target", ["id", "source", "target"], at="line 1 of a.csv")
     ['source', 'target']
@@ -202,10 +204,10 @@ def choose_dimensions(column: str | None, dims: int, path: Path) -> Sequence[int
 
 
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
-    """Returns the error for a column that is missing or repeated; it lists the columns, the closest first."""
+    """Returns the error for a name that no column or several have; it lists the columns, the closest match first."""
     if names.count(name) > 1:
         return value_error("column", "the name of one column", name, f"Rename one of the {names.count(name)}.", at=at)
-    # A cutoff of 0 sorts all names; the default finds a likely one.
+    # A cutoff of 0 sorts all names by likeness. The default cutoff returns a name only if it is likely.
     close = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)
     likely = difflib.get_close_matches(name, names, n=1)
     remedy = f"Did you mean {likely[0]!r}?" if likely else "Give one of these, or check the path."

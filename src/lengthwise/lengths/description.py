@@ -1,6 +1,6 @@
 """The description of a set of lengths, the bars of its histogram, and examples.
 
-Examples are drawn from the distribution of a data set: the package itself holds no data.
+Examples are drawn at random, because the package holds no data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lengthwise.lengths.arrays import as_lengths, fingerprint
 from lengthwise.lengths.rules import freeze
 
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
-_LONG = 10  # medians: beside a longer length, nearly all others would be in one bar of equal width
+_LONG = 10  # times the median: beside a longer length, nearly all others would fall into one bar of equal width
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +30,8 @@ class Description:
         count: The number of sequences.
         dims: The number of lengths of each sequence.
         min: The shortest. Without sequences it is an empty tuple, as are `quantiles`, `mean` and `max`.
-        quantiles: [dims][7]: the smallest length that 1, 5, 25, 50, 75, 95 and 99 % of the sequences do not exceed.
+        quantiles: [dims][7]: the smallest lengths that at least 1, 5, 25, 50, 75, 95 and 99 % of the sequences do not
+            exceed.
         mean: The mean.
         max: The longest.
         total: The sum, always exact.
@@ -47,7 +48,7 @@ class Description:
     fingerprint: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the description for JSON: a list of dimensions, with quantiles by percentage.
+        """Returns the description for JSON: lists over the dimensions, and quantiles by their percentage.
 
         >>> describe([2, 4, 9]).as_dict()["quantiles"]
         [{'1': 2, '5': 2, '25': 2, '50': 4, '75': 9, '95': 9, '99': 9}]
@@ -91,7 +92,7 @@ def describe(lengths: ArrayLike) -> Description:
 
 
 def has_long_tail(lengths: NDArray[np.int64]) -> bool:
-    """Tells if the longest of lengths [n] is far longer than the median, and none is 0.
+    """Tells if the longest of lengths [n] is over 10 times the median, and no length is 0.
 
     >>> has_long_tail(np.array([1, 2, 3])), has_long_tail(np.array([1, 2, 3, 90]))
     (False, True)

@@ -50,7 +50,7 @@ def read_lengths(
             - Any other file: numbers separated by white space, one line for each sequence. `column` "0", "1", ... takes
               one number of each line. Lines that begin with # are comments. With `count`, the text on each line is
               counted.
-            - A folder of `save_to_disk` of Hugging Face `datasets`, with `column`.
+            - A folder that `save_to_disk` of Hugging Face `datasets` wrote, with `column`.
             - A folder of audio files, and the folders below it. Lengths are samples, or with `frame_shift` frames.
               Files of different sampling rates need `frame_shift`. `audio_files` lists the files in the order of the
               lengths.
@@ -58,10 +58,10 @@ def read_lengths(
             "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists of numbers
             gives their lengths; other lists are refused. Texts need `count`.
         frame_shift: The shift from one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples,
-            10 for milliseconds. The shift applies to a single column, unless the column has counts. Among
-            several columns, the shift applies to those named duration, seconds or dur, to those in a unit of time, and
-            to those with fractions. A shift below 1 is in seconds, and is refused for a column in another unit, such as
-            duration_ms.
+            10 for milliseconds. The shift applies to a single column, unless the column has counts. Among several
+            columns, the shift applies to those in seconds or milliseconds, to those named duration or dur, and to those
+            with fractions. A shift of 1 or more also applies to those in samples. A shift below 1 is in seconds, and is
+            refused for a column in another unit, such as duration_ms.
         count: The unit of texts: "characters", "words" or "tokens". Among several columns, those with texts are
             counted. In lists of texts and in chats, all texts are counted.
         tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. Special tokens are
@@ -109,7 +109,7 @@ def read_lengths(
 
 
 def split_source(text: str) -> tuple[str, str | None]:
-    r"""Splits FILE:COLUMN at its last colon, but not within an existing path or after a drive letter.
+    r"""Splits FILE:COLUMN at its last colon, unless that belongs to an existing path or to a drive letter.
 
     Raises:
         ValueError: There is nothing before or after the colon.

@@ -1,7 +1,7 @@
 """JSON manifests: one record a line (.jsonl, or .json of NeMo), or one array of records. They may be packed as .gz.
 
-No `column` is needed for `duration` of NeMo and Lhotse, in seconds, and for `num_frames` of Lhotse's features. The
-duration of Lhotse's mixed cuts is the end of their last track.
+Without a `column`, the field `num_frames` of Lhotse's features is read, or `duration` of NeMo and Lhotse, in seconds.
+The duration of Lhotse's mixed cuts is the end of their last track.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
 
     Args:
         path: The file.
-        column: A field, or several separated by commas. None for a known manifest, for records of one field, and for
-            lines of numbers.
+        column: A field, or several separated by commas. None for manifests of NeMo and Lhotse, for records of one
+            field, and for lines of numbers.
         count: The function that counts texts, or None.
 
     Raises:
-        ValueError: The JSON is invalid, a record lacks the field, or a value is neither a number nor a list. Or the
-            only record of a .json file has a list.
+        ValueError: The JSON is invalid, a record lacks the field, or a value is neither a number, nor a list, nor a
+            counted text. Or the only record of a .json file has a list.
     """
     names, cells, places = list[str](), list[list[Any]](), list[str]()
     unit: Unit = "unknown"
@@ -55,7 +55,8 @@ def read_manifest(path: Path, column: str | None, count: TextCount | None = None
         # The list may be a column of lengths, and not one sequence.
         if _is_alone(places, path) and type(values[0]) is list:
             remedy = (
-                "Give one record or number for each sequence, as [5, 6]; if it is one sequence, name the file .jsonl."
+                "Give one record or number for each sequence, as [5, 6]; if the list is one sequence, name the file "
+                ".jsonl."
             )
             raise value_error(name, "a number in the only record of a .json file", values[0], remedy, at=places[0])
     return [
@@ -77,7 +78,7 @@ def pick_cells(records: Iterable[Record], name: str, place: Place | None = None)
     """Returns a field, which may be nested, of each record.
 
     Raises:
-        ValueError: A record lacks the field. Without a `place`, its cell is None instead.
+        ValueError: A record lacks the field, and `place` is given. Without a `place`, the cell of that record is None.
     """
     pick = _picker(name)
     cells: list[Any] = []
@@ -96,7 +97,7 @@ def _records(path: Path, opener: Callable[..., Any]) -> Iterator[tuple[str, Reco
     with open_text(path, opener) as file:
         lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
         start, first = next(lines, (0, ""))
-        # The first character decides: an array, one object over several lines, or one record a line.
+        # The first line decides: an array, one object over several lines, or one record a line.
         if first.lstrip().startswith("["):
             items = _items(first, file.read(), start, path)
             yield from ((f"item {at}", _as_record(item, f"item {at} of {path}")) for at, item in enumerate(items))
@@ -175,7 +176,7 @@ def _picker(name: str) -> Callable[[Record], Any]:
 
 
 def _follow(value: Any, parts: list[str]) -> Any:
-    """Follows names into objects and numbers into lists; `*` follows all further parts into every item.
+    """Follows the parts of a nested name: a field of an object, an index of a list, or `*` for every item of a list.
 
     >>> _follow({"messages": [{"content": "hello"}, {"content": "and you"}]}, ["messages", "*", "content"])
     ['hello', 'and you']

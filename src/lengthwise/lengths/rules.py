@@ -103,7 +103,7 @@ def bad_value(
     remedy: str = _SECONDS_REMEDY,
 ) -> ValueError:
     """Returns the error for the bad number at index `at`; `remedy` is the advice for fractions."""
-    # As a float, uint64 and larger integers would show another number.
+    # An integer stays one: turned into a float, a large integer would show another number.
     value = int(values[at]) if values.dtype.kind in "iuO" else float(values[at])
     rule, advice = broken_rule(value, frame_shift, bits=_exact_bits(values))
     return value_error(name, rule, value, remedy if rule == WHOLE else advice, at=place(at))
@@ -126,7 +126,7 @@ def broken_rule(value: float, frame_shift: float | None = None, *, bits: int = 5
     if value < 1 or value > LONGEST:
         return ("at least 1" if value < 1 else "at most 2**63 - 1"), _REPAIR
     # The number breaks no other rule: it is whole, but the float may have rounded it.
-    remedy = "Floats round whole numbers beyond that: give integers, in a file as digits alone."
+    remedy = "Floats round larger whole numbers: give integers, which in a file have digits only."
     return f"below 2**{bits} as a float", remedy
 
 

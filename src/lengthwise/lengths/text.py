@@ -37,7 +37,7 @@ def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]
 
     Args:
         path: The file.
-        opener: Opens the file for reading bytes, as `open(path, "rb")`; for example that of an object store.
+        opener: Opens the file for reading bytes, as `open(path, "rb")`; for example the `open` of an object store.
 
     Raises:
         ValueError: A line is not UTF-8, or the gzip file is damaged or ends early.
@@ -100,7 +100,7 @@ def read_kaldi(path: Path) -> list[Column]:
 
 
 def kaldi_name(path: Path) -> str:
-    """Returns the name of Kaldi's table, before the first dot of the file's name, as in utt2dur.gz; else "".
+    """Returns the file's name up to its first dot if that is a table of Kaldi, else "".
 
     >>> kaldi_name(Path("data/train/utt2num_frames.1.gz"))
     'utt2num_frames'
