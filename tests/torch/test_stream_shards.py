@@ -97,9 +97,7 @@ class Locked(list):
 
 
 def test_a_source_with_a_state_that_cannot_be_copied_is_refused():
-    with pytest.raises(
-        TypeError, match=r"^`shards` must be copied by copy.deepcopy for every pass, if they have a state_dict"
-    ):
+    with pytest.raises(TypeError, match=r"^`shards` must be such that copy.deepcopy can copy those with a state_dict"):
         list(stream_of([Locked(samples(5))]))
 
 
@@ -154,9 +152,9 @@ def loader_of(loader, **given):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"shuffle": True}, "loaders of one order, but is 'one with a \\w*RandomSampler'"),
+        ({"shuffle": True}, "loaders with the same order in every pass, but is 'one with a \\w*RandomSampler'"),
         # The length of a batch [1, T] is 1: batches of the stream would hold as many of them as the budget has frames.
-        ({"batch_size": 1}, "loaders of single samples, but is 'batch_size=1'. Give it batch"),
+        ({"batch_size": 1}, "loaders of single samples, but is 'batch_size=1'. Give the loader batch"),
         ({"batch_size": 1, "batch_sampler": [[0, 1], [2]]}, "loaders of single samples, but is 'a batch_sampler'"),
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, dict) else "",

@@ -1,4 +1,4 @@
-"""The shards of a stream: iterables that yield the same samples in every pass, from any position."""
+"""The shards of a stream: iterables of the same samples in every pass, and a reader that begins at any position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, default_collate
 
 from lengthwise import checks
 
-# The position of a shard: {"read": samples, "source": its own state, or None, "ended": whether it is at its end}
+# The position of a shard: the number of samples read, the own state of the source (or None), and whether it has ended.
 Start = Mapping[str, Any]
 
 BEGIN: Start = {"read": 0, "source": None, "ended": False}
@@ -20,7 +20,7 @@ _RANDOM = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
 
 
 def list_shards(source: Any) -> list[Iterable[Any]]:
-    """Returns the shards of a list of iterables, or of a Hugging Face stream."""
+    """Returns a list of the shards: of a Hugging Face stream, a list of iterables, or one iterable."""
     if hasattr(source, "num_shards") and hasattr(source, "shard"):
         count = source.num_shards
         shards = [source.shard(num_shards=count, index=index) for index in range(count)]
@@ -35,8 +35,9 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
 
 
 def _check_shard(shard: Any, remedy: str) -> None:
-    """Refuses a shard that cannot be read in every pass, or that yields no single samples."""
-    # A generator can be read once: the second epoch would be empty. A dict yields its keys, the names of its splits.
+    """Refuses a shard that cannot be read in every pass, or that does not yield single samples."""
+    # A generator can be read once: the second epoch would be empty. A dict, such as a Hugging Face data set of several
+    # splits, yields its keys: the names of the splits.
     if not isinstance(shard, Iterable) or isinstance(shard, Iterator | Mapping | str | bytes):
         raise checks.type_error("shards", "iterables of samples that can be read in every epoch", shard, remedy)
     if isinstance(shard, DataLoader):
@@ -44,20 +45,21 @@ def _check_shard(shard: Any, remedy: str) -> None:
 
 
 def _check_loader(loader: DataLoader[Any]) -> None:
-    """Refuses a loader that yields batches or another order in every pass."""
-    # The length of a batch [1, T] is 1, and the budget would not hold. Batches of one are allowed if a collate function
-    # takes out the sample: collate_fn=lambda batch: batch[0].
+    """Refuses a loader that yields batches, has a random order, or has workers that `set_epoch` would not reach."""
+    # A batch of shape [1, T] would be taken for a sample of length 1 (its `len`), and our batches could exceed the
+    # budget. With batch_size=1, a collate function may take out the sample: collate_fn=lambda batch: batch[0].
     if loader.batch_sampler is not None and (loader.batch_size != 1 or loader.collate_fn is default_collate):
         batches = "a batch_sampler" if loader.batch_size is None else f"batch_size={loader.batch_size}"
-        remedy = "Give it batch_size=None: StreamBatches makes the batches."
+        remedy = "Give the loader batch_size=None and no batch_sampler: StreamBatches makes the batches."
         raise checks.value_error("shards", "loaders of single samples", batches, remedy)
-    # A resumed run would begin in the middle of another order. Classes are compared by name: torchdata has its own.
+    # A resumed run may draw another order. Classes are compared by name, because torchdata has its own.
     if (sampler := type(loader.sampler).__name__) in _RANDOM:
-        remedy = "Leave shuffle=True out: each window is shuffled."
-        raise checks.value_error("shards", "loaders of one order", f"one with a {sampler}", remedy)
+        remedy = "Leave shuffle=True or the sampler out: the batching orders each window."
+        raise checks.value_error("shards", "loaders with the same order in every pass", f"one with a {sampler}", remedy)
     if loader.persistent_workers and callable(getattr(loader.dataset, "set_epoch", None)):
-        remedy = "Leave persistent_workers out: workers that stay alive do not hear of the data set's set_epoch."
-        raise checks.value_error("shards", "loaders whose workers begin anew in every epoch", "persistent ones", remedy)
+        remedy = "Leave it out: the set_epoch of the data set does not reach workers that stay alive."
+        rule = "loaders whose workers begin anew in every epoch"
+        raise checks.value_error("shards", rule, "persistent_workers=True", remedy)
 
 
 def set_epoch_of(shards: Sequence[Any], epoch: int) -> None:
@@ -76,27 +78,27 @@ def _has_state(source: Any) -> bool:
 
 
 def _copy_stateful(source: Any) -> Any:
-    """Returns a copy of a source that has a state, so that every pass begins at the same position."""
+    """Copies a source if it, or its data set, has a state: then every pass begins at the same position."""
     if not _has_state(source) and not _has_state(_dataset_of(source)):
         return source
     try:
         return copy.deepcopy(source)
     except Exception as error:  # any class: a source may have its own `__deepcopy__`
-        remedy = f"Leave out its state_dict: the shard is then read from its beginning. ({checks.brief(error)})"
-        rule = "copied by copy.deepcopy for every pass, if they have a state_dict"
+        remedy = f"Leave out state_dict: a resumed run then reads the shard from its beginning. ({checks.brief(error)})"
+        rule = "such that copy.deepcopy can copy those with a state_dict"
         raise checks.type_error("shards", rule, source, remedy) from error
 
 
 class Shard:
-    """Reads one shard window by window from `start` on, some samples ahead.
+    """A reader of one shard, window by window. It can read a part of the next window ahead.
 
-    A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) resumes from its state.
-    Any other source is read again from its beginning, and the samples before `start` are skipped.
+    A source with `state_dict` and `load_state_dict` (Hugging Face streams, torchdata's loaders) resumes from the state
+    in `start`. Without a state, the source is read from its beginning, and the samples before `start` are skipped.
 
     Args:
         source: The iterable.
         start: The position to begin at.
-        quota: The samples of this shard in a window.
+        quota: The number of samples of this shard in a full window.
     """
 
     def __init__(self, source: Any, start: Start, *, quota: int) -> None:
@@ -108,7 +110,7 @@ class Shard:
         self._error: Exception | None = None
 
     def read_ahead(self, share: float) -> None:
-        """Reads until `share` of the next window is in memory. `take` raises any error."""
+        """Reads until `share` of the next window is in memory. An error is kept, and `take` raises it."""
         missing = round(share * self._quota) - len(self._window)
         if missing <= 0 or self._ended or self._error is not None:
             return
@@ -124,17 +126,18 @@ class Shard:
         self._ended = len(samples) < missing
 
     def take(self) -> tuple[list[Any], Start]:
-        """Returns the samples of the next window, fewer at the end of the shard, and the position before them."""
+        """Returns the samples of the next window, and the position before them. The last window may be short."""
         self.read_ahead(1.0)
         if self._error is not None:
             raise self._error
-        # No samples: the shard has ended. A saved position may not know this yet.
+        # No samples: the shard has ended. The saved position may still say `ended: False`: after a last window that was
+        # exactly full, only the next read finds the end.
         start = self._start if self._window else {**self._start, "source": None, "ended": True}
         samples, self._window, self._start = self._window, [], self._find_state()
         return samples, start
 
     def _find_state(self) -> Start:
-        # At their end, many sources have the state of their beginning, and would be read twice.
+        # At the end, many sources return the state of their beginning: a resumed run would read them again.
         state = self._source.state_dict() if _has_state(self._source) and not self._ended else None
         return {"read": self._read, "source": copy.deepcopy(state), "ended": self._ended}
 
@@ -154,7 +157,10 @@ class Shard:
 
 
 def read_starts(starts: object, shards: int, *, remedy: str) -> tuple[Start, ...]:
-    """Returns the positions of the shards in a state, after checking them; none if no batch was read."""
+    """Returns the positions of the shards in a state, after checking them.
+
+    The tuple is empty if the state was saved before the epoch began.
+    """
     error = checks.value_error("starts", f"the positions of {shards} shards", starts, remedy)
     if not isinstance(starts, list | tuple) or len(starts) not in (0, shards):
         raise error
