@@ -56,17 +56,20 @@ VALUES = [
     (lambda: lw.Bucketed(edges=(9, 5)), "`edges` must be rising and not empty, but is (9, 5)."),
     (lambda: lw.Bucketed(size=5, pad_to_edge=True), "`pad_to_edge` must be False with size, but is True."),
     (lambda: lw.Bucketed(buckets=4, longer="drop"), "`longer` must be left out with size or buckets, but is 'drop'."),
-    (bucketed([5, 50], (10, 20)), "`edges` must be no shorter than the longest sequence, 50, but is (10, 20)."),
+    (
+        bucketed([5, 50], (10, 20)),
+        "`edges` must be such that a bucket holds the longest sequence, 50, but is (10, 20).",
+    ),
     (bucketed([[5, 50]], (10, 60)), "`edges` must be rows of 2 edges, one for each length, but is (10, 60)."),
     (
         bucketed([5, 50], ((10, 60),)),
-        "`edges` must be whole numbers, as sequences have one length, but is ((10, 60),).",
+        "`edges` must be whole numbers, because sequences have one length, but is ((10, 60),).",
     ),
     (
         bucketed([[5, 5], [9, 7]], ((9, 6), (6, 9))),
         "`edges` must be such that a bucket holds (9, 7), but is ((6, 9), (9, 6)).",
     ),
-    (lambda: lw.Bucketed(edges=((9, 6), (6,))), "`edges` must be rows of one width, but is (6,)."),
+    (lambda: lw.Bucketed(edges=((9, 6), (6,))), "`edges` must be rows of equally many edges, but is (6,)."),
     (lambda: lw.Bucketed(edges=((9, 6), (6, 9), (9, 6))), "`edges` must be different from each other, but is (9, 6)."),
     (
         lambda: lw.Bucketed(edges=((2**62, 2**62),)),
@@ -191,7 +194,7 @@ VALUES = [
     (lambda: lw.optimal_edges([1, 2], 0), "`buckets` must be at least 1, but is 0."),
     (
         lambda: lw.optimal_edges([1, 2**61], 2),
-        "`lengths` must be below 2**62 frames in all, padded, but is 2305843009213693952.",
+        "`lengths` must be below 2**62 frames in all when padded to the longest, but is 4611686018427387904.",
     ),
     (lambda: lw.mixing_limit([], 0.1), "`lengths` must be of shape [n], n at least 1, but is (0,)."),
     (lambda: lw.mixing_limit([1, 2], 1.0), "`padding` must be at least 0 and at most 0.999, but is 1.0."),

@@ -139,7 +139,7 @@ def test_doetsch_mxnet_drops_only_when_asked():
         return lw.Batching(order=order, cut=lw.FixedSize(2, drop_incomplete=drop))
 
     lengths = [1, 2, 3, 4, 5, 11, 12, 13, 25]
-    with pytest.raises(ValueError, match="`edges` must be no shorter than the longest sequence, 25"):
+    with pytest.raises(ValueError, match="`edges` must be such that a bucket holds the longest sequence, 25"):
         lw.make_plan(lengths, mxnet(5, 20))
     kept = lw.make_plan(lengths, mxnet(5, 20, 30))
     assert kept.dropped().size == 0

@@ -89,7 +89,7 @@ def test_other_orders_are_refused_in_one_sentence(order):
 def test_what_no_plan_can_be_made_of_is_refused_alike():
     with pytest.raises(ValueError, match=r"`budget` must be at least the cost of the costliest sequence, 40"):
         lw.batch_shapes([3, 31], fixed(lw.Budget(30)))
-    with pytest.raises(ValueError, match=r"`edges` must be no shorter than the longest sequence, 41"):
+    with pytest.raises(ValueError, match=r"`edges` must be such that a bucket holds the longest sequence, 41"):
         lw.batch_shapes([3, 41], fixed(lw.FixedSize(2)))
     with pytest.raises(ValueError, match=r"`edges` must be rows of 2 edges, one for each length, but is \(10, 40\)"):
         lw.batch_shapes([[3, 4], [5, 6]], fixed(lw.FixedSize(2)))

@@ -72,7 +72,7 @@ REFUSED = {
     "steps": (lw.Batching(budget=100, order=lw.Shuffled(), deal=lw.RandomSteps(tail="drop")), OVER),
     "edges": (
         lw.Batching(cut=lw.FixedSize(2), order=lw.Bucketed(edges=(50,))),
-        "`edges` must be no shorter than the longest sequence, 900, but is (50,). ",
+        "`edges` must be such that a bucket holds the longest sequence, 900, but is (50,). ",
     ),
 }
 

@@ -1,10 +1,11 @@
 """Buckets: groups of similar lengths, divided by edges.
 
-Bucket b holds the lengths in (edges[b - 1], edges[b]]. Edges are whole numbers, rise strictly, and the last is the
-longest length. Few distinct lengths have fewer edges than `buckets`.
+Bucket b holds the lengths in (edges[b - 1], edges[b]]. Edges are whole numbers and rise strictly. If they are computed
+here, the last edge is the longest length. There may be fewer edges than asked for: at most one for each distinct length
+(optimal, quantile), or for each whole length from the shortest to the longest (uniform, exponential).
 
-For several lengths, edges are rows [buckets, dims], and the user gives them. Rows rise by their sum, and rows of equal
-sum by their edges from the first on. A sequence is in the first bucket that holds it, because that pads it least. In
+If sequences have several lengths, the user gives the edges, as rows [buckets, dims]. Rows are sorted by their sum; rows
+of equal sum by their first edge, then by their second, and so on. A sequence is in the first bucket that holds it. With
 the rows (9, 4), (5, 9) and (9, 9), the sequence (5, 4) is in the first, (5, 8) in the second, and (6, 8) in the third.
 """
 
@@ -27,7 +28,8 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     """Finds the edges that pad least: the exact optimum of Khomenko's objective.
 
     Minimises the sum over buckets of count x longest, which is the padded frames when each bucket is padded to its
-    edge. Batches padded only to their own longest pad less, and their optimum may differ a little.
+    edge. If each batch is padded only to its own longest sequence, there is less padding, and the best edges may differ
+    a little.
 
     Args:
         lengths: [n], at least 1 each.
@@ -44,19 +46,23 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     array([ 2, 10])
 
     References:
-        Khomenko et al. 2016, section III.A. The paper's recurrence, dp[i][k] = min over j < i of dp[j][k-1] + i x
-        (count in (j, i]) as corrected, takes O(Q Lmax^2). Here a bucket has a price, and bisection finds the price at
-        which the cheapest division has Q buckets: Aggarwal, Schieber, Tokuyama 1994, "Finding a minimum-weight k-link
-        path in graphs with the concave Monge property and applications". Each price takes time and memory linear in
-        the distinct lengths, for any Q, because each j is a line in i.
+        Khomenko et al. 2016, section III.A. Let dp[i][k] be the fewest padded frames of all sequences up to length i in
+        k buckets. Once the misprinted indices of the paper are corrected, its recurrence is dp[i][k] = min over j < i
+        of dp[j][k-1] + i x (count in (j, i]). It takes O(Q Lmax^2), where Lmax is the longest length.
+
+        Here, each bucket costs a price in addition to its frames. Bisection finds the price at which the cheapest
+        division has Q buckets: Aggarwal, Schieber, Tokuyama 1994, "Finding a minimum-weight k-link path in graphs with
+        the concave Monge property and applications". Each price takes time and memory linear in the number of distinct
+        lengths, for any Q.
     """
     buckets, (values, counts) = _check_buckets(buckets), _count_lengths(lengths)
     if buckets >= len(values):
         return values
     values, reached = np.concatenate([[0], values]), np.concatenate([[0], np.cumsum(counts)])
     best, most, ends = np.empty_like(values), np.empty_like(values), np.empty(buckets, np.int64)
-    # The more buckets there are, the less one more saves: say the second saves 40 frames, the third 9, the fourth 4.
-    # At a price of 9, 2 and 3 buckets cost the same, and at any higher price 3 cost more. So 9 is the price for 3.
+    # Each further bucket saves at most as much as the one before: say the second saves 40 frames, the third 9, the
+    # fourth 4. At a price of 9, three buckets cost as much as two; at any higher price, three cost more. So 9 is the
+    # highest price at which three buckets are among the cheapest.
     price, too_high = 0, int(values[-1]) * int(reached[-1]) + 1
     while too_high - price > 1:
         middle = (price + too_high) // 2
@@ -68,27 +74,26 @@ def optimal_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
 
 
 def uniform_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
-    """Finds edges of equal width between the shortest and the longest length.
+    """Finds the edges of equally wide buckets, from the shortest to the longest length.
 
     >>> uniform_edges([10, 20, 50], 4)
     array([20, 30, 40, 50])
     """
     low, high = _find_ends(lengths)
-    buckets = min(_check_buckets(buckets), high - low + 1)  # every whole length is an edge
+    buckets = min(_check_buckets(buckets), high - low + 1)  # with so many, every whole length is already an edge
     return _round_edges(low, high, buckets, lambda share: low + (high - low) * share)
 
 
 def exponential_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
-    """Finds edges whose widths grow by a constant factor, from the shortest to the longest length.
+    """Finds the edges of buckets whose widths grow by a constant factor, from the shortest to the longest length.
 
     >>> exponential_edges([10, 20, 160], 4)
     array([ 20,  40,  80, 160])
     """
     low, high = _find_ends(lengths)
     growth = _exact.log(high / low)
-    buckets = min(
-        _check_buckets(buckets), math.ceil(high * growth) + 1
-    )  # with more, even the widest has less than a frame
+    # With more buckets than this, even the widest would be narrower than one frame.
+    buckets = min(_check_buckets(buckets), math.ceil(high * growth) + 1)
     return _round_edges(low, high, buckets, lambda share: low * _exact.exps(share * growth))
 
 
@@ -101,7 +106,7 @@ def quantile_edges(lengths: ArrayLike, buckets: int) -> NDArray[np.int64]:
     values, counts = _count_lengths(lengths)
     reached = np.cumsum(counts)  # for the lengths [1, 1, 2, 5]: values [1, 2, 5], reached [2, 3, 4]
     buckets = min(_check_buckets(buckets), int(reached[-1]))
-    # 2 buckets end at 2 and 4 sequences: at the values 1 and 5.
+    # Of 2 buckets, the first ends at sequence 2 and the second at sequence 4, so the edges are 1 and 5.
     ends = -(-reached[-1] * np.arange(1, buckets + 1) // buckets)
     return distinct(values[np.searchsorted(reached, ends)])
 
@@ -140,20 +145,20 @@ def find_bucket(lengths: NDArray[np.int64] | NDArray[np.float64], edges: NDArray
 
 
 def sort_rows(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the distinct rows, rising by their sum, and rows of equal sum by their edges from the first on.
+    """Returns the distinct rows, sorted by their sum; rows of equal sum by their first edge, their second, and so on.
 
     >>> sort_rows(np.array([[9, 9], [5, 9], [9, 4], [5, 9]])).tolist()
     [[9, 4], [5, 9], [9, 9]]
     """
-    rows = np.unique(edges, axis=0)  # by their edges from the first on
+    rows = np.unique(edges, axis=0)  # sorted by the first edge, then by the second, and so on
     return rows[np.argsort(rows.sum(axis=1), kind="stable")]
 
 
 def check_edges_hold(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop: bool) -> None:
-    """Refuses edges for another number of lengths and, without `drop`, sequences that no bucket holds."""
+    """Refuses edges that are not for as many lengths as a sequence has; without `drop`, also sequences in no bucket."""
     array, dims = np.array(edges, np.int64), sizes.shape[1] if sizes.ndim == 2 else 1
     if array.shape[1:] != sizes.shape[1:]:
-        rule, remedy = "whole numbers, as sequences have one length", "Write (100, 200), for example."
+        rule, remedy = "whole numbers, because sequences have one length", "Write (100, 200), for example."
         if dims > 1:
             rule = f"rows of {dims} edges, one for each length"
             remedy = f"Write ({(100,) * dims}, {(200,) * dims}), for example."
@@ -163,14 +168,15 @@ def check_edges_hold(sizes: NDArray[np.float64], edges: tuple[Any, ...], *, drop
         return
     remedy = "Add a longer edge, or choose longer='drop'."
     if dims == 1:
-        raise checks.value_error("edges", f"no shorter than the longest sequence, {sizes.max():.16g}", edges, remedy)
-    # Name the lengths: an index would count the sequences that the order is fitted to, which the user does not know.
+        rule = f"such that a bucket holds the longest sequence, {sizes.max():.16g}"
+        raise checks.value_error("edges", rule, edges, remedy)
+    # The error shows the lengths of the sequence, not its index: `sizes` may hold only some of the user's sequences.
     longest = sizes[beyond][sizes[beyond].sum(axis=1).argmax()].astype(np.int64)
     raise checks.value_error("edges", f"such that a bucket holds {tuple(longest.tolist())}", edges, remedy)
 
 
 def check_edges(edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Returns edges as whole numbers, rising; rows as `sort_rows` sorts them."""
+    """Returns edges as whole numbers, after checking that they rise; sorts rows as `sort_rows` does."""
     remedy = "Give the longest length of each bucket, rising, in the unit of the lengths: (100, 200, 400), for example."
     plain = _as_plain(edges)
     if not isinstance(plain, Iterable):
@@ -193,7 +199,7 @@ def _check_rows(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     remedy = "Give an edge for each length of a sequence, bucket by bucket: ((100, 80), (200, 160)), for example."
     for row in rows:
         if not row or len(row) != len(rows[0]):
-            raise checks.value_error("edges", "rows of one width", row, remedy)
+            raise checks.value_error("edges", "rows of equally many edges", row, remedy)
     numbers = [tuple(checks.check_whole("edges", edge, minimum=1, remedy=remedy) for edge in row) for row in rows]
     rising = sorted(numbers, key=lambda row: (sum(row), row))
     for low, high in pairwise([(), *rising]):
@@ -209,9 +215,9 @@ def _count_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.in
     All edges depend on these alone: millions of sequences become some thousand numbers.
     """
     values, counts = np.unique(some_lengths(lengths), return_counts=True)
-    if int(values[-1]) * int(counts.sum()) >= 2**62:  # the sum of all, padded to the longest
-        rule, remedy = "below 2**62 frames in all, padded", "Give them in a coarser unit."
-        raise checks.value_error("lengths", rule, int(values[-1]), remedy)
+    if (padded := int(values[-1]) * int(counts.sum())) >= 2**62:
+        rule, remedy = "below 2**62 frames in all when padded to the longest", "Give them in a coarser unit."
+        raise checks.value_error("lengths", rule, padded, remedy)
     return values, counts
 
 
@@ -235,7 +241,7 @@ def _check_buckets(buckets: int) -> int:
 
 
 def _round_edges(low: int, high: int, buckets: int, edge_at: Callable[..., NDArray[np.float64]]) -> NDArray[np.int64]:
-    """Returns the edges at the shares 1/buckets ... 1, rounded down to whole lengths; the last is exact."""
-    # 1e-9: a quotient that is whole in exact arithmetic may come out just below, on some platforms only.
+    """Returns `edge_at` of 1/buckets, 2/buckets, ... as edges, rounded down to whole lengths; the last is `high`."""
+    # 1e-9: an edge that is whole in exact arithmetic may come out just below that number, on some platforms only.
     inner = np.floor(edge_at(np.arange(1, buckets) / buckets) + 1e-9).astype(np.int64)
     return distinct(np.append(np.clip(inner, low, high), high))
