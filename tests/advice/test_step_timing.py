@@ -95,13 +95,13 @@ class Pending:
 
 @pytest.mark.parametrize("returned", [Pending(), (0.5, {"weights": [Pending()]})])
 def test_an_array_of_jax_tells_to_take_its_meter(returned):
-    with pytest.raises(ValueError, match=r"^`meter` must be one that waits .* Take lengthwise\.jax\.measure_step, "):
+    with pytest.raises(ValueError, match=r"^`meter` must be a meter that .* Call lengthwise\.jax\.measure_step, "):
         lw.measure_step(lambda _: returned, shape_alone, LENGTHS)
 
 
 def test_a_step_on_a_gpu_tells_to_take_the_meter_of_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: True)))
-    with pytest.raises(ValueError, match=r"^`meter` must be one that waits .* Take lengthwise\.torch\.measure_step, "):
+    with pytest.raises(ValueError, match=r"^`meter` must be a meter that .* Call lengthwise\.torch\.measure_step, "):
         lw.measure_step(echo, shape_alone, LENGTHS)
 
 
@@ -184,7 +184,7 @@ def test_the_budget_that_was_too_much_is_named(fails):
 
 ARGUMENTS = [
     (in_parts, in_parts, r"`step` must be .* one argument.*'in_parts\(first, second\)'.* `train\(\*\*batch\)`"),
-    (lambda: None, echo, r"`step` must be .* one argument.*. `train\(\*\*batch\)` for a batch by name\.$"),
+    (lambda: None, echo, r"`step` must be .* one argument.*. `train\(\*\*batch\)` for a batch that is a dict\.$"),
     (Trainer, shape_alone, r"`step` must .*'Trainer\(\)'\. Give the method of an object"),
     (Trainer.train_step, shape_alone, r"`step` .*'train_step\(self, batch\)'\. Give the method of an object"),
     (in_parts, echo, r"`step` must .* Give step, make_batch, lengths, in this order\.$"),
@@ -257,7 +257,7 @@ def test_another_loss_does_not_warn(loss):
         ({"repeats": 0}, "`repeats` must be at least 1, but is 0."),
         ({"budget": 0}, "`budget` must be finite and above 0, but is 0."),
         ({"budget": 3}, f"`budget` must be at least {2 * max(LENGTHS):,}, two sequences of the longest"),
-        ({"lengths": [2, 2]}, "`lengths` must be of 3 frames or more at the longest, "),
+        ({"lengths": [2, 2]}, "`lengths` must be of at least 3 frames for the longest sequence, "),
         ({"lengths": []}, "`lengths` must be of at least one sequence, but is 0"),
     ],
 )

@@ -186,5 +186,5 @@ def test_on_a_gpu_memory_is_measured_and_the_plain_clock_refuses():
     assert cost.device.startswith("CUDA")
     assert cost.bytes is not None
     assert cost.bytes_error < 0.2
-    with pytest.raises(ValueError, match=r"^`meter` must be one that waits .* Take lengthwise\.torch\.measure_step, "):
+    with pytest.raises(ValueError, match=r"^`meter` must be a meter that .* Call lengthwise\.torch\.measure_step, "):
         lw.measure_step(step, make_batch, lengths)

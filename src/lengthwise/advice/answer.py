@@ -12,7 +12,7 @@ from lengthwise.measures.metrics import Measures
 _CLEAR = 0.05  # a change must save 5 % of the price of random batches
 ATTENTION = (
     "Attention also costs the square of the length. If your model has attention, take cost=lw.Quadratic(linear=1, "
-    "quadratic=0.002), and a budget in its unit: batches then cost the same, and ranks wait less."
+    "quadratic=0.002), and a budget in the unit of this cost: batches then cost the same, and ranks wait less."
 )
 
 
@@ -23,10 +23,11 @@ class AdviceRow:
     Attributes:
         label: The strategy, as in `lengthwise compare`.
         batching: The batching.
-        ships_in: The libraries that ship it as a default or an option, such as "Lightning, Trainer"; may be empty.
+        ships_in: The libraries that ship the batching as a default or an option, such as "Lightning, Trainer"; "" if
+            none does.
         measures: The measures of one epoch. Randomness, mixing and waiting are estimated over several epochs.
-        price: Without a cost: the computed frames for each frame of data, times the waiting of ranks. The least is 1.
-            With a cost: the cost of an epoch.
+        price: Without a cost: the computed frames for each frame of data, divided by the share of the time in which
+            ranks do not wait. The least is 1. With a cost: the cost of an epoch.
     """
 
     label: str
@@ -49,9 +50,9 @@ class Advice:
         candidates: All measured batchings, by rising price.
         best: The recommended candidate.
         random: The candidate with random batches, as most people train.
-        sentence: Four lines: the computed frames now, the computed frames with the advice, the largest batch, and the
-            code. Two lines if you have nothing to gain.
-        code: The lines of Python to train with it, for code that has `lengths`, `dataset` and `epochs`.
+        sentence: Four lines: the price of random batches, the price of the best, the largest batch and the steps of
+            both, and the code. Two lines if you have nothing to gain.
+        code: The lines of Python to train with the best, for code that has `lengths`, `dataset` and `epochs`.
         unit: The unit of prices: "frames" (for each frame of data), "seconds" or "cost" (of an epoch).
         sequences: The number of sequences.
         measured: The number of measured sequences: all, or a random sample.
@@ -93,7 +94,7 @@ def saves(ours: AdviceRow, random: AdviceRow) -> bool:
 
 
 def write_sentence(best: AdviceRow, random: AdviceRow, *, padding: float, unit: str, slots: int, sampled: float) -> str:
-    """Returns the lines of the advice: the computed frames now and then, the largest batch, and the code.
+    """Returns the lines of the advice; see `Advice.sentence`.
 
     `sampled` is the share of the sequences that was measured.
     """

@@ -35,9 +35,9 @@ class Candidate(NamedTuple):
 def first_budget(
     lengths: NDArray[np.int64], batch_size: int = BATCH_SIZE, *, padding: float = DEFAULT_PADDING, multiple_of: int = 1
 ) -> int:
-    """Returns a first budget: batch_size x mean length / (1 - padding), at least the longest.
+    """Returns a first budget: batch_size x mean length / (1 - padding), or the longest length if that is more.
 
-    An epoch then has about as many steps as with batches of that size.
+    An epoch then has about as many steps as with batches of `batch_size` sequences.
 
     Args:
         lengths: [n] or [n, dims], of at least one sequence.
@@ -56,8 +56,8 @@ def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims:
     """Returns the batchings that trainers ship, random batches first.
 
     - PyTorch, Lightning and the Trainer shuffle. Batch k goes to rank k modulo the number of ranks.
-    - The Trainer's group_by_length shuffles, and sorts windows of 50 batches, or fewer to make four windows. Its
-      batch_rebalance makes random steps.
+    - The Trainer's group_by_length shuffles, and sorts windows of 50 batches; of fewer if the epoch has no four such
+      windows. Its batch_rebalance makes random steps.
     - fairseq sorts all sequences, cuts, and shuffles the batches, which are the same in every epoch.
     - NeMo and lhotse draw random batches from 30 buckets with equal numbers of frames.
 
@@ -87,7 +87,7 @@ def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims:
 
 
 def list_ours(cut: Cut, padding: float, *, slots: int) -> list[Candidate]:
-    """Returns max-entropy at half the padding, the padding and twice the padding, and random steps."""
+    """Returns max-entropy with half, once and twice the padding, and, if a step has several batches, random steps."""
     ours = [
         Candidate(f"max-entropy:{share:g}", Batching(cut=cut, order=MaxEntropy(padding=share)))
         for share in (padding / 2, padding, 2 * padding)

@@ -124,7 +124,7 @@ def _describe_kind(cut: Cut) -> str:
 
 
 def describe_world(world: World) -> str:
-    """Returns the ranks and micro-batches of a step in words, to follow those of a cut; "" if a step is one batch.
+    """Returns the ranks and micro-batches of a step, in words to put after those of a cut; "" if a step is one batch.
 
     >>> describe_world(World(8, 1)), describe_world(World(8, 4)), describe_world(World(1, 1))
     ('; 8 ranks', '; 8 ranks x 4 micro-batches a step', '')

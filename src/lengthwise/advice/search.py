@@ -50,18 +50,20 @@ def advise(
     """Recommends the batches to train with, and returns their savings and code.
 
     It recommends the default, `Batching(budget=...)`: random steps if these pad at most 10 %, and otherwise batches as
-    random as 10 % padding allows. The budget holds about as many sequences as your batches: batch size x mean length /
-    (1 - padding), at least the longest. `advise` measures this default, and the batchings of trainers with your cut. If
-    the default saves less than 5 %, the advice is to shuffle.
+    random as 10 % padding allows. Its budget holds about as many sequences as your batches: batch size x mean length /
+    (1 - padding), or the longest length if that is more. `advise` measures this default, and the batchings of trainers
+    with your cut. If the default saves less than 5 %, the advice is to shuffle.
 
-    Without a `cost`, a price is the computed frames for each frame of data, times the waiting of ranks. Of more than
-    262,144 sequences, a random sample is measured: 262,144 sequences, or more if 16 steps need more.
+    Without a `cost`, a price is the computed frames for each frame of data, divided by the share of the time in which
+    ranks do not wait. Of more than 262,144 sequences, a random sample is measured: 262,144 sequences, or more if 16
+    steps need more.
 
     Args:
         lengths: [n] or [n, dims].
-        cut: The cut that you train with now: a `FixedSize`, `Budget` or `DynamicSize`. The last two are kept.
+        cut: The cut that you train with now: a `FixedSize`, `Budget` or `DynamicSize`. The default keeps a `Budget` or
+            a `DynamicSize`, and replaces a `FixedSize` by a budget.
         padding: The share of the computed frames that may be padding; 0.1 by default.
-        cost: A `StepCost`, for prices in seconds; or any cost, in its unit.
+        cost: A `StepCost`, for prices in seconds; or any other cost, for prices in its unit.
         world_size: The ranks of the run.
         micro_batches: The batches of a rank in a step.
         seed: The seed of the measured plans and of the sample.
@@ -70,7 +72,7 @@ def advise(
         The advice, the same for the same arguments.
 
     Raises:
-        TypeError: `cut` is none of the three.
+        TypeError: `cut` is not one of these three, or `cost` is not a cost.
         ValueError: A number is out of range, there is no sequence, or a sequence is over the budget.
 
     >>> import lengthwise as lw
@@ -80,10 +82,10 @@ def advise(
     """
     array = as_lengths(lengths)
     if not isinstance(cut, FixedSize | Budget | DynamicSize):
-        remedy = "Give the one that you train with: lw.FixedSize(16), for example."
+        remedy = "Give the cut that you train with: lw.FixedSize(16), for example."
         raise checks.type_error("cut", "a FixedSize, a Budget or a DynamicSize", cut, remedy)
     if not len(array):
-        raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
+        raise checks.value_error("lengths", "of at least one sequence", 0, "Give the lengths of your data.")
     world, dims = check_world(world_size, micro_batches), array[0].size
     _check_cost(cost, dims=dims)
     # `padding=None` gives no warning if the default padding is out of reach.
@@ -130,7 +132,7 @@ def _check_cost(cost: Any, *, dims: int) -> None:
 
 
 def _choose_cut(lengths: NDArray[np.int64], cut: SizedCut, padding: float) -> SizedCut:
-    """Returns the cut of our batches: a budget for about as many sequences as a fixed size has. Other cuts stay."""
+    """Returns the cut of our batches: for a fixed size, a budget of about as many sequences; else the cut itself."""
     remedy = "Give the share of the computed frames that may be padding: 0.1."
     checks.check_number("padding", padding, maximum=0.99, above=True, remedy=remedy)
     if not isinstance(cut, FixedSize):
@@ -179,7 +181,7 @@ def epochs_to_plan(count: int) -> int:
 
 
 def epoch_price(plan: Plan, cost: Cost) -> float:
-    """Returns the cost of an epoch: the sum over its steps of the costliest rank."""
+    """Returns the cost of an epoch: the cost of the costliest rank of each step, summed over the steps."""
     prices = costs_of(cost, plan.row_counts, plan.padded_lengths)
     # Ranks of [3, 1] and [2, 4] in two steps: the epoch costs 3 + 4, because each step waits for its slowest rank.
     return float(prices[plan.grid].sum(axis=1).max(axis=1, initial=0.0).sum())

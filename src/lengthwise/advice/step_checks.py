@@ -30,10 +30,10 @@ def check_functions(step: Step, make_batch: MakeBatch) -> None:
 
 
 def check_arguments(step: Step, make_batch: MakeBatch, dims: int) -> None:
-    """Refuses functions that cannot be called with a batch, or with a count and `dims` lengths."""
+    """Refuses a `step` that cannot take a batch, and a `make_batch` that cannot take a count and `dims` lengths."""
     batch, shape = (None,), (None,) * (1 + dims)
     if not _takes(step, batch):
-        remedy = "Give `lambda batch: train(*batch)`, for example, or `train(**batch)` for a batch by name."
+        remedy = "Give `lambda batch: train(*batch)`, for example, or `train(**batch)` for a batch that is a dict."
         if isinstance(step, type) or _write_signature(step).split("(")[1].startswith("self"):
             remedy = "Give the method of an object: trainer.train_step, for example."
         elif _takes(make_batch, batch) and _takes(step, shape):
@@ -69,10 +69,10 @@ def check_batches(make: Callable[[NDArray[np.int64]], Any], shapes: NDArray[np.i
 
     Args:
         make: A function of a shape [1 + dims] that returns a batch.
-        shapes: [3, 1 + dims]: few short sequences, more of the same length, and long ones.
+        shapes: [3, 1 + dims]: few short sequences, more sequences of the same length, and longer sequences.
 
     Raises:
-        ValueError: The batches have the same size.
+        ValueError: The size of a batch does not depend on the count, or not on the length.
     """
     try:
         small, wide, long = (_numbers(make(shape)) for shape in shapes)
@@ -82,7 +82,7 @@ def check_batches(make: Callable[[NDArray[np.int64]], Any], shapes: NDArray[np.i
         return
     counts = shapes[:, 0].tolist()
     if small == wide and counts[0] != counts[1]:
-        value, remedy = f"{wide:,} numbers, whatever the count", "Put `count` sequences into it."
+        value, remedy = f"{wide:,} numbers, whatever the count", "Put `count` sequences into the batch."
         raise checks.value_error("make_batch", RETURNS, value, remedy, at=place_of(shapes[1]))
     # 2 sequences of 5 frames have 10 numbers, 3 of 9 have 27. If they had 10 and 15, all sequences would have 5.
     if small * counts[2] == long * counts[0] and (shapes[0, 1:] != shapes[2, 1:]).all():
@@ -124,7 +124,7 @@ def note_loss(returned: Any, losses: list[float]) -> None:
 
 
 def tell_infinite(values: list[float]) -> None:
-    """Warns that a step trains on NaN, which may take longer or shorter than real training."""
+    """Warns of a step whose loss is NaN or infinite: it may take more or less time than real training."""
     if values:
         remedy = "Lower the learning rate, or make batches more like your data: steps on NaN have other durations."
         checks.warn(checks.sentence("step", _FINITE, values[0], remedy))

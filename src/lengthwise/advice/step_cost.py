@@ -24,7 +24,7 @@ from lengthwise.planning.plan import Plan
 
 _FORMAT = "lengthwise.StepCost 1"
 _ARRAYS = ("counts", "padded_lengths", "measured_seconds", "measured_bytes")
-_LARGEST = 2**40  # sequences in a batch, as in a cut
+_LARGEST = 2**40  # the most sequences in a batch, as in a cut, and the longest padded length
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -33,13 +33,13 @@ class StepCost:
 
     `lengthwise.measure_step` measures it; `of` fits it to your own measurements. Both fits are costs:
     `Batching(cost=step_cost.seconds, budget=0.2)` makes batches that take at most 0.2 seconds each, and
-    `Batching(cost=step_cost.bytes, budget=20e9)` batches that need at most 20 GB. `print` shows the fit and its errors.
+    `Batching(cost=step_cost.bytes, budget=20e9)` batches that need at most 20 GB. `print` shows the fits and errors.
 
     Attributes:
-        seconds: The seconds of a step, by the sequences of its batch and their padded length.
+        seconds: The seconds of a step, from the number of sequences in its batch and their padded length.
         bytes: The peak bytes of a step; None if memory was not measured.
         seconds_error: The mean relative error of the fit. Each point is predicted by a fit to all other points.
-        bytes_error: The same for the bytes; None if memory was not measured.
+        bytes_error: The mean relative error of the fit in bytes; None if memory was not measured.
         device: The measured device, in words.
         counts: [points], the sequences of each measured batch.
         padded_lengths: [points, dims], the padded length of each batch.
@@ -185,7 +185,7 @@ class StepCost:
             raise ValueError
         costs = [Quadratic(**fit) for fit in (stored["seconds"], stored["bytes"]) if fit is not None]
         for cost in costs:
-            cost(*points)  # raises if the coefficients have more lengths than the points
+            cost(*points)  # raises if the coefficients are for another number of lengths than the points have
         return cls(
             seconds=costs[0],
             bytes=None if stored["bytes"] is None else costs[1],
@@ -233,12 +233,12 @@ def fit_quadratic(
 ) -> tuple[Quadratic, float]:
     """Returns the quadratic that predicts `measured` [points] best, and its mean relative error in cross-validation.
 
-    The fit minimises the squares of predicted / measured - 1. So a step of a millisecond counts as much as one of a
-    second. Coefficients are at least 0: no step gets cheaper as it grows.
+    The fit minimises the sum of the squares of predicted / measured - 1. So a step of a millisecond counts as much as
+    one of a second. Coefficients are at least 0: no step gets cheaper as it grows.
     """
     check_shapes(counts, padded_lengths)
-    # Also tried: weights of 1 / sqrt(measured), absolute errors, their L1 norm and Huber's. On a busy machine, each was
-    # better in some runs of benchmarks/step_cost.py and worse in others.
+    # Also tried: weights of 1 / sqrt(measured), absolute errors, the L1 norm, and Huber's loss. On a busy machine, each
+    # was better in some runs of benchmarks/step_cost.py and worse in others.
     shares = columns(counts, padded_lengths) / measured[:, None]
     fitted = _solve(shares)
     # Each point is predicted by the fit to all other points.
@@ -287,7 +287,7 @@ def import_solver() -> Any:
 
 
 def _scale(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the columns scaled to norm 1, and their norms: L^2 and 1 differ by many powers of ten."""
+    """Returns the columns scaled to norm 1, and their norms, because L^2 and 1 differ by many powers of ten."""
     sizes = np.linalg.norm(table, axis=0)
     return table / sizes, sizes
 

@@ -33,8 +33,8 @@ from lengthwise.lengths import as_lengths
 
 _SHORT = 0.05  # the quantile of the lengths for the shortest trial
 _SPAN = 4  # the least ratio of the longest to the shortest trial
-_COUNTS = (1 / 8, 1 / 2, 1.0)  # numbers of sequences at each length, as shares of the most
-BATCH = 16  # sequences of the mean length in a usual batch; a trial has at most twice its frames
+_COUNTS = (1 / 8, 1 / 2, 1.0)  # numbers of sequences at each length, as shares of those that the budget holds
+BATCH = 16  # sequences in a usual batch; by default the budget of a trial is two such batches of mean length
 _LEAST_SECONDS = 1e-6  # calling an empty function and reading the clock take less
 _WORDS = (
     "out of memory",
@@ -91,8 +91,8 @@ class _Clock:
         elif _is_pending(returned):
             remedy = "lengthwise.jax.measure_step"
         if remedy is not None:
-            rule = "one that waits for the device"
-            raise checks.value_error("meter", rule, None, f"Take {remedy}, which does.")
+            rule = "a meter that waits for the device"
+            raise checks.value_error("meter", rule, None, f"Call {remedy}, which has such a meter.")
         return seconds, None
 
 
@@ -116,10 +116,10 @@ def measure_step(
 ) -> StepCost:
     """Measures the cost of your training step, on batches of about fifteen shapes, and fits a formula.
 
-    There are `repeats` rounds. Each round runs all shapes in another order, so that other load on the machine affects
-    all shapes alike. Each shape runs twice, and the second run is timed, because steps of an epoch follow steps of
-    about the same size. The median over the rounds counts. The step really trains: give it a copy of the model, or load
-    the weights again afterwards.
+    There are `repeats` rounds. Each round runs all shapes in a new random order, so that other load on the machine
+    affects all shapes alike. In a round, each shape runs twice, and the second run is timed, because in an epoch too a
+    step follows one of about the same size. A shape has the median of its times. The step really trains: give it a copy
+    of the model, or load the weights again afterwards.
 
     The fit is valid for the measured range of shapes. On a CPU, for example, a frame costs more once a batch does not
     fit into the caches. So give the `budget` of your training.
@@ -133,8 +133,8 @@ def measure_step(
         make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; for
             lengths of several dimensions, `make_batch(count, length, another)`. It is not timed.
         lengths: [n] or [n, dims], the lengths of your data. The trials range from short to the longest.
-        budget: The most padded frames of a trial; by default 32 times the mean length, or twice the longest. A single
-            sequence of each length is always tried.
+        budget: The most padded frames of a trial; by default 32 times the mean length, or twice the longest if that is
+            more. A trial of a single sequence may exceed it.
         repeats: The number of times that each shape is timed.
         meter: The meter; by default a clock, without memory.
 
@@ -149,8 +149,8 @@ def measure_step(
             - The step or `make_batch` raises. The error names the shape.
             - The step is a coroutine or a generator, or takes no time.
             - `make_batch` ignores the count or the length.
-            - The budget does not hold two of the longest sequences.
-            - The longest sequence is below 3 frames.
+            - The budget is too small to fit all coefficients. Room for two of the longest sequences is enough.
+            - The longest sequence is shorter than 3 frames.
         ImportError: SciPy is not installed.
 
     >>> frames = lambda count, length: np.ones((count, length, 64))
@@ -193,7 +193,7 @@ def _choose_shapes(lengths: ArrayLike, budget: float | None) -> NDArray[np.int64
         if budget is not None and budget < 2 * longest.sum():
             rule = f"at least {2 * longest.sum():,}, two sequences of the longest"
             raise checks.value_error("budget", rule, budget, BUDGET_REMEDY) from error
-        rule = "of 3 frames or more at the longest, to try three padded lengths"
+        rule = "of at least 3 frames for the longest sequence, to try three padded lengths"
         remedy = "Give them in the unit of the model: frames, samples, tokens."
         raise checks.value_error("lengths", rule, longest.tolist(), remedy) from error
     return shapes
@@ -217,7 +217,7 @@ def _run_once(
         return try_once(step, make_batch, shape, meter, losses)
     except (MemoryError, RuntimeError) as error:  # `try_once` raises these if memory ran out
         remedy = f"Give a budget of fewer padded frames than {int(shape[0] * shape[1:].sum()):,}."
-        if shape[0] == 1:  # a sequence of each length is tried under every budget
+        if shape[0] == 1:  # a smaller budget would not help: it tries this sequence too
             remedy = "Make the model smaller, or cut sequences into chunks."
         raise checks.value_error("step", TRAINS, error, remedy, at=place_of(shape)) from error
 
@@ -294,15 +294,16 @@ def trial_lengths(lengths: ArrayLike, *, levels: int, aside: bool = True) -> NDA
 
     Args:
         lengths: [n] or [n, dims].
-        levels: The number of lengths from short to long, in all dimensions together.
-        aside: If True and dims > 1, adds shapes in which one dimension alone is short or long, to separate their costs.
+        levels: The number of lengths from short to long, if all dimensions grow together.
+        aside: If True and dims > 1, adds lengths in which one dimension alone is short or long, to separate the costs
+            of the dimensions.
 
     >>> trial_lengths([100] * 10 + [1_600], levels=5).tolist()
     [[100], [200], [400], [800], [1600]]
     """
     rows = as_lengths(lengths)
     if not len(rows):
-        raise checks.value_error("lengths", "of at least one sequence", 0, "Give those of your data.")
+        raise checks.value_error("lengths", "of at least one sequence", 0, "Give the lengths of your data.")
     rows = rows.reshape(len(rows), -1)
     longest = rows.max(axis=0)
     shortest = np.minimum(np.quantile(rows, _SHORT, axis=0), longest / _SPAN).clip(1, None)
@@ -328,7 +329,7 @@ def trial_shapes(lengths: ArrayLike, budget: float | None) -> NDArray[np.int64]:
     rows = np.asarray(lengths)
     frames = padded.sum(axis=1)
     mean = float(rows.reshape(len(rows), -1).sum(axis=1).mean())
-    # The budget holds at least two of the longest: the cost of a sequence follows from two counts.
+    # By default, the budget holds two of the longest: the cost of a sequence follows from two counts.
     budget = max(2 * BATCH * mean, 2.0 * int(frames.max())) if budget is None else budget
     most = np.maximum(1, budget // frames)
     counts = np.maximum(1, np.rint(most[:, None] * np.array(_COUNTS)).astype(np.int64))

@@ -24,7 +24,7 @@ _OTHERS = f"Known are .{', .'.join(_FORMATS)}, and text as .gz. Give other forma
 
 
 class Files:
-    """Files of one format, found by a path, a pattern, a URL, or a list of them.
+    """Files of one format, found by a path, a pattern, a URL, or a list of these.
 
     Files of a folder or a pattern are sorted by their paths; those of a list keep its order. Names that begin with a
     dot or an underscore are skipped, unless the pattern has such a name. In a folder, files with an unknown suffix are
@@ -55,7 +55,7 @@ class Files:
             raise source_error("a file or folder of a known format", str(source), _OTHERS)
         if len(kinds) > 1:
             rule = f"files of one format, not {' and '.join(kinds)}"
-            raise source_error(rule, str(source), "Name those of one kind, as tokens/*.parquet.")
+            raise source_error(rule, str(source), "Name the files of one format, as tokens/*.parquet.")
         if any(store != stores[0] for store in stores):
             raise source_error("on one file system", str(source), "Write one lengths file for each file system.")
         self._store, self._kind = stores[0], kinds[0]
@@ -96,7 +96,7 @@ def _open_store(name: str) -> tuple[Any, str]:
         rule = "at a URL whose file system is installed"
         raise ModuleNotFoundError(source_sentence(rule, name, f"{brief(error)}.")) from error
     except ValueError as error:
-        raise source_error("at a URL that fsspec knows", name, f"Check it ({brief(error)}).") from error
+        raise source_error("at a URL that fsspec knows", name, f"Check the URL ({brief(error)}).") from error
 
 
 def _list_files(store: Any, path: str, name: str) -> list[str]:

@@ -46,7 +46,7 @@ class HuggingFace:
         import datasets
 
         if not isinstance(source, datasets.Dataset):
-            remedy = "Name one of its splits; lengths of a stream are planned by `lengthwise.torch.StreamBatches`."
+            remedy = "Give one split of a DatasetDict; for a stream, use `lengthwise.torch.StreamBatches`."
             raise value_error("source", "a datasets.Dataset", type(source).__name__, remedy)
         if source.format["type"] == "custom":  # its rows would be measured as they are stored
             remedy = "Its rows change only when they are read: give `map` the transform, and measure the result."
@@ -65,7 +65,7 @@ class Dask:
 
     def __init__(self, source: Any) -> None:
         if type(source).__name__ != "DataFrame":
-            remedy = "Turn a bag into one by `to_dataframe`, and a series by `to_frame`."
+            remedy = "Turn a bag into a data frame by `to_dataframe`, and a series by `to_frame`."
             raise value_error("source", "a dask.dataframe.DataFrame", type(source).__name__, remedy)
         self._source = source
         self.names: list[str] = list(map(str, source.columns))
@@ -86,7 +86,7 @@ def _measure_frame(frame: Any, rule: Rule, size: int) -> list[Block]:
     try:
         table = pyarrow.Table.from_pandas(frame, preserve_index=False)
     except pyarrow.ArrowException as error:
-        remedy = f"Convert it first ({brief(error)})."
+        remedy = f"Give each column one type first ({brief(error)})."
         raise source_error("of columns of one type each", "a partition", remedy) from error
     return rule.measure_table(table, size)
 

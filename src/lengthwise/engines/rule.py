@@ -1,6 +1,6 @@
 """The rule by which rows become lengths, the same under every engine and in other processes.
 
-A row without a length, such as a null, stops nothing: it gets the length 1 and a reason.
+A row without a length, such as a null, raises no error: it gets the length 1 and a reason.
 
     tokens [[5, 6], None, [], [7]]    lengths [2, 1, 1, 1]    reasons {1: "`tokens` must be given, ...", 2: ...}
 
@@ -31,7 +31,8 @@ class Block(NamedTuple):
     Attributes:
         lengths: [k] or [k, dims] int64; 1 for a row without a length.
         reasons: The reason for each row without a length, by the number of the row in the block.
-        kinds: The kind of each column: "numbers", "seconds", "lists" or "texts"; "" if it has no value.
+        kinds: The kind of each column: "numbers", "seconds" for numbers that take the frame shift, "lists" or "texts";
+            "" if no row has a value.
     """
 
     lengths: NDArray[np.int64]
@@ -84,7 +85,7 @@ class Rule:
         return self._measure_columns(cells, place, len(rows))
 
     def measure_cells(self, cells: Sequence[list[Any]], place: Place, *, table: bool) -> Block:
-        """Measures [dims, k] cells: values of JSON, or the texts of a `table`."""
+        """Measures [dims, k] cells: values of JSON, or, if `table` is True, the texts of a CSV or TSV file."""
         return self._measure_columns(cells, place, len(cells[0]), in_table=table and len(cells) > 1)
 
     def _measure_columns(self, columns: Sequence[Any], place: Place, count: int, *, in_table: bool = False) -> Block:

@@ -81,7 +81,7 @@ def write_lengths(
 ) -> LengthsFile:
     r"""Writes the length of every row of a large data set into one file, in the order of the rows.
 
-    `Windows` maps that file, so neither the data nor the lengths must fit into memory. The file appears whole, or not
+    `Windows` maps that file, so the data and the lengths may be larger than the memory. The file appears whole, or not
     at all.
 
     Args:
@@ -98,15 +98,17 @@ def write_lengths(
         column: A column of lengths, of lists (their items are counted), or, with `count`, of texts. Several columns,
             as "source,target", give [n, dims]. Nested ones are written as "audio.frames".
         length: In place of `column`: a function that takes a `pyarrow.RecordBatch` of k rows, and returns [k] or
-            [k, dims] numbers. Ray and Dask may call it in other processes. Not for files of text.
+            [k, dims] numbers. Ray and Dask may call it in other processes. Not for CSV, TSV and
+            JSON lines.
         frame_shift: The divisor of durations, as in `read_lengths`. But among several columns, floats count as
             durations even if none has a fraction.
         count: The unit of texts: "characters", "words" or "tokens".
         tokenizer: The path of a tokenizer.json, for tokens. Special tokens are counted; padding and truncation are
             turned off.
         bad: The treatment of rows without a length: a null, an empty list, a number that is not a length. "error" reads
-            all rows and then raises. "one" counts each as 1; `LengthsFile.bad_rows` lists them.
-        max_bad: The most bad rows. More of them stop the run, because the column is most likely the wrong one.
+            all rows and then raises. "one" gives each such row the length 1; `LengthsFile.bad_rows` lists them.
+        max_bad: The most rows without a length. Once there are more, an error is raised, because the column is most
+            likely the wrong one.
         batch_size: The most rows that are measured at once. Dask measures whole partitions.
         progress: If True, counts the rows on a terminal.
 
@@ -131,7 +133,7 @@ def write_lengths(
     check_choice("bad", bad, ("error", "one"))
     check_flag("progress", progress)
     check_whole("max_bad", max_bad, minimum=0, remedy="Give the most bad rows to list, such as 10_000.")
-    check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, such as 4096.")
+    check_whole("batch_size", batch_size, minimum=1, remedy="Give a number of rows that fit in memory, such as 4096.")
     if column is not None:
         check_text("column", column, remedy='Write a name, or several columns as "source,target".')
     if length is not None:
@@ -165,7 +167,7 @@ def _check_path(path: str | os.PathLike[str]) -> Path:
         remedy = "Plans map the file: write it to a disk, and copy it from there."
         raise value_error("path", "the path of a .npy file on a disk", os.fspath(path), remedy)
     check_folder("path", target)
-    # Check first: later, all rows would have been read in vain.
+    # Check before the rows are read: later, they would have been read in vain.
     with refusals(target, "written"):
         check_regular(target)
     if target.is_dir():
@@ -211,7 +213,7 @@ def _spool(blocks: Iterable[Block], rule: Rule, spool: Any, max_bad: int) -> tup
         kinds = _join_kinds(kinds or block.kinds, block.kinds, rule.names, count)
         bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
-            remedy = f"Is it the right column? Else give a larger number. {_show(bad_rows)}"
+            remedy = f"Is it the right column? If so, give a larger number. {_show(bad_rows)}"
             raise ValueError(f"`max_bad` must be at least the number of bad rows, but is {max_bad}. {remedy}")
         spool.write(block.lengths.tobytes())
         count, longest = count + len(block.lengths), max(longest, int(block.lengths.max(initial=1)))
