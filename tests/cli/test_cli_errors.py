@@ -24,7 +24,7 @@ WRONG = {
     "compare --budget x": "`--budget` must be a number, but is 'x'. Give the most padded frames of a batch: ",
     "compare --budget": "16 times their mean length. `lengthwise inspect FILE` counts them.",
     "compare --cut budget:20,000": "but is 'budget:20,000'. Give the most padded frames of a batch: 16 sequences have",
-    "buckets --cut budget:10": "mean length is over it too: it costs 518, and 16 of them cost about 8288.",
+    "buckets --cut budget:10": "mean length is over the budget too: it costs 518, and 16 of them cost about 8288.",
     "compare --batch-size 4 --budget 5": "`--budget` must be left out beside --batch-size.",
     "compare --seed -1": "`seed` must be at least 0, but is -1.",
     "compare --json {unwritable}": "`json` must be in a folder that exists",

@@ -50,8 +50,8 @@ def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
     lengths = [3, 50, 4, 60, 5]
     message = (
         r"^`budget` must be at least the cost of the costliest sequence, 60, but is 20.0 at sequence 3. "
-        r"A sequence of the mean length is over it too: it costs 24, and 16 of them cost about 384\. Is the budget in "
-        r"the unit of the lengths, or of `cost`\? Raise it, or choose oversize='alone' or oversize='drop' "
+        r"A sequence of the mean length is over the budget too: it costs 24, and 16 of them cost about 384\. "
+        r"Is the budget in the unit of the lengths, or of `cost`\? Raise it, or choose oversize='alone' or oversize='drop' "
         r"\(on the command line: .*oversize=alone\).$"
     )
     with pytest.raises(ValueError, match=message):

@@ -111,7 +111,7 @@ def test_of_too_many_lengths_those_are_tried_that_pad_least(monkeypatch):
 
 def test_what_is_over_the_budget_is_an_error_alone_or_left_out():
     lengths = [4, 4, 30]
-    doubt = r"A sequence of the mean length is over it too: it costs 20, and 16 of them cost about 320\. "
+    doubt = r"A sequence of the mean length is over the budget too: it costs 20, and 16 of them cost about 320\. "
     for shapes_of in (lw.optimal_shapes, shape_costs):  # lengths in samples, and a budget in frames
         with pytest.raises(
             lw.OversizeError, match=rf"^`budget` must be at least .* 30, but is 5\.0 at sequence 1\. {doubt}"

@@ -32,7 +32,7 @@ def one_length(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def sum_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums each row of `rows` [n, dims]: [n]. A single column is not copied: do not write to it."""
+    """Sums each row of `rows` [n, dims]: [n]. A single column is not copied: do not write to the result."""
     if rows.shape[1] == 1:
         return rows[:, 0]
     # Column after column: `sum(axis=1)` sums row by row, and takes ten times as long.
@@ -53,7 +53,7 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def keep_multiples(choice: object, *names: str) -> None:
-    """Checks and stores the fields `names` of a frozen dataclass: multiples of 1 to 2**20 frames or sequences."""
+    """Checks and stores the fields `names` of a frozen dataclass, each from 1 to 2**20 frames or sequences."""
     for name in names:  # a larger multiple is a mistake
         checks.keep_whole(
             choice, name, maximum=2**20, remedy="Give a whole number such as 8; with 1, nothing is rounded."
@@ -106,13 +106,14 @@ def round_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
 def sort_parts(
     sequences: NDArray[np.int64], sizes: NDArray[np.float64], starts: NDArray[np.int64], *, turned: bool = False
 ) -> NDArray[np.int64]:
-    """Sorts each part of `sequences` [n] by size. Equal sizes keep their order; from long to short, it is reversed.
+    """Sorts each part of `sequences` [n] by size. Equal sizes keep their order, or reverse it in a turned part.
 
     Args:
         sequences: Each of 0..n-1 once.
         sizes: [n], the sizes of the sequences 0, 1, ...
         starts: [parts], rising from 0: part p is sequences[starts[p]:starts[p + 1]].
-        turned: If True, the second, the fourth, ... part is sorted from long to short; the others from short to long.
+        turned: If True, the second, the fourth, ... part is turned: sorted from long to short. The others are sorted
+            from short to long.
 
     >>> sort_parts(np.array([3, 0, 2, 1, 4]), np.array([5.0, 9.0, 2.0, 7.0, 8.0]), np.array([0, 3]), turned=True)
     array([2, 0, 3, 1, 4])

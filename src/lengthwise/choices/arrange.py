@@ -71,10 +71,9 @@ class ShortestFirst:
     """Steps by bucket, the shortest first, and in random order within a bucket. Without buckets, steps by length.
 
     Args:
-        epochs: The number of first epochs to sort. Later epochs have a random order. None sorts all epochs. `epochs=1`
-            is the SortaGrad of Amodei et al. Random steps are all about equally long, so take `deal=Balanced()` with
-            it.
-        reverse: The longest first.
+        epochs: Epochs before this number are sorted; later ones have a random order. None sorts all epochs. `epochs=1`
+            is the SortaGrad of Amodei et al. Random steps are all about equally long: to sort, take `deal=Balanced()`.
+        reverse: Puts the longest first.
 
     References:
         Khomenko et al. 2016, section IV.A: "first fed with shorter sequences". Amodei et al. 2016, "Deep Speech 2:
@@ -119,13 +118,13 @@ class CostliestFirst:
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         shuffled = key.permutation(len(costs))
-        # The sort is stable: if several steps cost the same, another one leads in every epoch.
+        # The sort is stable: of steps that cost the same, a random one leads, drawn anew in every epoch.
         leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
         return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])
 
 
 def arrange_of(arrange: Arrangement, epoch: int) -> Arrangement:
-    """Returns the arrangement for a window of `epoch`. The epoch in the key of its plan counts windows instead.
+    """Returns the arrangement for a window of `epoch`. It cannot read the epoch from the window's key.
 
     >>> arrange_of(ShortestFirst(epochs=2), 1), arrange_of(ShortestFirst(epochs=2), 2)
     (ShortestFirst(epochs=None, reverse=False), ShuffledSteps())

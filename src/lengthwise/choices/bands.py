@@ -32,17 +32,17 @@ _PER_BAND, _PER_BATCH, _BESIDE_SUM = 2.4, 1.4, 1.5
 def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
     """Counts the bands into which each length but the last is divided, so that sorted batches pad little.
 
-    The number makes a batch about equally wide in each length, and is rounded to a power of two. For two lengths in M
-    batches, b bands are s/b wide, and the M/b batches of a band are t b/M wide: equal for b = sqrt(M s/t). Here s is
-    the standard deviation of the first length, and t that of the second among sequences of one first length.
+    The number makes a batch about equally wide in each length, and is rounded to a power of two. Let s be the standard
+    deviation of the first of two lengths, and t that of the second among sequences of one first length. In M batches, b
+    bands are s/b wide, and the M/b batches of a band are t b/M wide. The two are equal for b = sqrt(M s/t).
 
     Args:
         lengths: [n, dims], at least two lengths a sequence.
         batches: The batches that are sorted together.
 
     Returns:
-        `dims - 1` numbers; n stands for a band for each value. No numbers if sorting by the sum of the lengths would
-        pad less, as for correlated lengths in few batches.
+        `dims - 1` numbers. A number of n gives each value of the length a band of its own. No numbers if sorting by the
+        sum of the lengths would pad less, as for correlated lengths in few batches.
 
     >>> pairs = np.array([[first, second] for first in range(40) for second in range(10)])
     >>> count_bands(pairs, 16), count_bands(pairs[:, ::-1], 16)
@@ -66,7 +66,8 @@ def count_bands(lengths: NDArray[np.int64], batches: float) -> tuple[int, ...]:
     for dim in range(dims - 1):
         width = _root(math.prod(spreads[dim:]) / left, dims - dim)
         count = 2 ** max(0, round(_exact.log(_MORE * spreads[dim] / width) / _exact.log(2.0)))
-        # With a batch or two in a band, borders would only split batches, and a band of one value pads nothing.
+        # If a band held only a batch or two, its borders would mainly split batches. More bands than values are no use
+        # either. In both cases each value gets a band of its own, which pads nothing.
         if 2 * count > left or count > max(1.0, _VALUES * unit * spreads[dim]):
             count = len(lengths)
         bands.append(count)
@@ -93,7 +94,9 @@ def _root(value: float, degree: int) -> float:
 
 
 def line_up(lengths: NDArray[np.int64], bands: Sequence[int]) -> NDArray[np.int64]:
-    """Returns the place of each sequence in the line, from 1: [n]. Equal bands and last lengths share a place.
+    """Returns the place of each sequence in the line, from 1: [n].
+
+    Sequences of the same bands and the same last length share a place.
 
     Args:
         lengths: [n, dims], at least two lengths a sequence.

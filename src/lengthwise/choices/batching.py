@@ -82,22 +82,24 @@ class Batching:
     `dataclasses.replace(batching, budget=10_000)` changes the budget alone.
 
     Args:
-        cut: The rule that cuts the order into batches; or give `budget`. A budget is hard if no batch exceeds it:
-            `Budget`, or `DynamicSize` by its rule "hard".
-        order: The order in which sequences are cut. By default as above under a hard budget. Else `Shuffled()` with
+        cut: The rule that cuts the order into batches; or give `budget`. A budget is hard if no batch of several
+            sequences exceeds it: `Budget`, or `DynamicSize` by its rule "hard".
+        order: The order in which sequences are cut. It is chosen as above if you leave out order and deal, the budget
+            is hard, and the cost is `Padded()` or a `Quadratic`. Otherwise the default is `Shuffled()` with
             `RandomSteps` or a cut that packs rows, and `MaxEntropy(padding=0.1)` with all others.
-        deal: The rule by which batches go to steps and ranks. By default as above under a hard budget. If you give the
-            order or another cut: `Stratified()` for a hard budget with `MaxEntropy(padding=...)`, and `Balanced()` for
-            all others.
+        deal: The rule by which batches go to steps and ranks. It is chosen as above, together with the order. Otherwise
+            the default is `Stratified()` for a hard budget with `MaxEntropy(padding=...)`, and `Balanced()` for all
+            others.
         arrange: The order of the steps; by default `ShuffledSteps()`.
         cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own by module, name and
             `repr`. All lambdas of a module have the same name: only the fingerprint of the plan tells them apart.
         chunks: Cuts sequences into pieces first.
         budget: The most padded frames of a batch: 16 sequences have about 16 times their mean length. Short for
-            `cut=Budget(budget)`; with a `Budget`, it replaces that budget.
+            `cut=Budget(budget)`; beside `cut=Budget(...)`, it replaces the budget of the cut.
         padding: The share of the computed frames that may be padding. Unless the lengths and the ranks decide, it is
-            short for `order=MaxEntropy(padding=padding)`; with a `MaxEntropy`, it replaces that padding. If the lengths
-            do not allow it, you get one warning. The default for a budget alone never warns.
+            short for `order=MaxEntropy(padding=padding)`; beside `order=MaxEntropy(...)`, it replaces the padding of
+            the order. If the lengths do not allow it, you get one warning. If the lengths and the ranks decide, the
+            default of 10 % never warns.
 
     Attributes:
         order: The order; None if the lengths and the ranks decide.
@@ -106,8 +108,9 @@ class Batching:
 
     Raises:
         ValueError: Neither `cut` nor `budget` is given, or `budget` with a cut that has none. Or `padding` is given
-            with another order, or with `RandomSteps`, whose padding follows from the steps.
-        TypeError: A deal is given as the order, a class instead of a choice, or no choice at all.
+            with an order other than `MaxEntropy`, with packed rows, or with `RandomSteps`, whose padding follows from
+            the steps.
+        TypeError: An argument is no choice of its kind: a deal as the order, or a class that was not called.
 
     >>> import lengthwise as lw
     >>> batching = Batching(budget=20_000)
@@ -158,7 +161,7 @@ class Batching:
         if self.takes_random_steps:
             self.deal.check_cut(cut)
             if not isinstance(self.cut, Rows) and not is_priced(self.cost):
-                remedy = "Take another deal, such as Stratified(), or fit a Quadratic to it."
+                remedy = "Take another deal, such as Stratified(), or describe the cost by a Quadratic."
                 raise checks.value_error("cost", "Padded() or a Quadratic beside RandomSteps", self.cost, remedy)
             _check_chain(self.order)
 
@@ -229,7 +232,7 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
 
 
 def _choose_deal(cut: object, order: Order) -> Deal:
-    """Returns strata if batches cost about the same and noise sets their padding (docs/results.md)."""
+    """Returns `Stratified()` if batches cost about the same and noise sets their padding (docs/results.md)."""
     return Stratified() if is_hard(cut) and finds_noise(order) else Balanced()
 
 
@@ -256,7 +259,7 @@ def _choose_order(order: Order | None, padding: float | None, *, deal: Deal | No
 
 
 def _check_chain(order: Order | None) -> None:
-    """Refuses to pad random steps to edges of several lengths, unless each bucket holds the one before.
+    """Refuses to pad random steps to edges of several lengths, unless each bucket can hold those of the bucket before.
 
     A batch of the buckets (9, 4) and (5, 9) would be padded to (9, 9), which is no bucket.
     """

@@ -5,7 +5,7 @@
     costs           [batches]         float64, in the unit of the budget
 
 A cost is at least 0, and must not fall when a count or a length rises. Any callable of this form is a cost. The cutter
-runs the classes of this file compiled.
+runs `Padded()` and `Quadratic` compiled.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ class Quadratic:
 
         per_batch + per_length L + count x (per_sequence + linear L + quadratic L^2)
 
-    `linear`, `quadratic` and `per_length` are summed over the dimensions: one number for all of them, or a number for
-    each. `lengthwise.measure_step` measures all five on your own training step.
+    L is the padded length. The terms with L are summed over the dimensions. Give `linear`, `quadratic` and `per_length`
+    as one number for all dimensions, or a number for each. `lengthwise.measure_step` measures all five on your own
+    training step.
 
     Args:
         linear: Cost of one padded frame.
@@ -124,7 +125,7 @@ class Quadratic:
         """Returns the coefficients as the compiled cutter reads them: [2 + 3 dims].
 
         Raises:
-            ValueError: A coefficient has a number for each dimension, and the lengths have more or fewer.
+            ValueError: A coefficient has a number for each dimension, and the lengths have more or fewer dimensions.
         """
         spread = (_spread(name, getattr(self, name), dims) for name in ("linear", "quadratic", "per_length"))
         return np.array([self.per_batch, self.per_sequence, *chain.from_iterable(spread)])
@@ -158,7 +159,7 @@ _PADDED_FRAMES = Quadratic()
 
 
 def is_priced(cost: Cost) -> bool:
-    """Returns True if kernels know the cost by its coefficients, for any number of lengths a sequence."""
+    """Returns True if kernels know the cost by its coefficients, however many lengths a sequence has."""
     return type(cost) is Quadratic or (type(cost) is Padded and cost.dims == "sum")
 
 

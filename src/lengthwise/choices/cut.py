@@ -90,8 +90,9 @@ class OversizeError(ValueError):
         )
         if self.mean_cost is not None:
             remedy = (
-                f"A sequence of the mean length is over it too: it costs {_about(self.mean_cost)}, and 16 of them cost "
-                f"about {_about(16 * self.mean_cost)}. Is the budget in the unit of the lengths, or of `cost`? {remedy}"
+                f"A sequence of the mean length is over the budget too: it costs {_about(self.mean_cost)}, and 16 of "
+                f"them cost about {_about(16 * self.mean_cost)}. Is the budget in the unit of the lengths, or of "
+                f"`cost`? {remedy}"
             )
         rule = f"at least the cost of the costliest sequence, {self.cost:.16g}"
         return checks.sentence("budget", rule, self.budget, remedy, at=at)
@@ -104,15 +105,16 @@ class OversizeError(ValueError):
 
 
 def _about(cost: float) -> str:
-    """Writes a cost for a sentence: frames as whole numbers, seconds in three digits."""
+    """Writes a cost for a sentence: from 100 on as a whole number, below in three digits."""
     return f"{cost:.0f}" if cost >= 100 else f"{cost:.3g}"
 
 
 class Cut(Protocol):
-    """The form of every cut. `longest` [dims] int64 is the longest of the whole data set, in each dimension.
+    """The form of every cut.
 
-    A cut may have an attribute `multiple_of`: each batch is padded to a multiple of it. The cut gets lengths that are
-    rounded up to it.
+    `longest` [dims] int64 is, in each dimension, the greatest length that an item of the plan has, or that the order
+    pads one to. A cut may have an attribute `multiple_of`: each batch is padded to a multiple of it. The cut gets
+    lengths that are rounded up to such multiples.
 
     >>> import lengthwise as lw
     >>> class Pairs:
@@ -152,7 +154,7 @@ class Cut(Protocol):
 
 
 def is_hard(cut: object) -> TypeGuard[Budget | DynamicSize]:
-    """Returns True for a cut of this package whose batches never exceed their budget."""
+    """Returns True for a cut of this package in which no batch of several sequences exceeds the budget."""
     return type(cut) is Budget or (type(cut) is DynamicSize and cut.rule == "hard")
 
 
@@ -163,7 +165,7 @@ def oversize_of(cut: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FixedSize:
-    """Batches of the same number of sequences, or a few less to fill whole steps.
+    """Batches of the same number of sequences, or of a few fewer to fill whole steps.
 
     Args:
         batch_size: Sequences in a batch.
@@ -221,13 +223,13 @@ class Budget:
     Args:
         budget: The most that a batch may cost. 16 sequences have about 16 times their mean length in padded frames;
             `lengthwise.torch.find_budget` finds the largest that fits into memory.
-        oversize: The policy for a sequence that alone costs more than the budget: "error", "alone" in a batch, or
-            "drop". The plan lists such sequences.
+        oversize: The policy for a sequence that alone costs more than the budget: "error"; "alone" in a batch, which
+            `plan.over_max_cost()` lists; or "drop", and `plan.dropped()` lists the sequence.
         max_sequences: The most sequences in a batch.
         multiple_of: Each batch is padded to a multiple of this length; the budget counts the padded frames.
         count_multiple_of: The collate function fills the rows of each batch up to a multiple of this, and the budget
-            counts the filled rows: 13 sequences cost as much as 16. A batch of fewer sequences than the multiple is not
-            filled up.
+            counts the filled rows: with 8, 13 sequences cost as much as 16. A batch of fewer sequences than the
+            multiple is not filled up.
 
     References:
         `--required-batch-size-multiple` of fairseq rounds batches down to a multiple instead, and fills up none.
@@ -263,7 +265,7 @@ class Budget:
     def find_offsets(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost
     ) -> NDArray[np.int64]:
-        """Returns the offsets of batches of all sequences; one that is over the budget stands alone."""
+        """Returns the offsets of batches of all sequences; a sequence that is over the budget stands alone."""
         limits = {"budget": self.budget, "most": most_sequences(self), "multiple": self.count_multiple_of}
         return cut_greedily(lengths, boundaries, cost=cost, **limits)
 
@@ -278,16 +280,17 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class DynamicSize:
-    """Batch sizes that grow as batches get shorter, from a base size for the longest (Ge et al. 2021, section 4).
+    """Batch sizes that grow as batches get shorter, from a base size for the longest batch (Ge et al. 2021, section 4).
 
     The capacity is B0 x Lmax: the cost of `batch_size` sequences of the longest length.
 
     Args:
         batch_size: B0, the size of the batch that holds the longest sequences.
-        rule: "hard" is the rule as printed, B_i L_i <= B0 Lmax < B_{i+1} L_{i+1}: no batch costs more than the
-            capacity. "paper" closes a batch once it has reached the capacity, so nearly every batch OVERSHOOTS it: by
-            up to one sequence, and by more if a longer sequence comes last. `plan.over_max_cost()` lists these
-            batches. "paper" comes within 2 % of the numbers of batches in the paper (606, 449 and 419).
+        rule: "hard" closes a batch before the sequence that would bring it over the capacity. This is the rule that the
+            paper prints, B_i L_i <= B0 Lmax < B_{i+1} L_{i+1}. "paper" closes a batch once it has reached the capacity,
+            so nearly every batch OVERSHOOTS it: by up to one sequence, and by more if a longer sequence comes last.
+            `plan.over_max_cost()` lists these batches. "paper" comes within 2 % of the numbers of batches in the paper
+            (606, 449 and 419).
         multiple_of: As in `Budget`. Lmax is rounded up too.
         count_multiple_of: As in `Budget`; only with the rule "hard".
 
@@ -334,14 +337,14 @@ def keep_within(
 
     Args:
         lengths: [m, dims].
-        longest: [dims], at least those of `lengths`.
+        longest: [dims], at least as long as any of `lengths`, in each dimension.
 
     Raises:
         OversizeError: The policy is "error", and a sequence alone costs more than the budget.
     """
     if oversize == "alone":
         return None
-    # A cost of this package does not fall as lengths rise. If the longest is within the budget, all are.
+    # A cost of this package does not fall as lengths rise. If a sequence of `longest` is within the budget, all are.
     if prices_of(cost, len(longest)) is not None and cost_of_one(cost, 1, longest) <= budget:
         return None
     costs = costs_alone(cost, lengths)

@@ -4,8 +4,8 @@
     numbers  [portions, batches / portions]  the batches to deal, portion by portion; some may occur twice
     grid     [steps, micro_batches, ranks]   batch numbers
 
-A step is `world.slots` batches. Only that number decides which batches share a step. So another number of ranks that
-divides it takes the same steps. `Portions` are the exception.
+A step is `world.slots` batches. Which batches share a step depends on this number alone, not on the number of ranks. So
+any number of ranks that divides it takes the same steps. `Portions` are the exception.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = 
 def has_equal_epochs(cut: Cut) -> bool:
     """Returns True if every epoch of a run has the same number of steps by this cut.
 
-    The paper's rule, which overshoots, and the cuts of users promise no number.
+    `DynamicSize(rule="paper")`, which overshoots, and the cuts of users promise no number.
     """
     return type(cut) in (FixedSize, Rows) or is_hard(cut)
 
@@ -94,9 +94,9 @@ class Deal(Protocol):
     def tail(self) -> str:
         """The policy for batches that do not fill the last step.
 
-        "split" splits the largest batches until the step is full. "repeat" repeats the cheapest, and `loss_scales`
-        gives the repeats a scale of 0. "drop" drops some batches, others in each epoch. If every batch has one
-        sequence, "split" repeats too.
+        "split" makes batches smaller, so that there are enough. "repeat" repeats the cheapest, and `loss_scales` gives
+        the repeats a scale of 0. "drop" drops some batches, drawn anew in each epoch. If every batch has one sequence,
+        "split" repeats too.
         """
         ...
 
@@ -152,7 +152,7 @@ class Balanced(_Whole):
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
         # Costs [9, 1, 8, 2] in steps of 2: the batches 1 and 3 share a step, and 2 and 0 do.
         shuffled = numbers[0, key.permutation(numbers.size)]
-        # No other steps wait less: the costliest batches share a step, the next costliest another, and so on.
+        # The cheapest batches share a step, the next cheapest another, and so on. No other deal makes ranks wait less.
         order = shuffled[_random.argsort(costs[shuffled])]
         return share_out(_in_order(order.reshape(-1, world.slots)), costs, world.world_size)
 
@@ -212,7 +212,7 @@ class Stratified(_Whole):
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
-        # For 6 batches and 2 places, [[0, 1, 2], [3, 4, 5]] is shuffled row by row, and a step is a column.
+        # For 6 batches in steps of 2, [[0, 1, 2], [3, 4, 5]] is shuffled row by row, and a step is a column.
         strata = numbers.reshape(world.slots, -1)
         stratum_of = np.repeat(np.arange(world.slots), strata.shape[1])
         shuffled = key.permutation(numbers.size)
@@ -230,7 +230,7 @@ class RandomSteps(_Whole):
 
     The order is `Shuffled` unless you give another. `MaxEntropy(padding=...)` is refused, because each step is sorted.
 
-    Steps are cut by `Padded` or `Quadratic`. A cost of your own is refused: with it the default deal is `Stratified`.
+    The cost must be `Padded()` or a `Quadratic`, unless the cut packs rows.
 
     Under `Rows(4_096, rows=8)` a step takes the next 8 packed rows for each of its batches. The rows are the same as
     with any other deal. They are shared out so that the batches cost about the same, if the cost counts attention. With
@@ -238,8 +238,9 @@ class RandomSteps(_Whole):
     `Mixed`.
 
     Args:
-        tail: The policy for the last step, which the sequences seldom fill. With "split" and "repeat" its batches are
-            smaller; "drop" leaves it out. If there are fewer sequences than batches, some are taken again.
+        tail: The policy for the last step, which the sequences seldom fill. "split" and "repeat" make all batches a
+            little smaller, so that the last step is about as full as the others; of packed rows, only the last steps
+            have fewer. "drop" leaves it out. If there are fewer sequences than batches, some are taken again.
         even: Under `FixedSize(16)` a step holds 16 sequences for each batch. They are shared out so that the batches
             cost about the same: many short sequences in one, few long ones in another. False keeps 16 in each, and
             ranks wait. Under a budget, batches always cost about the same.
@@ -261,7 +262,7 @@ class RandomSteps(_Whole):
         """Refuses a cut that forms no steps: one of the user's, or one that overshoots its capacity."""
         if not has_equal_epochs(cut):
             rule = 'a FixedSize, a Budget, a Rows, or a DynamicSize of rule "hard" beside RandomSteps'
-            raise checks.value_error("cut", rule, cut, "Take one of them, or another deal, as Balanced() or Mixed().")
+            raise checks.value_error("cut", rule, cut, "Take one of them, or another deal: Balanced() or Mixed().")
         if isinstance(cut, FixedSize) and cut.drop_incomplete:
             rule, remedy = "False beside RandomSteps, which drop whole steps", "Choose RandomSteps(tail='drop')."
             raise checks.value_error("drop_incomplete", rule, True, remedy)
@@ -279,7 +280,7 @@ class Portions:
     """In every epoch each rank gets a random portion of the sequences, and makes its own batches.
 
     Ranks take their batches in order of cost, so that those of one step cost about the same. The arrangement then moves
-    whole steps. The steps change with the world size. A rank with too few batches splits its largest.
+    whole steps. The steps change with the world size. A rank with too few batches makes its batches smaller.
 
     References:
         Khomenko et al. 2016, section III.B, step 3.
@@ -325,5 +326,5 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
 
 
 def _in_order(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sorts steps by their first batch, so that an arrangement "in order" keeps the order of the cut."""
+    """Sorts steps by their least batch number, so that the arrangement `InOrder` keeps the order of the cut."""
     return steps[_random.argsort(steps.min(axis=1))]

@@ -9,7 +9,7 @@ from lengthwise import _kernels
 from lengthwise.choices.arithmetic import fill_up
 from lengthwise.choices.cost import Cost, costs_of, prices_of
 
-_CALLED = 2**14  # costs in one call of a user's cost: so many that the call itself takes little of the time
+_CALLED = 2**14  # batches priced in one call of a user's cost: with so many, the call itself takes little of the time
 _LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
 _OPEN = 2**62  # the size of a batch that did not close: larger than any, even if a position is added
 _MOST_COUNTED = 2**40  # sequences: no batch is larger
@@ -27,8 +27,8 @@ def cut_greedily(
 ) -> NDArray[np.int64]:
     """Returns the offsets of batches filled in order up to `budget`, or with `overshoot` until they reach it.
 
-    A sequence that is over the budget stands alone. The costs of this package run compiled. Any other cost, also of a
-    subclass, is called for some thousand (count, padded lengths) at once.
+    Without `overshoot`, a sequence that alone is over the budget stands alone. Costs with coefficients (`prices_of`)
+    run compiled. Any other cost, also of a subclass, is called for some thousand (count, padded lengths) at once.
 
     With a `multiple`, a batch takes the most sequences that fit when its rows are filled up to the next multiple. If
     fewer fit than the multiple, it takes those.
@@ -53,8 +53,8 @@ def _cut_by_calls(
 ) -> NDArray[np.int64]:
     """Cuts greedily by any callable, with few calls that each price many batches.
 
-    The start of a batch is known once the one before has ended. So one call prices the batches that would start at each
-    position of a stretch. If batches from the positions 0..4 would hold [2, 3, 1, 2, 2], they are 0-1, 2 and 3-4.
+    The start of a batch is known only once the batch before has ended. So one call prices the batches that would start
+    at each position of a stretch. If batches that start at 0..4 would hold [2, 3, 1, 2, 2], they are 0-1, 2 and 3-4.
     """
     count = len(lengths)
     borders, places = np.append(boundaries, count), np.arange(count)
@@ -75,8 +75,8 @@ def _cut_by_calls(
         first = len(offsets)
         while offsets[-1] < stop and (end := ends[offsets[-1] - start]) > 0:
             offsets.append(end)
-        # If the stretch ended early, batches are longer than `ahead`: try twice as many.
-        # Otherwise try twice the largest.
+        # If the stretch ended early, a batch has more than `ahead` sequences: try twice as many.
+        # Otherwise try twice those of the largest batch.
         grown = int(np.diff(offsets[first - 1 :]).max(initial=1))
         ahead = 2 * ahead if offsets[-1] < stop else max(_LEAST_AHEAD, 2 * grown)
     return np.array(offsets, np.int64)
@@ -85,7 +85,10 @@ def _cut_by_calls(
 def _price_from(
     lengths: NDArray[np.int64], start: int, stop: int, counts: NDArray[np.int64], cost: Cost
 ) -> NDArray[np.float64]:
-    """Prices the batches of 1, 2, ... sequences from each of start..stop-1 on, as `counts` [ahead].
+    """Prices batches of 1, 2, ..., `ahead` sequences from each position start..stop-1 on.
+
+    Args:
+        counts: [ahead], the counts to price: those of the sequences, filled up to the multiple.
 
     Returns:
         [stop - start, ahead].

@@ -45,7 +45,7 @@ class Order(Protocol):
     """The form of every order. `sizes` is not empty.
 
     An order that must know all sequences first, such as to find edges, also has `fit(self, sizes)`. `fit` is called
-    once for a plan, with all sizes except the oversize ones, and returns the order that sorts each portion.
+    once for a plan, with the sizes of all sequences to be sorted, and returns the order that sorts each portion.
 
     >>> import lengthwise as lw
     >>> class Backwards:
@@ -60,8 +60,8 @@ class Order(Protocol):
 
         Args:
             sizes: [n] float64, the length of each sequence, summed over its dimensions. For several lengths, `Sorted`
-                and `MaxEntropy` get places in a line of bands instead. `Bucketed` with edges gets all lengths,
-                [n, dims].
+                and `MaxEntropy(padding=...)` may get places in a line of bands instead (`choices.bands`). `Bucketed`
+                with edges gets all lengths, [n, dims].
             key: The key of all random numbers, for this portion of this epoch.
         """
         ...
@@ -135,11 +135,12 @@ class AlternatedSort:
     Neighbouring bins meet at similar lengths, so that a batch across their border pads little.
 
     Args:
-        bins: N. 1 sorts; one bin for each batch is nearly random. At most one bin for each sequence is used.
+        bins: N, the number of bins, at most one for each sequence. With 1 bin, all sequences are sorted. With a bin for
+            each batch, the order is nearly random.
 
     References:
-        Doetsch, Golik, Ney 2017, section 4. The probability the paper gives for two sequences to share a bin,
-        1 / (N (N - 1)), should be (n/N - 1) / (n - 1).
+        Doetsch, Golik, Ney 2017, section 4. The paper says that two of n sequences share a bin with the probability
+        1 / (N (N - 1)). It should be (n/N - 1) / (n - 1).
 
     >>> sizes = np.array([5.0, 9.0, 2.0, 4.0, 7.0, 1.0])
     >>> sizes[AlternatedSort(bins=2)(sizes, Key()).sequences]  # 2 4 5 rise, 9 7 1 fall
@@ -186,16 +187,16 @@ class Windowed:
 class Bucketed:
     """Sequences of similar length share a bucket, in random order; no batch crosses buckets.
 
-    Give one of `size`, `edges` and `buckets`. If sequences have two lengths, `size` sorts by their sum, and `edges`
-    have one for each length.
+    Give one of `size`, `edges` and `buckets`. If sequences have two lengths, `size` sorts by their sum, and each bucket
+    has two `edges`.
 
     Args:
         size: Sorts, and puts `size` sequences into each bucket (Ge et al. 2021, section 3). The bucket of the shortest
             has fewer if there is a remainder. The paper does not say which bucket has fewer; this choice gives the
             padding that it prints.
         edges: The longest length of each bucket, rising. For several lengths, a row for each bucket in any order, such
-            as ((20, 30), (60, 50)). A sequence is in the bucket of the least sum that holds it. `RandomSteps` mix
-            buckets: if they pad to edges, each bucket must hold the one before.
+            as ((20, 30), (60, 50)). Of the buckets that hold a sequence, it is in the one of the least sum.
+            `RandomSteps` mix buckets: with `pad_to_edge`, no edge may be below the same edge of the bucket before.
         buckets: The most buckets. `by` finds their edges: "optimal" (Khomenko et al. 2016, section III.A; see
             `optimal_edges`), "uniform" widths, "quantile", or "exponential".
         pad_to_edge: Pads every batch to the edge of its bucket, so that a run has one padded length for each bucket. A
@@ -234,7 +235,7 @@ class Bucketed:
             remedy = "Leave it out, or give buckets, whose edges it finds."
             raise checks.value_error("by", "left out with size or edges", self.by, remedy)
         if self.edges is None and self.longer != "error":
-            remedy = "Leave it out, or give edges: no sequence is too long for other buckets."
+            remedy = "Leave it out, or give edges: without edges, no sequence is too long for its bucket."
             raise checks.value_error("longer", "left out with size or buckets", self.longer, remedy)
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
@@ -242,14 +243,14 @@ class Bucketed:
             # 5 sequences in buckets of 2: the first holds 1, so the next begin at 1 and 3.
             borders = np.arange((len(sizes) - 1) % self.size + 1, len(sizes), self.size)
             sequences = Sorted()(sizes, key).sequences
-            # Another stream: `key` has put equal lengths in order, so its words depend on the bucket.
+            # Take another stream: the words of `key` have ordered equal lengths, and so decided their buckets.
             words = key.at("ties", lane=key.lane).words(len(sizes))
             _kernels.shuffle_parts(sequences, np.append(borders, len(sequences)), words.view(np.int64))
             return Ordered(sequences, borders)
         if self.edges is None:
             raise _unfitted(self)
         edges = np.array(self.edges, np.int64)
-        # Of the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1; 21 would be in a third: dropped.
+        # With the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1. 21 is in none, and is dropped.
         bucket = find_bucket(sizes, edges=edges)
         # Dropped sequences come last. Buckets of [2, 2, 0, 1] sequences have the borders [2, 4].
         counts = np.bincount(bucket, minlength=len(edges))[: len(edges)]
@@ -279,13 +280,13 @@ class MaxEntropy:
     exponentially. At a given padding, hardly any batching is more random (docs/theory.md).
 
     Args:
-        padding: The share of computed frames that may be padding, such as 0.05. Trial plans find the scale. A plan
-            pads between sorted and random batches. A miss of more than 0.02 warns once, with the reason. The default
-            order does not warn.
+        padding: The share of computed frames that may be padding, such as 0.05. Trial plans find the scale. No plan
+            pads less than sorted batches, or more than random ones. A miss of more than 0.02 warns once, with the
+            reason.
         scale: In place of `padding`: the mean of the noise, in the unit of the lengths.
 
-    If sequences have two lengths, they form a line in which neighbours are similar in both (`choices.bands`). The noise
-    is then added to the place in that line. `padding` is that of both lengths together.
+    With `padding`, sequences of two lengths may form a line in which neighbours are similar in both (`choices.bands`).
+    The noise is then added to the place in that line. `padding` is that of both lengths together.
 
     >>> import lengthwise as lw
     >>> lengths = lw.example_lengths(count=10_000)
@@ -356,7 +357,7 @@ def _check_one_of(order: Order, *names: str) -> None:
 
 
 def _shuffle_within(keys: NDArray[np.int64] | NDArray[np.float64], key: Key) -> NDArray[np.int64]:
-    """Sorts sequences by their `keys` [n], at least 0, equal ones at random: [n]."""
+    """Returns the sequences sorted by their `keys` [n], at least 0, and at random among equal keys: [n]."""
     if keys.max(initial=0) < _random.MOST_GROUPS and (keys == (groups := keys.astype(np.int64))).all():
         return key.permutation_within(groups)
     # The sort is stable: equal keys keep their random order.
