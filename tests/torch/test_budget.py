@@ -110,7 +110,7 @@ def test_memory_that_goes_with_the_number_of_sequences(memory_of_one, count, fit
     if count:
         assert lw.torch.find_budget(step, shape_alone, lengths, margin=0.0).budget == count * 400
     else:
-        told = "^`step` must be small enough for the 40 short sequences that the budget of one long one allows, but is "
+        told = "^`step` must be small enough for the 40 short sequences that the budget of a long sequence allows"
         with pytest.raises(ValueError, match=told):
             lw.torch.find_budget(step, shape_alone, lengths)
     # What the sentence advises works, without a word.

@@ -260,7 +260,7 @@ def test_a_batch_has_sequences_of_one_group_and_a_state_those_groups(tasks):
     next(iter(begun))
     for group_of in (lambda sample: sample[0] % 2, None):
         other = stream_after(begun.state_dict(), shards, group_of=group_of)
-        with pytest.raises(lw.PlanMismatchError, match="of the same groups"):
+        with pytest.raises(lw.PlanMismatchError, match="in the same order and groups"):
             next(iter(other))
 
 

@@ -224,7 +224,7 @@ CHECKED = {  # a head, more for the Trainer, and what is said to its loss
         "`weights` must be given, because the loss of Wav2Vec2ForCTC is",
     ),
     "a sum": ("ctc, sum", {"reduction": "mean"}, "reduction='sum' if it is a sum."),
-    "weights": ("t5, weights", {}, "`weights` must be left out, like reduction='sum': only a mean over labels can"),
+    "weights": ("t5, weights", {}, "`weights` must be left out, because only a mean over labels can"),
 }
 
 

@@ -19,7 +19,7 @@ class ParameterAveraging:
         V(t) = V(t-1) + alpha (V_a(t) - V(t-1)) - beta V(t-1)
 
     V_a(t) is the mean of a parameter over the ranks now. V(t-1) is the result of the last `average`, or the initial
-    value. Ranks communicate in `average` alone, so between two calls none waits for another. Deal by `lw.Portions`: it
+    value. Between two calls of `average`, no rank communicates or waits for another. Deal by `lw.Portions`: it
     draws new portions in every epoch, so that every rank sees all of the data over many epochs.
 
     The model starts with rank 0's weights and buffers on every rank. The state of the optimisers stays local: the paper
@@ -48,7 +48,7 @@ class ParameterAveraging:
     >>> averaging = ParameterAveraging(model)
     >>> optimizer = torch.optim.Adadelta(model.parameters())
     >>> for epoch in range(3):
-    ...     sampler.set_epoch(epoch)  # other portions
+    ...     sampler.set_epoch(epoch)  # draws new portions
     ...     for batch in sampler:
     ...         padded = nn.utils.rnn.pad_sequence([strokes[number] for number in batch])
     ...         optimizer.zero_grad()
@@ -93,8 +93,8 @@ class ParameterAveraging:
     def average(self) -> None:
         """Replaces the parameters by V(t), and averages the buffers. Every rank must call it equally often.
 
-        One all-reduce averages all parameters of a type and device, and one averages all floating-point buffers of it.
-        Types of fewer than 32 bits are averaged in float32, then converted back.
+        One all-reduce averages all parameters of one type and device; another averages the floating-point buffers of
+        that type and device. Types of fewer than 32 bits are averaged in float32, then converted back.
 
         Raises:
             ValueError: torch.distributed was started or ended since the averaging was made.

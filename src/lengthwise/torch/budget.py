@@ -32,7 +32,7 @@ from lengthwise.torch.step_meter import DeviceMeter, check_trained, choose_devic
 _LEVELS = 4  # padded lengths to try, from short to the longest
 _EXACT = 32  # up to 32 sequences, the bisection is exact; beyond, it is exact to one in 32
 _FEW = 16  # sequences of a trial batch, to check that `make_batch` follows the count
-_SKIPPED = 32  # the most first steps that may train nothing
+_SKIPPED = 32  # the most steps at the beginning that may train nothing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -80,11 +80,11 @@ def find_budget(
 ) -> FoundBudget:
     """Finds the largest budget under which your training step does not run out of memory, by running it.
 
-    To try a budget, the step runs the largest batches that it allows at four padded lengths, from short to the longest.
-    The budget is doubled until memory runs out, and then bisected. The search counts it in sequences of the longest
-    length. At the end its batches run once more, and the margin is taken off. Short steps come first, so that memory
-    holds the optimiser's state. Another process may take memory for a moment, so a batch that ran out of memory is
-    tried twice.
+    To try a budget, the step runs the largest batches that the budget allows at up to four padded lengths, from short
+    to the longest. The budget is doubled until memory runs out, and then bisected; the search counts budgets in
+    sequences of the longest length. At the end the batches of the largest budget run once more, and the margin is taken
+    off it. Before the search, short steps create the optimiser's state. Another process may take memory for a moment,
+    so a batch that ran out of memory is tried twice.
 
     The step really trains, and may stop in the middle when memory runs out: load the weights again afterwards. On a
     CPU, the system swaps or kills the process before PyTorch reports that memory is full: set a limit
@@ -101,7 +101,7 @@ def find_budget(
         batching: The batching whose budget is found. It is cut by a `Budget`, whose number does not matter; by default
             `Batching(budget=...)`. If it has chunks, batches of chunks are tried.
         margin: The share of the budget to leave unused, because memory gets fragmented in a long run.
-        max_sequences: The most sequences to try. If a tried batch has that many, the cut also gets this limit.
+        max_sequences: The most sequences to try. If one of the largest batches has that many, the cut gets this limit.
         device: The device of the step; by default the device of the model, else CUDA if PyTorch finds it, else the CPU.
 
     Raises:
@@ -115,7 +115,7 @@ def find_budget(
             - The batching is not cut by a budget, or its cost does not grow with the number of sequences.
             - The budget of one long sequence allows more short ones than fit.
 
-    >>> def step(batch):  # as a GPU that holds 10,000 frames
+    >>> def step(batch):  # like a GPU that holds 10,000 frames
     ...     if batch.numel() > 10_000:
     ...         raise torch.OutOfMemoryError
     >>> found = find_budget(step, torch.empty, [100] * 50 + [200, 400], margin=0.0)
@@ -179,7 +179,7 @@ class _Search:
         return self.cut.max_sequences or 1
 
     def counts_of(self, count: int) -> NDArray[np.int64]:
-        """Returns the number of sequences of each padded length that `count` longest sequences' budget allows: [k]."""
+        """Returns [k], the sequences of each padded length that the budget of `count` longest sequences allows."""
         cut = replace(self.cut, budget=self._budget_of(count))
         return cut.batch_sizes(self.padded, cost=self.cost, longest=self.padded[-1]).astype(np.int64)
 
@@ -240,14 +240,14 @@ class _Search:
 
     def _explain(self) -> ValueError:
         """Returns the error for a search in which not even the budget of one long sequence fits."""
-        if not self._fits(1, self.padded[0]):  # every step takes more memory
+        if not self._fits(1, self.padded[0]):  # each step takes more memory than the one before
             remedy = "Keep numbers, such as loss.item(), and no tensors."
             at = f"{_place(self.padded[0])}, which fitted at first"
             return checks.value_error("step", "a function that keeps no batch", "out of memory", remedy, at=at)
         if not self._fits(1, self.padded[-1]):
             return _no_room(self.padded[-1])
-        rule = f"small enough for the {self.counts_of(1)[0]} short sequences that the budget of one long one allows"
-        remedy = "Give a smaller max_sequences, or a cost of sequences too: Quadratic(per_sequence=100, linear=1)."
+        rule = f"small enough for the {self.counts_of(1)[0]} short sequences that the budget of a long sequence allows"
+        remedy = "Give a smaller max_sequences, or a cost that counts sequences: Quadratic(per_sequence=100, linear=1)."
         return checks.value_error("step", rule, "out of memory", remedy, at=_place(self.padded[0]))
 
     def _fits(self, count: int, padded: NDArray[np.int64]) -> bool:
@@ -283,6 +283,6 @@ def _check_batching(batching: Batching | None) -> tuple[Batching, Budget]:
     batching = Batching(budget=1.0) if batching is None else batching
     check_batching(batching)
     if type(batching.cut) is not Budget:
-        remedy = "Give Batching(budget=1), for example: the number is found."
+        remedy = "Give Batching(budget=1), for example: find_budget finds the number."
         raise checks.value_error("batching", "cut by a budget", batching.cut, remedy)
     return batching, batching.cut

@@ -50,7 +50,7 @@ class PaddedSequences(NamedTuple):
         return torch.arange(self.values.shape[1], device=self.values.device) < self.lengths.unsqueeze(1)
 
     def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> PaddedSequences:
-        """Returns the same on `device`, each tensor moved as by `Tensor.to`."""
+        """Returns the batch on `device`, each tensor moved as by `Tensor.to`."""
         return move(self, device, non_blocking=non_blocking)
 
 
@@ -72,11 +72,11 @@ class Concatenated(NamedTuple):
     max_length: int
 
     def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> Concatenated:
-        """Returns the same on `device`, each tensor moved as by `Tensor.to`."""
+        """Returns the batch on `device`, each tensor moved as by `Tensor.to`."""
         return move(self, device, non_blocking=non_blocking)
 
     def to_nested(self) -> Tensor:
-        """Returns the same memory as a jagged NestedTensor [B, T of each, ...]."""
+        """Returns the values as a jagged NestedTensor [B, T of each, ...], without copying them."""
         return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
 
 
@@ -84,12 +84,13 @@ class Concatenated(NamedTuple):
 class PadCollate:
     """Pads sequences to the longest of the batch, to a multiple of a length, or to one of a few fixed shapes.
 
-    With `shapes`, the batch takes the shape that holds it with the least sum of padded lengths. Missing rows are all
-    padding, with length 0 and mask False; fields of numbers hold 0 there. A list of objects keeps its length.
+    With `shapes`, the batch takes a shape that holds it: the one with the least sum of padded lengths. Missing rows are
+    all padding, with length 0 and mask False; fields of numbers other than labels hold 0 there. A list of objects keeps
+    its length.
 
-    In a dict, `labels` or `label` of whole numbers hold -100 in padding and in missing rows. `cross_entropy` of PyTorch
-    and the models of Hugging Face ignore -100. A usual mistake: the loss still counts padding. Unsigned labels become
-    int64. Labels without a name, as in a tuple, hold 0, which is a class: for (frames, labels) give
+    A usual mistake is a loss that counts padding. So in a dict, `labels` or `label` of whole numbers hold -100 in
+    padding and in missing rows: `cross_entropy` of PyTorch and the models of Hugging Face ignore -100. Unsigned labels
+    become int64. Labels without a name, as in a tuple, hold 0, which is a class: for (frames, labels) give
     `value={"1": -100}`. Labels of floats or of bool hold 0 too: weigh that loss by the mask or the lengths.
 
     Time comes first: a waveform [1, T], as torchaudio loads it, counts as one frame; `squeeze(0)` makes it [T]. Any
@@ -105,7 +106,7 @@ class PadCollate:
             -1}`; other fields keep their default. In a tuple, the names are "0", "1" and so on.
         multiple_of: Every sequence field is padded to a multiple of this length. Give the same number to the cut, as
             `Budget(20_000, multiple_of=8)`, so that the plan counts this padding. Leave it out if you give `shapes`.
-        count_multiple_of: The number of rows is filled up to a multiple of this, unless the batch has fewer samples.
+        count_multiple_of: The number of rows is filled up to a multiple of this, unless the batch is smaller than that.
             Give the same number to the cut, as `Budget(20_000, count_multiple_of=8)`, so that the budget counts the
             filled rows. Leave it out if you give `shapes`.
 
@@ -208,7 +209,7 @@ class PackCollate:
 
 @dataclass(frozen=True, slots=True)
 class ConcatCollate:
-    """Lays the sequences of every sequence field end to end, for varlen attention and NestedTensor: `Concatenated`.
+    """Makes every sequence field a `Concatenated`: its sequences end to end, for varlen attention and NestedTensor.
 
     Raises:
         ValueError: When called: the samples differ in structure, or have more frames than int32 offsets can count.

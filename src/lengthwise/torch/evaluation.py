@@ -24,9 +24,9 @@ from lengthwise.torch.ranks import OwnRank
 class EvaluationSampler(Sampler[list[int]]):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 
-    Every pass yields the same batches. If they do not fill the last step, the cheapest are yielded twice; `weights` and
-    `restore_order` count them once. Do not give the loader to Accelerate's `prepare`: it
-    would share the batches out again, so the sampler raises.
+    Every pass yields the same batches. If they do not fill the last step, the cheapest batches are repeated; `weights`
+    and `restore_order` count them once. Do not give the loader to Accelerate's `prepare`: it would share the batches
+    out again, so the sampler raises.
 
     If torch.distributed is running and no rank is given, making a sampler is a collective: all ranks compare their
     plans, as for `BatchSampler`.
@@ -93,7 +93,7 @@ class EvaluationSampler(Sampler[list[int]]):
 
     @property
     def drop_last(self) -> bool:
-        """False on one rank. On several it raises: only code that shares batches out again reads it, as Accelerate."""
+        """False on one rank; raises on several. Only code that shares batches out again reads this: Accelerate."""
         return refuse_second_sharing(self.world_size)
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ class EvaluationSampler(Sampler[list[int]]):
         batches of weight 0: their mean may be NaN.
 
         Args:
-            weights: [n]: 1 each (the default) for a mean over sequences, their tokens for a mean over tokens.
+            weights: [n]: 1 for each sequence (the default) in a mean over sequences, its tokens in a mean over tokens.
         """
         return evaluation_weights(self.plan, weights)[:, :, self.rank].reshape(-1)
 

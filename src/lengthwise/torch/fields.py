@@ -36,7 +36,7 @@ class Sequences:
     Attributes:
         name: Its name in a sample, such as "audio" or "1.labels"; empty if the sample is one field.
         entries: B arrays [T, ...], or tensors if NumPy cannot view one of them, as on a GPU.
-        lengths: The T of the entries.
+        lengths: The length T of each entry.
         dtype: The dtype of all entries.
     """
 
@@ -64,7 +64,7 @@ Field: TypeAlias = Sequences | Tensor | list[Any]
 
 
 def take_apart(samples: Sequence[Any]) -> tuple[Any, list[str], list[Field]]:
-    """Returns the structure of a sample with each field replaced by its index, the names, and the fields.
+    """Returns the structure of a sample (with the index of each field in its place), the names, and the fields.
 
     Raises:
         TypeError: `samples` is not a list of samples.
@@ -105,7 +105,7 @@ def move(batch: Any, device: torch.device | str | int, *, non_blocking: bool = F
 def pad_with(
     value: _samples.Value, name: str, dtype: torch.dtype, *, labels: str | None = None
 ) -> tuple[float, torch.dtype]:
-    """Returns the padding value of a field, and the dtype of its batch: its own, but int64 for unsigned labels.
+    """Returns the padding value of a field, and the dtype of its batch: int64 for unsigned labels, else its own.
 
     Raises:
         ValueError: The dtype cannot hold the value.
@@ -165,7 +165,7 @@ def _kind_of_all(samples: Sequence[Any], types: set[type], name: str) -> str:
     kinds = {_kind_of_type(kind) for kind in types}
     if kinds == {"an array"} and min([array.ndim for array in samples]):
         return "a sequence"
-    # Refuses a tensor in one sample and None in another. Samples of one type have one kind, if it is no array or list.
+    # Refuses a tensor in one sample and None in another. Samples of one type have one kind, except arrays and lists.
     alike = len(types) == 1 and not kinds & {"an array", "a list"}
     return _same("kind", list(map(_kind, samples[:1] if alike else samples)), name)
 

@@ -34,8 +34,8 @@ class Notices:
     def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
         """Warns that an epoch is left before its end."""
         remedy = (
-            "Raise the trainer's limit (an epoch has sampler.steps), or let it read the length of every epoch:"
-            " in Lightning by reload_dataloaders_every_n_epochs=1."
+            "Raise the trainer's limit (an epoch has sampler.steps steps), or let the trainer read the length of every"
+            " epoch: in Lightning by reload_dataloaders_every_n_epochs=1."
         )
         rule = f"{batches} before the next epoch, or sequences are lost"
         self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
@@ -78,7 +78,7 @@ def refuse_second_sharing(world_size: int) -> bool:
         rule = f"shared out once, by the sampler's own rank and world_size of {world_size}"
         remedy = (
             "Give accelerator.prepare an lw.torch.DataLoader, which it leaves as it is, or leave this loader out of"
-            " it; or make the sampler with rank=0, world_size=1."
+            " prepare; or make the sampler with rank=0, world_size=1."
         )
         raise checks.value_error("batches", rule, "shared out to the ranks again", remedy)
     return False

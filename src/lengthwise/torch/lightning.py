@@ -23,9 +23,9 @@ KEY = "lengthwise"  # the key of the sampler's position in a checkpoint
 class PlannedEpochs(Callback):
     """Trains on the batches of a sampler, each once in every epoch, and keeps its position in Lightning's checkpoints.
 
-    A plain Trainer makes three mistakes:
+    With such batches, a plain Trainer makes three mistakes:
 
-    - It reads the length of an epoch before it sets the epoch. So it leaves the epoch after a resumed one early.
+    - It reads the length of an epoch before it sets the epoch. So it ends the epoch after a resumed one too early.
     - It keeps no position: a run that is resumed within an epoch begins the epoch again.
     - If a checkpoint was saved with the last batch of an epoch, it skips batches of the next one.
 
@@ -62,7 +62,8 @@ class PlannedEpochs(Callback):
     def scale(self, batch_idx: int) -> float:
         """Returns the factor for the mean loss of batch `batch_idx`, to call in `training_step`.
 
-        With it, the gradient of a step is that of its weighted mean loss, on any number of ranks and micro-batches.
+        With this factor, the gradient of a step is that of the weighted mean loss of the step, on any number of ranks
+        and micro-batches.
         """
         self._asked = True
         scales = self._scales.now(self.weights, micro_batches_averaged=self._averaged)
@@ -180,7 +181,7 @@ def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:
     for count in ("total", "current"):
         batches[count] = {name: number - repeated_count for name, number in batches[count].items()}
         if in_hook and sampler.start == len(sampler):
-            # Else Lightning would compare the batches of this epoch with those of the next one
+            # Else Lightning would compare the batches of this epoch with those of the next one.
             batches[count]["completed"] = batches[count]["processed"]
             epochs[count]["processed"] = epochs[count]["started"]
     return epochs["current"]["processed"]

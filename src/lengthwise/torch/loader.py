@@ -36,21 +36,21 @@ from lengthwise.torch.summary import describe_padding
 class DataLoader(data.DataLoader[Any]):
     """PyTorch's `DataLoader` over the batches of a sampler. It counts the batches that it yields.
 
-    `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. The loader
-    also counts the batches that a wrapper reads ahead of the training loop, such as a prefetching thread: then give
+    `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. If a wrapper, such as a
+    prefetching thread, reads batches ahead of the training loop, the loader counts them too: then give
     `state_dict(delivered=...)` your own count.
 
     - If an iterator is dropped after its first batch, that batch does not count.
     - A batch that cannot be read counts once the loop reads the next one. Until then, a resumed run tries it again.
     - You get one warning if an epoch is left early or taken twice, or if the loaded position is not used.
-    - You get a warning if the sizes of the first batches do not match the plan. Then the data set has another order
-      than the lengths, or the samples are padded before the collate function.
+    - You get a warning if the sizes of the first batches do not match the plan. The data set may have another order
+      than the lengths, or the samples may be padded before the collate function.
 
-    `accelerator.prepare` leaves this loader as it is, and its `save_state` and `load_state` keep the position. Move the
-    batches to the device yourself.
+    `accelerator.prepare` leaves this loader as it is. `accelerator.save_state` and `load_state` keep its position. Move
+    the batches to the device yourself.
 
     Args:
-        dataset: A data set with `__getitem__`. If it has a length, it must be the number of the sampler's lengths.
+        dataset: A data set with `__getitem__`. Its `len`, if it has one, must be the number of the sampler's lengths.
         batch_sampler: A `BatchSampler` or `WindowSampler`.
         collate_fn: A function of a list of samples that returns a batch. By default `PadCollate`, or `RowCollate` if
             the plan has packed rows, with the multiples and the capacity of the plan.
@@ -111,7 +111,7 @@ class DataLoader(data.DataLoader[Any]):
         return self.batch_sampler.epoch
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
-        """Sets the epoch of the next loop. A position that was loaded in this epoch is kept, and used once.
+        """Sets the epoch of the next loop. If a state of this epoch was loaded, its position is kept, and used once.
 
         Args:
             epoch: Counted from 0, and the same on every rank.
@@ -196,7 +196,7 @@ class DataLoader(data.DataLoader[Any]):
             sampler.padded.look(batch, count.remainder.plan, sampler.rank, count.remainder.taken + count.taken - 1)
 
     def _hand_position(self, count: _Count) -> None:
-        """Gives the position to a loop; from its second batch on, closed loops are forgotten."""
+        """Gives the position to a loop. When it has two batches, closed loops are forgotten."""
         sampler = self.batch_sampler
         counts = [loop for loop in self._current_counts() if loop is not count and not loop.was_look]
         if count.taken > 1:
@@ -218,7 +218,7 @@ class _Count:
         loop: The iterator.
         taken: The batches yielded, and the failed ones before them.
         failed: The batches that failed since the last one yielded.
-        ended: True if the loop has met its end.
+        ended: True if the loop has reached its end.
     """
 
     remainder: Remainder
@@ -253,7 +253,7 @@ class _Loop(Iterator[Any]):
 
     def __init__(self, loader: DataLoader, batches: Iterator[Any], number: int) -> None:
         self._loader, self._batches, self._number = loader, batches, number
-        # Workers have already drawn the first batches. Without workers, the epoch may be set until the first batch is
+        # With workers, the first batches are drawn already. Without them, the epoch may be set until the first batch is
         # read.
         self._count = self._begin() if loader.num_workers else None
 

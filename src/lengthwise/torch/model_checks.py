@@ -1,8 +1,9 @@
 """Checks that run a model, because its attributes do not say enough.
 
 Many models of Hugging Face find the sequences of a packed row by `position_ids`. Others ignore them (BERT, T5 and OPT
-in transformers 5.23), and RoBERTa counts positions from 2. So `attention_leaks` computes two sequences in a row, and
-then each alone. `check_mean_loss` compares losses with some labels set to -100, which `cross_entropy` ignores.
+in transformers 5.23), and RoBERTa counts positions from 2. So `attention_leaks` computes two sequences packed into
+one row, and then each alone. `check_mean_loss` compares losses with some labels set to -100, which `cross_entropy`
+ignores.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ Loss = Callable[[dict[str, Any]], float]
 def attention_leaks(model: torch.nn.Module, batch: Any) -> bool | None:
     """Tells if a model computes other outputs for two sequences in a packed row than for each alone.
 
-    The reason may be attention between them, a state that runs on, or positions that count from another number. The
-    model runs three times, in evaluation mode, without gradients and on at most 64 places of each sequence. Leaks over
-    a longer distance are not detected.
+    The reason may be attention between them, a state that one leaves to the other, or positions that begin at another
+    number than the model's own. The model runs three times, in evaluation mode, without gradients and on at most 64
+    places of each sequence. Leaks over a longer distance are not detected.
 
     Args:
         model: A model of Hugging Face. Its first output is [rows, places, ...].
@@ -166,7 +167,7 @@ def check_mean_loss(loss: Loss, batch: Any, *, shifted: bool, name: str) -> None
     >>> check_mean_loss(mean, batch, shifted=False, name="Mean")
     >>> check_mean_loss(lambda batch: mean({"labels": batch["labels"][:, 1:]}), batch, shifted=True, name="Next")
     """
-    # If the batch has no -100, its loss may not accept -100.
+    # A batch without -100 is refused: its loss may not accept -100.
     if not _can_tell(batch):
         remedy = "Give the data_collator's batch of two samples of different lengths, with labels [rows, places]."
         raise checks.value_error("batch", "of rows with several labels each, and -100 among them", "another", remedy)

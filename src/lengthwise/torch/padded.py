@@ -26,7 +26,7 @@ from lengthwise.torch.collate import PaddedSequences
 from lengthwise.torch.rows import PackedRows
 
 _BATCHES = 24  # batches to check: few, so that the warning comes early in the first epoch
-_MOST = 240  # batches to check if the first ones are too similar, as in a curriculum that begins with short ones
+_MOST = 240  # batches to check if the first ones are too similar, as in a curriculum that begins with short sequences
 _LEAST = 0.4  # agreement: augmentation, truncation, or lengths in words leave more than this; chance leaves less
 _VARIED = 1.25  # the ratio of quartiles of the lengths: below it, the batches are too similar to check
 _PARTS = 16  # items of a list in a batch to check: batches of objects may hold hundreds

@@ -4,8 +4,8 @@
      "sequences": 9000, "epoch": 3, "world_size": 6, "micro_batches": 1, "plan": "3a...",
      "runs": [[8, 1, 120], [6, 1, 40]]}
 
-In epoch 3, each of 8 ranks had 120 batches; then each of 6 ranks had 40 of the rest. The state was saved on the 6
-ranks. `plan` is the fingerprint of their plan, which has the rest after the 8 ranks. If the state would exceed a
+In epoch 3, each of 8 ranks had 120 batches; then each of 6 ranks had 40 of the rest, and saved the state. `plan`
+is the fingerprint of the plan of the 6 ranks, which holds all that the 8 ranks left. If the state would exceed a
 kilobyte, a digest replaces the batching. If the sampler has `times` or `groups`, the state has their fingerprints too.
 """
 
@@ -34,10 +34,10 @@ class Position:
     """The contents of a state.
 
     Attributes:
-        epoch: Counted from 0.
+        epoch: The epoch, counted from 0.
         runs: The runs of the epoch that took batches, including the run that saved the state.
-        world: The world that the state was saved in.
-        plan: The fingerprint of the plan for that world.
+        world: The numbers of ranks and micro-batches when the state was saved.
+        plan: The fingerprint of the plan for this world.
     """
 
     epoch: int
@@ -46,7 +46,7 @@ class Position:
     plan: str
 
     def check_plan(self, fingerprint: str) -> None:
-        """Refuses another plan for that world: it would lose some sequences and repeat others.
+        """Refuses another plan than that of the state: it would lose some sequences and repeat others.
 
         Raises:
             PlanMismatchError: The fingerprints differ.
@@ -60,7 +60,7 @@ class Position:
 
 
 def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[EarlierRun, ...], int]:
-    """Returns the earlier runs, and the number of batches that the last run took if it ran in `world`.
+    """Returns the runs before a last one in `world`, and the batches that this one took: 0 if there is none.
 
     >>> earlier, own = EarlierRun(World(8, 1), 120), EarlierRun(World(6, 1), 40)
     >>> split_runs((earlier, own), World(6, 1)) == ((earlier,), 40), split_runs((earlier,), World(6, 1))[1]
@@ -89,11 +89,11 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
     Args:
         state: A state from `write_state`.
         facts: Seed, lengths, times, groups and batching of the sampler that resumes.
-        sequences: The number of its lengths.
+        sequences: The number of lengths of that sampler.
 
     Raises:
         ValueError: The state is not from `write_state`.
-        PlanMismatchError: The state has another seed, batching, or other lengths, times or groups.
+        PlanMismatchError: The state has another seed or batching, or other lengths, times or groups.
     """
     if not isinstance(state, Mapping) or any(name not in state for name in KEYS):
         raise checks.value_error("state", "a state from DataLoader.state_dict", state, DAMAGED)
@@ -103,8 +103,8 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
     if isinstance(state["batching"], str):  # a state over a kilobyte has a digest
         facts = {**facts, "batching": _digest(facts["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
-    # The plan's fingerprint would only show that something differs. This error names it: the seed, the lengths, or a
-    # part of the batching.
+    # The plan's fingerprint would only show that something differs. This error names the part that differs: the seed,
+    # the lengths, or a part of the batching.
     check_alike({name: state.get(name) for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
     world = check_world(state["world_size"], state["micro_batches"], remedy=DAMAGED)
     return Position(epoch, read_runs(state["runs"], name="runs", remedy=DAMAGED), world, state["plan"])
@@ -141,13 +141,13 @@ def _digest(choices: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Remainder:
-    """A plan, and the number of its batches that were taken.
+    """A plan, and the number of its batches that each rank has taken.
 
-    Example: 8 ranks had 120 batches each, and then 6 ranks had 40 each. `plan` is the plan of the 6 ranks, for the rest
-    after the 8 ranks, and `taken` is 40.
+    Example: 8 ranks had 120 batches each, and then 6 ranks had 40 each. `plan` is the plan of the 6 ranks for all
+    that the 8 ranks left, and `taken` is 40.
 
     Attributes:
-        plan: The plan of the rest after the earlier runs, or of the whole epoch.
+        plan: The plan of all that the earlier runs left, or of the whole epoch.
         earlier: The earlier runs, on other numbers of ranks or micro-batches.
         taken: The batches of the plan that each rank had before the next pass.
     """

@@ -151,7 +151,7 @@ def _is_running() -> bool:
 
 
 def _check_given(rank: int | None, world_size: int | None) -> None:
-    """Refuses a rank without a world size, and a rank beyond it."""
+    """Refuses a rank or a world size alone, and a rank that is not below the world size."""
     if (rank is None) != (world_size is None):
         value = f"rank={rank}, world_size={world_size}"
         remedy = "Give both, or neither for torch.distributed's own."
@@ -167,7 +167,7 @@ def _place_within(group: distributed.ProcessGroup, rank: int | None) -> tuple[in
     if rank is not None:
         remedy = "Leave rank and world_size out: the group knows them."
         raise checks.value_error("group", "given in place of rank and world_size", f"beside rank={rank}", remedy)
-    remedy = "Give that of data parallelism, such as mesh['dp'].get_group()."
+    remedy = "Give the group of data parallelism, such as mesh['dp'].get_group()."
     rule = "a process group of torch.distributed that this process is in"
     if not isinstance(group, distributed.ProcessGroup):  # new_group returns a number on ranks that are not members
         raise checks.type_error("group", rule, group, remedy)

@@ -31,8 +31,8 @@ class PackedRows(NamedTuple):
     """A batch of packed rows.
 
     Attributes:
-        fields: The fields, in the structure of a sample. A sequence [T, ...] became a tensor [R, C, ...], a number a
-            tensor [B], an object a list of B.
+        fields: The fields, in the structure of a sample. Sequences [T, ...] became a tensor [R, C, ...]; numbers became
+            a tensor [B], and objects a list, of the B samples.
         positions: int64 [R, C], from 0 within each sequence.
         segments: int64 [R, C], 1, 2, 3, ... within each row; 0 on padding.
         offsets: int32 [segments + 1], rising from 0 to R x C: the cu_seqlens of varlen attention, for rows end to end.
@@ -53,7 +53,7 @@ class PackedRows(NamedTuple):
     max_length: int
 
     def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> PackedRows:
-        """Returns the same on `device`, each tensor moved as by `Tensor.to`; lists of objects stay as they are."""
+        """Returns the batch on `device`, each tensor moved as by `Tensor.to`; lists of objects stay as they are."""
         return move(self, device, non_blocking=non_blocking)
 
     def attention_mask(self, *, causal: bool = True) -> Tensor:
@@ -87,8 +87,8 @@ class PackedRows(NamedTuple):
             flat: If True, lays all rows end to end, [1, R x C], and adds `cu_seq_lens_q`, `cu_seq_lens_k`,
                 `max_length_q` and `max_length_k`.
             causal: If given, adds an `attention_mask` [R, 1, C, C]: 0 where attention may look, the least float
-                elsewhere. Give True for decoders, False for encoders. Not for models with a sliding window (ModernBERT,
-                some Mistral): this mask replaces their own.
+                elsewhere. Give True for decoders, False for encoders. Leave it out for models with a sliding window
+                (ModernBERT, some Mistral): this mask would replace their own.
             dtype: The dtype of that mask: give `model.dtype`. With another dtype, PyTorch 2.13 computes wrong outputs
                 for float64, and BERT raises for bfloat16.
             position_start: The position of the first token of a sequence: 2 for RoBERTa, XLM-R, CamemBERT and MPNet.
@@ -169,9 +169,9 @@ class RowCollate(_samples.RowOptions):
     the last output of a sequence would meet the first label of another one.
 
     Args:
-        capacity: Frames of a row.
-        rows: The rows of every batch; missing rows are padding. So all tensors but `offsets` have one shape. By default
-            as many rows as the samples fill.
+        capacity: The frames of a row.
+        rows: The rows of every batch; missing rows are padding. So all tensors [R, C, ...] have one shape. By default
+            a batch has as many rows as its samples fill.
         value: The value of padding, as in `PadCollate`: one number for all sequence fields, or a dict of numbers by
             name. Padding and first places of the labels hold -100, or their number in the dict. Labels of floats or of
             bool are like other fields, unless the dict names them. Unsigned labels become int64.

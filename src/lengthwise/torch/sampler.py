@@ -89,9 +89,9 @@ class BatchSampler(Sampler[list[Any]]):
         self.seed = seed
         self.micro_batches = micro_batches
         self._asked = True  # whether the sampler was used since the epoch was set
-        self._resumed = False  # whether no epoch was set, and no pass begun, since a state was loaded
+        self._resumed = False  # whether a state was loaded, and since then no epoch was set and no pass begun
         self._steps: dict[World, int] = {}
-        self._begun, self._drawn = False, 0  # whether a pass has begun since then; the number of complete passes
+        self._begun, self._drawn = False, 0  # whether a pass of this epoch or position has begun; the complete passes
         self.notices: Notices = Notices()
         with self._own_rank.alike(self._facts):
             self._planner = self._read(lengths, times, groups)
@@ -145,11 +145,11 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def drop_last(self) -> bool:
-        """False on one rank. On several it raises: only code that shares batches out again reads it, as Accelerate."""
+        """False on one rank; raises on several. Only code that shares batches out again reads this: Accelerate."""
         return refuse_second_sharing(self.world_size)
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
-        """Plans `epoch` for the next pass. A position that was loaded in this epoch is kept.
+        """Plans `epoch` for the next pass. If a state of this epoch was loaded, its position is kept.
 
         Args:
             epoch: Counted from 0, and the same on every rank: ranks do not compare it.
@@ -178,10 +178,10 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def steps(self) -> int:
-        """The optimiser steps of every epoch, on these ranks: a schedule has `epochs * sampler.steps`.
+        """The optimiser steps of every epoch, on these ranks: a schedule has `epochs * sampler.steps` steps.
 
         Raises:
-            ValueError: Epochs differ in steps, as with a cut of your own.
+            ValueError: Epochs may differ in steps, as with a cut of your own.
         """
         if not has_equal_epochs(self.batching.cut):
             remedy = "Take Budget, FixedSize or Rows, or end each epoch where the loader does."
@@ -196,7 +196,8 @@ class BatchSampler(Sampler[list[Any]]):
         """Returns sentences that compare the current epoch with random batches.
 
         Args:
-            batch_size: The sequences in a random batch, such as your former batch size; by default the cut of the plan.
+            batch_size: The sequences in a random batch, such as your former batch size; by default the cut of the
+                plan makes the random batches.
 
         >>> import lengthwise as lw
         >>> sampler = BatchSampler([5, 9, 2, 4] * 10, lw.Batching(budget=40, order=lw.Sorted()))
@@ -287,7 +288,7 @@ class BatchSampler(Sampler[list[Any]]):
         return len(self.remainder)
 
     def __iter__(self) -> Iterator[list[Any]]:
-        # A generator runs from its first batch on: until then the epoch may be set.
+        # A generator starts with its first batch: until then the epoch may be set.
         check_no_worker()
         remainder = self._follow_ranks()
         self._asked, self._begun, self._resumed = True, True, False

@@ -57,7 +57,7 @@ class DeviceMeter:
         return event
 
     def _wait(self) -> None:
-        if self._on.type == "mps":  # takes no device
+        if self._on.type == "mps":  # its `synchronize` takes no device
             torch.mps.synchronize()
         elif self._on.type != "cpu":
             getattr(torch, self._on.type).synchronize(self._on)
@@ -79,7 +79,7 @@ def measure_step(
     the seconds are those of a clock.
 
     The bytes are the peak that PyTorch allocates, including weights and the optimiser's state. The caching allocator
-    needs some more: leave a tenth free if you compute a budget from them.
+    needs some more: leave a tenth free if you compute a budget from these bytes.
 
     Args:
         step: As in `lengthwise.measure_step`, with any return value.

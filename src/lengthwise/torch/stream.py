@@ -34,11 +34,11 @@ from lengthwise.torch.window import (
 )
 
 _LAST_EPOCH = 2**31
-_COMPARED = 8  # sequences of the first shard that the ranks compare
+_COMPARED = 8  # of the first shard, the ranks compare the lengths of this many sequences
 
 
 class _Position(NamedTuple):
-    """A position: the window of an epoch, the shards' positions before it, its runs, and the name of its lengths."""
+    """A position: epoch, window, the positions of the shards before that window, its runs, and its `Window.name`."""
 
     epoch: int
     window: int = 0
@@ -52,7 +52,7 @@ class _Position(NamedTuple):
         return any(not start["ended"] for start in self.starts)
 
     def place(self) -> dict[str, Any]:
-        """Returns the parts that are the same on every rank without communication, as plain numbers and words."""
+        """Returns all parts but the positions of the shards, as plain numbers and words."""
         runs = [run.numbers for run in self.runs]
         return {"epoch": self.epoch, "window": self.window, "runs": runs, "lengths": self.lengths}
 
@@ -61,25 +61,26 @@ class StreamBatches:
     """A loader of streams. It plans and yields the batches of one window while it reads the next.
 
     Every promise of a plan holds in every window: the budget, each sequence once, equal steps on every rank, the same
-    batches from the same seed. A sequence waits for at most two windows. A larger buffer pads less at the same mixing;
-    10,000 sequences are hardly worse than one plan of the whole stream.
+    batches from the same seed. Once read, a sequence waits for the batches of at most two windows. A larger buffer
+    pads less at the same mixing; a buffer of 10,000 is hardly worse than one plan of the whole stream.
 
     Rank r of R reads the shards r, r + R, r + 2R, ... and batches their sequences. Ranks exchange the lengths once a
     window. Make the shards about equal in size: a rank whose shards end early gets batches with a loss scale of 0.
 
-    Do not put it into a `DataLoader`. It reads samples in this process while the model trains. If reading takes long,
-    let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)` as a shard. If no new epoch is set, the
-    same epoch is repeated. If an epoch is left early, its last sequences are lost. Both give one warning. With two
-    loops at once, a state has the position of the latest batch.
+    Do not put the stream into a `DataLoader`. It reads in the process that trains, some samples before each batch. If
+    reading takes long, let workers read: give `DataLoader(shard, batch_size=None, num_workers=1)` as a shard. If no new
+    epoch is set, the same epoch is repeated. If an epoch is left early, its last sequences are lost. You get one
+    warning of each. With two loops at once, a state has the position of the latest batch.
 
     Args:
-        shards: A list of iterables, the same list on every rank, with at least one for each rank. Each yields the same
-            samples in every pass. Or a Hugging Face stream, which has shards.
+        shards: A list of iterables, or a Hugging Face stream, which has shards of its own. Give every rank the same
+            shards, at least as many as there are ranks. A shard yields the same samples in every pass of an epoch.
         batching: The choices. `RandomSteps` are refused.
         length: A function of a sample that returns its length, or a pair of lengths.
-        buffer: The sequences in a window on all ranks together, in equal parts from all shards.
+        buffer: The sequences in a window, on all ranks together. Each shard gives an equal part, and at least one.
         collate_fn: A function of a list of samples that returns a batch.
-        weight: A function of a sample that returns its weight in `loss_scale`, such as its tokens; by default 1.
+        weight: A function of a sample that returns its weight in `loss_scale`, such as its number of tokens; by
+            default 1.
         group_of: A function of a sample that returns its task or source, a whole number or a name. No batch mixes two.
         seed: The seed of the run.
         rank: The rank of this process; by default from torch.distributed if it is running, else 0.
@@ -93,8 +94,9 @@ class StreamBatches:
         plan: The plan of the current window.
 
     Raises:
-        ValueError: There are fewer shards than ranks. Later: as `make_plan` for a window, on all ranks.
-        TypeError: A shard cannot be read again, or `batching` is not a batching.
+        ValueError: An argument breaks its rule. In a loop, on all ranks: there are fewer shards than ranks, or as
+            `make_plan` for a window.
+        TypeError: A shard cannot be read again, or `batching` is not a `Batching`.
 
     >>> import lengthwise as lw
     >>> words = ["of", "the", "people", "by", "the", "people"]
@@ -121,11 +123,11 @@ class StreamBatches:
     ) -> None:
         check_batching(batching)
         if batching.chunks is not None:
-            raise checks.value_error("batching", "without chunks", batching.chunks, "Cut them before streaming.")
-        # Each rank batches its own samples: within a rank, random steps would pad as random batches do. A window may
-        # also have more groups than a step has batches.
+            raise checks.value_error("batching", "without chunks", batching.chunks, "Cut sequences before you stream.")
+        # Each rank batches its own samples. If a step has one batch of each rank, random steps would pad as random
+        # batches do. A window may also have more groups than a step has batches.
         if batching.takes_random_steps:
-            remedy = "Leave it out: one rank takes random steps if they pad little enough."
+            remedy = "Leave order and deal out: on one rank, a budget takes random steps if they pad little enough."
             raise checks.value_error("deal", "another than RandomSteps", batching.deal, remedy)
         if not callable(collate_fn):
             raise checks.type_error("collate_fn", "a function of a list of samples", collate_fn, "Give list, say.")
@@ -141,7 +143,7 @@ class StreamBatches:
         self._own_rank = OwnRank(rank, world_size, group, remedy=same)
         if self._own_rank.is_alone and self._own_rank.world_size > 1:
             rule = f"given in place of rank and world_size, because {world_size} ranks exchange the lengths"
-            raise checks.value_error("group", rule, None, "Give that of data parallelism: mesh['dp'].get_group().")
+            raise checks.value_error("group", rule, None, "Give the group of data parallelism: mesh['dp'].get_group().")
         self._position = _Position(epoch=0)
         self._resumes = False  # whether the position was loaded, and no pass has begun since
         self._begun: int | None = None  # the epoch of the last pass that took a second batch
@@ -217,7 +219,7 @@ class StreamBatches:
                 samples, window, starts = self._meet(shards, position)
             if position.lengths not in ("", window.name):
                 rule = f"the checkpoint's, {position.lengths!r}"
-                remedy = "Resume with shards that give the same samples in the same order, of the same groups."
+                remedy = "Resume with shards that give the same samples, in the same order and groups."
                 raise PlanMismatchError(checks.sentence("window", rule, window.name, remedy))
             position = self._position = position._replace(starts=starts, lengths=window.name)
             if not len(window.shards):
@@ -231,7 +233,7 @@ class StreamBatches:
             raise NoStepError(checks.sentence("steps", "at least 1", 0, remedy, at=f"epoch {position.epoch}"))
 
     def _open_shards(self, starts: Sequence[Start]) -> dict[int, Shard]:
-        """Returns this rank's shards: every `world_size`-th, from number `rank` on."""
+        """Returns readers of this rank's shards, by their numbers: rank, rank + world_size, rank + 2 world_size, ..."""
         numbers = range(self._own_rank.rank, len(self._shards), self._own_rank.world_size)
         starts = starts or [BEGIN] * len(self._shards)
         return {number: Shard(self._shards[number], starts[number], quota=self._quota) for number in numbers}
@@ -295,7 +297,7 @@ class StreamBatches:
         starts = {number: start for part in parts for number, start in part.starts.items()}
         if len(starts) != len(self._shards):
             rule = "the number of ranks that exchange lengths, throughout a pass"
-            remedy = "End the loop before torch.distributed. A copy of a stream has lost its group: make a new stream."
+            remedy = "End the loop before torch.distributed ends. A copied stream has lost its group: make a new one."
             raise checks.value_error("world_size", rule, self._own_rank.world_size, remedy)
         in_order = tuple(starts[number] for number in sorted(starts))
         return samples, join_parts(parts, in_order), in_order
@@ -314,7 +316,7 @@ class StreamBatches:
             deliveries = deliver(window, self.batching, runs, world, **key, is_full=is_full)
         self.plan = deliveries.plan
         if is_full and not runs and not deliveries.plan.steps:
-            remedy = "All of its sequences would be left out. Give a larger buffer."
+            remedy = "All sequences of this window would be left out. Give a larger buffer."
             at = f"window {position.window} of epoch {position.epoch}"
             rule = "large enough for one step in every window"
             raise NoStepError(checks.sentence("buffer", rule, self.buffer, remedy, at=at))

@@ -63,7 +63,7 @@ class PassScales:
 
 
 class Trained(NamedTuple):
-    """Counts of trained steps: frames of data and frames with padding, on all ranks, and seconds."""
+    """Counts of trained steps: the steps, their frames without and with padding on all ranks, and their seconds."""
 
     steps: int = 0
     data: int = 0
@@ -109,7 +109,7 @@ class Speed:
         self._plan: EpochPlan | None = None
         self._lengths: NDArray[Any] = np.empty(0, np.int64)
         self._done = self._counted = 0  # steps taken, and steps whose frames were summed
-        # [steps + 1, 2]: the frames before each step, from step `_first` on.
+        # [steps + 1, 2]: the frames before each step, without and with padding. The first row is that of step `_first`.
         self._first, self._frames = 0, np.zeros((1, 2), np.int64)
         self._is_told = False
 

@@ -38,7 +38,7 @@ _MOST_WINDOWS, _MOST_RUNS = 2**24, 2**8  # in an epoch, and in a window: `_key_e
 
 
 class Part(NamedTuple):
-    """The sequences of a window that one rank has read, without the samples: the rank sends it to the others."""
+    """The part of a window that one rank has read, without the samples. The rank sends this part to the others."""
 
     shards: list[int]
     starts: dict[int, Start]
@@ -67,9 +67,9 @@ class Measures:
     """The user's functions of a sample.
 
     Attributes:
-        length: Returns its length, or a pair of lengths.
-        weight: Returns its weight in the loss; None for 1.
-        group_of: Returns its task or source; None for one group.
+        length: Returns the length of a sample, or a pair of lengths.
+        weight: Returns the weight of a sample in the loss; None for 1.
+        group_of: Returns the task or source of a sample; None for one group.
     """
 
     length: Callable[[Any], Any]
@@ -95,7 +95,7 @@ class Measures:
         groups = [] if self.group_of is None else ask("group_of", self.group_of)
         lengths = ask("length", self.length)
         with naming_samples(shards, starts):
-            check_weights(weights, len(weights), "Give one number for a sample.")
+            check_weights(weights, len(weights), "Give one number for each sample.")
             return Part(shards, starts, as_lengths(lengths).tolist() if lengths else [], weights, groups)
 
 
@@ -104,7 +104,7 @@ def join_parts(parts: Sequence[Part], starts: Sequence[Start]) -> Window:
     shards = [shard for part in parts for shard in part.shards]
     lengths = [length for part in parts for length in part.lengths]
     groups = [group for part in parts for group in part.groups]
-    with naming_samples(shards, starts):  # one rank may have numbers, and another one pairs
+    with naming_samples(shards, starts):  # lengths may be numbers on one rank, and pairs on another
         array = as_lengths(lengths) if lengths else np.empty((0, 1), np.int64)
     order = np.argsort(np.array(shards, np.int64), kind="stable")
     weights = np.array([weight for part in parts for weight in part.weights])
@@ -148,7 +148,7 @@ def _ask(name: str, function: Callable[[Any], Any], samples: list[Any], at: Call
 
 
 def _check_len(length: Callable[[Any], Any], samples: list[Any]) -> None:
-    """Refuses `len` for samples where it counts fields."""
+    """Refuses `len` as the length function of samples whose fields it would count."""
     if length is not len or not samples:
         return
     first = samples[0]
@@ -160,11 +160,11 @@ def _check_len(length: Callable[[Any], Any], samples: list[Any]) -> None:
 
 
 class Deliveries(NamedTuple):
-    """The batches of the rest of a window for one world.
+    """The batches of the rest of a window, for one number of ranks and micro-batches.
 
     Attributes:
-        plan: The plan of the sequences `members`.
-        members: [k], the numbers of the remaining sequences in the window.
+        plan: The plan of the k remaining sequences.
+        members: [k], the numbers of these sequences in the window.
         owners: [batches], the rank that has the sequences of each batch.
         scales: [steps, micro_batches, ranks], the factor for the mean loss of each batch; 0 for a placeholder.
     """
@@ -197,7 +197,7 @@ class _Owned:
 
 
 def _key_epoch(epoch: int, window: int, run: int) -> int:
-    """Returns the epoch number by which a window draws its random numbers: no two windows of a seed share one.
+    """Returns the epoch number for the random numbers of one run over a window: no two runs of a seed share it.
 
     >>> _key_epoch(0, 0, 0), _key_epoch(0, 1, 0), _key_epoch(1, 0, 2) == 2**32 + 2
     (0, 256, True)
@@ -219,12 +219,12 @@ def deliver(
     """Plans the rest of a window after earlier runs, for `world`.
 
     Args:
-        runs: The earlier runs over this window, in other worlds.
+        runs: The earlier runs over this window, on other numbers of ranks or micro-batches.
         number: The number of the window.
         is_full: True if the shards filled the window. A short last window may miss its padding without a warning.
 
     Returns:
-        The deliveries; without a step if the choices drop every remaining batch.
+        The deliveries. They have no step if the choices drop every remaining batch.
     """
     batching = replace(batching, arrange=arrange_of(batching.arrange, epoch))
     with warnings.catch_warnings():

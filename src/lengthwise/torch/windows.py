@@ -1,4 +1,4 @@
-"""The sampler over windows: for lengths too many to plan at once."""
+"""The sampler over windows, for more lengths than can be planned at once."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class WindowSampler(BatchSampler):
 
     @property
     def plan(self) -> WindowEpoch:  # pyrefly: ignore[bad-override]  # a BatchSampler's is a Plan
-        """The current epoch, window by window. If another number of ranks saved the loaded state, the rest."""
+        """The current epoch, window by window: only its rest if another number of ranks saved the loaded state."""
         return cast(WindowEpoch, super().plan)
 
     def _read(self, lengths: ArrayLike, times: ArrayLike | None, groups: ArrayLike | None) -> Planner:

@@ -41,19 +41,19 @@ _DECIDED = {"auto_find_batch_size": False, "dataloader_drop_last": False, "train
 class PlannedTrainer(transformers.Trainer):
     """A Trainer that trains on the batches of a sampler, each once, with the steps of the plan.
 
-    A plain Trainer makes three mistakes:
+    With such batches, a plain Trainer makes three mistakes:
 
     - It gives the loader to Accelerate, which shares the batches out to the ranks once more.
     - It assumes that all epochs are as long as the first, and leaves longer ones before their end.
     - When it resumes, it reads all earlier batches again.
 
-    The loss of each batch is scaled so that the gradient of a step is that of its weighted mean loss, on any number of
-    ranks. Some models divide their loss by the Trainer's count of labels (`num_items_in_batch`), others by their own.
-    So the model gets the count of one batch, and both kinds return the mean over that batch. If the loss does not match
-    `weights`, `reduction` and `next_token`, the scales are wrong: call `check_loss` once.
+    The loss of each batch is scaled so that the gradient of a step is that of the weighted mean loss of the step, on
+    any number of ranks. Some models divide their loss by the Trainer's count of labels (`num_items_in_batch`), others
+    by their own count. So the model gets the count of one batch, and both kinds return the mean over that batch. If the
+    loss does not match `weights`, `reduction` and `next_token`, the scales are wrong: call `check_loss` once.
 
-    Each log of a loss has `padding`, and `frames_per_second`: the frames of data of all ranks since the last log,
-    without the time of evaluations and checkpoints.
+    Each log of a loss has `padding` and `frames_per_second`. These count the frames of data on all ranks since the last
+    log, without the time of evaluations and checkpoints.
 
     To use another kind of Trainer, inherit from this one first: `class Planned(PlannedTrainer, Seq2SeqTrainer): ...`.
 
@@ -124,9 +124,9 @@ class PlannedTrainer(transformers.Trainer):
         # The first value is the number of epochs, the last one the number of steps.
         values[0] = steps if by_steps else math.ceil(args.num_train_epochs)
         values[-1] = steps
-        # The second is the number of steps of an epoch. The callback ends the epochs. But the Trainer would divide the
-        # steps of a checkpoint by this number, to skip epochs: 20 steps are one epoch on one rank, and two epochs on
-        # two ranks.
+        # The second is the number of steps of an epoch: a limit that is never reached, because the callback ends the
+        # epochs. With the true number, the Trainer would skip as many epochs as the steps of a checkpoint make: 20
+        # steps are one epoch on one rank, and two epochs on two ranks.
         values[1] = _AsPlanned(sys.maxsize)
         if len(self.batch_sampler):
             # The samples of a step and of the run, for the Trainer's logs: it would count batches of its own size.
@@ -211,7 +211,7 @@ class PlannedTrainer(transformers.Trainer):
         # With `weights`, no count is given: the model returns its own mean.
         takes_count = self.model_accepts_loss_kwargs and self.weights is None
         if count is not None and (self.compute_loss_func is not None or takes_count):
-            # Fill it on the device: copying a number to it would wait for the device.
+            # Fill it on the device: copying a number to the device would wait for it.
             divisor = torch.full((), 1 if self.reduction == "sum" else max(count, 1), device=self.args.device)
         averages = self.args.average_tokens_across_devices
         self.args.average_tokens_across_devices = False  # else the Trainer would multiply by the number of ranks
@@ -298,7 +298,7 @@ class PlannedTrainer(transformers.Trainer):
             raise checks.value_error("attention_mask", rule, None if mask is None else list(mask.shape), remedy)
 
     def check_loss(self, batch: Any) -> None:
-        """Checks that the loss is the mean over its labels, as `next_token` says. Call it once before training.
+        """Checks that the loss is the mean over its labels (the next ones if `next_token`). Call it before training.
 
         The loss is computed five times, without gradients, with some labels set to -100.
 
@@ -311,8 +311,9 @@ class PlannedTrainer(transformers.Trainer):
         """
         if self.weights is not None or self.reduction == "sum":
             remedy = "Compare the loss of a batch with those of its sequences."
-            rule = "left out, like reduction='sum': only a mean over labels can be checked"
-            raise checks.value_error("weights", rule, self.reduction, remedy)
+            name = "reduction" if self.weights is None else "weights"
+            rule = "left out, because only a mean over labels can be checked"
+            raise checks.value_error(name, rule, getattr(self, name), remedy)
         model, shifted = cast("Any", self.model), self._loss_shifts_labels
 
         def compute(batch: dict[str, Any]) -> float:
