@@ -79,7 +79,7 @@ def test_training_never_lowers_the_likelihood_of_the_best_paths(seed):
     features, transcripts, _ = spoken(seed, noise=3.0)
     trained = train_words(features, transcripts, STATES, rounds=Rounds(splits=2, alignments=6))
     assert trained.scores.shape == (3, 6)
-    assert (np.diff(trained.scores, axis=1) >= -1e-9).all()
+    assert (np.diff(trained.scores, axis=1) >= -1e-5).all()  # Kaldi adds in single precision
     assert trained.scores[0, -1] > trained.scores[0, 0]
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise_recipes.acoustic import tying
-from lengthwise_recipes.acoustic.alignment import StatePath, path_states
 from lengthwise_recipes.acoustic.em import Rounds, train_words
-from lengthwise_recipes.acoustic.hmm import chain_of, whole_words
+from lengthwise_recipes.acoustic.graph import StatePath
+from lengthwise_recipes.acoustic.hmm import position_states, whole_words
 from lengthwise_recipes.acoustic.tying import Tree, tie_states
 from lengthwise_recipes.acoustic.units import spell_words
 
@@ -111,7 +111,7 @@ def test_what_every_tying_promises(seed, classes, least_frames):
         for state, one in zip(row, alike, strict=True):
             assert letters.setdefault(state, one) == one  # a class never mixes units or places
     labels = np.concatenate(
-        [path_states(path, chain_of(words, tied)) for path, words in zip(paths, transcripts, strict=True)]
+        [position_states(words, tied)[path.positions] for path, words in zip(paths, transcripts, strict=True)]
     )
     shared = np.bincount(list(letters.values()))
     split = [state for state, one in letters.items() if shared[one] > 1]

@@ -1,12 +1,11 @@
 """A language model: the probability of a word after the word before it.
 
-By hand, since kenlm, which the field uses, has no wheel and must be built from C++. The decoder needs one array of all
-pairs of words, which takes ten lines.
+By hand, since the wheel of kenlm only reads models: estimating one takes its program lmplz, which the wheel leaves out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,22 +18,27 @@ DISCOUNT = 0.5  # taken off every count, and given to unseen pairs
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bigram:
-    """Scores of word pairs.
+    """Logarithms of probabilities. Words have numbers from 0, and the start and the end of an utterance both have V.
+
+    P(w | h) is that of the pair, or P(w) times the back-off of h for a pair that was never seen.
 
     Attributes:
         words: The vocabulary, V words.
-        scores: [V + 1, V + 1]: row h, column w is the logarithm of P(w | h). The last row is the start of an
-            utterance, the last column is its end.
+        singles: Log P(w), [V + 1].
+        backoffs: Of each word before, [V + 1].
+        pairs: Log P(w | h) for pairs (h, w).
     """
 
     words: tuple[str, ...]
-    scores: NDArray[np.float64]
+    singles: NDArray[np.float64]
+    backoffs: NDArray[np.float64]
+    pairs: Mapping[tuple[int, int], float]
 
 
 def even_bigram(words: Sequence[str]) -> Bigram:
     """Gives every word, and the end, the same probability after any word: right for random digits."""
     size = len(words) + 1
-    return Bigram(words=tuple(words), scores=np.full((size, size), -np.log(size)))
+    return Bigram(words=tuple(words), singles=np.full(size, -np.log(size)), backoffs=np.zeros(size), pairs={})
 
 
 def count_bigram(transcripts: Sequence[Sequence[str]], words: Sequence[str], *, discount: float = DISCOUNT) -> Bigram:
@@ -58,13 +62,15 @@ def count_bigram(transcripts: Sequence[Sequence[str]], words: Sequence[str], *, 
     """
     check_number("discount", discount, maximum=1.0, remedy="Give a number such as 0.5.")
     counts = _pairs(transcripts, words)
-    single = counts.sum(axis=0) + 1
-    totals = counts.sum(axis=1, keepdims=True)
-    kinds = (counts > 0).sum(axis=1, keepdims=True)
-    divisor = np.maximum(totals, 1)
-    spared = np.where(totals > 0, discount * kinds / divisor, 1.0)
-    shares = np.maximum(counts - discount, 0) / divisor + spared * single / single.sum()
-    return Bigram(words=tuple(words), scores=_logs(shares))
+    single = (counts.sum(axis=0) + 1) / (counts.sum() + len(counts))
+    totals = counts.sum(axis=1)
+    spared = np.where(totals > 0, discount * (counts > 0).sum(axis=1) / np.maximum(totals, 1), 1.0)
+    pairs = {
+        (last, word): float(np.log((counts[last, word] - discount) / totals[last] + spared[last] * single[word]))
+        for last, word in np.argwhere(counts).tolist()
+    }
+    with np.errstate(divide="ignore"):  # without a discount, an unseen pair is impossible
+        return Bigram(words=tuple(words), singles=np.log(single), backoffs=np.log(spared), pairs=pairs)
 
 
 def _pairs(transcripts: Sequence[Sequence[str]], words: Sequence[str]) -> NDArray[np.int64]:
@@ -78,8 +84,3 @@ def _pairs(transcripts: Sequence[Sequence[str]], words: Sequence[str]) -> NDArra
         row = [numbers[word] for word in transcript]
         np.add.at(counts, ([len(words), *row], [*row, len(words)]), 1)
     return counts
-
-
-def _logs(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore"):  # without a discount, an unseen pair is impossible
-        return np.log(shares)

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_whole, value_error
-from lengthwise_recipes.acoustic.alignment import StatePath, batches_of_like_length, best_paths, even_path, path_states
-from lengthwise_recipes.acoustic.hmm import Chain, WordStates, chain_of
+from lengthwise_recipes.acoustic.alignment import best_paths, even_path
+from lengthwise_recipes.acoustic.graph import StatePath
+from lengthwise_recipes.acoustic.hmm import WordStates, position_states
 from lengthwise_recipes.acoustic.mixtures import Mixtures, global_mixtures, refit, split
 from lengthwise_recipes.speech.features import Features
 
@@ -105,51 +106,46 @@ def train_words(
     rounds = rounds or Rounds()
     if not features:
         raise value_error("features", "of at least one utterance", 0, "Give speech to train on.")
-    chains = [chain_of(words, states) for words in transcripts]
-    paths = paths or [even_path(len(frames), chain) for frames, chain in zip(features, chains, strict=True)]
+    rows = [position_states(words, states) for words in transcripts]
+    paths = paths or [even_path(len(frames), len(row)) for frames, row in zip(features, rows, strict=True)]
     mixtures = global_mixtures(features, states.total)
     model = WordModel(states=states, mixtures=mixtures, stay=np.full(states.total, 0.5))
     scores = np.empty((rounds.splits + 1, rounds.alignments))
-    for row in range(rounds.splits + 1):
-        if row:
-            model = replace(model, mixtures=split(model.mixtures, _counts(paths, chains, states.total)))
-        model = fit(model, features, paths, chains)
+    for level in range(rounds.splits + 1):
+        labels = _labels(paths, rows)
+        if level:
+            counts = np.bincount(np.concatenate(labels), minlength=states.total)
+            model = replace(model, mixtures=split(model.mixtures, counts))
+        model = fit(model, features, paths, labels)
         for column in range(rounds.alignments):
-            paths = align(model, features, chains)
-            scores[row, column] = sum(path.score for path in paths) / sum(map(len, features))
-            model = fit(model, features, paths, chains)
+            paths = align(model, features, transcripts)
+            scores[level, column] = sum(path.score for path in paths) / sum(map(len, features))
+            model = fit(model, features, paths, _labels(paths, rows))
     return Trained(model=model, scores=scores, paths=tuple(paths))
 
 
-def align(model: WordModel, features: Sequence[Features], chains: Sequence[Chain]) -> list[StatePath]:
-    """Returns the best path of each utterance; utterances of like length are aligned together."""
-    lengths = [len(frames) for frames in features]
-    paths: dict[int, StatePath] = {}
-    for batch in batches_of_like_length(lengths):
-        scored = np.split(
-            model.mixtures.scores(np.concatenate([features[number] for number in batch])),
-            np.cumsum([lengths[number] for number in batch])[:-1],
-        )
-        batch_paths = best_paths(scored, [chains[number] for number in batch], model.stay)
-        paths.update(zip(batch.tolist(), batch_paths, strict=True))
-    return [paths[number] for number in range(len(features))]
+def align(model: WordModel, features: Sequence[Features], transcripts: Sequence[Sequence[str]]) -> list[StatePath]:
+    """Returns the best path of each utterance."""
+    scores = (model.mixtures.scores(frames) for frames in features)
+    return best_paths(scores, transcripts, model.states, model.stay)
 
 
 def frame_labels(
     model: WordModel, features: Sequence[Features], transcripts: Sequence[Sequence[str]]
 ) -> list[NDArray[np.int64]]:
     """Returns the state of every frame, [F] per utterance: the labels that a network learns."""
-    chains = [chain_of(words, model.states) for words in transcripts]
-    paths = align(model, features, chains)
-    return [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
+    return _labels(align(model, features, transcripts), [position_states(words, model.states) for words in transcripts])
 
 
 def fit(
-    model: WordModel, features: Sequence[Features], paths: Sequence[StatePath], chains: Sequence[Chain]
+    model: WordModel, features: Sequence[Features], paths: Sequence[StatePath], labels: Sequence[NDArray[np.int64]]
 ) -> WordModel:
     """Fits mixtures (one step) and transitions to an alignment."""
-    labels = [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
     return replace(model, mixtures=refit(model.mixtures, features, labels), stay=_stay(paths, labels, model.stay))
+
+
+def _labels(paths: Sequence[StatePath], rows: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    return [row[path.positions] for path, row in zip(paths, rows, strict=True)]
 
 
 def _stay(
@@ -161,9 +157,3 @@ def _stay(
     frames = np.bincount(np.concatenate(labels), minlength=len(previous))
     share = np.where(frames > 0, 1 - left_counts / np.maximum(frames, 1), previous)
     return np.clip(share, *STAY_LIMITS)
-
-
-def _counts(paths: Sequence[StatePath], chains: Sequence[Chain], total: int) -> NDArray[np.int64]:
-    """Counts the frames of each state, [S]."""
-    labels = [path_states(path, chain) for path, chain in zip(paths, chains, strict=True)]
-    return np.bincount(np.concatenate(labels), minlength=total)

@@ -2,11 +2,7 @@
 
     silence? word silence? word ... silence?
 
-A sequence of words is a chain of positions, each with a state. A path stays at a position, goes on to the next, or
-skips a silence. Scores are natural logarithms of probabilities.
-
-By hand, since hmmlearn's models have one matrix of transitions between all their states. In a chain of words a state
-can have several positions, so every utterance needs its own model.
+A sequence of words is a row of positions, each with a state; `graph` finds the best path through it.
 """
 
 from __future__ import annotations
@@ -19,9 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_whole, value_error
-
-BORDER = float(np.log(0.5))  # between two words, silence and no silence are equally likely
-NEVER = -np.inf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,56 +83,20 @@ def whole_words(words: Sequence[str], *, counts: int | Sequence[int], silence: i
     return WordStates(words=tuple(words), rows=rows, silence=silence)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Chain:
-    """The positions of one sequence of words. All scores are [Q]; -inf forbids a way.
-
-    Attributes:
-        states: State of each position.
-        start: Score of beginning here.
-        onward: Score of coming from the position before, without the score of leaving it.
-        over: Score of coming from `reach` positions before, over a silence, without the score of leaving it.
-        end: Score of ending here, without the score of leaving.
-        reach: Positions from the last state of a word to the first of the next.
-        shortest: Frames of the shortest path.
-    """
-
-    states: NDArray[np.int64]
-    start: NDArray[np.float64]
-    onward: NDArray[np.float64]
-    over: NDArray[np.float64]
-    end: NDArray[np.float64]
-    reach: int
-    shortest: int
-
-
-def chain_of(words: Sequence[str], states: WordStates) -> Chain:
-    """Builds the chain of some words, with a silence before, after and between them that paths may skip.
+def position_states(words: Sequence[str], states: WordStates) -> NDArray[np.int64]:
+    """Returns the state of each position of some words, with a silence before, after and between them.
 
     Raises:
         ValueError: A word is not in the vocabulary.
 
-    >>> chain_of(["no", "yes"], whole_words(["yes", "no"], counts=[2, 1])).states
+    >>> position_states(["no", "yes"], whole_words(["yes", "no"], counts=[2, 1]))
     array([0, 3, 0, 1, 2, 0])
     """
-    silence = np.arange(states.silence)
+    silence = tuple(range(states.silence))
     rows = [states.rows[states.number(word)] for word in words]
-    positions = np.concatenate([silence, *(piece for row in rows for piece in (row, silence))]).astype(np.int64)
-    counts = np.array([len(row) for row in rows], np.int64)
-    stops = np.cumsum(counts + states.silence)  # where the silences after the words begin
-    start, end, over = (np.full(len(positions), NEVER) for _ in range(3))
-    onward = np.zeros(len(positions))
-    onward[0], onward[stops] = NEVER, BORDER
-    start[0], end[-1] = BORDER, 0.0
-    over[(stops - counts)[1:]] = BORDER
-    if rows:
-        start[states.silence], end[stops[-1] - 1] = BORDER, BORDER
-    return Chain(
-        states=positions,
-        start=start,
-        onward=onward,
-        over=over,
-        end=end,
-        reach=states.silence + 1,
-        shortest=int(counts.sum()) or states.silence,
-    )
+    return np.array(list(itertools.chain(silence, *(row + silence for row in rows))), np.int64)
+
+
+def fewest_frames(words: Sequence[str], states: WordStates) -> int:
+    """Returns the frames of the shortest path through some words."""
+    return sum(len(states.rows[states.number(word)]) for word in words) or states.silence

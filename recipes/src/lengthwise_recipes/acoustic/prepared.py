@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
 from lengthwise_recipes.acoustic.aligned import Aligned, read_or_make
-from lengthwise_recipes.acoustic.alignment import Scores, state_priors
+from lengthwise_recipes.acoustic.alignment import state_priors
 from lengthwise_recipes.acoustic.bigram import Bigram, count_bigram, even_bigram
 from lengthwise_recipes.acoustic.decoder import Search, word_error_rate
 from lengthwise_recipes.acoustic.em import WordModel
 from lengthwise_recipes.acoustic.frames import Scale, Utterances, end_to_end, fit_scale
+from lengthwise_recipes.acoustic.graph import Scores
 from lengthwise_recipes.acoustic.hmm import WordStates
 from lengthwise_recipes.acoustic.labelling import (
     Labelling,

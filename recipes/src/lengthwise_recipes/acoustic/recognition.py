@@ -12,12 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from lengthwise_recipes.acoustic.alignment import Scores, batches_of_like_length
+import lengthwise as lw
 from lengthwise_recipes.acoustic.bigram import Bigram
 from lengthwise_recipes.acoustic.decoder import Search, decode, hybrid_scores
 from lengthwise_recipes.acoustic.frames import Utterances
+from lengthwise_recipes.acoustic.graph import Scores
 from lengthwise_recipes.acoustic.hmm import WordStates
 from lengthwise_recipes.acoustic.network import rectangle
+
+FRAMES_OF_A_BATCH = 20_000  # padding included; bounds the memory of a batch
 
 
 def recognise(
@@ -39,10 +42,10 @@ def recognise(
     Returns:
         The words of each utterance, in the order of `lengths`.
     """
-    words: dict[int, tuple[str, ...]] = {}
-    for batch in batches_of_like_length(list(lengths)):
-        decoded = decode(scores_of(batch), states, stay, bigram, search=search)
-        words.update((int(number), hypothesis.words) for number, hypothesis in zip(batch, decoded, strict=True))
+    batches = list(lw.evaluation_plan(lengths, lw.Budget(FRAMES_OF_A_BATCH, oversize="alone")).batches())
+    scores = (rows for batch in batches for rows in scores_of(batch))
+    found = decode(scores, states, stay, bigram, search=search)
+    words = {int(number): hypothesis.words for number, hypothesis in zip(np.concatenate(batches), found, strict=True)}
     return [words[number] for number in range(len(lengths))]
 
 

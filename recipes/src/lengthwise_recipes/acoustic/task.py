@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 import lengthwise as lw
 from lengthwise.checks import check_whole
-from lengthwise_recipes.acoustic.alignment import Scores
 from lengthwise_recipes.acoustic.decoder import word_error_rate
 from lengthwise_recipes.acoustic.frames import NO_LABEL, Utterances
+from lengthwise_recipes.acoustic.graph import Scores
 from lengthwise_recipes.acoustic.network import LAYERS, StateTeller, frame_loss, rectangle
 from lengthwise_recipes.acoustic.prepared import Prepared
 from lengthwise_recipes.acoustic.recognition import network_scores, recognise

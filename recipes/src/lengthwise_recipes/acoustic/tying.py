@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_number, check_whole, value_error
-from lengthwise_recipes.acoustic.alignment import StatePath, path_states
-from lengthwise_recipes.acoustic.hmm import WordStates, chain_of
+from lengthwise_recipes.acoustic.graph import StatePath
+from lengthwise_recipes.acoustic.hmm import WordStates, position_states
 from lengthwise_recipes.acoustic.units import NO_UNIT, PLACES, Context, Units, contexts_of, number_states
 from lengthwise_recipes.speech.features import Features
 
@@ -127,8 +127,8 @@ def _context_frames(
     apart: WordStates, features: Sequence[Features], transcripts: Sequence[Sequence[str]], paths: Sequence[StatePath]
 ) -> _Moments:
     """Computes the moments of every context, from the alignment with one state per context."""
-    chains = [chain_of(words, apart) for words in transcripts]
-    labels = np.concatenate([path_states(path, chain) for path, chain in zip(paths, chains, strict=True)])
+    rows = [position_states(words, apart) for words in transcripts]
+    labels = np.concatenate([row[path.positions] for path, row in zip(paths, rows, strict=True)])
     spoken = labels >= apart.silence
     contexts, frames = labels[spoken] - apart.silence, np.concatenate(features)[spoken].astype(np.float64)
     sums = np.zeros((2, apart.total - apart.silence, frames.shape[1]))

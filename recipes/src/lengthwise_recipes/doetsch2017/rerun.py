@@ -47,7 +47,7 @@ from lengthwise_recipes.study.study import run_study
 
 SCHEMA = "lengthwise-doetsch2017-1"
 LEARNING_RATE = 0.01  # section 5
-HISTORIES = 50  # of the decoder, which is exact for fewer words
+BEAM = 200.0  # of the decoder; with connected digits it finds the words of an exact search
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,7 +130,7 @@ def prepare_for(
     Raises:
         ValueError: As `acoustic.prepared.prepare` does.
     """
-    search = Search(histories=HISTORIES)
+    search = Search(beam=BEAM)
     return prepare(parts, labelling(parts, size, units), search=search, folder=folder, strict=strict)
 
 
