@@ -1,6 +1,7 @@
 """A language model: the probability of a word after the word before it.
 
-By hand, since the wheel of kenlm only reads models: estimating one takes its program lmplz, which the wheel leaves out.
+By hand, since the wheel of kenlm (ufal-kenlm) only reads models: it leaves out lmplz, the program that estimates them.
+kaldingram, which trains them too, calls itself alpha.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ features     [F, D] per utterance
 transcripts  the words of each utterance
 labels       [F] per utterance: the state of every frame
 
-By hand, since hmmlearn fits one model to sequences that all go through it. Here each utterance has the chain of its
-words, words share states, and a floor and a split rule belong to the fit.
+By hand, since kaldi-hmm-gmm takes frames from Python one by one, splits densities at random, and gives Python no trees
+that tie states in context. Loaded after kaldifst, which `graph` needs, it hangs.
 """
 
 from __future__ import annotations

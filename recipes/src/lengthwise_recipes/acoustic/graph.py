@@ -1,4 +1,4 @@
-"""Graphs of words, and the best path of an utterance through one: by OpenFst and Kaldi, as kaldifst and kaldi-decoder.
+"""Graphs of words, and the best path of an utterance through one, by kaldifst and kaldi-decoder.
 
     silence? word silence? word ... silence?
 

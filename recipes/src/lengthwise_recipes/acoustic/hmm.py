@@ -2,7 +2,7 @@
 
     silence? word silence? word ... silence?
 
-A sequence of words is a row of positions, each with a state; `graph` finds the best path through it.
+Words are a row of positions, each with a state. `graph` finds the best path through them.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ weights    [S, M]      weights of a state's densities; weight 0 disables a densi
 means      [S, M, D]
 variances  [S, M, D]
 
-By hand, since scikit-learn's GaussianMixture fits one mixture at a time and adds a constant to its variances. Here
-three matrix products score all states, variances have a floor, and densities are split in two.
+By hand, since scikit-learn's GaussianMixture fits one mixture at a time and adds a constant to its variances; on
+kaldi-hmm-gmm see `em`. Here three matrix products score all states, variances have a floor, and densities are split in
+two.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 
 counts, sums, squares   [contexts], [contexts, D], [contexts, D]   frames of each context, and their moments
 
-By hand, since only toolkits that are built from source, such as Kaldi and HTK, tie states. scikit-learn's trees cannot
-grow by the likelihood of the frames under a Gaussian of each leaf.
+By hand, since of the toolkits that tie states, Kaldi and HTK, the one with wheels (kaldi-hmm-gmm) gives Python only
+trees without context. scikit-learn's trees cannot grow by the likelihood of the frames under a Gaussian of each leaf.
 """
 
 from __future__ import annotations
