@@ -4,6 +4,6 @@
 
 Shape legend of this folder:
     N samples of a sound, F feature frames, K network frames (each joins one or more feature frames), D features,
-    S states of all words, Q positions of one sequence of states, M densities of a mixture,
+    S states of all words, M densities of a mixture,
     B utterances of a batch, V words of the vocabulary without silence.
 """
