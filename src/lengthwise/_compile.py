@@ -13,8 +13,9 @@ from numba.core import event
 def kernel(function: Callable[..., Any]) -> Any:
     """Compiles a function on its first call, and keeps the machine code on disk; its `py_func` is the plain function.
 
-    Compiling takes some seconds, once in an installation. Numba only checks the kernel's own file for changes. So a
-    kernel calls only kernels of its own file.
+    Compiling takes some seconds, once in an installation. Numba only checks the kernel's own file for changes. So
+    kernels call no kernels of other files, with one exception: those of `steps` call those of `cuts`. Whoever changes
+    `cuts` must empty the cache.
     """
     # No fastmath: reordered sums would differ between processors, and so would plans. With NumPy's error model a
     # division by 0 does not raise, so that loops can be vectorised.

@@ -184,7 +184,7 @@ class RowOptions:
 
 
 def copies_labels(sample: Any, labels: str | None, inputs: str) -> bool:
-    """Tells if the labels of a sample are copied from `inputs`: it is a dict with `inputs` and without labels.
+    """Tells if the labels of a sample are copied from `inputs`: the sample is a dict with `inputs` but without labels.
 
     >>> copies_labels({"ids": [5, 6]}, "labels", "ids"), copies_labels({"ids": [5, 6], "labels": 1}, "labels", "ids")
     (True, False)

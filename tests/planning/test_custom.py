@@ -114,7 +114,7 @@ def plan_arranged(given):
 TWO_BUCKETS = lw.Bucketed(edges=(4, 9))  # 2 alone, then 5 and 9
 FAULTS = {
     "lw.make_plan(LENGTHS, lw.Batching(order=Gives(3), cut=FIXED))": "`order` must be a choice that returns an",
-    "plan_order([1, 1, 0])": "`sequences` must be different from each other, but is '1, 2 times'. ",
+    "plan_order([1, 1, 0])": "`sequences` must be different from each other, but is '1 in 2 places'. ",
     "plan_order([0, 1, 3])": "`sequences` must be numbers from 0 to 2, but is 3. ",
     "plan_order([0, 1, -1])": "`sequences` must be numbers from 0 to 2, but is -1. ",
     "plan_order([0.0, 1.0, 2.0])": "`sequences` must be an array of whole numbers, but is 'float64'. ",
@@ -124,7 +124,7 @@ FAULTS = {
     "plan_order([0, 1, 2], [2, 1])": "`boundaries` must be strictly rising within 1 to 2, but is [2, 1]. ",
     "plan_order([0, 1, 2], [], [9, 9])": "`edges` must be of 3 sequences, but is 2. ",
     "plan_cut(([0], [0, 1]))": "`cut` must be a choice that returns Cuts, but is ([0], [0, 1]). ",
-    "plan_cut(lw.Cuts([0, 1, 1], [0, 3]))": "`kept` must be different from each other, but is '1, 2 times'. ",
+    "plan_cut(lw.Cuts([0, 1, 1], [0, 3]))": "`kept` must be different from each other, but is '1 in 2 places'. ",
     "plan_cut(lw.Cuts([0, 1, 2], [0, 2]))": "`offsets` must be from 0 to 3, but is [0, 2]. ",
     "plan_cut(lw.Cuts([0, 1, 2], [1, 3]))": "`offsets` must be from 0 to 3, but is [1, 3]. ",
     "plan_cut(lw.Cuts([0, 1, 2], [0, 1, 1, 3]))": "`offsets` must be strictly rising within 0 to 3, but",
@@ -133,12 +133,12 @@ FAULTS = {
     "plan_cut(lw.Cuts([2, 1, 0], [0, 1, 3]), TWO_BUCKETS)": "`kept` must be reordered only between boundaries, but",
     "plan_sized(np.zeros(1))": "`batch_sizes` must be 1 numbers of at least 1, but is array([0.]). ",
     "plan_deal(portions=[range(7)])": "`portions` must be of all 8 sequences, but is '7 of them'.",
-    "plan_deal(portions=[[0], [1], [2]])": "`portions` must be a list of 1 or 2, but is [",
-    "plan_deal(portions=[range(5), range(4, 8)])": "`portions` must be different from each other, but is '4, 2 times'",
+    "plan_deal(portions=[[0], [1], [2]])": "`portions` must be a list of 1 or 2 arrays, but is [",
+    "plan_deal(portions=[range(5), range(4, 8)])": "`portions` must be different from each other, but is '4 in 2 ",
     "plan_deal(grid=[[[0], [1]], [[2], [3]]])": "`grid` must be of shape (2, 1, 2), but is (2, 2, 1). ",
     "plan_deal(grid=[[[0, 1]], [[2, 2]]])": "`grid` must be an array that holds each batch as often as `numbers`",
     "plan_deal(tail='keep')": "`tail` must be one of split, repeat, drop, but is 'keep'. ",
-    "plan_arranged([0, 1, 1, 2])": "`arrange` must be different from each other, but is '1, 2 times'. ",
+    "plan_arranged([0, 1, 1, 2])": "`arrange` must be different from each other, but is '1 in 2 places'. ",
     "plan_arranged([0, 1, 3])": "`arrange` must be of all 4 steps, but is '3 of them'. ",
 }
 

@@ -37,11 +37,11 @@ class Measures:
         rows: The rows of all batches: one for each sequence, unless the cut packs sequences into rows.
         zero_padding_rate: ZPR, Ge et al. 2021, equation 1: the plain mean over batches of 1 - mean length / padded
             length.
-        weighted_zero_padding_rate: ZPR with batches weighted by their size (section 4, for dynamic batch sizes).
+        weighted_zero_padding_rate: ZPR with batches weighted by their rows (section 4, for dynamic batch sizes).
         padding_share: The share of all computed frames that is padding: the cost for the hardware.
         fill: 1 - `padding_share`. Rows that only a collate function adds, for a fixed shape, do not count.
         average_batch_length: ABL, the plain mean over batches of the padded length.
-        weighted_average_batch_length: ABL with batches weighted by their size.
+        weighted_average_batch_length: ABL with batches weighted by their rows.
         smallest_batch: The sequences in the smallest batch.
         mean_batch: The sequences in a batch on average.
         largest_batch: The sequences in the largest batch.
@@ -53,7 +53,8 @@ class Measures:
             independent, and near 0 if T determines X. `mixing_limit` bounds it. Random batches of few sequences have
             less than 1. Packed rows have 1, because all have the same padded length.
         step_mixing: The mixing of steps; T is the mean padded length over the sequences of a step.
-        mixing_bins: The equal-mass bins of both estimates. Mixing below about 1 / bins cannot be distinguished from 0.
+        mixing_bins: The equal-mass bins of `mixing` and `step_mixing`. Mixing below about 1 / bins cannot be told from
+            0.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
             fewer than three steps.
         step_length_variance: The variance of the mean length of steps, divided by that of random samples of the same
@@ -275,7 +276,7 @@ def _lag_one(epochs: Sequence[NDArray[np.float64]]) -> float:
     # The series [1, 2, 4] gives the pairs (1, 2) and (2, 4): early [1, 2], late [2, 4].
     early, late = early - early.mean(), late - late.mean()
     norm = float(np.sqrt((early @ early) * (late @ late)))
-    return float(np.clip((early @ late) / norm, -1.0, 1.0)) if norm else 0.0  # rounded, it may lie beyond
+    return float(np.clip((early @ late) / norm, -1.0, 1.0)) if norm else 0.0  # rounding may go beyond 1
 
 
 def _mean(values: NDArray[Any], weights: NDArray[Any] | None = None) -> float:

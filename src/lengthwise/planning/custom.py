@@ -76,7 +76,7 @@ def check_batch_sizes(answer: object, count: int) -> NDArray[np.float64]:
 def check_portions(answer: Any, count: int, world: World) -> list[NDArray[np.int64]]:
     """Checks the `portions` of a deal for `count` sequences."""
     if not isinstance(answer, list | tuple) or len(answer) not in (1, world.world_size):
-        raise checks.value_error("portions", f"a list of 1 or {world.world_size}", answer, _PORTIONS_REMEDY)
+        raise checks.value_error("portions", f"a list of 1 or {world.world_size} arrays", answer, _PORTIONS_REMEDY)
     portions = [_whole("portions", portion, _PORTIONS_REMEDY) for portion in answer]
     together = np.concatenate(portions)
     _check_distinct("portions", together, count, _PORTIONS_REMEDY)
@@ -128,7 +128,7 @@ def _check_distinct(name: str, numbers: NDArray[np.int64], count: int, remedy: s
     times = np.bincount(numbers, minlength=1)
     if times.max() > 1:
         rule = "different from each other"
-        raise checks.value_error(name, rule, f"{int(times.argmax())}, {times.max()} times", remedy)
+        raise checks.value_error(name, rule, f"{int(times.argmax())} in {times.max()} places", remedy)
 
 
 def _check_rising(name: str, numbers: NDArray[np.int64], low: int, high: int, remedy: str) -> None:

@@ -61,7 +61,7 @@ def cut_into(
     Args:
         needed: [m, dims], the length that each sequence must be padded to.
         boundaries: Rising positions in 1..m-1 that no batch may cross.
-        batches: Enough for the limits.
+        batches: The number of batches, enough to keep the limits.
         limits: The limits of a batch. A sequence that alone is over the budget gets a batch of its own.
 
     Returns:
@@ -86,7 +86,7 @@ def cut_into(
 
 
 def cut_by_count(count: int, boundaries: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
-    """Returns the offsets of `batches` of nearly equal counts; if sequences are fewer, of one batch for each.
+    """Returns the offsets of `batches` batches of nearly equal counts; if sequences are fewer, of one batch for each.
 
     >>> cut_by_count(10, np.array([8]), 4)
     array([ 0,  2,  5,  8, 10])

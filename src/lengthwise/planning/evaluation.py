@@ -110,13 +110,14 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     """
     remedy = "Give one list for each rank, with one output for each sequence of its batches."
     if len(outputs) != plan.world_size:
-        raise checks.value_error("outputs", f"of {plan.world_size} ranks", len(outputs), remedy)
+        rule = f"of {plan.world_size} list(s), one for each rank"
+        raise checks.value_error("outputs", rule, len(outputs), remedy)
     restored: list[Any] = [None] * plan.population
     missing = np.ones(plan.population, bool)
     for rank, rank_outputs in enumerate(outputs):
         numbers, counted = _take(plan, rank)
         if len(rank_outputs) != len(numbers):
-            rule = f"{len(numbers)} outputs, one for each sequence it took"
+            rule = f"{len(numbers)} outputs, one for each sequence of the rank"
             raise checks.value_error("outputs", rule, len(rank_outputs), remedy, at=f"rank {rank}")
         for number, counts, output in zip(numbers.tolist(), counted.tolist(), rank_outputs, strict=True):
             # The second output of a batch that is taken twice is dropped, and so is that of a second copy.

@@ -3,8 +3,9 @@
     lengths   1 1 1 1 2 9 9        a budget of 18, two shapes
     shapes    5 x 2 and 2 x 9      the five up to 2 make one batch, the two long ones another: 28 frames
 
-All sequences up to the first padded length share its batches, those up to the second the next, and so on. A batch costs
-as much as its shape, full or not: a program compiled for the shape computes all of its rows.
+Sequences up to the first padded length make batches of the first shape, longer ones up to the second padded length make
+batches of the second shape, and so on. A batch costs as much as its shape, full or not: a program compiled for the
+shape computes all of its rows.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
 
     Minimises the sum over shapes of (batches x cost of a full batch). So it counts the rows that stay empty in the last
     batch of each shape; `optimal_edges` does not. A shape has the rows that the cut allows at its padded length, and no
-    more than its sequences.
+    more than its sequences fill.
 
     Give the padded lengths to the order: `Bucketed(edges=tuple(shapes[:, 1]), pad_to_edge=True)` with the same cut.
     Then `batch_shapes` returns these shapes, and an epoch on one rank has the cost that was minimised. With several
@@ -95,8 +96,9 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
            [2, 9]])
 
     References:
-        Ours. Dynamic programming over the padded lengths as in Khomenko et al. 2016, section III.A, with another price
-        of a bucket. Time grows with the square of the different lengths; 4,096 take about two seconds.
+        Ours. Dynamic programming over the padded lengths as in Khomenko et al. 2016, section III.A. But here a bucket
+        costs as much as its batches, all counted as full. Time grows with the square of the number of different
+        lengths; 4,096 take about two seconds.
     """
     candidates, shapes = _read_candidates(lengths, cut, cost), _check_shapes(shapes)
     best, chosen = _best_costs(candidates, shapes), list[tuple[int, int]]()
@@ -128,7 +130,7 @@ def shape_costs(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | None 
 
 
 def _best_costs(candidates: _Candidates, most: int) -> NDArray[np.float64]:
-    """Returns best[i, k], the least cost of all sequences up to the i-th length in k shapes; the last has this length.
+    """Returns best[i, k], the least cost of all sequences up to the i-th length in k shapes, the last of this length.
 
     The cost is infinite if there are no such shapes. best[0] stands for no sequences.
     """

@@ -67,16 +67,16 @@ class Recent(Generic[_Result]):
         return name in self._results
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Forgets all results."""
         self._results.clear()
 
 
-_BATCHES_A_GROUP = 4  # the fewest in a step for which the default takes random steps, if there are several groups
+_BATCHES_A_GROUP = 4  # for several groups: with fewer batches a group in a step, the default takes no random steps
 _remembered: Recent[Any] = Recent(most=16)
 
 
 def resolve(batching: Batching, data: Data, world: World) -> Batching:
-    """Chooses order and deal if the batching leaves them open, by the rule that `Batching` states."""
+    """Chooses order and deal if the batching leaves them open, by the rule that `Batching` and `make_plan` state."""
     if batching.order is not None:
         return batching
     padding = DEFAULT_PADDING if batching.padding is None else batching.padding
@@ -101,7 +101,7 @@ def resolve(batching: Batching, data: Data, world: World) -> Batching:
 
 
 def choose_bands(data: Data, kinds: Kinds, batching: Batching, world: World) -> tuple[int, ...]:
-    """Chooses the bands by which `line_up` sorts sequences of several lengths; none for a sort by their sum.
+    """Chooses the bands by which `line_up` sorts sequences of several lengths; none if their sum sorts them.
 
     Bands serve the orders that sort by length, and the sort inside a random step.
     """
@@ -143,7 +143,8 @@ def fit_order(data: Data, fitted: Fitted, world: World) -> Fitted:
 def remember(find: Callable[[], _Result], kind: str, name: str, batching: Batching, world: tuple[int, int]) -> _Result:
     """Returns the result of `find`, found once for the lengths of this name, these choices and the `world`.
 
-    The world is (portions, batches of each in a step). A choice that the user wrote is known by its object.
+    `world` holds the two numbers that the result depends on: a World, or (portions, batches of each portion in a step).
+    A choice that the user wrote is known by its object.
     """
     choices = [batching.cut, batching.order, batching.deal, batching.arrange, batching.cost, batching.chunks]
     custom = [choice for choice in choices if choice is not None and is_custom(choice)]
@@ -187,7 +188,7 @@ def _fit_to_lengths(lengths: NDArray[np.int64], batching: Batching) -> Order:
 
 
 _TRIALS = 8  # epochs; one in nine later epochs would have more batches than any of these
-_TRIALS_OF_COPIES = 32  # epochs, if each takes other copies
+_TRIALS_OF_COPIES = 32  # epochs, if they take different copies
 _DEVIATIONS = 6.0  # standard deviations of the trials' steps: no run is so long that an epoch needs more
 _MOST_COUNTED = 2**18  # sequences of a trial epoch: in larger samples the shares of lengths hardly change
 _FIRST_DRAW = 2**40  # the number of a trial epoch's draw: no epoch of a plan is drawn so often
@@ -203,7 +204,7 @@ def fit_epochs(
         batching: The choices.
         world: The ranks and micro-batches of a step.
         items_of: Returns the items of an epoch. None if epochs may have different numbers of steps.
-        vary: True if each epoch takes other copies.
+        vary: True if epochs take different copies.
     """
     batching = resolve(batching, data, world)
     _check_groups(batching, data.groups, world)
@@ -244,8 +245,8 @@ def try_epoch(items: Items, fitted: Fitted, world: World, epoch: int) -> float:
 def round_steps(filled: Sequence[float], batching: Batching, *, vary: bool) -> int:
     """Returns the steps of every epoch, from those that trial epochs fill: the most, or the least if the tail drops.
 
-    If epochs `vary`, each takes other copies, and a second draw does not change these. So a margin covers all later
-    epochs.
+    If epochs `vary`, they take different copies, and a second draw of an epoch does not change its copies. So a margin
+    covers all later epochs.
     """
     steps = np.array(filled)
     margin = _DEVIATIONS * float(steps.std()) if vary else 0.0

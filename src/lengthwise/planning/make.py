@@ -236,7 +236,7 @@ def _make_batches(
         drafts, steps = _draw_epoch(items, kinds, fitted, world, key)
         if not is_window and steps != (fitted.steps or steps):
             rule = f"{fitted.steps} as in the other epochs"
-            checks.warn(checks.sentence("steps", rule, steps, "Its copies are longer.", at=f"epoch {key.epoch}"))
+            checks.warn(checks.sentence("steps", rule, steps, "This epoch has longer copies.", at=f"epoch {key.epoch}"))
     except OversizeError as error:
         # The error names a chunk or a copy. The user knows the sequences of the data set.
         raise items.name_sequence(error) from None

@@ -52,7 +52,7 @@ def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world:
         world: The ranks and micro-batches of a step: for other ranks, plans pad differently.
     """
     achieved = fitted.achieved
-    # A default has no order and no padding: its padding was not asked for.
+    # Without an order and a padding, nobody has asked for the padding of the default.
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
     if not finds_noise(order) or achieved is None:
         return
@@ -72,14 +72,14 @@ def _why_missed(achieved: float, padding: float, order: Order) -> str:
     if type(order) is Sorted:
         return f"Sorting pads {achieved:.3f} here: make the batches smaller, or ask for more."
     change = "less" if achieved > padding else "more"
-    return f"A few long sequences cause most of it: cut by a budget with oversize='alone', or ask for {change}."
+    return f"A few long sequences cause most padding: cut by a budget with oversize='alone', or ask for {change}."
 
 
 def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching, *, name: str = "") -> None:
     """Warns if nearly all sequences are over the budget by themselves.
 
-    For example, lengths are in samples, and the budget in frames. Without a policy for such sequences, an error says
-    the same.
+    For example, the lengths may be in samples, and the budget in frames. If the cut has no policy for sequences over
+    the budget, an error says the same.
 
     Args:
         over: The number of sequences that alone are over the budget.

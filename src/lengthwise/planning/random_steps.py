@@ -23,7 +23,7 @@ from lengthwise.planning.cutter import Limits, cut_into, split_evenly, split_lar
 
 _ASKED = 1_000  # sequences from which the size of a step is estimated
 _ROUNDS = 6  # the most tries to fill steps by a smaller budget
-_MANY = 256  # for each 256 steps one may be missing; then the largest are halved
+_MANY = 256  # for each 256 steps one may be missing; then the largest steps are halved
 _FULL = 0.9  # a last step counts as full if it has this share of the mean of other steps
 
 
@@ -157,7 +157,7 @@ def _fill(queue: Queue, limits: Limits, slots: int, budget: float) -> Steps:
 
 
 def _level(queue: Queue, filled: Steps, limits: Limits, slots: int, steps: int) -> Steps:
-    """Levels the steps: fills `steps` of them by the least budget for which they are enough.
+    """Levels the steps: fills `steps` of them by about the least budget for which so many are enough.
 
     Steps of [9, 9, 2] sequences become three of about 7.
     """
@@ -193,7 +193,7 @@ def spread(counts: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
     A step that has fewer takes some from the next step; the last one takes some from the step before. If sequences are
     too few for all steps, the first steps get theirs.
 
-    >>> spread(np.array([9, 5, 1]), 4).tolist()  # the last two keep 4 each, and the first lends them the rest
+    >>> spread(np.array([9, 5, 1]), 4).tolist()  # the last two have 4 each, so the first gives up 2
     [7, 4, 4]
     """
     if not len(counts) or counts.min() >= slots:

@@ -79,7 +79,7 @@ class Trial:
     def __init__(self, data: Data, fitted: Fitted, world: World, *, portions: int = 1, alone: int = 0) -> None:
         self.fitted, self.world, self.portions = fitted, world, portions
         windows, in_steps = data.split(), fitted.batching.takes_random_steps
-        # Sequences that stand alone join the batches of the only portion.
+        # If there is only one portion, sequences that stand alone join its batches.
         self.alone: NDArray[np.int64] = np.empty(alone // len(windows) if portions == 1 else 0, np.int64)
         batches = portions * estimate_batches(data.items, fitted.batching, portions * len(windows))
         self.items: list[Items] = []  # of each window

@@ -2,7 +2,7 @@
 
     1,000,000,000 lengths on disk
     488,282 blocks of 2,048 neighbours                  `block`, which a disk reads at once
-    a random order of the blocks, another every epoch   `Key.places`, which stores no table
+    a new random order of the blocks in every epoch     `Key.places`, which stores no table
     954 windows of up to 512 blocks                     `window`, the most sequences that are in memory
     each window an ordinary plan                        `make_plan`, with all its promises
 
@@ -249,7 +249,7 @@ class Windows:
         if len(self) == 1:
             return None
         if world not in self._fits:
-            # The same windows, whichever is planned: so each can be planned alone, and is the same on every rank.
+            # Fit to the same windows, whichever is planned. So each can be planned alone, the same on every rank.
             most = min(len(self), _FITTED_WINDOWS, max(1, _FITTED_LENGTHS // self.window))
             parts = [take_items(self._read(self.numbers(0, number)), self.batching).lengths for number in range(most)]
             items, window_of = np.concatenate(parts), np.repeat(np.arange(most), [len(part) for part in parts])
@@ -260,7 +260,7 @@ class Windows:
         return self._fits[world]
 
     def _try_window(self, epoch: int, number: int, fitted: Fitted, world: World) -> float:
-        """Returns the steps that a window fills, times the size of the largest window divided by its own."""
+        """Returns the steps that a window would fill if it were as large as the largest window of its epoch."""
         numbers = self.numbers(epoch, number)
         items = take_items(self._read(numbers), self.batching)
         try:
