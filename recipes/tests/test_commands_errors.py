@@ -6,10 +6,10 @@ import pytest
 WRONG = {
     "reproduce": "the following arguments are required: PAPER.",
     "reproduce foo": "`PAPER` must be one of khomenko2016, doetsch2017, ge2021, ge2021-table1, but is 'foo'.",
-    "reproduce ge2021-table1 ok.npy": "lengthwise reproduce ge2021-table1: a file is given with its option, "
+    "reproduce ge2021-table1 ok.npy": "lengthwise reproduce ge2021-table1: a file must follow its option, as "
     "--lengths ok.npy. `lengthwise reproduce ge2021-table1 --help` lists",
-    "reproduce khomenko2016 ok.npz": "a file is given with its option, --data ok.npz.",
-    "study handwriting ok.npz": "lengthwise study handwriting: a file is given with its option, --data ok.npz.",
+    "reproduce khomenko2016 ok.npz": "a file must follow its option, as --data ok.npz.",
+    "study handwriting ok.npz": "lengthwise study handwriting: a file must follow its option, as --data ok.npz.",
     "reproduce ge2021-table1 --length ok.npy": "reproduce ge2021-table1: there is no --length ok.npy here.",
     "reproduce ge2021-table1 --seeds 0": "`seeds` must be at least 1, but is 0.",
     "reproduce ge2021-table1 --seed -5": "`seed` must be at least 0, but is -5.",

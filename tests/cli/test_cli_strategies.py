@@ -9,7 +9,6 @@ from lengthwise.cli.strategies import STRATEGIES, parse_cut, parse_strategies, p
 
 FIXED = lw.FixedSize(16)
 GRAMMAR = "Write name[:value][,key=value...]; `lengthwise compare --help` lists the names."
-TAKEN = "The name and its value say it already."
 NAMES = ", ".join(STRATEGIES)
 
 
@@ -76,7 +75,11 @@ def test_a_cut_by_name(text, cut):
     [
         ("rnd", f"`strategy` must be one of {NAMES}, but is 'rnd'. {GRAMMAR}"),
         ("sorted:3", f"`strategy` must be written sorted, but is 'sorted:3'. {GRAMMAR}"),
-        ("bucketed:64,size=32", f"`size` must be left out here, but is 32 at bucketed:64,size=32. {TAKEN}"),
+        (
+            "bucketed:64,size=32",
+            "`size` must be left out here, but is 32 at bucketed:64,size=32. "
+            "The name or its value sets `size` already.",
+        ),
         (
             "optimal:8,longer=drop,longer=error",
             "`strategy` must be without repeated keys, but is 'optimal:8,longer=drop,longer=error'. Keep one of them.",
@@ -95,7 +98,8 @@ def test_a_cut_by_name(text, cut):
         ),
         (
             "uniform:3,by=optimal",
-            f"`by` must be left out here, but is 'optimal' at uniform:3,by=optimal. {TAKEN}",
+            "`by` must be left out here, but is 'optimal' at uniform:3,by=optimal. "
+            "The name or its value sets `by` already.",
         ),
     ],
 )

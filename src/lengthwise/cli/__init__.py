@@ -5,15 +5,15 @@ Other packages add commands by entry points, here `lengthwise tokenize`:
     [project.entry-points."lengthwise.commands"]
     tokenize = "my_package.tokenize"
 
-The module has a function `add`. It is imported only when its command is used.
+The module has a function `add`, and is imported only when its command is used.
 
     def add(subparsers):
         parser = subparsers.add_parser("tokenize", description="Counts the tokens of texts.")
         parser.add_argument("texts")
         parser.set_defaults(run=run)  # run(arguments) returns the exit status
 
-If an option takes your file, set the default `file_option` to its name. Then a file without the option is an error
-that names the option.
+If your command takes its file by an option, set the default `file_option` to the name of that option, such as
+"--data". A file without the option then raises an error that names the option.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except BrokenPipeError:
         _give_up_output()
-        return 1  # the exit status of rich in this case
+        return 1  # as rich exits if its output is closed
     except (ValueError, TypeError, OSError, ImportError) as error:
         complaint, status = _complaint(error), 2
     except MemoryError:

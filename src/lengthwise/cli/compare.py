@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.strategies is None:  # the table shows which default strategies miss their padding
             warnings.filterwarnings("ignore", message="`padding` must be within")
         for label, batching in show.progress(batchings.items()):
-            # Counts and padding are those of the first epoch; randomness is measured over all.
+            # Counts and padding are those of the first epoch; randomness is measured over all epochs.
             epochs = [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(pool)]
             plans[label] = epochs[0]
             rows[label] = measure_epochs(epochs, lengths).as_dict()
@@ -83,10 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _are_equal(plan: lw.Plan, reference: lw.Plan) -> bool:
-    """Compares the batches of two plans.
-
-    Their batchings are not compared, because equal plans may have different ones.
-    """
+    """Tells if two plans have the same batches, which may come from different batchings."""
     return all(np.array_equal(getattr(plan, name), getattr(reference, name)) for name in ("numbers", "offsets", "grid"))
 
 

@@ -21,7 +21,7 @@ from lengthwise.cli.strategies import did_you_mean, parse_cut
 from lengthwise.lengths import split_source
 from lengthwise.lengths.cells import COUNTS
 
-# The errors of argparse, and the same in the grammar of all other errors. {0} is the option.
+# Errors of argparse, and the sentences that replace them: they read as all other errors. {0} is the option.
 _SENTENCES = {
     r"argument (\S+): not allowed with argument (\S+)": "`{0}` must be left out beside {1}",
     r"argument (\S+): expected one argument": "`{0}` must be followed by a value",
@@ -48,10 +48,10 @@ class Parser(argparse.ArgumentParser):
         """Refuses unknown words; the error suggests the most similar option."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            # The word is most likely a file, without the option for files.
+            # An unknown word without dashes is most likely a file that lacks its option.
             option = self.get_default("file_option")
             if option is not None and not unknown[0].startswith("-"):
-                self.error(f"a file is given with its option, {option} {unknown[0]}")
+                self.error(f"a file must follow its option, as {option} {unknown[0]}")
             self.error(f"there is no {' '.join(unknown)} here", word=unknown[0], choices=self._option_string_actions)
         return parsed, unknown
 
@@ -153,7 +153,7 @@ def add_ranks(parser: argparse.ArgumentParser) -> None:
 def read_lengths(
     arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: int | None = None
 ) -> tuple[NDArray[np.int64], str]:
-    """Returns the lengths that `arguments` name, or `count` of the example, and a name for them."""
+    """Returns the lengths that `arguments` name, and a name for them. An example has `count` lengths."""
     options = {name: getattr(arguments, name) for name in _OF_FILES if getattr(arguments, name) is not None}
     if arguments.source is None:
         for option, value in options.items():
@@ -186,7 +186,7 @@ def read_file(source: str, **options: Any) -> NDArray[np.int64]:
 
 
 def draw_subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray[np.int64]:
-    """Returns `count` random lengths, in their order."""
+    """Returns the lengths of `count` random sequences, in the order of the data."""
     remedy = f"There {'is 1 sequence' if len(lengths) == 1 else f'are {len(lengths):,} sequences'}."
     check_whole("subset", count, minimum=1, maximum=len(lengths), remedy=remedy)
     # The subset has its own stage, so that it does not change the random numbers of the plans.

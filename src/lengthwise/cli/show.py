@@ -101,7 +101,7 @@ def name_file(path: str) -> None:
 
 
 def print_table(shown: Table, *, title: str = "", spare: Sequence[str] = ()) -> None:
-    """Prints a table of a report, with the rows and numbers of its page."""
+    """Prints a table of a report, with the same rows and numbers as on a page."""
     heads = {
         head: head.replace(" ", "\n", 1) if place >= shown.words and len(head) > _LONG_HEAD else head
         for place, head in enumerate(shown.heads)

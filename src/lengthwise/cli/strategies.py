@@ -1,7 +1,7 @@
 """The strategies and cuts of the command line, by name.
 
-A strategy is written `name[:value][,key=value...]`; commas separate several. A `key=value` belongs to the strategy
-before it: "random,sorted,arrange=in-order" is two strategies.
+A strategy is written `name[:value][,key=value...]`, and commas also separate strategies. A `key=value` belongs to the
+strategy before it: "random,sorted,arrange=in-order" is two strategies.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 def _refuse_options(options: dict[str, Any], fields: tuple[str, ...], text: str) -> None:
     for key in fields:
         if key in options:
-            remedy = "The name and its value say it already."
+            remedy = f"The name or its value sets `{key}` already."
             raise checks.value_error(key, "left out here", options[key], remedy, at=text)
 
 

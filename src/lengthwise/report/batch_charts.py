@@ -28,8 +28,8 @@ _INNER = WIDTH - 66  # pixels of a panel without its axis
 class Delivery(NamedTuple):
     """Batches in the order in which they are delivered.
 
-    lengths  [m]        of each sequence
-    sizes    [batches]  sequences in each batch
+    lengths  [m]        the length of each sequence
+    sizes    [batches]  the number of sequences in each batch
     padded   [batches]  the length that each batch is padded to
     """
 

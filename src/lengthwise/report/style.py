@@ -45,7 +45,7 @@ _UNDRAWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]") 
 
 
 def colour(name: str) -> str:
-    """Returns the colour of a part of a chart, for a light page. Computing has the colour of data."""
+    """Returns the colour of a part of a chart, for a light page. The part "computing" has the colour of data."""
     return COLOURS["data" if name == "computing" else name][0]
 
 
@@ -155,7 +155,7 @@ def inline_svg(chart: Chart, name: str) -> str:
 
 
 def rows_of(chart: Chart) -> list[Row]:
-    """Returns the rows that have the fields of the first row. Lines and labels have other fields."""
+    """Returns the data of a chart: its rows with the fields of the first row. Lines and labels have other fields."""
     datasets: Mapping[str, list[Row]] = chart.to_dict().get("datasets", {})
     rows = [row for values in datasets.values() for row in values]
     return [row for row in rows if row.keys() == rows[0].keys()]

@@ -32,8 +32,8 @@ _MEANINGS = {
     "computed / useful": "frames computed for each frame of data",
     "fill": "the share of computed frames that are data",
     "randomness": "1 if steps are random samples of the data, near 0 if all sequences of a step are equally long",
-    "cost spread": "the standard deviation of what batches cost, as a share of the mean",
-    "waiting": "the share of time that ranks wait for the costliest",
+    "cost spread": "the standard deviation of the costs of batches, as a share of their mean",
+    "waiting": "the share of time that ranks wait for the costliest rank",
     "largest cost": "padded frames of the costliest batch",
 }
 _OF_STEPS = ("waiting",)

@@ -73,7 +73,9 @@ def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: st
         start = f"Rows of {first} are {fills[0]} data"
         if first == best:
             return f"{start}."
-        return f"{start}, as those of {best} are." if fills[0] == fills[1] else f"{start}; those of {best} {fills[1]}."
+        return (
+            f"{start}, as those of {best} are." if fills[0] == fills[1] else f"{start}; those of {best} are {fills[1]}."
+        )
     subject = "Random batches compute" if first == "random" else f"{first} computes"
     frames = [computed(rows[label]["padding_share"]) for label in (first, best)]
     start = f"{subject} {frames[0]} {unit} for each {unit.removesuffix('s')} of data"
