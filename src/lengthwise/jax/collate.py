@@ -41,31 +41,31 @@ class PaddedSequences(NamedTuple):
 
 
 class PadCollate:
-    """Pads samples to the shape with the least padded length that holds them, and fills the missing rows.
+    """Pads samples to the shortest shape that holds the longest of them, and fills the missing rows.
 
-    Filled rows are masked. A batch with more rows than that shape is an error, because a longer shape would add
-    padding.
+    Filled rows are masked. If the samples are more than the rows of that shape, this is an error, because a longer
+    shape would add padding.
 
     It is a function of a list of samples, for any loader. It returns the structure of a sample, with a
     `PaddedSequences` for each array and an array [B] for each scalar. Two mistakes are usual: the loss counts the
-    filled rows, whose lengths are 0; or labels vary in length, and JAX compiles again. Every array needs
-    a fixed shape: give its length in `pad_to`.
+    filled rows, whose lengths are 0; or labels vary in length, and JAX compiles again. So give the length of such
+    arrays in `pad_to`.
 
     In a dict, `labels` or `label` of whole numbers hold -100 in padding and in filled rows, as in `RowCollate`;
     unsigned labels become signed. JAX looks up a class -100 without an error: use `jnp.maximum(labels, 0)` for the
     look-up, and count 0 where `labels` are -100.
 
     Args:
-        shapes: [k, 2] rows and padded length. You may round the rows up, to share them out over devices. For sequences
-            of several lengths, [k, 1 + dims]. Then `dims` arrays of a sample are not in `pad_to`, and take the padded
-            lengths in the order of `jax.tree.leaves`.
+        shapes: [k, 2], rows and padded length. You may round the rows up, to share them out over devices. For sequences
+            of several lengths: [k, 1 + dims]. Then `dims` arrays of a sample take the padded lengths, in the order
+            of `jax.tree.leaves`; all others must be in `pad_to`.
         pad_to: The padded length of other arrays, by name: `{"labels": 24}`, or `{"1": 24}` for the second part of a
             tuple. All arrays that are not named take the padded length of the shape.
-        value: The value of padding: one number for all arrays but labels and `attention_mask`, which holds 0. Or a dict
-            of numbers by name, as `{"input_ids": 50_256, "labels": -1}`.
+        value: The value of padding: one number for all arrays but labels of whole numbers, which hold -100, and
+            `attention_mask`, which holds 0. Or a dict of numbers by name, as `{"input_ids": 50_256, "labels": -1}`.
 
     Raises:
-        TypeError: `shapes` or `value` has a wrong type.
+        TypeError: `shapes`, `pad_to` or `value` has a wrong type.
         ValueError: `shapes` are not rows of one width, or `pad_to` is below 1.
 
     >>> collate = PadCollate([[2, 3], [1, 6]])
@@ -106,11 +106,11 @@ class PadCollate:
         return self.pad(samples, rows=rows, padded_length=padded)
 
     def shapes_of(self, counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the shapes of batches, by the number of their sequences and their longest one: [batches, 1 + dims].
+        """Returns the shapes of batches, by their numbers of sequences and longest lengths: [batches, 1 + dims].
 
         Args:
             counts: [batches], the numbers of sequences.
-            lengths: [batches] or [batches, dims], the lengths of the longest.
+            lengths: [batches] or [batches, dims], the longest length in each batch.
 
         Raises:
             ValueError: No shape holds a batch.
@@ -129,7 +129,7 @@ class PadCollate:
         return shapes
 
     def pad(self, samples: Sequence[Any], *, rows: int, padded_length: int | Sequence[int], like: Any = None) -> Any:
-        """Makes one batch of this shape from at most `rows` samples. If there are none, `like` has their structure."""
+        """Makes a batch from at most `rows` samples. Without samples, it has the structure of the sample `like`."""
         examples = samples if len(samples) or like is None else [like]
         columns, names, tree = take_columns(examples)
         _samples.check_names(self.value, names)
@@ -194,7 +194,7 @@ def fill(
         value: One value for all leaves, or values by name.
         name: The name of the leaf.
         shape: The shape of the array.
-        labels: Another name of labels.
+        labels: A name of labels in addition to "labels" and "label".
     """
     dtype = np.result_type(*{array.dtype for array in column})
     padding = _samples.padding_value(value, name, is_integer=is_whole(dtype), labels=labels)

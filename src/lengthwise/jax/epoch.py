@@ -49,7 +49,7 @@ def batches(
 
     Raises:
         ValueError: A batch fits no shape, or the data set has another size than the plan. Or the rows do not divide by
-            the shards, or only one of `plan` and `collate` packs rows. The call raises, before the first batch.
+            the shards, or only one of `plan` and `collate` packs rows. The call raises these, before the first batch.
 
     >>> import lengthwise as lw
     >>> samples = [np.arange(length) for length in (3, 9, 8, 40)]
@@ -118,13 +118,13 @@ def _rows_of_shard(plan: Plan, collate: RowCollate, parts: int) -> int:
         rule = f"{cut.get('max_in_row')}, as in the plan"
         raise checks.value_error("max_in_row", rule, collate.max_in_row, "Give lw.Rows and RowCollate the same number.")
     if collate.rows % parts:
-        rule, remedy = f"a multiple of the {parts} shards", "Give more rows: those that are left over are padding."
+        rule, remedy = f"a multiple of the {parts} shards", "Give more rows: the rows that are left over are padding."
         raise checks.value_error("rows", rule, collate.rows, remedy)
     return collate.rows // parts
 
 
 def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded: list[int], index: int) -> Any:
-    """Returns the rows of a batch from index x rows on, filled up with padding."""
+    """Returns part `index` of the rows of a batch: `rows` rows, filled up with padding."""
     # 5 members in shards of 4 rows: the first takes members 0 to 3, the second member 4 and three filled rows.
     shard_members = members[index * rows : (index + 1) * rows]
     # A shard without members gets arrays of padding, in the structure of the first sample.
@@ -133,7 +133,7 @@ def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, 
 
 
 def _part_of_rows(dataset: Dataset, batch: list[NDArray[np.int64]], collate: RowCollate, rows: int, index: int) -> Any:
-    """Returns the packed rows of a batch from index x rows on, filled up with padding."""
+    """Returns part `index` of the packed rows of a batch: `rows` rows, filled up with padding."""
     shard_members = [member for row in batch[index * rows : (index + 1) * rows] for member in row.tolist()]
     samples = _load(dataset, shard_members or batch[0][:1].tolist())
     return collate.lay(samples if shard_members else [], rows=rows, like=samples[0])

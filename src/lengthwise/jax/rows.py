@@ -27,7 +27,7 @@ class PackedRows(NamedTuple):
     """A batch of packed rows, a pytree of one fixed shape.
 
     Attributes:
-        fields: The fields, in the structure of a sample: an array [T, ...] became one [R, C, ...].
+        fields: The fields, in the structure of a sample: arrays [T, ...] became one array [R, C, ...].
         positions: int32 [R, C], from 0 within each sequence.
         segments: int32 [R, C], 1, 2, 3, ... within each row; 0 on padding.
     """
@@ -67,7 +67,7 @@ class RowCollate(_samples.RowOptions):
     All arrays of a sample have the same length; scalars are refused. Two mistakes are usual: attention or a loss
     crosses sequences. Give attention the `block_mask` of the segments. For the loss, the first label of each sequence
     and those of padding become -100 if samples are dicts. Compare each place with the next label, and skip -100. If
-    samples are not dicts, skip every place whose segment differs from the next one's.
+    samples are not dicts, skip every place whose segment differs from that of the next place.
 
     Args:
         capacity: The frames of a row.
@@ -110,7 +110,7 @@ class RowCollate(_samples.RowOptions):
         return self.lay(samples, rows=self.rows, like=samples[0])
 
     def lay(self, samples: Sequence[Any], *, rows: int, like: Any) -> PackedRows:
-        """Makes a batch of `rows` rows. Without samples, `like` has the structure."""
+        """Makes a batch of `rows` rows. Without samples, it has the structure of the sample `like`."""
         arrays = [_as_arrays(sample) for sample in (samples if len(samples) else [like])]
         # If only some samples have labels, no inputs are copied: the copies would teach prompts, which the labels of
         # the other samples hide.

@@ -85,8 +85,8 @@ class PadCollate:
     """Pads sequences to the longest of the batch, to a multiple of a length, or to one of a few fixed shapes.
 
     With `shapes`, the batch takes a shape that holds it: the one with the least sum of padded lengths. Missing rows are
-    all padding, with length 0 and mask False; fields of numbers other than labels hold 0 there. A list of objects keeps
-    its length.
+    all padding, with length 0 and mask False. Fields of numbers hold 0 there, unless they are labels or named in
+    `value`. A list of objects keeps its length.
 
     A usual mistake is a loss that counts padding. So in a dict, `labels` or `label` of whole numbers hold -100 in
     padding and in missing rows: `cross_entropy` of PyTorch and the models of Hugging Face ignore -100. Unsigned labels

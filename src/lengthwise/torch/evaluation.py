@@ -93,7 +93,7 @@ class EvaluationSampler(Sampler[list[int]]):
 
     @property
     def drop_last(self) -> bool:
-        """False on one rank; raises on several. Only code that shares batches out again reads this: Accelerate."""
+        """False on one rank; raises on several. Accelerate reads it to share the batches out once more."""
         return refuse_second_sharing(self.world_size)
 
     def __len__(self) -> int:

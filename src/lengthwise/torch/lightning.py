@@ -23,7 +23,7 @@ KEY = "lengthwise"  # the key of the sampler's position in a checkpoint
 class PlannedEpochs(Callback):
     """Trains on the batches of a sampler, each once in every epoch, and keeps its position in Lightning's checkpoints.
 
-    With such batches, a plain Trainer makes three mistakes:
+    With these batches, a plain Trainer makes three mistakes:
 
     - It reads the length of an epoch before it sets the epoch. So it ends the epoch after a resumed one too early.
     - It keeps no position: a run that is resumed within an epoch begins the epoch again.

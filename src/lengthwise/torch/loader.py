@@ -253,8 +253,8 @@ class _Loop(Iterator[Any]):
 
     def __init__(self, loader: DataLoader, batches: Iterator[Any], number: int) -> None:
         self._loader, self._batches, self._number = loader, batches, number
-        # With workers, the first batches are drawn already. Without them, the epoch may be set until the first batch is
-        # read.
+        # With workers, the first batches are drawn already. Without workers, the epoch may be set until the first
+        # batch is read.
         self._count = self._begin() if loader.num_workers else None
 
     def _begin(self) -> _Count:

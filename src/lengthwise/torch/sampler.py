@@ -145,7 +145,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     @property
     def drop_last(self) -> bool:
-        """False on one rank; raises on several. Only code that shares batches out again reads this: Accelerate."""
+        """False on one rank; raises on several. Accelerate reads it to share the batches out once more."""
         return refuse_second_sharing(self.world_size)
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:

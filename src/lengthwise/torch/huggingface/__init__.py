@@ -41,7 +41,7 @@ _DECIDED = {"auto_find_batch_size": False, "dataloader_drop_last": False, "train
 class PlannedTrainer(transformers.Trainer):
     """A Trainer that trains on the batches of a sampler, each once, with the steps of the plan.
 
-    With such batches, a plain Trainer makes three mistakes:
+    With these batches, a plain Trainer makes three mistakes:
 
     - It gives the loader to Accelerate, which shares the batches out to the ranks once more.
     - It assumes that all epochs are as long as the first, and leaves longer ones before their end.
@@ -52,8 +52,8 @@ class PlannedTrainer(transformers.Trainer):
     by their own count. So the model gets the count of one batch, and both kinds return the mean over that batch. If the
     loss does not match `weights`, `reduction` and `next_token`, the scales are wrong: call `check_loss` once.
 
-    Each log of a loss has `padding` and `frames_per_second`. These count the frames of data on all ranks since the last
-    log, without the time of evaluations and checkpoints.
+    Each log of a loss has `padding` and `frames_per_second` since the last log. The frames are those of data, on all
+    ranks; the time of evaluations and checkpoints does not count.
 
     To use another kind of Trainer, inherit from this one first: `class Planned(PlannedTrainer, Seq2SeqTrainer): ...`.
 
