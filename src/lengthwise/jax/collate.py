@@ -23,7 +23,7 @@ _SHAPES_REMEDY = (
     "Give lw.batch_shapes(lengths, batching) with the plan's arguments, and lengths in the dataset's order."
 )
 _ORDER_REMEDY = "Plan the lengths of this dataset, in its order; give other arrays their length in pad_to."
-_PAD_TO_REMEDY = "Raise the number in pad_to, or leave out an array that is as long as its sequence."
+_PAD_TO_REMEDY = "Raise the number in pad_to, or leave an array that is as long as its sequence out of pad_to."
 
 
 class PaddedSequences(NamedTuple):

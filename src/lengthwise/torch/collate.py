@@ -90,8 +90,9 @@ class PadCollate:
 
     A usual mistake is a loss that counts padding. So in a dict, `labels` or `label` of whole numbers hold -100 in
     padding and in missing rows: `cross_entropy` of PyTorch and the models of Hugging Face ignore -100. Unsigned labels
-    become int64. Labels without a name, as in a tuple, hold 0, which is a class: for (frames, labels) give
-    `value={"1": -100}`. Labels of floats or of bool hold 0 too: weigh that loss by the mask or the lengths.
+    become int64. Labels without a name, as in a tuple, are padded like other fields, by default with 0, which is a
+    class: for (frames, labels) give `value={"1": -100}`. Labels of floats or of bool are padded like other fields too:
+    weigh that loss by the mask or the lengths.
 
     Time comes first: a waveform [1, T], as torchaudio loads it, counts as one frame; `squeeze(0)` makes it [T]. Any
     tensor with an axis is a sequence, even if its length never varies. So a vector is padded like the other fields,

@@ -146,7 +146,7 @@ class PlannedEpochs(Callback):
             return
         if KEY not in checkpoint:
             remedy = "Resume from one that was saved with PlannedEpochs, or begin a new run with its model."
-            raise checks.value_error("ckpt_path", "a checkpoint with the sampler's position", None, remedy)
+            raise checks.value_error("ckpt_path", "a checkpoint with the sampler's position", "one without", remedy)
         self.sampler.resume(checkpoint[KEY])
         # Lightning warns because the loader has no state. The sampler has the position.
         warnings.filterwarnings("ignore", message="You're resuming from a checkpoint that ended before the epoch")

@@ -49,7 +49,8 @@ def attention_leaks(model: torch.nn.Module, batch: Any) -> bool | None:
         batch: A batch from `PackedRows.for_transformers`, on the device of the model.
 
     Returns:
-        None if this batch cannot show it: no row has two sequences of several tokens, or some field is not of tokens.
+        None if this batch cannot show it, as when no row has two sequences of several tokens, or a field is not of
+        tokens.
 
     >>> def make(outputs):
     ...     model = torch.nn.Module()
@@ -92,7 +93,7 @@ def evaluating(model: torch.nn.Module) -> Iterator[None]:
 
 
 def _take_pair(batch: Any) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-    """Returns the first two sequences of one row, packed, and each of them alone; None if no row has two."""
+    """Returns the first two sequences of one row, packed, and each of them alone; None if there is no such pair."""
     if not isinstance(batch, Mapping) or not {"input_ids", "position_ids"} <= batch.keys() <= _FIELDS:
         return None
     tokens, positions = batch["input_ids"], batch["position_ids"]
@@ -158,8 +159,8 @@ def check_mean_loss(loss: Loss, batch: Any, *, shifted: bool, name: str) -> None
         name: The name of the model, for the error.
 
     Raises:
-        ValueError: The loss is another mean, or the batch cannot show it. It needs rows with several labels, and -100
-            among them.
+        ValueError: The loss is another mean, or the batch cannot show it. The batch needs rows with several labels,
+            and -100 among them.
 
     >>> def mean(batch):
     ...     return float(batch["labels"][batch["labels"] != -100].float().mean())

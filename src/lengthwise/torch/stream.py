@@ -74,7 +74,7 @@ class StreamBatches:
 
     Args:
         shards: A list of iterables, or a Hugging Face stream, which has shards of its own. Give every rank the same
-            shards, at least as many as there are ranks. A shard yields the same samples in every pass of an epoch.
+            list, with at least one shard for each rank. A shard yields the same samples in every pass of an epoch.
         batching: The choices. `RandomSteps` are refused.
         length: A function of a sample that returns its length, or a pair of lengths.
         buffer: The sequences in a window, on all ranks together. Each shard gives an equal part, and at least one.

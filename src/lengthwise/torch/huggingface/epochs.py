@@ -58,7 +58,7 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
             raise checks.value_error("position", rule, None, remedy, at=f"step {state.global_step}")
         sampler.resume(saved["position"])
         if args.max_steps <= 0:  # steps differ in size if the number of ranks has changed
-            # The steps so far, counted on the current ranks: all steps of these epochs, less those left in this one.
+            # The steps so far, counted on the current ranks: all steps of these epochs, less those that are left.
             steps = (sampler.epoch + 1) * sampler.steps - (len(sampler) - sampler.start) // sampler.micro_batches
             state.max_steps = state.global_step + total_steps_of(sampler, args.num_train_epochs) - steps
             saved_world = (saved["position"]["world_size"], saved["position"]["micro_batches"])
