@@ -122,9 +122,9 @@ class Key:
     def words_within(self, groups: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
         """Draws words that sort 0..n-1 by group, and at random within each group: [n] uint64.
 
-        The order is that of `permutation`, sorted stably by group. But the number of the group needs bits, and each
-        word loses its lowest ones. So two numbers of a group keep their order if their words differ only there. Ten
-        million numbers in 2**16 groups have at most one such pair in five draws. In 2**24 groups there are some 50
+        The order is that of `permutation`, sorted stably by group. But the number of the group needs bits, so each word
+        loses its lowest bits. Two numbers of a group whose words differ only in the lost bits keep their order. With
+        ten million numbers in 2**16 groups, at most one draw in five has such a pair. In 2**24 groups there are some 50
         pairs if nearly all numbers are in one group.
 
         Args:

@@ -40,7 +40,7 @@ def _check_number(value: Any) -> float:
 
 
 def check_names(value: Value, names: Iterable[str], *, argument: str = "value") -> None:
-    """Refuses a value for a field that is not padded; `argument` is its name in the error."""
+    """Refuses a value for a field that is not padded; `argument` is the name of `value` in the error."""
     for name in value if isinstance(value, Mapping) else ():
         if name not in names:
             rule = f"a dict by the names of padded fields ({', '.join(names)})"

@@ -48,7 +48,7 @@ _TAGS = {kind: tag for tag, kind in CLASSES.items()}
 
 
 def is_custom(choice: object) -> bool:
-    """Returns True if the user wrote the choice: it is not of this package."""
+    """Returns True if the choice is not of this package, but written by the user."""
     return tag_of(choice) is None
 
 

@@ -91,7 +91,7 @@ class Quadratic:
 
     Args:
         linear: Cost of one padded frame.
-        quadratic: Cost of one padded frame that attends to one other.
+        quadratic: Cost of one padded frame that attends to one frame.
         per_sequence: Cost of one more sequence, whatever its length.
         per_batch: Cost of one more batch, whatever it holds.
         per_length: Cost of one more frame of padded length, however many sequences the batch holds. An LSTM on a GPU

@@ -228,7 +228,7 @@ class RandomSteps(_Whole):
     The gradient sees whole steps, and these are random, as with random batches. The batches are nearly sorted, so that
     they pad little: the more batches a step has, the less. All batches cost about the same, so that no rank waits long.
 
-    The order is `Shuffled` unless you give another. `MaxEntropy(padding=...)` is refused, because each step is sorted.
+    The default order is `Shuffled()`. `MaxEntropy(padding=...)` is refused, because each step is sorted.
 
     The cost must be `Padded()` or a `Quadratic`, unless the cut packs rows.
 

@@ -31,7 +31,7 @@ def cut_greedily(
     run compiled. Any other cost, also of a subclass, is called for some thousand (count, padded lengths) at once.
 
     With a `multiple`, a batch takes the most sequences that fit when its rows are filled up to the next multiple. If
-    fewer fit than the multiple, it takes those.
+    fewer sequences fit than the multiple, the batch takes as many as fit.
     """
     most = most or len(lengths)
     prices = prices_of(cost, lengths.shape[1])

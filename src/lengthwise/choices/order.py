@@ -29,8 +29,8 @@ class Ordered(NamedTuple):
     Attributes:
         sequences: [m] int64, numbers from 0 to n - 1, each at most once; m < n only where the order was asked to drop.
         boundaries: [k] int64, rising positions in 1..m-1 that no batch may cross; by default there are none.
-        edges: [m] int64, the least length that each of `sequences` is padded to. None pads no further than to the
-            longest of the batch. If sequences have several lengths, [m, dims].
+        edges: [m] int64, the least length that each of `sequences` is padded to. If None, a batch is padded only to its
+            longest sequence. If sequences have several lengths, [m, dims].
 
     >>> Ordered(np.array([2, 0, 1]), boundaries=np.array([1])).sequences  # 2 alone, then 0 and 1
     array([2, 0, 1])
@@ -101,7 +101,8 @@ class SemiSorted:
     """Sorts by length plus uniform noise: x' = x + U(-a/2, a/2), a = (longest - shortest) r.
 
     Args:
-        randomization_factor: r, the paper's Local Randomization Factor: 0 sorts, and above 1 it is nearly random.
+        randomization_factor: r, the paper's Local Randomization Factor. With 0, sequences are sorted; above 1, the
+            order is nearly random.
 
     References:
         Ge et al. 2021, section 2, equations 2 and 3.

@@ -50,10 +50,10 @@ class LongerThanRowError(OversizeError):
 class Rows:
     """Packing: each row of a batch holds several whole sequences, of at most `capacity` frames in sum.
 
-    By "pool", rows are filled one after another from the next `pool` sequences of the order. A row takes the oldest of
-    them, then the next oldest, until one does not fit. Then it takes the longest that still fits, or the first of a
-    pair that leaves less room. `pool=1` is next fit: each row is filled in order until the next sequence does not fit.
-    No pool puts a sequence into a later row than next fit does.
+    By "pool", rows are filled one after another from the next `pool` sequences of the order. A row takes those that
+    came first, until one does not fit. From then on it takes the longest that fits, or the first of a pair that leaves
+    less room. `pool=1` is next fit: each row is filled in order until the next sequence does not fit. No pool puts a
+    sequence into a later row than next fit does.
 
     By "best-fit", the longest sequence comes first, and each goes into the fullest row that has room (best-fit
     decreasing). That fills rows best, but puts the same lengths together in every epoch: the longest with the shortest,

@@ -216,7 +216,7 @@ def epochs_to_pool(count: int) -> int:
 
 
 def measure_epochs(plans: Sequence[Plan], lengths: ArrayLike) -> Measures:
-    """Measures the first epoch; randomness, mixing and waiting are estimated over all `plans`, one for each epoch."""
+    """Measures the first epoch; estimates what few steps show poorly, such as mixing, over all `plans`."""
     first = measure(plans[0], lengths)
     if len(plans) == 1:
         return first

@@ -116,7 +116,7 @@ def _mixing_of_pairs(joint: NDArray[np.float64], paired: int, effective: float) 
     sums = joint.sum(axis=1)
     seen = joint > 0
     information = np.sum(joint[seen] * np.log(joint[seen] * paired / np.outer(sums, sums)[seen])) / paired
-    # Miller-Madow: (filled cells - 1) / 2n for the joint entropy, and for each of the two alone.
+    # Miller-Madow: (filled cells - 1) / 2n for the joint entropy, and for the entropy of each of the two lengths.
     bias = (seen.sum() - 2 * (sums > 0).sum() + 1) / (2 * effective)
     return float(np.exp(-max(0.0, information - bias)))
 

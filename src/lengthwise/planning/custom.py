@@ -91,7 +91,7 @@ def check_grid(answer: object, numbers: NDArray[np.int64], world: World) -> NDAr
     shape = (numbers.size // world.slots, world.micro_batches, world.world_size)
     if grid.shape != shape:
         raise checks.value_error("grid", f"of shape {shape}", grid.shape, _GRID_REMEDY)
-    # Sorted, both are equal only if the grid holds each batch as often as it was given.
+    # Once sorted, grid and `numbers` are equal only if both hold each batch equally often.
     if not np.array_equal(np.sort(grid, axis=None), np.sort(numbers, axis=None)):
         wrong = np.setxor1d(grid, numbers)  # empty if only the repeats differ
         rule = "an array that holds each batch as often as `numbers` does"

@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 def limits_of(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None:
     """Returns the limits of a batch, where `longest` [dims] is the longest of the data set.
 
-    None if only the cut itself can find its batches: by the paper's rule, which overshoots, or by the user's own.
+    None if only the cut itself can find its batches: `Rows`, `DynamicSize(rule="paper")`, or a cut of the user.
     """
     if type(cut) is FixedSize:
         return Limits(cost, size=cut.batch_size)

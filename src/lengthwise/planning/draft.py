@@ -116,7 +116,7 @@ def draft(
 
 
 def cut_again(draft: Draft, batching: Batching, batches: int) -> Draft:
-    """Cuts the draft into exactly `batches`, at least as many as it has; if sequences are fewer, one for each."""
+    """Cuts the draft into exactly `batches`, at least as many as it has; if sequences are fewer, a batch for each."""
     cut, offsets, limits = batching.cut, draft.offsets, draft.limits
     if not len(draft.members) or batches < 1:
         return draft
@@ -239,7 +239,7 @@ def _has_rows_of_edges(lengths: NDArray[np.int64], order: Order) -> bool:
 
 
 def price(draft: Draft, batching: Batching) -> Batches:
-    """Pads and prices the batches of the draft; each batch takes over the longest length of its bucket."""
+    """Pads and prices the batches of the draft, and notes for each the longest length of its bucket."""
     batches = pad(draft.members, draft.offsets, draft.needed, batching.cut, batching.cost)
     if not len(draft.boundaries):
         return batches

@@ -1,7 +1,8 @@
 """Drafts: orders all items, or each rank's portion, and cuts them into enough batches to fill whole steps.
 
-A giant is an item that alone costs more than the budget. Giants leave before the order is fitted to the others: a giant
-would widen the noise, stretch the buckets, and leave a short batch on either side.
+A giant is an item that alone costs more than the budget. It would widen the noise, stretch the buckets, and leave a
+short batch on either side. So the order is fitted without giants. They are dropped or stand alone, but for two cases
+that `sort_out` names.
 """
 
 from __future__ import annotations

@@ -49,11 +49,11 @@ class _Candidates(NamedTuple):
     cost: Cost
 
     def rows_of(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the rows of a shape of this length for `counts` sequences: the most, or fewer if they need fewer."""
+        """Returns the rows of a shape of this length: the most, or fewer if its `counts` sequences fill fewer."""
         return np.minimum(self.rows[place], fill_up(counts, self.multiple))
 
     def price(self, place: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Prices the batches of one shape that holds all sequences but those `below` it: [k]."""
+        """Prices the batches of one shape, if so many sequences, `below` [k], are in smaller shapes: [k]."""
         counts = self.reached[place] - below
         rows = self.rows_of(place, counts)
         lengths = np.full((len(counts), 1), self.lengths[place])

@@ -57,7 +57,7 @@ class Recent(Generic[_Result]):
         result = self._results.pop(name, _NOTHING)
         if result is _NOTHING:
             result = find()
-        self._results[name] = result  # behind all others
+        self._results[name] = result  # as the newest
         # Another thread may have removed the oldest. There is no lock: a process forked meanwhile would keep it locked.
         for oldest in list(self._results)[: -self._most]:
             self._results.pop(oldest, None)
@@ -133,7 +133,7 @@ def fit_order(data: Data, fitted: Fitted, world: World) -> Fitted:
             return Fit(_fit_below(int(data.items[giants].max()), data.items[kinds.fitted], batching, order))
         return Fit(_fit_to_lengths(data.items[kinds.ordered], batching))
 
-    if is_custom(batching.order):  # it may find other edges each time
+    if is_custom(batching.order):  # its `fit` may return another order each time
         fit = find()
     else:
         fit = remember(find, "order", data.name, batching, (portions, world.slots // portions))

@@ -62,7 +62,7 @@ def make_plan(
         lengths: [n], or [n, dims] if a sequence has several, such as source and target.
         batching: The choices.
         seed: The seed of the run: no two seeds share random numbers.
-        epoch: The number of the epoch. Its plan needs no other epoch.
+        epoch: The number of the epoch. Its plan needs no plan of another epoch.
         world_size: The number of ranks.
         micro_batches: The batches of each rank in one step (gradient accumulation).
         after: Runs that took the beginning of the epoch, first to last: (world_size, micro_batches, batches that each
@@ -129,7 +129,7 @@ def make_fitted(
     world = check_world(world_size, micro_batches)
     runs = read_runs(after) if after else ()
     key = Key(seed=seed, epoch=epoch)
-    # After runs on 8 and 6 ranks, now 4: planned for 8 ranks, the rest dealt to 6, and what is left then to 4.
+    # If runs on 8 and 6 ranks came before one on 4: plan for 8 ranks, deal the rest to 6, and what is left then to 4.
     first = runs[0].world if runs else world
     # Order and cut, into as many batches as fill whole steps.
     source = _read_source(lengths, batching, times, groups, key)
@@ -149,7 +149,7 @@ def make_fitted(
         batches, grid, members = take_runs(batches, grid, runs, world, batching, key)
         delivered = distinct(members)
 
-    # Batches that no rank takes leave: the tail dropped them, or an earlier run took them.
+    # Leave out the batches that no rank takes: the tail dropped them, or an earlier run took them.
     used = in_grid(batches, grid)
     if not used.all():
         batches, grid = select(batches, used), (np.cumsum(used) - 1)[grid]

@@ -25,7 +25,7 @@ _FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost
 
 
 class PlanMismatchError(ValueError):
-    """A checkpoint, or another rank, has another plan: lengths, batching, seed, micro-batches or a cost differ.
+    """A checkpoint or another rank has a different plan: lengths, batching, seed, micro-batches or a cost differ.
 
     >>> isinstance(PlanMismatchError("another seed"), ValueError)
     True
@@ -37,7 +37,7 @@ class Plan:
     """The plan of one epoch, or of the rest of one: read-only arrays, and the facts that they were made from.
 
     Attributes:
-        sequences: [m], sequence numbers, batch by batch; with chunks, the numbers of `spans`; with times, those of
+        sequences: [m], sequence numbers, batch by batch; with chunks, places in `spans`; with times, places in
             `copies`. `numbers` has the numbers in the data set.
         offsets: [batches + 1]; batch b is `sequences[offsets[b]:offsets[b + 1]]`.
         padded_lengths: [batches, dims], the length that each batch is padded to.
@@ -45,8 +45,8 @@ class Plan:
         grid: [steps, micro_batches, ranks], batch numbers: which batch each rank takes in each step.
         row_offsets: [rows + 1], where each packed row begins in `sequences`, and the end; None if rows are not packed.
         spans: [chunks, 3], sequence, start and stop of each chunk; None without chunks.
-        delivered: [k], sequence numbers (of `spans`, of `copies`) that were taken before this plan begins, rising; or
-            None.
+        delivered: [k], sequence numbers (or places in `spans` or `copies`) that were taken before this plan begins,
+            rising; None if there were no earlier runs.
         times: [n], how often the epoch takes each sequence of the data set; None if `times` were not given.
         copies: [count], the sequence of each copy, rising: times of [2, 0, 1] give [0, 0, 2]. None without `times`.
             None with chunks, too: `spans` hold the sequences.
@@ -214,8 +214,8 @@ class Plan:
     def first_taken(self) -> NDArray[np.bool_]:
         """Marks the places where the grid holds a batch for the first time: [steps, micro_batches, ranks].
 
-        At other places a batch only keeps the ranks in step: the grid holds it before, or it was delivered before the
-        plan begins. `loss_scales` scales it by 0.
+        At other places a batch only keeps the ranks in step: the grid holds it at an earlier place, or it was delivered
+        before the plan begins. `loss_scales` scales it by 0.
         """
         flat = self.grid.reshape(-1)  # the grid [0, 1, 2, 1] holds batch 1 a second time: [1, 1, 1, 0]
         first = np.zeros(len(flat), bool)
@@ -293,7 +293,7 @@ def _parse(content: bytes) -> tuple[Plan, str]:
             raise ValueError("checksum")
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
         facts = json.loads(str(stored["facts"]))
-        # In this machine's byte order: the file may have another.
+        # Convert to this machine's byte order: the file may have another.
         arrays: dict[str, Any] = {
             name: stored[name].astype(np.float64 if name == "costs" else np.int64) if name in stored else None
             for name in _ARRAYS

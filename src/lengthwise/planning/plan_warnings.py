@@ -32,7 +32,7 @@ class FirstWarnings:
 
     @contextmanager
     def give(self, world: World) -> Iterator[None]:
-        """Gives the warnings of the plan made inside, unless another plan for this `world` had some."""
+        """Gives the warnings of the plan made inside, unless an earlier plan for this `world` had warnings."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield

@@ -31,8 +31,8 @@ def form_row_steps(
     """Packs sequences into rows, and shares out the rows of each step to its batches.
 
     Only the last steps may have fewer rows. A collate function finds the rows from the order of the samples: a row ends
-    before the first sequence that does not fit. So each row begins with its longest sequence. If even that fits into
-    the row before, sequences join that row until one does not fit.
+    before the first sequence that does not fit. So each row begins with its longest sequence. If even the longest fits
+    into the row before, sequences join that row until one does not fit.
 
     Args:
         needed: [m, 1], the length that each sequence must be padded to, in order.

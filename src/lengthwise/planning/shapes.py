@@ -76,7 +76,7 @@ def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64
     if isinstance(cut, FixedSize) and batching.deal.even:
         # No batch costs more than a full one of the longest.
         cut = DynamicSize(cut.batch_size, multiple_of=cut.multiple_of)
-    elif isinstance(cut, DynamicSize):  # the longest of all counts, even if the order drops it
+    elif isinstance(cut, DynamicSize):  # by the longest of all sequences, even if the order drops it
         cut = Budget(plan.max_cost, multiple_of=cut.multiple_of, count_multiple_of=cut.count_multiple_of)
     rows = cut.batch_sizes(padded_lengths, cost=batching.cost, longest=padded_lengths[-1])
     most = fill_up(np.array([plan.count]), count_multiple(cut))

@@ -88,7 +88,7 @@ class Trial:
             steps = _STEPS_TRIED * world.slots * len(window.items) / batches
             sample = _sample(window, max(_LEAST_TRIED, int(steps)) if in_steps else _MOST_TRIED)
             self.items.append(Items(sample.items, sample.groups))
-        # Random steps are whole already. A sample of the sequences would have another last step.
+        # Random steps are whole already. The last step of a sample of sequences is not that of all sequences.
         self.fills_steps: bool = not in_steps and sum(len(items.lengths) for items in self.items) == len(data.items)
         # Chance moves the padding of few batches. In many windows chance evens out, so the fit must be close.
         self.few: bool = batches < _MANY and data.windows is None
@@ -229,13 +229,13 @@ def _seek(
 
     The odds of padding, padding / (1 - padding), grow about as the scale does. If 10 % were asked for and trials have
     8 %, the next scale is 1.28 times as large. It always lies between the scales that had too little and too much.
-    After the first with too little, random batches are measured; after the first with too much, sorted ones. If even
-    random batches have too little, or sorted ones too much, they are the only fit.
+    After the first scale with too little padding, random batches are measured; after the first with too much, sorted
+    batches. If even random batches pad too little, or even sorted ones too much, they are the only fit.
     """
     fits: list[Fit] = []
     low, high, scale = guess / _FURTHEST, guess * _FURTHEST, guess
-    least: float | None = None  # the share of sorted batches, and
-    most: float | None = None  # of random ones, once they were measured
+    least: float | None = None  # the padding of sorted batches, once it is measured
+    most: float | None = None  # the padding of random batches, once it is measured
 
     def odds_of(value: float) -> float:
         return max(value - (least or 0.0), _LEAST) / max((most or 1.0) - value, _LEAST)

@@ -38,7 +38,7 @@ from lengthwise.planning.plan_warnings import FirstWarnings
 from lengthwise.planning.resume import EarlierRun, read_runs
 from lengthwise.planning.trial import Data
 
-_MOST = 2**32  # epochs, and windows of an epoch: both share one key of 64 bits
+_MOST = 2**32  # epochs, and windows of an epoch: the numbers of both share 64 bits of a key
 _PLANS_KEPT = 2  # the window in use, and one that somebody looks at
 _FITTED_LENGTHS = 2**17  # about how many lengths an order is fitted to; one window at least
 _FITTED_WINDOWS = 32  # the most windows in that sample
@@ -157,7 +157,7 @@ class Windows:
         self._plans: Recent[Window] = Recent(_PLANS_KEPT)
 
     def __len__(self) -> int:
-        """The windows of an epoch, as many in every epoch. Without lengths, there is one empty window."""
+        """The number of windows, the same in every epoch. Without lengths, there is one empty window."""
         return max(1, -(-self._blocks // (self.window // self.block)))
 
     def __repr__(self) -> str:
@@ -176,7 +176,7 @@ class Windows:
 
     @property
     def steps(self) -> int:
-        """The optimiser steps of a window, as many in every window.
+        """The number of optimiser steps in a window, the same in every window.
 
         Raises:
             ValueError: As in `plan`.
@@ -214,8 +214,8 @@ class Windows:
             The window.
 
         Raises:
-            ValueError: As `make_plan`; a sequence is named by its number among all lengths. Or the window has another
-                number of steps than the others.
+            ValueError: As `make_plan`; a sequence is named by its number among all lengths. Or the window has more or
+                fewer steps than the others.
         """
         epoch, number = self.check_epoch(epoch), self._check_number(number)
         name = (epoch, number, self.world, tuple(map(tuple, after)))
