@@ -81,7 +81,7 @@ VALUES = [
     ),
     (
         lambda: lw.Batching.from_json('{"cut": {"choice": "cut.FixedSize", "batch_size": 4, "colour": 1}}'),
-        "`choice` must be without colour, but is 'cut.FixedSize'.",
+        "`choice` must be one with a field colour, but is 'cut.FixedSize'.",
     ),
     (lambda: lw.Batching.from_json('{"cut": 5}'), '`choice` must be of the form {"choice": ...}, but is 5.'),
     (

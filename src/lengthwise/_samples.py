@@ -168,7 +168,7 @@ class RowOptions:
         count = len(starts) - 1
         if count > (rows or count):
             remedy = "Give the capacity and the rows of the plan, and samples in its order."
-            raise checks.value_error("samples", f"within {rows} rows of {self.capacity}", count, remedy)
+            raise checks.value_error("samples", f"at most {rows} row(s) of {self.capacity} frames", count, remedy)
         count = rows or count
         if count * self.capacity >= 2**31:  # before arrays of that size are made
             rule, remedy = "below 2**31 frames in all, which int32 offsets can count", "Plan fewer rows in a batch."

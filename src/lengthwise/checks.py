@@ -70,7 +70,7 @@ def load_package(name: str, purpose: str, remedy: str = 'Install it: pip install
     try:
         return importlib.import_module(name)
     except (ImportError, OSError) as error:
-        raise ModuleNotFoundError(sentence(name, f"installed to {purpose}", None, remedy)) from error
+        raise ModuleNotFoundError(sentence(name, f"installed to {purpose}", "missing", remedy)) from error
 
 
 def make_visible(text: str, *, lines: bool = False) -> str:

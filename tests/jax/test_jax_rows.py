@@ -202,7 +202,7 @@ REFUSED = [
     ),
     (lambda: lay((np.ones(2), 7)), "`samples` must be of arrays alone, but is 7. Leave numbers out, or repeat "),
     (lambda: lay(([5, 6], {"more": [[1, 2], (3, 4, [7, 8])]})), "`samples` must be of arrays alone, but is 3. "),
-    (lambda: lay(np.ones(3), np.ones(3)), "`samples` must be within 1 rows of 4, but is 2. Give the capacity "),
+    (lambda: lay(np.ones(3), np.ones(3)), "`samples` must be at most 1 row(s) of 4 frames, but is 2. Give "),
     (lambda: lay({"a": np.ones(2)}, {"b": np.ones(2)}), "`samples` must be built as PyTreeDef("),
     (lambda: lay(LABELLED, {"input_ids": [1]}), "`samples` must be built as PyTreeDef("),
     (lambda: lay({"input_ids": [1]}, LABELLED), "`samples` must be built as PyTreeDef("),

@@ -268,13 +268,13 @@ WRONG = {
     "no batches": ([], "`plans` must be one plan or more, or batches, but is []. "),
     "numbers": (
         [0, 1, 2],
-        "`batches` must be lists of whole numbers, as batch 0, but is 0. Give batches. From single numbers",
+        "`batches[0]` must be a list of whole numbers, but is 0. Give batches. From single numbers",
     ),
-    "fractions": ([[0.5]], "`batches` must be lists of whole numbers, as batch 0, but is [0.5]. "),
-    "masks": ([[True, False]], "`batches` must be lists of whole numbers, as batch 0, but is [True, False]. "),
+    "fractions": ([[0.5]], "`batches[0]` must be a list of whole numbers, but is [0.5]. "),
+    "masks": ([[True, False]], "`batches[0]` must be a list of whole numbers, but is [True, False]. "),
     "words": ("batches", "`plans` must be a Plan or batches, but is 'batches'. "),
-    "words in a list": (["ab", "cd"], "`batches` must be lists of whole numbers, as batch 0, but is 'ab'. "),
-    "chunks": ([[[0, 0, 5], [1, 0, 5]]], "`batches` must be "),
+    "words in a list": (["ab", "cd"], "`batches[0]` must be a list of whole numbers, but is 'ab'. "),
+    "chunks": ([[[0, 0, 5], [1, 0, 5]]], "`batches[0]` must be a list of whole numbers, but is [["),
 }
 
 

@@ -129,7 +129,7 @@ FAULTS = {
     "plan_cut(lw.Cuts([0, 1, 2], [1, 3]))": "`offsets` must be from 0 to 3, but is [1, 3]. ",
     "plan_cut(lw.Cuts([0, 1, 2], [0, 1, 1, 3]))": "`offsets` must be strictly rising within 0 to 3, but",
     "plan_cut(lw.Cuts([0, 1, 2], []))": "`offsets` must be from 0 to 3, but is []. ",
-    "plan_cut(lw.Cuts([0, 1, 2], [0, 3]), TWO_BUCKETS)": "`offsets` must be with 1, where a boundary lies, but",
+    "plan_cut(lw.Cuts([0, 1, 2], [0, 3]), TWO_BUCKETS)": "`offsets` must be such that 1, where a bound",
     "plan_cut(lw.Cuts([2, 1, 0], [0, 1, 3]), TWO_BUCKETS)": "`kept` must be reordered only between boundaries, but",
     "plan_sized(np.zeros(1))": "`batch_sizes` must be 1 numbers of at least 1, but is array([0.]). ",
     "plan_deal(portions=[range(7)])": "`portions` must be of all 8 sequences, but is '7 of them'.",

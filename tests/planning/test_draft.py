@@ -163,7 +163,7 @@ def test_a_sequence_counts_as_its_bucket_does_under_a_budget():
 
 def test_edges_of_several_lengths_are_given_by_hand():
     sentence = (
-        r"^`buckets` must be left out for several lengths a sequence, but is 3\. "
+        r"^`buckets` must be left out if sequences have several lengths, but is 3\. "
         r"Give edges by hand, such as Bucketed\(edges=\(\(20, 30\), \(60, 50\)\)\)\.$"
     )
     for cut, deal in ((lw.Budget(2_500), lw.RandomSteps()), (lw.Budget(200, oversize="alone"), lw.Balanced())):
@@ -176,7 +176,7 @@ def test_steps_that_mix_buckets_are_padded_to_buckets_within_each_other():
     """A batch of the buckets (9, 4) and (5, 9) would be padded to (9, 9), which is no bucket."""
     order, cut = lw.Bucketed(edges=((9, 4), (5, 9), (12, 12)), pad_to_edge=True), lw.Budget(100)
     with pytest.raises(
-        ValueError, match=r"^`edges` must be such that each bucket holds the one before it, beside Rand"
+        ValueError, match=r"^`edges` must be such that no edge is below that of the bucket before, beside Rand"
     ):
         lw.Batching(order=order, cut=cut, deal=lw.RandomSteps())
     for batching in (

@@ -105,7 +105,7 @@ PLAN = replace(PLAN, row_offsets=np.union1d(PLAN.offsets, [3]))
 PLAN = replace(PLAN, times=np.array([PLAN.count - 1, 0, 1]))
 REFUSED = (
     r"^`path` must be a plan that Plan\.save wrote, but is '.*'\. "
-    r"It is cut short, damaged or another file: make the plan anew\.$"
+    r"The file is cut short, damaged, or no plan: make the plan anew\.$"
 )
 
 

@@ -187,7 +187,7 @@ def test_a_mask_without_a_future_and_with_one():
         ),
         (
             lambda: RowCollate(4, rows=1)([torch.ones(3), torch.ones(3)]),
-            "`samples` must be within 1 rows of 4, but is 2. Give the capacity and the rows of the plan, and samples ",
+            "`samples` must be at most 1 row(s) of 4 frames, but is 2. Give the capacity and the rows of the plan, ",
         ),
         (lambda: RowCollate(4)([1, 2]), "`samples` must be of at least one sequence field, but is 0. "),
     ],

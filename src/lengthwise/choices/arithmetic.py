@@ -27,7 +27,7 @@ def one_length(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     if lengths.ndim == 1 or lengths.shape[1] == 1:
         return lengths.reshape(len(lengths))
-    remedy = "Take one column, such as lengths[:, 0], on the command line FILE:0."
+    remedy = "Take one column, such as lengths[:, 0]; on the command line, give FILE:0."
     raise checks.value_error("lengths", "of shape [n]", lengths.shape, remedy)
 
 

@@ -88,7 +88,7 @@ class ShortestFirst:
 
     def __post_init__(self) -> None:
         checks.check_flag("reverse", self.reverse)
-        remedy = "Give in how many epochs steps are sorted, such as 1, or None for all."
+        remedy = "Give the number of epochs whose steps are sorted, such as 1, or None for all."
         checks.keep_whole(self, "epochs", remedy=remedy, optional=True)
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:

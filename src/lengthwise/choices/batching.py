@@ -267,7 +267,7 @@ def _check_chain(order: Order | None) -> None:
         return
     rows = np.array(order.edges)
     if rows.ndim == 2 and (np.diff(rows, axis=0) < 0).any():
-        rule = "such that each bucket holds the one before it, beside RandomSteps"
+        rule = "such that no edge is below that of the bucket before, beside RandomSteps"
         raise checks.value_error("edges", rule, order.edges, "Widen them, or take another deal, such as Balanced().")
 
 
@@ -345,5 +345,5 @@ def _make(described: Any) -> Any:
     del values["choice"]
     unknown = sorted(set(values) - {field.name for field in fields(kind)})
     if unknown:
-        raise checks.value_error("choice", f"without {unknown[0]}", described["choice"], remedy)
+        raise checks.value_error("choice", f"one with a field {unknown[0]}", described["choice"], remedy)
     return kind(**values)

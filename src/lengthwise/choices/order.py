@@ -177,7 +177,7 @@ class Windowed:
     window: int
 
     def __post_init__(self) -> None:
-        checks.keep_whole(self, "window", remedy="Give the sequences in a window, 100 batches of them, for example.")
+        checks.keep_whole(self, "window", remedy="Give the number of sequences in a window: that of 100 batches.")
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         starts = np.arange(0, len(sizes), self.window)
@@ -233,7 +233,7 @@ class Bucketed:
         checks.check_choice("by", self.by, tuple(EDGES))
         checks.check_choice("longer", self.longer, ("error", "drop"))
         if self.buckets is None and self.by != "optimal":
-            remedy = "Leave it out, or give buckets, whose edges it finds."
+            remedy = "Leave `by` out, or give `buckets`: `by` finds their edges."
             raise checks.value_error("by", "left out with size or edges", self.by, remedy)
         if self.edges is None and self.longer != "error":
             remedy = "Leave it out, or give edges: without edges, no sequence is too long for its bucket."
@@ -268,7 +268,7 @@ class Bucketed:
             return self
         if sizes.ndim == 2:
             remedy = "Give edges by hand, such as Bucketed(edges=((20, 30), (60, 50)))."
-            raise checks.value_error("buckets", "left out for several lengths a sequence", self.buckets, remedy)
+            raise checks.value_error("buckets", "left out if sequences have several lengths", self.buckets, remedy)
         edges = EDGES[self.by](np.ceil(sizes).astype(np.int64), self.buckets or 1)
         return Bucketed(edges=tuple(edges.tolist()), pad_to_edge=self.pad_to_edge)
 

@@ -102,7 +102,7 @@ class Rows:
         remedy = "Give how many sequences wait for a row, such as 1024."
         checks.keep_whole(self, "pool", remedy=remedy, optional=True)
         if self.pool is not None and self.by != "pool":
-            raise checks.value_error("pool", "left out with best-fit", self.pool, "There, all sequences wait.")
+            raise checks.value_error("pool", "left out with best-fit", self.pool, "All sequences wait there.")
 
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]

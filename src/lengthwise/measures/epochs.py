@@ -175,7 +175,7 @@ def _check_batch(batch: Any, number: int) -> NDArray[np.int64]:
         array = np.array(None)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         remedy = _SINGLE if array.ndim == 0 and array.dtype.kind in "iu" else _WHOLE
-        raise checks.type_error("batches", f"lists of whole numbers, as batch {number}", batch, remedy)
+        raise checks.type_error(f"batches[{number}]", "a list of whole numbers", batch, remedy)
     if not array.size:
         raise checks.value_error(
             "batches", "of at least one sequence each", batch, "Leave it out.", at=f"batch {number}"

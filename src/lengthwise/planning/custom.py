@@ -59,7 +59,7 @@ def check_cuts(answer: Cuts, count: int, boundaries: NDArray[np.int64]) -> Cuts:
         # begin at offset 1.
         crossed = np.setdiff1d(np.searchsorted(segments, np.arange(1, len(boundaries) + 1)), offsets)
         if len(crossed):
-            rule = f"with {crossed[0]}, where a boundary lies"
+            rule = f"such that {crossed[0]}, where a boundary lies, is among them"
             raise checks.value_error("offsets", rule, offsets.tolist(), "Begin a batch at every boundary.")
     return Cuts(positions, offsets)
 

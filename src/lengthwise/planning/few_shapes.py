@@ -147,7 +147,7 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
     array, cost = some_lengths(lengths), Padded() if cost is None else cost
     batching = Batching(cut=cut, cost=cost)
     if isinstance(cut, Rows):
-        raise checks.value_error("cut", "one that pads", cut, "Rows of a capacity have one shape.")
+        raise checks.value_error("cut", "one that pads", cut, "Packed rows all have one shape.")
     check_countable(array[:, None], length_multiple(cut))
     padded = round_up(array, length_multiple(cut))
     tell_doubted_budget(sort_out(padded[:, None], batching).over, padded[:, None], batching)

@@ -137,4 +137,4 @@ def _check_sum(weights: NDArray[np.float64]) -> None:
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if not np.isfinite(total):
-        raise checks.value_error("weights", "of a finite sum", total, "Give smaller ones: only their ratios count.")
+        raise checks.value_error("weights", "of a finite sum", total, "Give smaller weights: only ratios count.")

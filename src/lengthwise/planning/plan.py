@@ -282,7 +282,7 @@ class Plan:
             raise
         except Exception as error:  # zipfile, zlib, NumPy and json raise all classes for damaged bytes
             cause = error
-        remedy = "It is cut short, damaged or another file: make the plan anew."
+        remedy = "The file is cut short, damaged, or no plan: make the plan anew."
         raise checks.value_error("path", "a plan that Plan.save wrote", os.fspath(path), remedy) from cause
 
 

@@ -51,7 +51,7 @@ class WindowEpoch:
 
     def __init__(self, windows: Windows, epoch: int, *, after: Sequence[Sequence[int]] = ()) -> None:
         if not isinstance(windows, Windows):
-            raise checks.type_error("windows", "a lengthwise.Windows", windows, "Make them of the lengths.")
+            raise checks.type_error("windows", "a lengthwise.Windows", windows, "Make one of the lengths.")
         self.windows: Windows = windows
         self.epoch: int = windows.check_epoch(epoch)
         first, runs = locate(windows, self.epoch, read_runs(after))

@@ -141,7 +141,7 @@ class Windows:
         self.block: int = checks.check_whole(
             "block", block, minimum=1, remedy="Give how many neighbours to read, such as 2048."
         )
-        remedy = "Give how many sequences to plan at once, such as 2**20, and a block that divides them."
+        remedy = "Give how many sequences to plan at once, such as 2**20, and a block that divides this number."
         self.window: int = checks.check_whole("window", window, minimum=1, remedy=remedy)
         if self.window % self.block:
             raise checks.value_error("window", f"a multiple of the block of {self.block}", self.window, remedy)
