@@ -259,7 +259,7 @@ REFUSED = [
     (lambda: lw.Rows(9, pool=0), "`pool` must be at least 1, but is 0. "),
     (
         lambda: lw.Rows(9, by="best-fit", pool=4),
-        "`pool` must be left out with best-fit, but is 4. There, all sequences ",
+        "`pool` must be left out with best-fit, but is 4. All sequences wait there.",
     ),
     (planned([5, 9], cut=lw.Rows(8)), "`capacity` must be at least the longest sequence, 9, but is 8 at sequence 1."),
     (
