@@ -213,7 +213,7 @@ FAULTS = {
     "ONE.numbers(0, None)": "`number` must be a whole number, but is None. Windows",
     "ONE.plan(0, 1)": "`number` must be at most 0, but is 1. Windows count",
     "ONE.plan(0, -1)": "`number` must be at least 0, but is -1. Windows count",
-    "lw.WindowEpoch([3], 0)": "`windows` must be a lengthwise.Windows, but is [3]. Make them of",
+    "lw.WindowEpoch([3], 0)": "`windows` must be a lengthwise.Windows, but is [3]. Make one of",
     "lw.WindowEpoch(ONE, '3')": "`epoch` must be a whole number, but is '3'. Give",
     "lw.WindowEpoch(ONE, 0).find(1)": "`number` must be at most 0, but is 1. Give the",
     "list(lw.WindowEpoch(ONE, 0).loss_scales([1, 2]))": "`weights` must be of shape [1], but is (2,). Give one weight",

@@ -1,7 +1,7 @@
 """The limit of mixing: the most random batches at a given padding, by rate-distortion theory.
 
-X is the length of a sequence, T >= X its padded length. Any way of making batches is a joint law of the two. So the
-mutual information I(X; T), in nats, is at least R(D) = min {I : E[T - X] <= D}.
+X is the length of a sequence, T >= X its padded length. Any way of making batches gives a joint law of X and T. So the
+mutual information I(X; T), in nats, is at least R(D) = min {I : E[T - X] <= D}, where D is the mean padding.
 
 Walk up the lengths x_1 < x_2 < ... A sequence opens at its X and closes at its T. The flow F_s = P(X <= x_s < T) is the
 share of open sequences after x_s, and p_s the share of sequences of length x_s. Then
@@ -10,13 +10,13 @@ share of open sequences after x_s, and p_s the share of sequences of length x_s.
     I(X; T) >= the sum over s of phi(F_s) - phi(F_{s-1} + p_s),  with phi(z) = z log z,
 
 with equality if all open sequences close with the same chance, whatever their length. (The share F_{s-1} + p_s is open
-before x_s closes. The closing sequences have the lengths of the open ones, and the entropies add up.) F_s is in two
-terms only, phi(F_s) - phi(F_s + p_{s+1}), which are convex in F_s. So if a frame of padding costs beta nats, the best
-F_s, taken alone, is p_{s+1} / (exp(beta (x_{s+1} - x_s)) - 1).
+before some close at x_s. Those that close are a random part of the open ones, and the entropies add up.) F_s occurs in
+two terms only, and their sum, phi(F_s) - phi(F_s + p_{s+1}), is convex in F_s. So if a frame of padding costs beta
+nats, the best F_s, taken alone, is p_{s+1} / (exp(beta (x_{s+1} - x_s)) - 1).
 
 But only open sequences can close: P(T <= x_s) = P(X <= x_s) - F_s must not fall. Where it would fall, it stays level,
-and these lengths share one equation of the same form. `least_flows` joins neighbours until none falls: isotonic
-regression by pooling adjacent violators.
+and the lengths of this stretch share one equation of the same form. `least_flows` joins neighbouring lengths until it
+falls nowhere: isotonic regression by pooling adjacent violators.
 
 References:
     Cover and Thomas 2006, "Elements of information theory", chapter 10, for rate and distortion. Barlow, Bartholomew,
