@@ -23,8 +23,8 @@ class Chunks:
     lies wholly inside another, and no frame is lost.
 
     Args:
-        size: Frames in a chunk.
-        step: Frames from one start to the next, at most `size`; by default `size`.
+        size: The number of frames in a chunk.
+        step: The number of frames from one start to the next, at most `size`; by default `size`.
 
     Raises:
         ValueError: A call would make more than 2**30 chunks in all.

@@ -168,7 +168,7 @@ class FixedSize:
     """Batches of the same number of sequences, or of a few fewer to fill whole steps.
 
     Args:
-        batch_size: Sequences in a batch.
+        batch_size: The number of sequences in a batch.
         drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists their sequences.
             A deal with `tail="split"` may still cut full batches smaller to fill a step: choose "drop" there too.
         multiple_of: Each batch is padded to a multiple of this length.

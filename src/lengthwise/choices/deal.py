@@ -4,7 +4,7 @@
     numbers  [portions, batches / portions]  the batches to deal, portion by portion; some may occur twice
     grid     [steps, micro_batches, ranks]   batch numbers
 
-A step is `world.slots` batches. Which batches share a step depends on this number alone, not on the number of ranks. So
+A step is `world.slots` batches. Which batches share a step depends on this number, but not on the number of ranks. So
 any number of ranks that divides it takes the same steps. `Portions` are the exception.
 """
 
@@ -29,7 +29,7 @@ class World(NamedTuple):
 
     Attributes:
         world_size: The number of ranks.
-        micro_batches: The batches that each rank takes in a step.
+        micro_batches: The number of batches that each rank takes in a step.
 
     >>> World(8, 2).slots
     16
@@ -40,7 +40,7 @@ class World(NamedTuple):
 
     @property
     def slots(self) -> int:
-        """Batches in a step."""
+        """The number of batches in a step."""
         return self.world_size * self.micro_batches
 
 
@@ -49,7 +49,7 @@ def check_world(world_size: object, micro_batches: object = 1, *, remedy: str = 
 
     Args:
         world_size: The number of ranks.
-        micro_batches: Batches that each rank takes in a step.
+        micro_batches: The number of batches that each rank takes in a step.
         remedy: The advice of the error; by default, to give the right number.
 
     >>> check_world(8, 2).slots
@@ -239,8 +239,9 @@ class RandomSteps(_Whole):
 
     Args:
         tail: The policy for the last step, which the sequences seldom fill. "split" and "repeat" make all batches a
-            little smaller, so that the last step is about as full as the others; of packed rows, only the last steps
-            have fewer. "drop" leaves it out. If there are fewer sequences than batches, some are taken again.
+            little smaller, so that the last step is about as full as the others. But with packed rows, only the last
+            steps hold fewer rows. "drop" leaves the last step out. If there are fewer sequences than batches, some are
+            taken again.
         even: Under `FixedSize(16)` a step holds 16 sequences for each batch. They are shared out so that the batches
             cost about the same: many short sequences in one, few long ones in another. False keeps 16 in each, and
             ranks wait. Under a budget, batches always cost about the same.

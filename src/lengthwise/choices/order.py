@@ -167,7 +167,8 @@ class Windowed:
     Other systems call this pools, sortish sampling or grouping by length.
 
     Args:
-        window: Sequences in a window, a multiple of the batch size for full batches; the last window may be smaller.
+        window: The number of sequences in a window, a multiple of the batch size for full batches. The last window may
+            be smaller.
 
     >>> sizes = np.array([5.0, 9.0, 2.0, 4.0, 7.0, 1.0])
     >>> sizes[Windowed(3)(sizes, Key()).sequences]
@@ -177,7 +178,7 @@ class Windowed:
     window: int
 
     def __post_init__(self) -> None:
-        checks.keep_whole(self, "window", remedy="Give the number of sequences in a window: that of 100 batches.")
+        checks.keep_whole(self, "window", remedy="Give the number of sequences in 100 batches, for example.")
 
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         starts = np.arange(0, len(sizes), self.window)

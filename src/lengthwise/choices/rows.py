@@ -65,11 +65,11 @@ class Rows:
     `Quadratic(linear=1, quadratic=0.001)`, or ranks wait for the slowest. Sequences need one length each.
 
     Args:
-        capacity: Frames (tokens) in a row, 2**24 at most.
-        rows: Rows in a batch. The last batch may have fewer, and a tail may split batches.
+        capacity: The number of frames (tokens) in a row, at most 2**24.
+        rows: The number of rows in a batch. The last batch may have fewer, and a tail may split batches.
         by: "pool" or "best-fit".
-        pool: Sequences that wait for a row, by "pool"; by default 1,024. More fill rows better, and mix less. A
-            sequence overtakes at most `pool` others.
+        pool: The number of sequences that wait for a row, if `by` is "pool"; by default 1,024. A larger pool fills rows
+            better, and mixes less. A sequence overtakes at most `pool` others.
         oversize: The policy for a sequence longer than a row: "error" or "drop". `Chunks(capacity)` splits sequences.
         max_in_row: The most sequences in one row; by default any number that fits. A row with this number is closed,
             even if it has room. Give `RowCollate` the same number.

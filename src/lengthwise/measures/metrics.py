@@ -30,11 +30,12 @@ class Measures:
     `print` shows the most important ones, in words.
 
     Attributes:
-        sequences: The sequences (or chunks) to plan.
-        batches: The batches, each counted once an epoch.
-        steps: The optimiser steps.
-        epochs: The plans that were measured together.
-        rows: The rows of all batches: one for each sequence, unless the cut packs sequences into rows.
+        sequences: The number of sequences (or chunks) to plan.
+        batches: The number of batches, each counted once an epoch.
+        steps: The number of optimiser steps.
+        epochs: The number of plans that were measured together.
+        rows: The number of rows in all batches: one for each sequence, unless the cut packs sequences into rows, or
+            fills rows up to a multiple.
         zero_padding_rate: ZPR, Ge et al. 2021, equation 1: the plain mean over batches of 1 - mean length / padded
             length.
         weighted_zero_padding_rate: ZPR with batches weighted by their rows (section 4, for dynamic batch sizes).
@@ -42,9 +43,9 @@ class Measures:
         fill: 1 - `padding_share`. Rows that only a collate function adds, for a fixed shape, do not count.
         average_batch_length: ABL, the plain mean over batches of the padded length.
         weighted_average_batch_length: ABL with batches weighted by their rows.
-        smallest_batch: The sequences in the smallest batch.
-        mean_batch: The sequences in a batch on average.
-        largest_batch: The sequences in the largest batch.
+        smallest_batch: The number of sequences in the smallest batch.
+        mean_batch: The mean number of sequences in a batch.
+        largest_batch: The number of sequences in the largest batch.
         largest_cost: The cost of the costliest batch.
         randomness: exp(-I), with I the mutual information of the lengths of two sequences of a step. It is 1 if the
             lengths are independent, as in random batches, and near 0 if one determines the other. Sequences that are
@@ -53,17 +54,18 @@ class Measures:
             independent, and near 0 if T determines X. `mixing_limit` bounds it. Random batches of few sequences have
             less than 1. Packed rows have 1, because all have the same padded length.
         step_mixing: The mixing of steps; T is the mean padded length over the sequences of a step.
-        mixing_bins: The equal-mass bins of `mixing` and `step_mixing`. Mixing below about 1 / bins cannot be told from
-            0.
+        mixing_bins: The number of equal-mass bins of `mixing` and `step_mixing`. Mixing below about 1 / bins cannot be
+            told from 0.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
             fewer than three steps.
         step_length_variance: The variance of the mean length of steps, divided by that of random samples of the same
             sizes. It is 1 if each epoch is one step.
         straggler_waste: The share of rank time spent waiting for the costliest rank of each step.
         cost_spread: The standard deviation of the costs of batches, as a share of the mean cost.
-        dropped: The sequences in no batch of their epoch.
-        repeated: The sequences taken more than once in an epoch; `loss_scales` gives all but the first a scale of 0.
-        over_max_cost: The batches that cost more than the cut allows.
+        dropped: The number of sequences in no batch of their epoch.
+        repeated: The number of sequences taken more than once in an epoch. `loss_scales` gives a scale of 0 to all
+            batches but the first that take them.
+        over_max_cost: The number of batches that cost more than the cut allows.
 
     >>> measures = measure([[0, 1], [2, 3]], [5, 9, 2, 4])  # padded to 9 and 4
     >>> measures.batches, measures.largest_cost, round(measures.padding_share, 3)  # 6 of 26 frames
@@ -142,12 +144,12 @@ def measure(
         plans: A plan; a list of plans of the same lengths, one for each epoch; or a list of batches. A batch is a list
             or an array of sequence numbers from 0.
         lengths: [n] or [n, dims], the lengths of all sequences, in the order of their numbers.
-        bins: The bins of mixing on each axis, up to 4,096; by default 2 to 128, by the number of sequences. Several
-            epochs fill more bins than one. In small batches, mixing falls with finer bins, because the longest sequence
-            has the padded length.
+        bins: The number of bins of mixing on each axis, up to 4,096; by default 2 to 128, by the number of sequences.
+            Several epochs fill more bins than one. In small batches, mixing falls with finer bins, because the longest
+            sequence has the padded length.
         world_size: For batches without a plan: the number of ranks; rank k takes batch k of a step.
-        micro_batches: For batches without a plan: the batches of each rank in one step. The first `world_size` batches
-            of a step are the first of each rank.
+        micro_batches: For batches without a plan: the number of batches of each rank in one step. The first
+            `world_size` batches of a step are the first of each rank.
 
     Raises:
         ValueError: `lengths` do not match a plan, or a world is given with a plan. Or a batch is empty or has an

@@ -64,7 +64,7 @@ def make_plan(
         seed: The seed of the run: no two seeds share random numbers.
         epoch: The number of the epoch. Its plan needs no plan of another epoch.
         world_size: The number of ranks.
-        micro_batches: The batches of each rank in one step (gradient accumulation).
+        micro_batches: The number of batches of each rank in one step (gradient accumulation).
         after: Runs that took the beginning of the epoch, first to last: (world_size, micro_batches, batches that each
             rank took). The other batches are planned. If a step has the same number of batches and whole steps were
             taken, the same steps follow. Otherwise the batches that no rank took are dealt again. Batches that the tail

@@ -100,12 +100,12 @@ class Plan:
 
     @property
     def steps(self) -> int:
-        """Optimiser steps in the epoch, the same on every rank."""
+        """The number of optimiser steps in the epoch, the same on every rank."""
         return self.grid.shape[0]
 
     @property
     def micro_batches(self) -> int:
-        """Batches that each rank takes in one step."""
+        """The number of batches that each rank takes in one step."""
         return self.grid.shape[1]
 
     @property
@@ -114,19 +114,19 @@ class Plan:
 
     @property
     def batch_sizes(self) -> NDArray[np.int64]:
-        """Sequences in each batch: [batches]."""
+        """The number of sequences in each batch: [batches]."""
         return np.diff(self.offsets)
 
     @property
     def row_counts(self) -> NDArray[np.int64]:
-        """Rows of each batch: its sequences, filled up to the multiple of the cut; or packed rows. [batches]."""
+        """The number of rows of each batch: sequences, filled up to the cut's multiple, or packed rows. [batches]."""
         if self.row_offsets is not None:
             return np.diff(np.searchsorted(self.row_offsets, self.offsets))
         cut = (json.loads(self.batching) or {}).get("cut", {})
         return fill_up(self.batch_sizes, cut.get("count_multiple_of", 1))
 
     def __len__(self) -> int:
-        """Batches that one rank takes in the epoch: steps x micro-batches."""
+        """The number of batches that one rank takes in the epoch: steps x micro-batches."""
         return self.steps * self.micro_batches
 
     def __repr__(self) -> str:

@@ -4,9 +4,9 @@ times    [n] float64   mean number of copies of each sequence in an epoch: 2.5
 counts   [n] int64     copies in one epoch: 2 or 3
 copies   [m] int64     sequence numbers, rising, with repeats
 
-Sequence i has a phase u from 0 to 1, the same in every epoch. Epoch e takes sequence i floor((e + 1) t + u) -
-floor(e t + u) times, where t is `times[i]`. So E epochs in a row take it E t times, rounded up or down, and
-no epoch needs the one before. The phases of sequences with equal times are evenly spaced:
+Sequence i has a phase u from 0 to 1, the same in every epoch. The number of its copies in epoch e is
+floor((e + 1) t + u) - floor(e t + u), where t is `times[i]`. So E epochs in a row take it E t times, rounded up or
+down, and no epoch needs the one before. The phases of sequences with equal times are evenly spaced:
 
     t = 0.4, five sequences of phases   0.1  0.3  0.5  0.7  0.9
     epoch 0 takes those from 0.6 on                     x    x
@@ -136,7 +136,7 @@ def _draw_phases(times: NDArray[np.float64], sizes: NDArray[np.int64], key: Key)
     group = np.repeat(np.arange(len(starts)), counts)
     first = np.repeat(starts, counts)
     rank = np.arange(len(times)) - first
-    # Four neighbours change places at random, so that another seed brings other pairs together.
+    # Four neighbours change places at random, so that different seeds bring different pairs together.
     four = first + rank // _NEIGHBOURS * _NEIGHBOURS
     order = order[sort_by(key.at("times", lane=2).permutation(len(times)), four)]
     # Multiples of the golden ratio spread any ranks in a row about evenly over the circle.

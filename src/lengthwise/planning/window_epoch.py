@@ -60,7 +60,7 @@ class WindowEpoch:
 
     @cached_property
     def _of_first(self) -> int:
-        """Batches that each rank takes in the first window, which may be the rest of one."""
+        """The number of batches that each rank takes in the first window, which may be the rest of one."""
         steps = self.window(self.first).plan.steps if self.after else self.windows.steps
         return steps * self.micro_batches
 
@@ -74,7 +74,7 @@ class WindowEpoch:
 
     @property
     def micro_batches(self) -> int:
-        """Batches that each rank takes in one step."""
+        """The number of batches that each rank takes in one step."""
         return self.windows.world.micro_batches
 
     @property
@@ -90,11 +90,11 @@ class WindowEpoch:
 
     @property
     def steps(self) -> int:
-        """Optimiser steps, the same on every rank."""
+        """The number of optimiser steps, the same on every rank."""
         return len(self) // self.micro_batches
 
     def __len__(self) -> int:
-        """Batches that one rank takes."""
+        """The number of batches that one rank takes."""
         behind = len(self.windows) - self.first - 1
         return self._of_first + behind * self.windows.steps * self.micro_batches if behind >= 0 else 0
 

@@ -58,7 +58,7 @@ class Window:
     numbers: NDArray[np.int64]
 
     def __len__(self) -> int:
-        """Batches that one rank takes in the window."""
+        """The number of batches that one rank takes in the window."""
         return len(self.plan)
 
     def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
@@ -102,7 +102,7 @@ class Windows:
         block: The number of neighbours that are read together.
         seed: The seed of the run.
         world_size: The number of ranks.
-        micro_batches: Batches of each rank in one step.
+        micro_batches: The number of batches of each rank in one step.
 
     Raises:
         ValueError: `window` is not a multiple of `block`, the file holds no lengths, or the cut cannot give all windows
