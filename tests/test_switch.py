@@ -152,8 +152,8 @@ def test_the_noise_of_allennlp_pads_what_the_page_says(names):
 def test_at_equal_padding_batches_mix_as_much_more_as_the_page_says(names):
     windows = mixing_gained(batching_of("torchtext", names))
     buckets = mixing_gained(lw.Batching(cut=lw.Budget(20_000), order=lw.Bucketed(buckets=30)))
-    assert f"batches of 32 mix {windows:.1f} times as much as in windows of 3,200" in TEXT
-    assert f"Batches of 20,000 frames mix {buckets:.1f} times as much as in 30 buckets" in TEXT
+    assert f"our batches of 32 mix {windows:.1f} times as much as those of windows of 3,200" in TEXT
+    assert f"Our batches of 20,000 frames mix {buckets:.1f} times as much as those of 30 buckets" in TEXT
 
 
 def test_the_batches_of_the_trainer_pad_and_mix_as_its_row(names):

@@ -142,7 +142,7 @@ def test_the_page_prints_what_was_measured():
         row["method"]: row for row in document["rows"] if (row["data"], row["sequences"]) == ("mean 1,400", 100_000)
     }
     large, small = (rows[f"pool of {size}"] for size in ("1,024", "64"))
-    words = "randomness is {:.2f}, and rows are {:.1%} full. With `pool=64` it is {:.2f}, "
+    words = "randomness is {:.2f}, and rows are {:.1%} full. With `pool=64`, randomness is {:.2f}, "
     told = (words + "and rows are {:.1%} full").format(
         *(row[name] for row in (large, small) for name in ("row_randomness", "fill"))
     )
