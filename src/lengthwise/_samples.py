@@ -98,7 +98,7 @@ def check_shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     checked = [tuple(checks.check_whole("shapes", size, minimum=1, remedy=remedy) for size in row) for row in rows]
     for shape in checked or [()]:
         if len(shape) < 2 or len(shape) != len(checked[0]):
-            raise checks.value_error("shapes", "rows of one width, at least 2", shape, remedy)
+            raise checks.value_error("shapes", "rows of equally many numbers, at least 2", shape, remedy)
     # (8, 200), (16, 100), (8, 100) become (8, 100), (16, 100), (8, 200).
     return tuple(sorted(checked, key=lambda shape: (sum(shape[1:]), shape[1:], shape[0])))
 

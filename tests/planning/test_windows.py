@@ -203,7 +203,7 @@ FAULTS = {
     "lw.Windows(LENGTHS, 3)": "`batching` must be a Batching, but is 3. Make one",
     "lw.Windows([[1, 2, 3]], BATCHING)": "`lengths` must be a list of numbers or of pairs, but is",
     "lw.Windows(np.ones((2, 0), int), BATCHING)": "`lengths` must be an array of shape [n] or [n, dims], but is (2, 0)",
-    "lw.Windows(MANY, BATCHING, window=1, block=1)": "`window` must be one of at most 4294967296 in an epoch, but",
+    "lw.Windows(MANY, BATCHING, window=1, block=1)": "`window` must be so large that an epoch has at most 4294967296",
     "lw.Windows('/nowhere/a.npy', BATCHING)": "`path` must be a file that can be read, but is",
     "lw.Windows('text.npy', BATCHING)": "`lengths` must be the path of a .npy file, but is ",
     "lw.Windows('several.npz', BATCHING)": "`lengths` must be the path of a .npy file, but is ",

@@ -341,8 +341,11 @@ def test_a_batch_that_cannot_be_padded_as_asked_is_refused(choices, samples, mes
     [
         ({"shapes": (16, 100)}, f"TypeError: `shapes` must be rows of whole numbers, but is (16, 100). {SHAPE}"),
         ({"shapes": [(1, 2.5)]}, f"TypeError: `shapes` must be a whole number, but is 2.5. {SHAPE}"),
-        ({"shapes": [(4,)]}, f"ValueError: `shapes` must be rows of one width, at least 2, but is (4,). {SHAPE}"),
-        ({"shapes": [(4, 2), (4, 2, 2)]}, "ValueError: `shapes` must be rows of one width, at least 2, but is (4, 2, "),
+        (
+            {"shapes": [(4,)]},
+            f"ValueError: `shapes` must be rows of equally many numbers, at least 2, but is (4,). {SHAPE}",
+        ),
+        ({"shapes": [(4, 2), (4, 2, 2)]}, "ValueError: `shapes` must be rows of equally many numbers, at least 2, but"),
         ({"shapes": [(2, 8)], "multiple_of": 8}, "ValueError: `multiple_of` must be left out beside shapes, but is 8"),
         ({"shapes": [(2, 8)], "count_multiple_of": 8}, "ValueError: `count_multiple_of` must be left out beside shape"),
         ({"value": "0"}, f"TypeError: `value` must be a number, but is '0'. {VALUE}"),

@@ -118,7 +118,7 @@ class CostliestFirst:
 
     def __call__(self, costs: NDArray[np.float64], lengths: NDArray[np.float64], key: Key) -> NDArray[np.int64]:
         shuffled = key.permutation(len(costs))
-        # The sort is stable: of steps that cost the same, a random one leads, drawn anew in every epoch.
+        # The sort is stable: of several costliest steps, a random one leads.
         leading = shuffled[np.argsort(-costs[shuffled], kind="stable")[: self.steps]]
         return np.concatenate([leading, shuffled[~np.isin(shuffled, leading)]])
 

@@ -94,9 +94,9 @@ class Deal(Protocol):
     def tail(self) -> str:
         """The policy for batches that do not fill the last step.
 
-        "split" makes batches smaller, so that there are enough. "repeat" repeats the cheapest, and `loss_scales` gives
-        the repeats a scale of 0. "drop" drops some batches, drawn anew in each epoch. If every batch has one sequence,
-        "split" repeats too.
+        "split" makes batches smaller, so that they fill all steps. "repeat" repeats the cheapest, and `loss_scales`
+        gives the repeats a scale of 0. "drop" leaves out some batches, at random in each epoch. If every batch has one
+        sequence, "split" repeats too.
         """
         ...
 

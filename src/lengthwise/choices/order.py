@@ -197,7 +197,7 @@ class Bucketed:
             has fewer if there is a remainder. The paper does not say which bucket has fewer; this choice gives the
             padding that it prints.
         edges: The longest length of each bucket, rising. For several lengths, a row for each bucket in any order, such
-            as ((20, 30), (60, 50)). Of the buckets that hold a sequence, it is in the one of the least sum.
+            as ((20, 30), (60, 50)). Of the buckets that hold a sequence, the one with the least sum of edges gets it.
             `RandomSteps` mix buckets: with `pad_to_edge`, no edge may be below the same edge of the bucket before.
         buckets: The most buckets. `by` finds their edges: "optimal" (Khomenko et al. 2016, section III.A; see
             `optimal_edges`), "uniform" widths, "quantile", or "exponential".

@@ -94,7 +94,7 @@ def cut_by_count(count: int, boundaries: NDArray[np.int64], batches: int) -> NDA
     widths = np.diff(np.concatenate([[0], boundaries, [count]]).astype(np.int64))
     widths = widths[widths > 0]
     batches = min(batches, count)
-    # Finds the least batch size that gives at most so many batches: 8/3 cuts buckets of 8 and 2 into 3 + 1.
+    # Finds the least batch size that gives at most `batches` batches: 8/3 cuts buckets of 8 and 2 into 3 + 1.
     low, high = 0.0, float(widths.max(initial=0))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0

@@ -116,7 +116,7 @@ def draft(
 
 
 def cut_again(draft: Draft, batching: Batching, batches: int) -> Draft:
-    """Cuts the draft into exactly `batches`, at least as many as it has; if sequences are fewer, a batch for each."""
+    """Cuts the draft into exactly `batches` batches, no fewer than it has. Too few sequences get a batch each."""
     cut, offsets, limits = batching.cut, draft.offsets, draft.limits
     if not len(draft.members) or batches < 1:
         return draft

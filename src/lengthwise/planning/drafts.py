@@ -178,8 +178,8 @@ def fill_steps(portions: list[Portion], batching: Batching, world: World, *, ste
 
     def fill(portion: Portion) -> Portion:
         exact = portion.draft.limits is not None or type(batching.cut) is Rows
-        again = portion.batches < least or (exact and tail != "repeat" and portion.batches == least)
-        if not again:
+        must_cut = portion.batches < least or (exact and tail != "repeat" and portion.batches == least)
+        if not must_cut:
             return portion
         return portion._replace(draft=cut_again(portion.draft, batching, least - len(portion.alone)))
 

@@ -53,7 +53,7 @@ class _Candidates(NamedTuple):
         return np.minimum(self.rows[place], fill_up(counts, self.multiple))
 
     def price(self, place: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Prices the batches of one shape, if so many sequences, `below` [k], are in smaller shapes: [k]."""
+        """Prices the batches of one shape: [k]. Of the sequences up to its length, `below` [k] are in other shapes."""
         counts = self.reached[place] - below
         rows = self.rows_of(place, counts)
         lengths = np.full((len(counts), 1), self.lengths[place])

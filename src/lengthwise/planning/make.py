@@ -70,9 +70,9 @@ def make_plan(
             taken, the same steps follow. Otherwise the batches that no rank took are dealt again. Batches that the tail
             dropped from the first run's plan stay out.
         times: [n] numbers, at least 0, or one for all: how often epochs take each sequence; once by default. With 2.5,
-            one epoch takes a sequence two or three times, and any two epochs in a row take it five times. In every
-            epoch, the copies of all sequences of equal `times` are as many as asked, rounded up or down. Two copies may
-            meet in one batch by chance.
+            one epoch takes a sequence two or three times, and any two epochs in a row take it five times. Sequences of
+            equal `times` together have as many copies in an epoch as their `times` add up to, rounded up or down. Two
+            copies may meet in one batch by chance.
         groups: [n] whole numbers or names, such as the task or the source of each sequence. No batch mixes two groups,
             but steps do. A random step needs a batch for each group. If the batching leaves the deal open, the plan
             takes random steps only with four batches a group.

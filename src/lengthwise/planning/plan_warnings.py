@@ -52,7 +52,7 @@ def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world:
         world: The ranks and micro-batches of a step: for other ranks, plans pad differently.
     """
     achieved = fitted.achieved
-    # Without an order and a padding, nobody has asked for the padding of the default.
+    # If neither an order nor a padding was given, nobody has asked for the padding: do not warn.
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
     if not finds_noise(order) or achieved is None:
         return

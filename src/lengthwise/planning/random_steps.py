@@ -157,7 +157,7 @@ def _fill(queue: Queue, limits: Limits, slots: int, budget: float) -> Steps:
 
 
 def _level(queue: Queue, filled: Steps, limits: Limits, slots: int, steps: int) -> Steps:
-    """Levels the steps: fills `steps` of them by about the least budget for which so many are enough.
+    """Levels the steps: fills them again under about the least budget for which `steps` steps are enough.
 
     Steps of [9, 9, 2] sequences become three of about 7.
     """

@@ -36,7 +36,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     Returns:
         [k, 2] int64: rows and padded length, one for each bucket that has batches, padded lengths rising.
         With several lengths [k, 1 + dims]: rows, and a padded length for each, rising by their sum.
-        Every batch of every plan has one of these padded lengths, and no more than its rows. This also holds under
+        Every batch of every plan has one of these padded lengths, and at most the rows beside it. This also holds under
         `DynamicSize(rule="paper")`, which overshoots, and `Budget(oversize="alone")`. A cut of your own must not make
         larger batches of fewer sequences.
 

@@ -212,9 +212,9 @@ def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float,
         guess: The first scale.
         trial: Measures orders.
     """
-    near = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 200.0)
+    tolerance = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 200.0)
     try:
-        fits = _seek(padding, near, add_noise, guess, partial(trial.padding_of, against=padding))
+        fits = _seek(padding, tolerance, add_noise, guess, partial(trial.padding_of, against=padding))
     except OversizeError:  # the plan raises the same error, and names the sequence
         return Fit(add_noise(guess))
     nearest = min(fits, key=lambda fit: abs((fit.achieved or 0.0) - padding))
@@ -223,9 +223,9 @@ def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float,
 
 
 def _seek(
-    share: float, near: float, add_noise: Callable[[float], Order], guess: float, measure: Callable[[Order], float]
+    share: float, tolerance: float, add_noise: Callable[[float], Order], guess: float, measure: Callable[[Order], float]
 ) -> list[Fit]:
-    """Measures scale after scale until one is `near` to the `share` asked for, and returns all fits.
+    """Measures scale after scale until one pads the `share` asked for, give or take `tolerance`; returns all fits.
 
     The odds of padding, padding / (1 - padding), grow about as the scale does. If 10 % were asked for and trials have
     8 %, the next scale is 1.28 times as large. It always lies between the scales that had too little and too much.
@@ -244,7 +244,7 @@ def _seek(
         order = add_noise(scale)
         fits.append(Fit(order, achieved := measure(order)))
         too_little = achieved < share
-        if abs(achieved - share) <= near or high <= low * (1.0 + _FINEST):
+        if abs(achieved - share) <= tolerance or high <= low * (1.0 + _FINEST):
             break
         if too_little and most is None:
             most = measure(Shuffled())

@@ -150,7 +150,7 @@ class Windows:
         self._blocks = -(-len(self.lengths) // self.block)
         if len(self) > _MOST:
             raise checks.value_error(
-                "window", f"one of at most {_MOST} in an epoch", self.window, "Give larger windows."
+                "window", f"so large that an epoch has at most {_MOST} windows", self.window, "Give larger windows."
             )
         self._warnings = FirstWarnings()
         self._fits: dict[World, Fitted] = {}
