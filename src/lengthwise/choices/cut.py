@@ -167,6 +167,8 @@ def oversize_of(cut: object) -> str:
 class FixedSize:
     """Batches of the same number of sequences, or of a few fewer to fill whole steps.
 
+    The deal `RandomSteps` shares out the sequences of a step by their cost instead, unless `even=False`.
+
     Args:
         batch_size: The number of sequences in a batch.
         drop_incomplete: Leave out batches that are not full, as MXNet's iterator does. The plan lists their sequences.
@@ -215,7 +217,7 @@ class FixedSize:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Batches that never cost more than `budget`: padded frames, unless the batching has another cost.
+    """Batches that cost at most `budget`: padded frames, unless the batching has another cost.
 
     Sequences are taken in order until the next would bring the batch over the budget (Doetsch, Golik, Ney 2017,
     section 6: 5,000 frames). No other cut of this order has fewer batches.

@@ -137,8 +137,8 @@ class _Whole:
 class Balanced(_Whole):
     """Batches of similar cost share a step, so that no rank waits long for another.
 
-    If each rank takes one batch of a step, no other deal makes ranks wait less. Batches of similar cost have similar
-    lengths, so steps mix little. With `RandomSteps`, steps mix well and ranks wait little.
+    If each rank takes one batch of a step, no other deal of the same batches makes ranks wait less. Batches of similar
+    cost have similar lengths, so steps mix little. With `RandomSteps`, steps mix well and ranks wait little.
 
     Args:
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.

@@ -162,7 +162,7 @@ class AlternatedSort:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """Shuffled, taken in windows of equal size, and each window sorted; no batch crosses windows.
+    """Shuffled, taken in windows of equal size, and each window sorted; only `RandomSteps` mix windows in a batch.
 
     Other systems call this pools, sortish sampling or grouping by length.
 
@@ -187,7 +187,7 @@ class Windowed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bucketed:
-    """Sequences of similar length share a bucket, in random order; no batch crosses buckets.
+    """Sequences of similar length share a bucket, in random order; only `RandomSteps` mix buckets in a batch.
 
     Give one of `size`, `edges` and `buckets`. If sequences have two lengths, `size` sorts by their sum, and each bucket
     has two `edges`.
@@ -198,7 +198,7 @@ class Bucketed:
             padding that it prints.
         edges: The longest length of each bucket, rising. For several lengths, a row for each bucket in any order, such
             as ((20, 30), (60, 50)). Of the buckets that hold a sequence, the one with the least sum of edges gets it.
-            `RandomSteps` mix buckets: with `pad_to_edge`, no edge may be below the same edge of the bucket before.
+            With `RandomSteps` and `pad_to_edge`, no edge may be below the same edge of the bucket before.
         buckets: The most buckets. `by` finds their edges: "optimal" (Khomenko et al. 2016, section III.A; see
             `optimal_edges`), "uniform" widths, "quantile", or "exponential".
         pad_to_edge: Pads every batch to the edge of its bucket, so that a run has one padded length for each bucket. A
