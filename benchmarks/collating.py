@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def cases() -> list[tuple[Any, ...]]:
-    """Returns the way, the fields of the samples, their kind, their maker, our function and the plain one."""
+    """Returns for each case: padding or rows, the fields, their kind, the maker of samples, our way, the plain way."""
     rows = [
         ("padding", fields, kind, make, pad, plain)
         for fields, make, plain in (

@@ -4,10 +4,10 @@
 
 The same words are padded to the longest of all, to the edges of a few optimal buckets, or to the longest of each batch.
 Compilations are counted, and timed separately from the epochs. An order without edges has a shape for every distinct
-longest length of its batches. Their compilation takes most of the half hour.
+longest length of its batches. Compiling for these shapes takes most of the half hour that the benchmark takes.
 
-Seconds are those of one processor core, with the child processes of the compilers. Data are real pen strokes if they
-are there, else generated lines. Every case starts with empty caches.
+Seconds are those of one processor core, including the child processes of the compilers. Data are real pen strokes if
+they are there, else generated lines. Every case starts with empty caches.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ CASES = {"jax": jax_cases, "torch": torch_cases}
 
 
 def measured(learner: Learner, words: Words, batching: lw.Batching, epochs: int) -> dict[str, Any]:
-    """Returns compilations and their seconds, seconds of the fastest epoch, and the padding share."""
+    """Returns the number of compilations and their seconds, seconds of the fastest epoch, and the padding share."""
     plan = lw.make_plan(words.lengths, batching)
     shapes = find_shapes(words.lengths, batching, plan)
     rows = list(run_epochs(learner, words.lengths, batching, epochs=epochs, clock=core_seconds))

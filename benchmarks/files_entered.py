@@ -1,4 +1,4 @@
-"""Counts the files of the package that one plan enters, by a profile. A reader must open these to follow it.
+"""Counts the files of the package that one plan enters, by a profile. A reader must open these to follow the plan.
 
     python benchmarks/files_entered.py          the default plan, and random batches of a fixed size
 

@@ -4,8 +4,8 @@
 
 1. The import and the first plan in a fresh process, with an empty cache of kernels (cold) and with a full one (warm).
    Cases take turns; the medians count.
-2. The first plan of a few hundred new lengths in a process that has planned others, with the fit of the order, and the
-   plan of their next epoch.
+2. The first plan of a few hundred new lengths in a process that has planned other lengths before, with the fit of the
+   order; and the plan of the next epoch of the new lengths.
 
 Seconds are those of one core, without other programs.
 """
@@ -44,7 +44,7 @@ BATCHINGS = {
 }
 # The lengths of an example, and those of LJSpeech. Loading and compiling take most of the time, not planning.
 COUNTS = 1_000, 13_100
-FEW, SETS, BEFORE = 300, 60, 40  # lengths of a set; timed sets, and sets planned before them
+FEW, SETS, BEFORE = 300, 60, 40  # lengths in a set, timed sets, and sets that are planned before the timed ones
 BATCHINGS_OF_FEW = {
     "budget of 8,000": lw.Batching(budget=8_000),
     "budget of 20,000": lw.Batching(budget=20_000),

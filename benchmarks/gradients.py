@@ -4,8 +4,8 @@
 
 A small LSTM predicts random tokens in float64 under DDP and FSDP. Each rank is a process, with gloo, or with nccl and
 its own GPU. Each way to weight the losses of a step multiplies the mean loss of each batch by a factor. The error is
-max |difference| / max |gradient| over all parameters, the greatest of some steps. One process computes the whole step
-as one padded batch.
+max |difference| / max |gradient| over all parameters, the greatest of some steps. For comparison, one process computes
+the whole step as one padded batch.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def measure(rank: int, ranks: int, folder: str, job: Job) -> None:
 
 
 def case_error(case: Case, job: Job, rank: int, ranks: int) -> float:
-    """Returns the greatest error of the steps on rank 0, nan if one is nan."""
+    """Returns the greatest error of the steps on rank 0; NaN if the error of a step is NaN."""
     plan = lw.make_plan(job.lengths, job.batching, world_size=ranks, micro_batches=case.micro_batches)
     scales = batch_scales(plan, sequence_weights(job.lengths, case.loss), case.way)
     alone, model = Predictor().to(job.device), wrapped(case.wrapper, job.device)

@@ -2,9 +2,9 @@
 
     python benchmarks/mixing.py
 
-The knob of each strategy is swept. For every padding share from 2 to 20 % on the way, max-entropy is fitted to the same
-share. Mixing is estimated in 128 bins on all epochs of a seed together; the limit is that of 128 bins too. Batches have
-16 sequences.
+Each strategy is tried with many values of its knob. At every value that pads from 2 to 20 %, max-entropy is fitted to
+the same padding. Mixing is estimated in 128 bins on all epochs of a seed together; the limit is that of 128 bins too.
+Batches have 16 sequences.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python benchmarks/mixing_digits.py
 
 The lengths are those of the 3,000 recordings of the Free Spoken Digit Dataset, in samples at 8 kHz. Each number of
-optimal buckets is compared with max-entropy batching of at most its padding. Mixing is estimated in 128 bins on all
+optimal buckets is compared with max-entropy batching that pads at most as much. Mixing is estimated in 128 bins on all
 epochs of a seed together; the limit is that of 128 bins too. Batches have 16 sequences.
 """
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def row(lengths: NDArray[np.int64], buckets: int) -> dict[str, Any]:
-    """Compares both at equal padding; "behind" if every seed of ours is below every seed of theirs."""
+    """Compares buckets with max-entropy at equal padding; "behind" if all our seeds are below all those of buckets."""
     theirs = measured(lengths, parse_strategy(f"optimal:{buckets}", cut=CUT), f"optimal:{buckets}")
     order = fitted(lengths, theirs["padding_share"])
     ours = measured(lengths, lw.Batching(cut=CUT, order=order), f"max-entropy:{order.padding:.4g}")
@@ -46,7 +46,7 @@ def row(lengths: NDArray[np.int64], buckets: int) -> dict[str, Any]:
 
 
 def measured(lengths: NDArray[np.int64], batching: lw.Batching, strategy: str) -> dict[str, Any]:
-    """Returns mean padding share, and mixing: its mean and range over the seeds, and the mean over the limit."""
+    """Returns the mean padding share, and mixing: its mean and range over seeds, and the mean divided by the limit."""
     seeds = [pooled(lengths, batching, seed) for seed in SEEDS]
     values = [mixing for mixing, _ in seeds]
     padding = float(np.mean([share for _, share in seeds]))

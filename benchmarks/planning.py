@@ -2,8 +2,8 @@
 
     python benchmarks/planning.py [--counts 1000000,10000000] [--repeats 3]
 
-It plans the named strategies under a budget, on 1 and 8 ranks, for log-normal lengths, with compiled kernels; and
-random steps of pairs. Seconds are those of one core, without other programs, the best of some repeats. Before each
+It plans log-normal lengths by seven strategies under a budget, and pairs of lengths in random steps, on 1 and 8 ranks,
+with compiled kernels. Seconds are those of one core, without other programs, the best of some repeats. Before each
 repeat NumPy permutes equally many numbers, as a unit of comparison. Memory is the peak beyond the lengths themselves.
 The first epoch also fits the order; later epochs reuse the fit.
 """

@@ -1,4 +1,4 @@
-"""Measures the padding of a few shapes, by their choice, and the waiting caused by multiples of counts.
+"""Measures the padding of a few shapes, by the way to choose them, and the waiting caused by multiples of counts.
 
     python benchmarks/shapes.py
 

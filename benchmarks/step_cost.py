@@ -3,8 +3,8 @@
     python benchmarks/step_cost.py [--models handwriting acoustic transformer] [--rounds 7]
 
 It uses three small networks: two of the study of quality, on their real data, and a transformer on generated frames.
-`lengthwise.torch.measure_step` measures each, and it trains epochs of several batchings. Each round has trials of the
-step and one epoch of each batching, so other programs slow both alike. Medians count.
+`lengthwise.torch.measure_step` measures the step of each, and each trains epochs of several batchings. A round has
+trials of the step and one epoch of each batching, so other programs slow both alike. Medians count.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def trainer(subject: Subject) -> Callable[[tuple[NDArray[np.int64], int]], None]
 
 
 def maker(lengths: NDArray[np.int64]) -> Callable[[int, int], tuple[NDArray[np.int64], int]]:
-    """Returns a maker of batches, of the longest sequences up to a length; too few of them are repeated."""
+    """Returns a maker of batches of the longest sequences up to a length; if these are too few, they are repeated."""
     rising = np.argsort(lengths, kind="stable")
     generator = np.random.default_rng(0)
 

@@ -2,10 +2,10 @@
 
     python benchmarks/streams.py
 
-Sequences come in random order, as a stream brings them. `StreamBatches` reads windows of 256 to 8,192 of them, with the
-default batching of 10 % padding under the budget, and of 2 %. Beside it stand the plan that sees all lengths, and
-lhotse's `DynamicBucketingSampler` with 30 buckets, where lhotse is installed. It may exceed the budget. Mixing is that
-of all epochs of a seed pooled, in 128 bins.
+Sequences come in random order, as a stream brings them. `StreamBatches` reads windows of 256 to 8,192 of them, and
+batches these under a budget, at 10 % padding and at 2 %. It is compared with the plan that sees all lengths, and, where
+lhotse is installed, with its `DynamicBucketingSampler` of 30 buckets, whose batches may exceed the budget. Mixing is
+that of all epochs of a seed pooled, in 128 bins.
 """
 
 from __future__ import annotations

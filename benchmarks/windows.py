@@ -1,4 +1,4 @@
-"""Measures the costs of windows, and their losses compared with a plan of all lengths at once.
+"""Measures the costs of windows, and their padding and mixing, compared with one plan of all lengths.
 
     python benchmarks/windows.py [--count 1000000000] [--folder DIR]
 
@@ -7,7 +7,7 @@
    planned once, and every sequence is counted. Seconds and peak memory.
 3. The lengths of one window from a cold disk, by blocks and one by one. The file is dropped from the page cache before.
 
-One core.
+Everything runs on one core.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def draw(generator: np.random.Generator, count: int) -> NDArray[np.uint16]:
-    """Log-normal lengths of mean 500, from 10 to 6,000."""
+    """Draws log-normal lengths of mean 500, from 10 to 6,000."""
     lengths = np.rint(generator.lognormal(np.log(500) - 0.245, 0.7, count))
     return np.clip(lengths, 10, 6_000).astype(np.uint16)
 

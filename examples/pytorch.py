@@ -14,7 +14,7 @@ import lengthwise as lw
 TRAIN, EPOCHS = 1_000, 4
 collate = lw.torch.PadCollate()
 lengths = 8 + lw.example_lengths("long-tailed", count=TRAIN + 200) // 32
-torch.set_num_threads(1)  # with more, other programs on the machine would decide how long a row takes
+torch.set_num_threads(1)  # with more threads, times would depend on the other programs of the machine
 torch.manual_seed(0)
 tones = torch.randint(4, (len(lengths),))
 waves = [torch.sin(torch.arange(int(length)) * (0.3 + 0.2 * tone)) for length, tone in zip(lengths, tones, strict=True)]
@@ -32,7 +32,7 @@ class Listener(torch.nn.Module):
 
 
 def train(batching: lw.Batching) -> tuple[Listener, float]:
-    """Trains a network; the seconds that it took."""
+    """Trains a network; returns it, and the seconds that the training took."""
     torch.manual_seed(0)
     model = Listener()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

@@ -14,11 +14,11 @@ from torch.nn.parallel import DistributedDataParallel
 import lengthwise as lw
 
 lengths = 4 + lw.example_lengths("long-tailed", count=600) // 64
-sequences = [torch.full((int(length), 1), number / 600) for number, length in enumerate(lengths)]  # tells its number
+sequences = [torch.full((int(length), 1), number / 600) for number, length in enumerate(lengths)]  # shows its number
 
 
 def train(rank: int, ranks: int, folder: Path, cut_off_after: int) -> None:
-    """One rank: it trains one epoch, from the checkpoint on where there is one."""
+    """Trains one epoch on one rank, or the rest of the epoch if there is a checkpoint."""
     torch.distributed.init_process_group("gloo", f"file://{folder}/ranks-{ranks}", rank=rank, world_size=ranks)
     model = DistributedDataParallel(torch.nn.Linear(1, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -43,7 +43,7 @@ def train(rank: int, ranks: int, folder: Path, cut_off_after: int) -> None:
 
 
 def run(ranks: int, folder: Path, *, cut_off_after: int = 0, steps: int = 600) -> list[int]:
-    """Runs all ranks; the sequences that they took in their first steps."""
+    """Runs all ranks, and returns the sequences that they took in the first `steps` steps."""
     processes = [Process(target=train, args=(rank, ranks, folder, cut_off_after)) for rank in range(ranks)]
     for process in processes:
         process.start()
