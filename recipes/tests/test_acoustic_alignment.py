@@ -122,8 +122,8 @@ def test_what_cannot_be_aligned_is_named():
     assert len(left) == 1
     assert kept.skipped == (
         "before",
-        "`frames` must be at least 6, as many as the states of its words, but is 5. "
-        "Leave it out, or give words fewer states. This is utterance short.",
+        "`frames` must be at least 6, one for each state of the words, but is 5. "
+        "Leave the utterance out, or give words fewer states. This is utterance short.",
         "`word` must be of the vocabulary, but is 'zebra'. Add it, or leave its utterance out. "
         "This is utterance strange.",
     )

@@ -248,7 +248,7 @@ def test_units_are_tied_and_words_without_units_left_out():
     model = train_model(speech, states, labelling)
     letters = {letter for row in units.values() for letter in row}
     assert 3 * len(letters) < model.states.total <= 60  # one class a letter and place at least, and the trees add some
-    with pytest.raises(ValueError, match="`units` must be of a word of the corpus at least, but is 'of none'"):
+    with pytest.raises(ValueError, match="`units` must be of at least one word of the corpus, but is 'of none'"):
         first_states(spoken, dataclasses.replace(labelling, units={"other": ("o",)}))
 
 

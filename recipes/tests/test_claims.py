@@ -66,7 +66,7 @@ def test_seeds_too_far_apart_to_see_the_papers_effect_judge_nothing(holds):
     wide = claimed([-1.0, 0.0, 1.0], holds=holds, unit="%")  # 5.65 / sqrt(3) is told apart, and the effect is 1
     assert wide.verdict == "not comparable"
     assert wide.could_tell == "3.26 %"
-    assert wide.reason == "These 3 seeds cannot tell an effect of 1.00 %. So it is."
+    assert wide.reason == "These 3 seeds could not show an effect of 1.00 %. So it is."
     directed = claimed([-0.1, 0.0, 0.1], holds=holds, effect=None)
     assert directed.verdict == "not comparable"
     assert directed.reason == "These 3 seeds cannot tell whether there is an effect. So it is."

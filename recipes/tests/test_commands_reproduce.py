@@ -46,7 +46,7 @@ def test_without_a_file_the_lengths_are_generated_and_it_says_so(run):
     text = " ".join(done.out.split())
     assert (done.status, done.err) == (0, "")
     assert text.startswith("speech example, generated 13,100 sequences")
-    assert "These lengths are generated, so nothing here can be compared with the paper. To reproduce it, give" in text
+    assert "These lengths are generated, so nothing here can be compared with the paper. To compare, give" in text
     assert "One epoch of a random 10,480 of the 13,100 lengths, under 2 seeds." in text
     assert "reproduced" not in text
     assert "verdict" not in text
@@ -84,7 +84,7 @@ def test_on_other_lengths_than_the_papers_nothing_is_compared(run, tmp_path, cha
     table = write_lengths(tmp_path / "other.txt", change(lw.example_lengths("speech", count=10_480)))
     asked = ("reproduce", "ge2021-table1", "--lengths", table, "--seeds", 1)
     text = " ".join(run(*asked).out.split())
-    assert "These are not the lengths of the paper, so nothing here can be compared with it. To reproduce it," in text
+    assert "These are not the lengths of the paper, so nothing here can be compared with it. To compare," in text
     assert "with --lengths FILE:COLUMN: 10,480 of its 13,100 clips or more, in frames of 12.5 ms." in text
     assert "ours over seeds" in text
     for word in ("verdict", "reproduced", "773.82"):  # the last is a number of the paper

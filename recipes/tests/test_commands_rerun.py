@@ -76,9 +76,9 @@ def test_the_help_says_what_sizes_are_and_that_a_rerun_goes_on(capsys):
     with pytest.raises(SystemExit):
         parsed("--help")
     told = " ".join(capsys.readouterr().out.split())
-    assert "At length. A rerun that was interrupted goes on where it was when it is called again." in told
-    assert "--small a minute (as without either) --full a day --epochs EPOCHS epochs of each run (8; full 30)" in told
-    assert "for all that is written (out/paper1999)" in told
+    assert "At length. If a rerun is interrupted, call it again: it goes on where it was." in told
+    assert "--small a minute (by default) --full a day --epochs EPOCHS epochs of each run (8; full 30)" in told
+    assert "for all files that the command writes (out/paper1999)" in told
 
 
 def test_all_is_written_to_a_folder_that_need_not_be_there(tmp_path, capsys):

@@ -184,10 +184,10 @@ def test_a_paper_that_holds_holds_whole():
     )
     assert by_claim[3].why.endswith("in the same order: 21.3, 10.1, 9.2, 9.0, 8.9 %.")
     assert by_claim[5].why.startswith(
-        "From the least: random 8.9 %, alternated:4 9.1 %, alternated:3 9.5 %, mxnet 9.6 %"
+        "Word error rates from the least: random 8.9 %, alternated:4 9.1 %, alternated:3 9.5 %, mxnet 9.6 %"
     )
     assert [each.mean for each in by_claim[-2:]] == [pytest.approx(5.4 / 1.6), pytest.approx(4.2 / 5.4)]
-    assert by_claim[6].why.startswith("It has 56% of the speed that sorting gains, in the paper 56%;")
+    assert by_claim[6].why.startswith("4 bins have 56% of the speed that sorting gains, in the paper 56%.")
 
 
 def test_what_holds_in_part_is_told_from_what_does_not():
@@ -212,7 +212,7 @@ def test_alternated_sorting_that_is_as_slow_as_random_batches_is_not_as_fast_as_
     found = papers_outcomes() | {bins_label(BINS[-1]): outcome(7.3, 0.09)}
     alike = claims(found, BINS, UTTERANCES)[6]
     assert alike.holds == "part"
-    assert alike.why.startswith("It has 9% of the speed that sorting gains, in the paper 56%;")
+    assert alike.why.startswith("4 bins have 9% of the speed that sorting gains, in the paper 56%.")
 
 
 def test_bins_are_ahead_of_mxnet_where_they_are_faster_under_the_same_seed():
@@ -225,7 +225,7 @@ def test_bins_are_ahead_of_mxnet_where_they_are_faster_under_the_same_seed():
     fewest = papers_outcomes() | {bins_label(BINS[0]): outcome(10.1, 0.09), bins_label(BINS[1]): outcome(9.0, 0.095)}
     only = claims(fewest, BINS, UTTERANCES)[7]
     assert only.holds == "part"
-    assert only.why.startswith("The seeds tell ahead in both: 2 bins;")
+    assert only.why.startswith("The seeds show a higher speed and a lower rate with 2 bins.")
 
 
 def test_a_larger_effect_than_the_papers_and_an_order_of_equals_hold_in_part():
@@ -234,7 +234,7 @@ def test_a_larger_effect_than_the_papers_and_an_order_of_equals_hold_in_part():
     noisy = dataclasses.replace(papers_outcomes()[chunk_label(50)], utterances_per_second=[30.0, 40.5])
     alike = claims(papers_outcomes() | {chunk_label(50): noisy}, BINS, UTTERANCES)[1]  # 36.7 and 40.4 of chunks of 10
     assert alike.holds == "part"
-    assert alike.why.endswith("not told apart from the next: chunks of 10, chunks of 50.")
+    assert alike.why.endswith("Not told apart from the next: chunks of 10, chunks of 50.")
 
 
 def test_nothing_is_claimed_of_memory_that_was_not_measured():
@@ -422,7 +422,7 @@ def test_bad_speech_is_named(tmp_path, capsys):
 def test_what_the_machine_lacks_is_told_before_anything_is_read(tmp_path, capsys):
     words = ["reproduce", "doetsch2017", "--full", "--data", str(tmp_path / "gone.npz"), "--output", str(tmp_path)]
     assert main(words) == 2
-    assert "`device` must be there, but is 'cuda'" in capsys.readouterr().err
+    assert "`device` must be available, but is 'cuda'" in capsys.readouterr().err
 
 
 def test_a_perfect_row_makes_no_ratio():

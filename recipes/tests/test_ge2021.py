@@ -569,7 +569,7 @@ def test_bad_recordings_are_named(tmp_path, capsys):
         ("3 4\n5 6\n", "`lengths` must be of shape [n]"),
         (
             "3\n5\n",
-            "`lengths` must be LJSpeech's, as the paper's, in frames of 12.5 ms, but is '2 lengths of mean 4.0'.",
+            "`lengths` must be those of the paper: of LJSpeech, in frames of 12.5 ms, but is '2 lengths of mean 4.0'.",
         ),
     ],
 )
@@ -585,7 +585,7 @@ def test_the_papers_lengths_are_one_a_clip_and_no_others(tmp_path, capsys, text,
 def test_what_the_machine_lacks_is_told_before_anything_is_read(tmp_path, capsys):
     words = ["reproduce", "ge2021", "--full", "--data", str(tmp_path / "gone"), "--output", str(tmp_path)]
     assert main(words) == 2
-    assert "`device` must be there, but is 'cuda'" in capsys.readouterr().err
+    assert "`device` must be available, but is 'cuda'" in capsys.readouterr().err
 
 
 def test_the_full_size_is_the_papers():

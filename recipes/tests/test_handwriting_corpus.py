@@ -108,13 +108,13 @@ def test_a_corpus_describes_itself():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda folder: read_corpus(folder / "pen.csv"), "`data` must be an .npz file or a folder of InkML"),
+        (lambda folder: read_corpus(folder / "pen.csv"), "`data` must be an .npz file, a folder of InkML"),
         (lambda _: read_corpus(None, count=1), "`count` must be at least 2, but is 1"),
         (lambda _: synthetic_lines(count=4, validation_share=0.0), "`validation_share` must be above 0"),
         (lambda _: synthetic_lines(count=4, validation_share=0.9), "at most 0.5, but is 0.9"),
         (lambda _: synthetic_lines(count=4, test_share=-0.1), "`test_share` must be .* but is -0.1"),
         (lambda _: synthetic_lines(count=2, test_share=0.1), "`count` must be at least 3, but is 2"),
-        (lambda _: read_corpus(None, scripts=["Latin"]), "`scripts` must be given with an .npz"),
+        (lambda _: read_corpus(None, scripts=["Latin"]), "`scripts` must be left out without an .npz"),
         (lambda folder: read_corpus(folder), "at least one good .inkml file"),
     ],
 )

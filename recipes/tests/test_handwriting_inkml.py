@@ -70,7 +70,7 @@ def test_views_have_the_ink_that_they_refer_to(tmp_path):
 
 @pytest.mark.parametrize("view", ["traceDataRef='#gone'", "traceDataRef='#a' from='1' to='2'"])
 def test_views_of_other_than_whole_traces_are_refused(tmp_path, view):
-    with pytest.raises(ValueError, match="of traceViews of whole traces that are there, but is "):
+    with pytest.raises(ValueError, match="of traceViews of whole traces of the file, but is "):
         read(tmp_path, f"{A}<traceView><annotation type='truth'>x</annotation><traceView {view}/></traceView>")
 
 

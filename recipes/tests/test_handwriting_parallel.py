@@ -257,7 +257,11 @@ def test_what_cannot_be_planned_is_refused_before_any_process_is_started(task):
             "`averaging` must be different from each other, and at least",
         ),
         ({"processes": (2,), "averaging": ("loss",)}, ValueError, "`averaging` must be one of parameter, gradient"),
-        ({"averaging": ("gradient",)}, ValueError, "`averaging` must be of several processes, but is ('gradient',)."),
+        (
+            {"averaging": ("gradient",)},
+            ValueError,
+            "`averaging` must be left out with one process, but is",
+        ),
         ({"beta": 0.0}, ValueError, "`alpha, beta` must be left out without parameter averaging, but is (1.0, 0.0)."),
         ({"processes": (2,), "alpha": -1.0}, ValueError, "`alpha` must be finite and above 0, but is -1.0."),
     ],

@@ -127,7 +127,7 @@ def test_the_stack_that_would_keep_what_is_too_short_is_told(corpus):
     kept, skipped = select_learnable(dataclasses.replace(corpus, train=train, validation=validation), stack=4)
     assert (len(kept.train), len(skipped)) == (1, 5)
     assert kept.advice == (
-        "Samples with fewer frames than their text needs: 5. `lengthwise study handwriting` would keep of them "
+        "Samples with fewer frames than their text needs: 5. Of these `lengthwise study handwriting` would keep "
         "1 with --stack 3, 2 with --stack 2, 3 with --stack 1.",
         "Samples that no stack keeps, with fewer points than their text needs frames: 2.",
     )

@@ -167,7 +167,7 @@ def test_a_part_of_a_claim_is_told_from_none():
     first = rows_of(seconds=(6,) * 6, losses=(3, 3, 2, 3, 3, 3))
     second = [dataclasses.replace(each, seed=1) for each in rows_of(seconds=(6,) * 6, losses=(1, 3, 4, 3, 3, 3))]
     assert bucket_claims([*first, *second], bound=2.0)[2].holds == "none"  # least under one of the seeds
-    assert half[1].why.endswith("not told apart from the next: Q = 3, Q = 6.")
+    assert half[1].why.endswith("Not told apart from the next: Q = 3, Q = 6.")
     none = bucket_claims(rows_of(seconds=(2,) * 6, losses=(1, 2, 3, 4, 5, 6)), bound=1.0)
     assert [each.holds for each in none] == ["none"] * 4
     assert none[2].mean == pytest.approx(-200.0)  # three times the least
@@ -191,7 +191,7 @@ def test_processes_are_compared_at_the_end_of_the_faster():
     assert (found.mean, found.holds) == (25.0, "whole")
     assert found.why == (
         "The 4 processes had a GPU each. Their epoch took 0.67 times as long as that of one process. "
-        "In it each process takes 1 steps; one process alone takes 1."
+        "In an epoch each of them takes 1 steps; one process alone takes 1."
     )
     slower = [dataclasses.replace(each, elapsed_seconds=10 * each.elapsed_seconds) for each in many]
     assert math.isnan(process_claim(one + slower, "shared 2 cores").mean)  # not one epoch done
@@ -320,7 +320,7 @@ def test_bad_data_is_named(tmp_path, capsys):
 def test_what_the_machine_lacks_is_told_before_anything_is_read(tmp_path, capsys):
     words = ["reproduce", "khomenko2016", "--full", "--data", str(tmp_path / "gone.npz"), "--output", str(tmp_path)]
     assert main(words) == 2
-    assert "`device` must be there, but is 'cuda'" in capsys.readouterr().err
+    assert "`device` must be available, but is 'cuda'" in capsys.readouterr().err
 
 
 def test_several_processes_average_parameters_alone():

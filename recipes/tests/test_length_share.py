@@ -165,7 +165,7 @@ VALUES = {
     ),
     "twice": (
         lambda: LengthShare.of(GRADIENTS, ALL // 2, LENGTHS),
-        "`sampled` must be different sequences, but is 0. Give each sequence once.",
+        "`sampled` must be different sequences, but is '0 twice'. Give each sequence once.",
     ),
     "shape": (
         lambda: LengthShare.of(GRADIENTS[:40], ALL, LENGTHS),

@@ -209,7 +209,7 @@ def test_the_lead_says_which_differences_exclude_0():
     assert mixing == "Sorted batches have a mixing of 0.02, random ones of 0.90."
     assert (
         chance_sentence([alike, apart])
-        == "0 lies outside 1 of these 2 intervals, and by chance alone outside about 0.1."
+        == "0 lies outside 1 of these 2 intervals. By chance it would lie outside about 0.1."
     )
     assert "cannot be compared" in lead([study_of(PLAIN, {"random": [[1.0]], "sorted": [[1.1]]})])[0]
     assert "cannot be compared" in lead([study_of(PLAIN, {"random": [[None], [1.0]], "sorted": [[1.1], [1.0]]})])[0]

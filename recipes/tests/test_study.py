@@ -422,7 +422,7 @@ def test_a_setup_of_more_processes_than_gpus_is_refused(monkeypatch):
         ({"learning_rate_scaling": "root", "base_batch": 0}, "`base_batch` must be finite and above 0, but is 0."),
         (
             {"processes": 2, "averaging": "parameter", "learning_rate_scaling": "root", "base_batch": 1},
-            "`learning_rate_scaling` must be none for parameters, but is 'root'.",
+            "`learning_rate_scaling` must be none with parameter averaging, but is 'root'.",
         ),
     ],
 )

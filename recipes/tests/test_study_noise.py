@@ -29,7 +29,7 @@ def test_a_study_measures_the_share_after_the_epochs_asked_for(counts):
         assert (row.metrics.keys() >= MEASURED) == (row.epoch != 2)
     last = measured.rows[-1]
     assert re.fullmatch(
-        r"sorted, seed 0, after epoch 3: length tells .*% \(± .*%\) of the variance of a gradient; a step varies .* "
+        r"sorted, seed 0, after epoch 3: length explains .*% \(± .*%\) of the variance of a gradient; a step varies .* "
         r"\(± .*\) times as much as a random one\.",
         _write_noise(last),
     )

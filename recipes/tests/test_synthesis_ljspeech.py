@@ -115,7 +115,7 @@ def test_metadata_that_cannot_be_read_are_refused(folder):
 
 def test_speech_is_read_where_it_is_or_spoken_to_a_folder(folder, tmp_path):
     assert names(read_speech(folder)) == list(TEXTS)
-    with pytest.raises(ValueError, match="`folder` must be given where sentences are spoken, but is '"):
+    with pytest.raises(ValueError, match="`folder` must be left out with recordings, but is '"):
         read_speech(folder, folder=tmp_path)
     with pytest.raises(ValueError, match="`folder` must be given where sentences are spoken, but is None"):
         read_speech(None)

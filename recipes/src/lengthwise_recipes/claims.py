@@ -1,6 +1,6 @@
 """Claims of a paper, our number under each seed, and a verdict.
 
-By our numbers the whole claim holds, a part of it, or none. The verdict also depends on the regime and on the seeds:
+By our numbers the whole claim holds, a part of it, or none of it. The verdict also depends on regime and seeds:
 
 - outside the regime of the paper: not comparable
 - one run: agrees, partly or differs, in one run
@@ -28,12 +28,12 @@ LEAST_SHARE = 0.1  # of the training of the paper: less is another regime
 CLOSE = 0.15  # our effect may miss the paper's by this share of it, on either side
 
 RULE = (
-    "Verdicts: *reproduced*, *partly* and *not reproduced* need two seeds or more, runs in the regime of the paper, "
-    "and an effect that these runs could show. Otherwise a claim is *not comparable*. A single run *agrees* or "
-    "*differs*.\n\n"
+    "Verdicts: a claim is *not comparable* if our runs are outside the regime of the paper, or if the seeds could not "
+    "show its effect. Otherwise it is *reproduced*, *partly* reproduced or *not reproduced*. A single run *agrees*, "
+    "agrees *partly* or *differs*.\n\n"
     "An effect is the difference from no effect: a speed of 1.46 times another is an effect of 0.46. An effect is "
     f"*reproduced* if the mean of ours is within {100 * CLOSE:g} % of the paper's, above or below, and the sign is "
-    "that of the paper under each seed. It holds *partly* if it has that sign and the seeds tell it from none. An "
+    "that of the paper under each seed. It holds *partly* if it has that sign and the seeds tell it from no effect. An "
     "order is *reproduced* if the seeds tell apart each pair that it orders, and holds *partly* if they tell apart the "
     "pair in the table. Seeds tell two numbers apart if the 95 % interval of their differences, one for each seed, "
     "excludes 0.\n\n"
@@ -44,7 +44,7 @@ RULE = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Regime:
-    """A condition of a claim, in one number: that of the paper and ours.
+    """A condition under which a claim is comparable, as one number of the paper and one of ours.
 
     Attributes:
         what: Its name and unit, such as "steps of training".
@@ -154,7 +154,8 @@ class Claim:
         if not math.isfinite(self.mean):
             return f"A run diverged. {self.why}"
         sought = "whether there is an effect" if self.effect is None else f"an effect of {self.effect:.2f}{self._unit}"
-        return f"These {self.seeds} seeds cannot tell {sought}. {self.why}"
+        verb = "cannot tell" if self.effect is None else "could not show"
+        return f"These {self.seeds} seeds {verb} {sought}. {self.why}"
 
     @property
     def could_tell(self) -> str:
@@ -188,7 +189,7 @@ def of_order(*pairs: tuple[ArrayLike, ArrayLike]) -> str:
     """Returns the part that holds of a claim of an order, one of `HOLDS`, by the rule in `RULE`.
 
     Args:
-        pairs: What the claim says to be greater and less, both [seeds]; first the pair in the table.
+        pairs: The greater and the less by the claim, each [seeds]. The first pair is the one in the table.
 
     >>> of_order(([2.0, 2.1], 1.0), ([2.0, 2.1], [2.3, 1.7]))
     'part'
@@ -198,7 +199,7 @@ def of_order(*pairs: tuple[ArrayLike, ArrayLike]) -> str:
 
 
 def tells_greater(greater: ArrayLike, less: ArrayLike) -> bool:
-    """Returns True if the seeds tell two numbers [seeds] apart, in this order; of a single run the numbers decide."""
+    """Returns True if the seeds tell that `greater` is above `less`, both [seeds]; for a single run, if it is above."""
     bounds = interval(np.atleast_1d(np.subtract(greater, less)))
     return (bounds.low if bounds.runs > 1 else bounds.mean) > 0.0
 

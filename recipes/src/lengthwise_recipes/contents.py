@@ -1,4 +1,4 @@
-"""Fingerprints of data: two corpora of the same lengths may hold other texts and sounds."""
+"""Fingerprints of data, since two corpora of the same lengths may hold different texts and sounds."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def smallest_shares(differences: Iterable[Interval], of: Iterable[float]) -> lis
         of: The mean of each comparison, such as the other strategy's loss, in the unit of the difference.
 
     Returns:
-        One share for each comparison, but none for a comparison of a single run or with a run that diverged.
+        The shares. Comparisons of a single run, or with a run that diverged, are left out.
 
     >>> smallest_shares([interval([1.0, 2.0, 3.0]), interval([1.0])], [32.64, 5.0])[0].__round__(3)
     0.1

@@ -59,7 +59,7 @@ def _smallest_differences(claims: Sequence[Claim]) -> str:
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
-    """Returns a table of the claims: verdict, the number of the paper, ours with its spread, and its power."""
+    """Returns a table of the claims: verdict, the paper's number, ours with its spread, and the least effect."""
     heads = ("the paper says", "verdict", "section", "paper", "ours (least to greatest)", "seeds", "could tell apart")
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     for number, claim in enumerate(claims, 1):
@@ -118,14 +118,14 @@ def percent(share: float) -> str:
 FEATURES_AGREE = 1e-6  # the largest difference of a feature on real speech is below this
 SLOPES_AGREE = 1e-5
 EARLIER_FEATURES = (
-    "Features are by our own code in NumPy, from before librosa. On the Free Spoken Digit Dataset the cepstra and "
-    f"log-mel spectrograms differ from librosa's by less than {FEATURES_AGREE:g}, and the slopes of the cepstra by "
-    f"less than {SLOPES_AGREE:g} (`pytest recipes/tests/test_features_agree.py`)."
+    "Features are by our own code in NumPy, which librosa has replaced since. On the Free Spoken Digit Dataset the "
+    f"cepstra and log-mel spectrograms differ from librosa's by less than {FEATURES_AGREE:g}, and the slopes of the "
+    f"cepstra by less than {SLOPES_AGREE:g} (`pytest recipes/tests/test_features_agree.py`)."
 )
 
 
 def features_note(data: Mapping[str, Any]) -> str:
-    """Returns a sentence on the software of the features; results from before librosa do not name it.
+    """Returns a sentence on the software of the features; results by our own code do not name it.
 
     >>> features_note({"features": "librosa 0.11.0"})
     'Features by librosa 0.11.0.'
@@ -142,12 +142,12 @@ def machine_note(document: Mapping[str, Any], *, link: str) -> str:
     return f"Measured on {measured} ([JSON]({link})):\n\n{command_block(document['command'])}"
 
 
-# Until these times (UTC) `max-entropy` or the steps of an epoch were others: the words of what has changed since.
+# For results before each time (UTC): what has changed since in `max-entropy`, and in the steps of an epoch.
 _MAX_ENTROPY = {
     "2026-11-23T00:03": "`max-entropy` then had noise by a law fitted on the histogram of lengths; now the noise is "
-    "exponential, and mixes up to a tenth less.",
+    "exponential, and batches mix up to a tenth less.",
     "2026-11-25T22:24": "`max-entropy` then drew batches from a pool of waiting sequences; now it sorts lengths with "
-    "exponential noise, and mixes up to a tenth less.",
+    "exponential noise, and batches mix up to a tenth less.",
 }
 _STEPS = {"2026-11-26T13:01": "Epochs then could differ in their number of steps; now all have the same."}
 
@@ -194,7 +194,7 @@ def command_block(command: str) -> str:
 
 
 def _break_list(line: str) -> list[str]:
-    """Breaks an option with a list that is longer than a line after commas; returns other lines as they are."""
+    """Breaks a line that is too long after the commas of its list; returns other lines as they are."""
     option, _, value = line.partition("\xa0")
     if len(line) <= WIDTH or "," not in value:
         return [line]

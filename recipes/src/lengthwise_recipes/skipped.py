@@ -35,7 +35,7 @@ class Skipped:
 def tell(data: Mapping[str, Any]) -> list[str]:
     """Returns sentences on the data that a task left out: their number, the first complaint, and advice.
 
-    The advice is that of the description, or `NO_OPTION` if it has none.
+    The advice is that of `data`, or `NO_OPTION` if there is none.
 
     >>> tell({"skipped": ["`text` must be there, but is 'missing' at a.wav. Write it."]})[0]
     "1 left out, the first: `text` must be there, but is 'missing' at a.wav. Write it."

@@ -33,8 +33,8 @@ class Aligned:
 
     Attributes:
         model: The GMM-HMM.
-        train, validation, test: The state of every frame of the part, its utterances end to end, [F]. Test utterances
-            without an alignment have `frames.NO_LABEL`.
+        train, validation, test: The state of every frame of the part, with utterances end to end, [F]. Frames of test
+            utterances without an alignment have `frames.NO_LABEL`.
         word_error_rate: Word error rate of the GMM-HMM on the test part, 0 or more.
     """
 
@@ -82,7 +82,7 @@ def _write(path: Path, key: str, aligned: Aligned) -> None:
 
 
 def _read(path: Path, key: str) -> Aligned | None:
-    """Returns None if the file is missing, damaged, has another key or is not ours."""
+    """Returns None if the file is missing or damaged, has another key, or lacks an array."""
     if not path.exists():
         return None
     if not is_whole(path):

@@ -87,8 +87,8 @@ def _fits(corpus: Corpus, features: Sequence[Features], number: int, states: Wor
     try:
         fewest = fewest_frames(utterance.words, states)
         if frames < fewest:
-            rule = f"at least {fewest}, as many as the states of its words"
-            raise value_error("frames", rule, frames, "Leave it out, or give words fewer states.")
+            rule = f"at least {fewest}, one for each state of the words"
+            raise value_error("frames", rule, frames, "Leave the utterance out, or give words fewer states.")
     except ValueError as error:
         skipped.add(ValueError(f"{error} This is utterance {utterance.name}."))
         return False

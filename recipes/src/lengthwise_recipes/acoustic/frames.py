@@ -53,7 +53,7 @@ class Utterances:
 
 
 def fit_scale(features: Sequence[Features]) -> Scale:
-    """Fits the scale to all frames; a constant feature only loses its mean."""
+    """Fits the scale to all frames; a constant feature is not divided."""
     frames = np.concatenate(features)
     mean, deviation = (moment(axis=0, dtype=np.float64).astype(np.float32) for moment in (frames.mean, frames.std))
     return Scale(mean=mean, deviation=np.where(deviation > 0, deviation, np.float32(1)))
@@ -71,7 +71,7 @@ def end_to_end(
         features: [F, D] per utterance.
         transcripts: Words of each utterance.
         scale: See `fit_scale`.
-        labels: The state of each frame, [F] of all utterances; None if none is known.
+        labels: The state of each frame of all utterances, [F]; None if the states are not known.
     """
     offsets = np.append(0, np.cumsum([len(frames) for frames in features]))
     return Utterances(

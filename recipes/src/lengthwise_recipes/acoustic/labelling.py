@@ -44,7 +44,7 @@ class Labelling:
     rounds: Rounds = field(default_factory=lambda: Rounds(splits=2, alignments=4))
 
     def __post_init__(self) -> None:
-        check_whole("word_states", self.word_states, minimum=1, remedy="Give every word a state at least.")
+        check_whole("word_states", self.word_states, minimum=1, remedy="Give every word at least one state.")
         if self.units is not None and self.tree is None:
             raise value_error("units", "left out where words have states of their own", "given", "Give a tree too.")
 
@@ -69,7 +69,10 @@ class Speech:
 
 
 def speech_of(corpus: Corpus, states: WordStates | None = None, *, strict: bool = False) -> Speech:
-    """Computes the features of a corpus. Leaves out utterances without features or, given `states`, an alignment."""
+    """Computes the features of a corpus.
+
+    Leaves out utterances without features and, if `states` are given, those without an alignment.
+    """
     corpus, features = corpus_features(corpus, strict=strict)
     if states is not None:
         corpus, features = select_alignable(corpus, features, states, strict=strict)
@@ -77,7 +80,7 @@ def speech_of(corpus: Corpus, states: WordStates | None = None, *, strict: bool 
 
 
 def first_states(corpus: Corpus, labelling: Labelling) -> WordStates:
-    """Returns the states of all words, before tying. Words without units get none: their utterances are left out.
+    """Returns the states of all words, before tying. The utterances of words without units are left out.
 
     Raises:
         ValueError: No word has units.
@@ -88,7 +91,7 @@ def first_states(corpus: Corpus, labelling: Labelling) -> WordStates:
     spellable = [word for word in words if labelling.units is None or labelling.units.get(word)]
     if not spellable:
         remedy = "Give the lexicon of these texts."
-        raise value_error("units", "of a word of the corpus at least", "of none", remedy)
+        raise value_error("units", "of at least one word of the corpus", "of none", remedy)
     return spell_words(spellable, units=labelling.units)
 
 

@@ -62,7 +62,7 @@ def rectangle(utterances: Utterances, spans: NDArray[np.int64], *, stack: int, w
     Args:
         utterances: Source of the spans.
         spans: [B, 3], rows of (utterance, start, stop), in frames.
-        stack: Frames in a network frame; zeros fill the last one of a span.
+        stack: Frames in a network frame; zeros fill the last network frame of a span.
         width: Pads to at least this many frames.
     """
     first = utterances.offsets[spans[:, 0]] + spans[:, 1]

@@ -71,17 +71,17 @@ def prepare(
     folder: Path | None = None,
     strict: bool = False,
 ) -> Prepared:
-    """Computes features, trains a GMM-HMM, and aligns and decodes by it.
+    """Computes features, trains a GMM-HMM, and aligns and decodes with it.
 
     Args:
-        parts: To train on, to validate on and to decode.
+        parts: Speech to train on, to validate on and to decode.
         labelling: Choices of the GMM-HMM.
         search: Choices of decoding; None scales the language model by 12, as in the paper.
-        folder: Stores the alignment, for the next call with the same arguments. Features are always computed.
+        folder: Folder of the alignment, for the next call with the same arguments. Features are always computed.
         strict: Raise for the first unusable utterance.
 
     Raises:
-        ValueError: A part has no usable utterance, or `strict` and an utterance is unusable.
+        ValueError: A part has no usable utterance; with `strict` also if any utterance is unusable.
 
     References:
         Doetsch et al. 2017, section 5.

@@ -1,6 +1,6 @@
 """Recognises words batch by batch, so that only one batch of scores is in memory.
 
-scores  [F, S] per utterance   of mixtures, or posteriors / priors of a network
+scores  [F, S] per utterance   log likelihoods by mixtures, or log (posteriors / priors) by a network
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def recognise(
 def network_scores(
     model: nn.Module, utterances: Utterances, batch: NDArray[np.int64], *, stack: int, priors: Scores
 ) -> list[Scores]:
-    """Scores every frame by a network: log posteriors minus the logarithm of the priors.
+    """Scores every frame by a network: log posteriors minus log priors.
 
     All `stack` frames of a network frame get its scores. So durations of states and the weight of the language model
     do not depend on `stack`.

@@ -41,7 +41,7 @@ class AcousticTask:
     stack: int = 1
 
     def __post_init__(self) -> None:
-        check_whole("stack", self.stack, minimum=1, remedy="Give the frames of a network frame.")
+        check_whole("stack", self.stack, minimum=1, remedy="Give the number of frames that the network reads as one.")
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -73,7 +73,7 @@ class AcousticTask:
 
         Returns:
             "validation_loss" and "frame_error_rate"; and "test_loss" and "test_frame_error_rate" if any test utterance
-            has known states. Batches are random.
+            has known states. The batches are random, and the same every time.
         """
         loss, wrong_share = self._judge(model, self.prepared.validation)
         measures = {"validation_loss": loss, "frame_error_rate": wrong_share}

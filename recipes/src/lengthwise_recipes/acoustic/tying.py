@@ -1,4 +1,4 @@
-"""Ties states of units in context by decision trees, for vocabularies too large for states of each word.
+"""Ties states of units in context by decision trees, for vocabularies too large to give each word its own states.
 
     words -> units (letters, or phonemes of a lexicon) -> three states each, without context
           -> an alignment -> moments of each context -> trees -> states that similar contexts share
@@ -34,7 +34,7 @@ class Tree:
     """Limits of the trees' growth.
 
     Attributes:
-        classes: States after tying, silence included; never fewer than the units have.
+        classes: States after tying, with those of silence; never fewer than the units have without context.
         least_frames: Both sides of a split have at least this many frames.
     """
 
@@ -76,8 +76,8 @@ def tie_states(
     1. Each state of a unit begins as one class of all its contexts.
     2. A question asks whether the unit to the left (or right) is in a set. The class and question that raise the
        likelihood of the frames most are chosen, and the class is split.
-    3. This repeats until there are `classes` classes, or no split raises the likelihood and has `least_frames` on
-       both sides.
+    3. This repeats until there are `classes` classes, or no split both raises the likelihood and leaves `least_frames`
+       on each side.
     The sets come from clustering: the two nearest sets of units are joined, again and again. The answers also send
     contexts that were never spoken to a class.
 
@@ -90,10 +90,10 @@ def tie_states(
         tree: Limits of growth.
 
     Returns:
-        Tied states, which `paths` also aligns.
+        The tied states. Words have as many states as before, so `paths` stays valid.
 
     Raises:
-        ValueError: `spelled` has other units.
+        ValueError: `spelled` was made with other units.
 
     References:
         Young, Odell and Woodland 1994 (trees over states, one Gaussian per class); Doetsch et al. 2017, section 5:
@@ -150,8 +150,8 @@ def _questions(
 ) -> Iterator[frozenset[str]]:
     """Yields sets of units that sound alike: each unit alone, and every set that joining the nearest two makes.
 
-    The nearest two add least to the squared distances from the means (Ward 1963) of the units' middle states.
-    Units that were never spoken, and the border of a word, are only in a set alone.
+    Joining the nearest two adds least to the squared distances of the units' middle states from the means of their sets
+    (Ward 1963). Units that were never spoken, and the border of a word, are only in sets of their own.
     """
     middles: dict[str, list[int]] = {context.unit: [] for context in contexts}
     for number, context in enumerate(contexts):
@@ -191,7 +191,7 @@ def _join(
 
 
 def _distances(number: int, frames: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns what joining a set with each set would add to the squared distances from the means, [n]."""
+    """Returns by how much joining set `number` with each set would raise the squared distances from the means, [n]."""
     return frames[number] * frames / (frames[number] + frames) * np.square(means - means[number]).sum(axis=1)
 
 

@@ -12,7 +12,7 @@ from lengthwise.checks import value_error
 from lengthwise_recipes.acoustic.hmm import WordStates
 
 PLACES = 3  # states of a unit
-NO_UNIT = ""  # the neighbour of a word's first unit to the left, and of its last to the right
+NO_UNIT = ""  # the left neighbour of a word's first unit, and the right neighbour of its last
 
 Units = Mapping[str, Sequence[str]]
 

@@ -68,10 +68,10 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--test-data",
         metavar="FOLDER",
-        help="to decode (a tenth of --data; of digits other speakers)",
+        help="speech to decode (a tenth of --data; for digits leave it out)",
     )
-    group.add_argument("--lexicon", metavar="FILE", help="each line a word and its phonemes (by default letters)")
-    group.add_argument("--data-seed", type=int, default=0, help="seed of strings of digits and of parts (%(default)s)")
+    group.add_argument("--lexicon", metavar="FILE", help="a word and its phonemes on each line (by default letters)")
+    group.add_argument("--data-seed", type=int, default=0, help="seed of strings of digits or of parts (%(default)s)")
     group.add_argument("--strict", action="store_true", help="refuse unusable speech in place of skipping it")
 
 

@@ -13,7 +13,7 @@ def explain_missing(user: str) -> Iterator[None]:
     """Explains how to install a package whose import fails in this context.
 
     Args:
-        user: Needs the package, such as "a study".
+        user: The part that needs the package, such as "a study".
 
     Raises:
         ModuleNotFoundError: In one sentence, with the command that installs it.

@@ -42,7 +42,7 @@ def add(papers: Any) -> None:
         epochs="12; full 220",
         seeds="3; full 1",
     )
-    size.add_argument("--batch-size", type=int, help="sequences in a batch, before it is dynamic (8; full 16)")
+    size.add_argument("--batch-size", type=int, help="sequences in a batch, if dynamic of the longest (8; full 16)")
     size.add_argument("--learning-rate", type=float, help="of Adam (0.003; full 0.001)")
     size.add_argument("--width", type=float, help="of the network, times that of Shen et al. 2018 (0.0625; full 1)")
     size.add_argument("--bands", type=int, help="mel bands (20; full 80)")
@@ -85,14 +85,14 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument(
         "--sentences",
         metavar="FILE",
-        help="lines `id|text` that eSpeak NG speaks; without either, sentences of the project's own",
+        help="lines `id|text` that eSpeak NG speaks; without it and --data, sentences of the project's own",
     )
     group.add_argument("--count", type=int, help="recordings, train and validation together (250; full 13,100)")
     group.add_argument("--max-words", type=int, help="of the longest of the project's own sentences (10; full 25)")
     group.add_argument(
         "--lengths",
         metavar="FILE[:COLUMN]",
-        help="lengths of the paper's clips: table 1 and the knobs on them go to the page too",
+        help="lengths of the paper's clips; the page then also has table 1 and the knobs on these lengths",
     )
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help="turns durations in --lengths into frames")
     group.add_argument("--strict", action="store_true", help="refuse unusable recordings in place of skipping them")
@@ -100,10 +100,10 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 def _check_words(arguments: argparse.Namespace) -> None:
     if arguments.max_words is not None and (arguments.data is not None or arguments.sentences is not None):
-        remedy = "Leave it out: it is of the project's own sentences alone."
-        raise value_error("max-words", "left out with --data and --sentences", arguments.max_words, remedy)
+        remedy = "Leave it out: it bounds the project's own sentences alone."
+        raise value_error("max-words", "left out with --data or --sentences", arguments.max_words, remedy)
     if arguments.frame_shift is not None and arguments.lengths is None:
-        raise value_error("frame-shift", "given with --lengths", arguments.frame_shift, "Leave it out, or give both.")
+        raise value_error("frame-shift", "left out without --lengths", arguments.frame_shift, "Give both, or neither.")
 
 
 def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCorpus:
@@ -124,14 +124,14 @@ def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCo
 
 
 def _read_paper_sets(source: str | None, frame_shift: float | None) -> dict[int, NDArray[np.int64]]:
-    """Draws random training sets from the lengths that `source` names; none if it is None."""
+    """Draws random training sets from the lengths that `source` names, by seed; empty without a source."""
     if source is None:
         return {}
     lengths = read_file(source, frame_shift=frame_shift)
     if lengths.ndim != 1:
         raise value_error("lengths", "of shape [n]", lengths.shape, "Give one length a sequence, as FILE:COLUMN.")
     if not can_be_ljspeech(lengths):
-        rule = "LJSpeech's, as the paper's, in frames of 12.5 ms"
+        rule = "those of the paper: of LJSpeech, in frames of 12.5 ms"
         shown = f"{len(lengths):,} lengths of mean {lengths.mean():.1f}"
         raise value_error("lengths", rule, shown, "Leave it out: the recordings have lengths of their own.")
     return training_sets(lengths, range(SEEDS))

@@ -28,7 +28,7 @@ def add(papers: Any) -> None:
     text = "Ge et al. 2021, table 1, and what table 2 and section 4 say of padding and batch counts."
     parser = papers.add_parser(NAME, help="Padding and batch counts of Ge et al. 2021.", description=text)
     add_lengths(parser, option="--lengths", example="speech")
-    text = "random training sets, one epoch each, by seeds S, S + 1, ... (%(default)s)"
+    text = "number of random training sets, one epoch each; --seed is that of the first (%(default)s)"
     parser.add_argument_group("repetition").add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=text)
     show.add(parser, plot="the paper's figure 2, knob against ZPR and ABL")
     parser.set_defaults(run=run)
@@ -72,8 +72,8 @@ _COMPARED = ("paper", "verdict")  # left out if the lengths are not the paper's
 _GENERATED = "These lengths are generated, so nothing here can be compared with the paper."
 _OTHERS = "These are not the lengths of the paper, so nothing here can be compared with it."
 _WANTED = (
-    f"To reproduce it, give those of LJSpeech with --lengths FILE:COLUMN: {table1.TRAINING_CLIPS:,} of its "
-    f"{table1.CLIPS:,} clips or more, in frames of 12.5 ms."
+    f"To compare, give lengths of LJSpeech with --lengths FILE:COLUMN: at least {table1.TRAINING_CLIPS:,} of its "
+    f"{table1.CLIPS:,} clips, in frames of 12.5 ms."
 )
 
 

@@ -33,8 +33,8 @@ def add(studies: Any) -> None:
         "quality",
         help="Whether more mixing gives a better model, at equal padding and in equal time.",
         description="Trains one task under every strategy at equal padding, from the same weights under several seeds, "
-        "and says with 95 % intervals which strategies can be told apart. A study that was interrupted goes on where "
-        "it was when it is called again with the same --checkpoints.",
+        "and says with 95 % intervals which strategies can be told apart. If a study is interrupted, call it again "
+        "with the same --checkpoints: it goes on where it was.",
     )
     parser.add_argument("--task", choices=TASKS, required=True)
     _add_data(parser)
@@ -49,7 +49,7 @@ def add(studies: Any) -> None:
     show.add(
         parser,
         plot="each order's test loss minus that of random batches, after equally many epochs",
-        html="what was learned, and what batches of the least padding compared hold",
+        html="what was learned, and what the batches hold at the least padding",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run, file_option="--data")
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_scripts(arguments: argparse.Namespace) -> None:
     if arguments.scripts is not None and arguments.task != "handwriting":
         remedy = "Leave it out: only pen-drawn characters have scripts."
-        raise value_error("scripts", "given with --task handwriting alone", arguments.scripts, remedy)
+        raise value_error("scripts", f"left out with --task {arguments.task}", arguments.scripts, remedy)
 
 
 def _settings(arguments: argparse.Namespace, kind: Kind) -> Settings:

@@ -1,4 +1,4 @@
-"""`lengthwise reproduce`: compares a paper's numbers with ours and their spread over seeds."""
+"""`lengthwise reproduce`: runs a paper again, and sets its numbers beside ours with the spread of ours over seeds."""
 
 from __future__ import annotations
 

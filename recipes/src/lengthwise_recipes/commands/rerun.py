@@ -23,7 +23,7 @@ def add(
     papers: Any, name: str, *, run: Callable[[argparse.Namespace], int], help: str, description: str
 ) -> argparse.ArgumentParser:
     """Adds the parser of a paper whose command calls `run`."""
-    promise = "A rerun that was interrupted goes on where it was when it is called again."
+    promise = "If a rerun is interrupted, call it again: it goes on where it was."
     parser: argparse.ArgumentParser = papers.add_parser(name, help=help, description=f"{description} {promise}")
     parser.set_defaults(run=run, file_option="--data")
     return parser
@@ -42,7 +42,7 @@ def add_sizes(parser: argparse.ArgumentParser, *, small: str, full: str, epochs:
     """
     group = parser.add_argument_group("size")
     kinds = group.add_mutually_exclusive_group()
-    kinds.add_argument("--small", action="store_true", help=f"{small} (as without either)")
+    kinds.add_argument("--small", action="store_true", help=f"{small} (by default)")
     kinds.add_argument("--full", action="store_true", help=full)
     group.add_argument("--epochs", type=int, help=f"epochs of each run ({epochs})")
     group.add_argument("--seeds", type=int, help=f"runs of each kind ({seeds})")
@@ -53,13 +53,13 @@ def add_sizes(parser: argparse.ArgumentParser, *, small: str, full: str, epochs:
 def add_output(parser: argparse.ArgumentParser, name: str) -> None:
     """Adds the folder that `folder_of` checks, and --quiet."""
     group = parser.add_argument_group("output")
-    text = "for all that is written (%(default)s)"
+    text = "for all files that the command writes (%(default)s)"
     group.add_argument("--output", default=f"out/{name}", metavar="FOLDER", help=text)
     group.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def size_of(arguments: argparse.Namespace, small: Size, full: Size) -> Size:
-    """Returns the chosen size, with the fields changed that have an option of their own."""
+    """Returns the chosen size, with the values of the given options in place of its own."""
     size: Any = full if arguments.full else small
     values = {field.name: getattr(arguments, field.name, None) for field in dataclasses.fields(size)}
     return dataclasses.replace(size, **{name: value for name, value in values.items() if value is not None})

@@ -23,8 +23,8 @@ STRATEGIES = "random,sorted,arrange=in-order,semi-sorted:0.1,alternated:12,optim
 HEADS = ("strategy", "useful\nframes/s", "padding", "s per\nepoch", "of the\nfirst", "valid.\nloss", "CER")
 PARALLEL_HEADS = ("strategy", "s per\nepoch", "of the\nfirst", "steps", "waiting", "padding", *HEADS[-2:])
 PARALLEL_NOTE = (
-    "Processes average their gradients in every step, which takes a batch of each, or their parameters after every "
-    "epoch. Waiting is the share of their time in which, by the plan, they wait for each other."
+    "Several processes average their gradients in every step, or their parameters after every epoch. Waiting is the "
+    "share of their time that they wait for each other, computed from the plan."
 )
 
 
@@ -49,8 +49,8 @@ def add(subparsers: Any) -> None:
     _add_processes(parser)
     show.add(
         parser,
-        plot="validation loss against time, of few strategies against epochs too",
-        html="what was learned, and what batches of every strategy pad",
+        plot="validation loss against time; with few strategies also against epochs",
+        html="what was learned, and how much each strategy pads",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run, file_option="--data")
@@ -165,7 +165,7 @@ def _notes(study: Study) -> Iterator[str]:
     )
     seeds: Any = study.settings["seeds"]
     if doubt := doubt_losses(seeds):
-        yield f"{doubt} --seeds 5 shows how far they spread."
+        yield f"{doubt} --seeds 5 shows how far losses spread."
     if study.peak_bytes:
         peaks = ", ".join(f"{label} {size / 1e6:.1f}" for label, size in study.peak_bytes.items())
         yield f"The most memory that a step takes, in MB: {peaks}."
@@ -177,9 +177,10 @@ def _notes(study: Study) -> Iterator[str]:
 def _write_noise(row: EpochRow) -> str:
     noise = row.metrics
     return (
-        f"{row.strategy}, seed {row.seed}, after epoch {row.epoch}: length tells {show.percent(noise['length_share'])} "
-        f"(± {show.percent(noise['length_share_error'])}) of the variance of a gradient; a step varies "
-        f"{noise['variance_ratio']:.2f} (± {noise['variance_ratio_error']:.2f}) times as much as a random one."
+        f"{row.strategy}, seed {row.seed}, after epoch {row.epoch}: length explains "
+        f"{show.percent(noise['length_share'])} (± {show.percent(noise['length_share_error'])}) of the variance of a "
+        f"gradient; a step varies {noise['variance_ratio']:.2f} (± {noise['variance_ratio_error']:.2f}) times as much "
+        "as a random one."
     )
 
 
@@ -189,8 +190,8 @@ def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
     group.add_argument(
         "--data",
         metavar="PATH",
-        help="an .npz of pen-drawn characters, a UNIPEN file, or a folder of InkML or UNIPEN; by default lines "
-        "written here",
+        help="an .npz of pen-drawn characters, a UNIPEN file, or a folder of InkML or UNIPEN; by default "
+        "generated lines",
     )
     group.add_argument("--count", type=int, help=f"lines or words, train and validation together ({count})")
     group.add_argument("--validation-share", type=float, default=0.05, help="share kept for validation (%(default)s)")
@@ -209,7 +210,7 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--layers", type=int, default=2, help="bidirectional layers (%(default)s)")
     group.add_argument("--stack", type=int, default=4, help="points joined to one frame (%(default)s)")
     group.add_argument("--dropout", type=float, default=0.0, help="share of outputs dropped in training (%(default)s)")
-    group.add_argument("--packed", action="store_true", help="skip the padding with PackedSequence, to compare with")
+    group.add_argument("--packed", action="store_true", help="skip the padding with PackedSequence, for comparison")
     group.add_argument("--optimizer", choices=("adam", "adadelta"), default="adam", help="(%(default)s)")
     group.add_argument("--learning-rate", type=float, help="(0.01 for adam, 1.0 for adadelta)")
     group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
@@ -239,7 +240,7 @@ def _add_processes(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--alpha", type=float, default=1.0, help="parameter averaging: how far to the mean (%(default)s)"
     )
-    group.add_argument("--beta", type=float, default=1e-6, help="parameter averaging: decay an epoch (%(default)s)")
+    group.add_argument("--beta", type=float, default=1e-6, help="parameter averaging: decay of an epoch (%(default)s)")
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def first_weights(key: jax.Array, *, inputs: int, classes: int, hidden: int, lay
 
 
 def logits(weights: Weights, frames: lw.jax.PaddedSequences) -> jax.Array:
-    """Returns scores of the classes, [B, F, C]. Scores of padding are meaningless; the others ignore padding."""
+    """Returns scores of the classes, [B, F, C]. Scores of padding are meaningless; the others do not depend on it."""
     values = jnp.asarray(frames.values)
     order = reversal(frames.lengths, values.shape[1])[:, :, None]
     for layer in weights["layers"]:

@@ -1,4 +1,4 @@
-"""Runs epochs with the learner of either framework: plans, compiles for new shapes, trains and times.
+"""Runs epochs with a `Learner`, in JAX or PyTorch: plans, compiles for new shapes, trains, and takes the times.
 
 shapes   [k, 2]   rows and padded length
 """
@@ -85,7 +85,11 @@ def run_epochs(
 
 
 def find_shapes(lengths: NDArray[np.int64], batching: lw.Batching, plan: lw.Plan) -> NDArray[np.int64]:
-    """Returns the shapes of every plan if batches are padded to edges, else one per padded length of this plan."""
+    """Returns the shapes to compile for a plan.
+
+    If batches are padded to edges, these shapes serve every plan. Otherwise there is one shape for each padded length
+    of this plan, with as many rows as the largest batch of the plan.
+    """
     if getattr(batching.order, "pad_to_edge", False):
         return lw.batch_shapes(lengths, batching)
     padded_lengths = np.unique(plan.padded_lengths[:, 0])

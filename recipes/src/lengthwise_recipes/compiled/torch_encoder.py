@@ -1,7 +1,7 @@
 """A small transformer encoder with CTC in PyTorch, which `torch.compile` compiles as one graph per shape.
 
-An LSTM does not work: PyTorch breaks the graph at `nn.LSTM`, and unrolled in Python it has thousands of operations,
-more with every frame. The CTC loss stays outside the graph, since its size depends on the labels.
+An LSTM does not work here: PyTorch breaks the graph at `nn.LSTM`, and an LSTM that is unrolled in Python has thousands
+of operations, more with every frame. The CTC loss stays outside the graph, since its size depends on the labels.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Encoder(nn.Module):
     """A convolution over neighbouring frames, then self-attention.
 
     It maps frames [B, F, inputs] and mask [B, F] to log-probabilities [B, F, C]. Those of padding are meaningless; the
-    others ignore padding.
+    others do not depend on padding.
 
     Args:
         inputs: Numbers in a frame.

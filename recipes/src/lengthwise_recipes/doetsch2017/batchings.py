@@ -3,9 +3,9 @@
 The paper's batches hold 5,000 frames, "such that the overall number of updates is constant in all experiments". So
 padding is not counted: otherwise chunks, with little padding, would make fewer updates than whole utterances.
 
-Table 2 does not say its batch size. Its random row repeats the last row of table 1, and its memory grows with padding.
-Both mean that it does not count padding either, so its batches have 5,000 frames here too. MXNet's batches have a fixed
-size, here the mean size of the others.
+Table 2 gives no batch size. But its random row repeats the last row of table 1, and memory grows with padding. So
+padding is not counted there either, and our batches have 5,000 frames for both tables. MXNet's batches have a fixed
+number of sequences, here the mean of the other batches.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ COUNTED = "random, padding counted"
 
 @dataclass(frozen=True, slots=True)
 class TrueFrames:
-    """A cut into batches of at most `frames` frames without padding: the number of steps does not depend on padding.
+    """A cut into batches of at most `frames` frames, padding not counted: padding does not change the number of steps.
 
-    The cost of a batch has no bound. Use `lengthwise.Budget` to bound memory. A longer sequence is a batch alone.
+    A sequence of more than `frames` frames is a batch alone. The cost of a batch has no bound: to bound memory, use
+    `lengthwise.Budget`.
 
     References:
         Doetsch et al. 2017, section 6.
@@ -88,7 +89,7 @@ def batchings(lengths: NDArray[np.int64], *, frames: int, bins: tuple[int, ...])
 
     Returns:
         Batchings by label. "random" is the last row of table 1 and the first of table 2. "random, padding counted" is
-        not in the paper: padding counts in the 5,000 frames, as in a budget that bounds memory.
+        not in the paper: padding counts in `frames`, as in a budget that bounds memory.
     """
     cut, bounded = TrueFrames(frames), lw.Budget(frames, oversize="alone")
     size = max(1, round(frames / float(lengths.mean())))

@@ -61,7 +61,7 @@ def read_outcome(fields: Mapping[str, Any]) -> Outcome:
 
 
 def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
-    """Returns one over the other, under each seed.
+    """Returns `above` over `below`, under each seed.
 
     >>> ratios([3.0, 8.0], [1.0, 4.0])
     [3.0, 2.0]

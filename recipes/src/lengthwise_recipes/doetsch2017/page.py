@@ -40,8 +40,9 @@ from lengthwise_recipes.pages import (
 FIGURES = {
     "order": f"Lengths in the order of an epoch: random, sorted, buckets that span {BUCKET_SPAN} frames each and "
     f"alternated sorting with {FIGURE_BINS} bins (figure 1).",
-    "loss": "Cross-entropy of validation frames by training time: a panel for every batching, with random order in it.",
-    "loss-epochs": "The same by epochs.",
+    "loss": "Cross-entropy of validation frames by training time: a panel for each batching, with random order for "
+    "comparison.",
+    "loss-epochs": "Cross-entropy of validation frames by epochs, in the same panels.",
 }
 CHUNKS = "#8C5A3C"  # chunks of every size have a shade of this colour
 HEADS = ("batches", "utt/s", "of whole", "paper", "memory, MB", "of whole", "paper")
@@ -69,7 +70,8 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         rows_table(document, table1),
         "## Orders (table 2)",
         rows_table(document, table2),
-        f"{bins_note(document)} Buckets: spans of {BUCKET_SPAN} frames, batches of one size, padded to the edge.",
+        f"{bins_note(document)} `{MXNET}` has buckets that span {BUCKET_SPAN} frames each, and batches of one size, "
+        "padded to the edge of their bucket.",
         "## Beyond the paper",
         rows_table(document, [RANDOM, *more_labels]),
         f'"{COUNTED}" is random order with padding counted in the {document["size"]["frames"]:,} frames of a batch. '
@@ -174,9 +176,10 @@ def bins_note(document: Mapping[str, Any]) -> str:
     data, bins = document["study"]["data"], document["size"]["bins"]
     listed = ", ".join(f"{count} ({data['train_utterances'] / count:.0f})" for count in bins)
     return (
-        f"Numbers of bins (utterances in each): {listed}. They are compared with the paper's 8, 64 and 256 bins, which "
-        "held 1,092, 137 and 34 utterances if the paper trained on one microphone of CHiME-4, or six times as many if "
-        "on all. Sorted and alternated batches are trained in order, as in the paper, the others in random order."
+        f"Numbers of bins (utterances in each): {listed}. They are compared with the paper's 8, 64 and 256 bins. Those "
+        "held 1,092, 137 and 34 utterances if the paper trained on one microphone of CHiME-4, and six times as many if "
+        "it trained on all. Sorted and alternated batches are trained in order, as in the paper, the others in random "
+        "order."
     )
 
 
@@ -184,7 +187,7 @@ def settings_note(document: Mapping[str, Any]) -> str:
     """Describes data, network and settings."""
     study, size = document["study"], document["size"]
     data, network, settings = study["data"], study["data"]["network"], study["settings"]
-    stacked = f"; {network['stack']} of them are a frame of the network" if network["stack"] > 1 else ""
+    stacked = f"; the network reads {network['stack']} of them as one" if network["stack"] > 1 else ""
     return (
         f"Data: {data['train_utterances']:,} utterances of {data['name']}, of {data['shortest']} to {data['longest']} "
         f"frames of 10 ms, {data['train_frames']:,} in all{stacked}. Another {data['validation_utterances']:,} "
@@ -217,7 +220,8 @@ def words_note(document: Mapping[str, Any]) -> str:
 
 COLUMNS = (
     "Columns: *WER* is the word error rate after the last epoch. *Frame error* is the share of wrong states among the "
-    "network's validation frames (joined frames have the state of the middle one). Both are means over seeds (least to "
-    "greatest). Speed is that of the median epoch. Memory is that of a step on the costliest batch of the first seed. "
-    "*Of whole* divides by the number of random whole utterances under the same seed."
+    "network's validation frames (joined frames have the state of the middle one). All numbers but memory are means "
+    "over seeds, some with the least and the greatest. Speed is that of the median epoch. Memory is that of a step on "
+    "the costliest batch of the first seed. *Of whole* is the number before it, divided by that of `random`, whole "
+    "utterances in random order."
 )

@@ -13,10 +13,10 @@ Deviations:
 - Connected digits in noise have states of whole words, and all digits are equally likely.
 - In other speech, letters or the units of a lexicon have states, tied to 1500 classes. The language model is a bigram;
   the paper has a 4-gram.
-- The paper does not say how many cells and epochs it has. Gradients are clipped to a norm of 1.
-- The small rerun joins two frames of 10 ms to one of the network; every chunk length is a multiple of two.
-- It has fewer bins, since it has fewer utterances. With two bins a bin holds 200, as with the paper's 256 if the paper
-  trained on all six microphones of CHiME-4.
+- The paper does not give the numbers of cells and epochs. Gradients are clipped to a norm of 1.
+- In the small rerun the network reads two frames of 10 ms as one; every chunk length is a multiple of two.
+- The small rerun has fewer bins, since it has fewer utterances. Two bins hold 200 utterances each, as many as the
+  paper's 256 bins if the paper trained on all six microphones of CHiME-4.
 """
 
 from __future__ import annotations
@@ -118,12 +118,12 @@ FULL = Size(
 def prepare_for(
     parts: Parts, size: Size, *, units: Units | None = None, folder: Path | None = None, strict: bool = False
 ) -> Prepared:
-    """Aligns speech with whole words for digits and with units for other speech.
+    """Aligns speech with the states that `labelling` gives it.
 
     Args:
-        parts: To train on, to validate on and to decode, see `speech.parts`.
+        parts: Speech to train on, to validate on and to decode, see `speech.parts`.
         size: `SMALL`, `FULL` or your own.
-        units: Units of each word, such as phonemes; None takes letters. Digits have states of whole words.
+        units: Units of each word, such as phonemes. None takes letters, and for digits whole words.
         folder: Stores the alignment.
         strict: Raise for the first unusable utterance.
 
@@ -181,7 +181,7 @@ def settings(size: Size) -> Settings:
 
 
 def labelling(parts: Parts, size: Size, units: Units | None = None) -> Labelling:
-    """Gives digits states of whole words, and other speech 1500 tied states, or fewer if there is too little speech."""
+    """Gives digits without `units` states of whole words, and other speech 1500 tied states, or fewer."""
     rounds = Rounds(splits=size.splits, alignments=4)
     if parts.any_order and units is None:
         return Labelling(rounds=rounds)

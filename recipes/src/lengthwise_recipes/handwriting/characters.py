@@ -18,10 +18,10 @@ from lengthwise_recipes.handwriting.pen import Sample, Stroke, as_sample, height
 
 FIRST_SYMBOL = 0xE000  # private-use characters, so that every class is one character of a text
 MAX_SYMBOLS = 0xF8FF - FIRST_SYMBOL + 1
-POINTS_PER_HEIGHT = 12  # of a typical character; some 30 points a character, a third to a fifth of the devices' rate
+POINTS_PER_HEIGHT = 12  # of a typical character: some 30 points for each, a third to a fifth of what devices record
 GAP = 0.3  # between characters, in heights
 MEDIAN_CHARACTERS = 4.0  # of a word
-SPREAD = 0.6  # standard deviation of the logarithm of a word's characters
+SPREAD = 0.6  # standard deviation of the logarithm of a word's number of characters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,13 +117,13 @@ def join_characters(
 
     Args:
         characters: Characters to join.
-        drawers: Drawers of the words; within a script all their characters are equally likely.
+        drawers: Drawers of the words. Each word draws one of them with one of the scripts, then characters of both.
         count: Number of words.
         seed: Seed of the words; word i is the same for every `count`.
         lane: Another lane of the same seed gives other words.
 
     Returns:
-        Samples, each float32 [T, 3], and their texts, one private-use character for each class.
+        Samples, each float32 [T, 3], and their texts. In them a private-use character stands for each class.
     """
     check_whole("count", count, minimum=1, remedy="Give the number of words.")
     inks = _inks(characters, drawers)

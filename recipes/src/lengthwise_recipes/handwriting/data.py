@@ -60,7 +60,7 @@ class Corpus:
         split: A sentence on how the parts were split.
         train: Samples to learn from.
         validation: Samples to judge by, without ink from `train`.
-        test: Samples that no choice depends on, without ink from the other parts; None if there are none.
+        test: Samples that no choice depends on, without ink from the other parts; None without a test part.
         alphabet: All symbols, one character each, sorted; symbol s is class s + 1 of the network.
         skipped: Skipped files and samples, one line each.
         advice: How to keep the skipped samples, one sentence for each kind of reason.
@@ -122,10 +122,10 @@ def inkml_folder(
     test_share: float = 0.0,
     strict: bool = False,
 ) -> Corpus:
-    """Reads the InkML files of a folder, by name; with `count`, only the first readable ones.
+    """Reads the InkML files of a folder in the order of their names, up to `count` samples.
 
     Raises:
-        ValueError: `count` is below 2, no file is readable, or `strict` and a file is unreadable.
+        ValueError: `count` is below 2, or no file is readable; with `strict` also if any file is unreadable.
     """
     if count is not None:
         _check_count(count)
@@ -143,7 +143,7 @@ def unipen_samples(
     test_share: float = 0.0,
     strict: bool = False,
 ) -> Corpus:
-    """Reads the labelled segments of a UNIPEN file or of a folder of them; with `count`, only the first ones.
+    """Reads the labelled segments of a UNIPEN file, or of all in a folder; with `count`, only the first segments.
 
     Raises:
         ValueError: As `inkml_folder` does.
@@ -173,7 +173,7 @@ def words_of_characters(
         count: Number of words, all parts together.
         validation_share: Share of the words to validate on.
         test_share: Share of the words to test on; 0 for no test part.
-        held_out_share: Share of the drawers for validation only, at least one; the same number is for test only.
+        held_out_share: Share of the drawers for validation only, at least one drawer. A test part has as many others.
         scripts: Use only these scripts; empty for all.
         seed: Seed of the words.
     """
@@ -216,13 +216,13 @@ def read_corpus(
     seed: int = 0,
     strict: bool = False,
 ) -> Corpus:
-    """Chooses the source: no path for generated lines, an `.npz` for characters, UNIPEN by its suffixes, else InkML.
+    """Reads a corpus: generated lines without a path, characters from an `.npz`, else a file or folder of handwriting.
 
-    A folder is UNIPEN if it has files with UNIPEN's suffixes and no InkML.
+    A file is UNIPEN if it has one of UNIPEN's suffixes. A folder is UNIPEN if it has such files and no InkML.
     """
     is_archive = path is not None and Path(path).suffix == ".npz" and not Path(path).is_dir()
     if scripts and not is_archive:
-        raise value_error("scripts", "given with an .npz of characters", list(scripts), "Leave them out.")
+        raise value_error("scripts", "left out without an .npz of characters", list(scripts), "Leave them out.")
     shares = {"validation_share": validation_share, "test_share": test_share}
     if path is None:
         return synthetic_lines(count=1200 if count is None else count, seed=seed, **shares)
@@ -231,7 +231,7 @@ def read_corpus(
     if Path(path).is_dir():
         return inkml_folder(path, count=count, strict=strict, **shares)
     if not is_archive:
-        raise value_error("data", "an .npz file or a folder of InkML, or UNIPEN files", str(path), "Give one of these.")
+        raise value_error("data", "an .npz file, a folder of InkML, or UNIPEN files", str(path), "Give one of these.")
     return words_of_characters(path, count=4860 if count is None else count, scripts=scripts, seed=seed, **shares)
 
 

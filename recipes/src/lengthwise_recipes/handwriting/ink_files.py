@@ -28,7 +28,7 @@ def read_ink(
     Args:
         paths: The files.
         parse: Reads a file, or raises a ValueError that names the file if it is bad.
-        source: Origin of the files, for the error that none is good.
+        source: Origin of the files, for the error if no file is good.
         kind: Name of the format in that error, such as "UNIPEN".
         count: Stop after this number of samples; None reads all.
         strict: Raise for the first bad file instead of skipping it.
@@ -37,7 +37,7 @@ def read_ink(
         Samples, float32 [T, 3]; their texts; and one line for each skipped file.
 
     Raises:
-        ValueError: No file is good, or `strict` and a file is bad.
+        ValueError: No file is good; with `strict` also if any file is bad.
     """
     if count is not None:
         check_whole("count", count, minimum=1, remedy="Give the number of samples, or leave it out to read all.")

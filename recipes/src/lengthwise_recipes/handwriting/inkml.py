@@ -49,7 +49,7 @@ def parse_inkml(path: str | Path) -> Segments:
 
     The truth is the first of:
     - An annotation with a type in `TRUTH`. Capitals and spaces do not count, as in "Ground truth".
-    - The text below a name in `TRUTH`, in an annotationXML with such a type or none.
+    - The text of an element named in `TRUTH`, in an annotationXML with such a type or without a type.
     - The whole text of an annotationXML with such a type.
 
     Points are the channels X and Y of the traceFormat, or else the first two numbers. Traces of type penUp, from a
@@ -66,7 +66,7 @@ def parse_inkml(path: str | Path) -> Segments:
         raise _bad(path, "ink with at least one trace", "empty")
     labelled = list(_find_labels(root, ids, path)) or list(_label_from_afar(root, ids, path))
     if not labelled:
-        raise _bad(path, "annotated with its truth", "without")
+        raise _bad(path, "annotated with its truth", "without annotation")
     return [([_points(trace.text or "", columns, path) for trace in traces], text) for traces, text in labelled]
 
 
@@ -127,7 +127,7 @@ def _find_labels(
 def _label_from_afar(
     root: ElementTree.Element, ids: Mapping[str, ElementTree.Element], path: str | Path
 ) -> Iterator[tuple[list[ElementTree.Element], str]]:
-    """Yields all traces if the file has a single truth outside of them, for example in its head."""
+    """Yields all traces and the truth if the file has only one truth, for example in its head."""
     texts = [text for element in root.iter() if (text := _truth(element))]
     if len(texts) == 1:
         yield _traces(root, ids, path), texts[0]
@@ -146,7 +146,7 @@ def _traces(
             if _tag(child) == "traceView" and (name := child.get("traceDataRef", "").lstrip("#")) and name not in seen:
                 seen.add(name)
                 if name not in ids or child.get("from") or child.get("to"):
-                    raise _bad(path, "of traceViews of whole traces that are there", name)
+                    raise _bad(path, "of traceViews of whole traces of the file", name)
                 queue.append(ids[name])
     return list(traces.values())
 

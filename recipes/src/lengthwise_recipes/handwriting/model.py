@@ -1,4 +1,4 @@
-"""A small bidirectional LSTM with CTC. It computes its padding, but its results ignore it: see `study.layers`.
+"""A small bidirectional LSTM with CTC. Its results do not depend on the padding, which it computes: see `study.layers`.
 
 LSTM and CTC are PyTorch's. Best paths are decoded by hand, in three lines, since packages search with beams.
 """

@@ -44,7 +44,7 @@ def select_learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tup
     The returned corpus advises how many of them smaller stacks would keep.
 
     Raises:
-        ValueError: A part has no samples left, or `strict` and a sample is too short.
+        ValueError: A part has no samples left; with `strict` also if any sample is too short.
     """
     skipped: list[str] = []
     stacks: list[int] = []
@@ -92,7 +92,7 @@ def _advice(stacks: Sequence[int], stack: int) -> Iterator[str]:
         choices = ", ".join(f"{gains[smaller]:,} with --stack {smaller}" for smaller in reversed(better[-3:]))
         yield (
             f"Samples with fewer frames than their text needs: {len(stacks):,}. "
-            f"`lengthwise study handwriting` would keep of them {choices}."
+            f"Of these `lengthwise study handwriting` would keep {choices}."
         )
     if lost := stacks.count(0):
         yield f"Samples that no stack keeps, with fewer points than their text needs frames: {lost:,}."

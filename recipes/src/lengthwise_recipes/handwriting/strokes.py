@@ -41,7 +41,7 @@ class Writer:
         font: One of `FONTS`.
         slant: x moved per unit of y; positive leans to the right.
         width: Stretch of x.
-        size: Cap height of the letters before the sample is measured in steps; it varies by `size_jitter`.
+        size: Cap height of the letters, which vary around it by `size_jitter`. Its unit does not change the sample.
         size_jitter: Standard deviation of the logarithm of a letter's size.
         points_per_unit: Points per cap height of path; a slower writer has more.
         speed_jitter: Standard deviation of the logarithm of the speed along a stroke.
@@ -69,9 +69,7 @@ class Writer:
                 "font", "one of " + ", ".join(FONTS), self.font, "Choose one of these single-stroke fonts."
             )
         for name in ("width", "size", "points_per_unit"):
-            check_number(
-                name, getattr(self, name), above=True, remedy="Give the stretch, the cap height or the points."
-            )
+            check_number(name, getattr(self, name), above=True, remedy="Give a number above 0, such as 1.")
         for name in ("size_jitter", "speed_jitter", "drift", "tremor", "noise"):
             check_number(name, getattr(self, name), remedy="Give 0 for a hand without it.")
 
@@ -115,7 +113,7 @@ def write(text: str, writer: Writer, generator: np.random.Generator) -> Sample:
         generator: Source of all jitter; the same state gives the same line.
 
     Returns:
-        float32 [T, 3] = dx, dy, pen_up; dx and dy in mean distances between the hand's points, y upwards.
+        float32 [T, 3] = dx, dy, pen_up; dx and dy in units of the hand's mean distance between points, y upwards.
 
     Raises:
         ValueError: A character is not in the alphabet, or there is nothing to write.

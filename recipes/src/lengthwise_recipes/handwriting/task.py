@@ -65,7 +65,7 @@ class HandwritingTask:
         """Makes a task of the samples that are long enough for their text, and adds the others to `corpus.skipped`.
 
         Raises:
-            ValueError: No sample is long enough, or `strict` and a sample is not.
+            ValueError: A part has no sample that is long enough; with `strict` also if any sample is too short.
         """
         network = network or Network()
         corpus, skipped = select_learnable(corpus, stack=network.stack, strict=strict)

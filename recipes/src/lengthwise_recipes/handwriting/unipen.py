@@ -46,7 +46,7 @@ NO_INK = np.zeros((0, 2))
 def read_unipen(
     path: str | Path, *, count: int | None = None, strict: bool = False
 ) -> tuple[list[Sample], list[str], list[str]]:
-    """Reads a UNIPEN file, or those in and below a folder by path; see `ink_files.read_ink` for results and errors.
+    """Reads a UNIPEN file, or all in and below a folder, by path; see `ink_files.read_ink` for results and errors.
 
     Args:
         path: A file, or a folder with files that end in one of `SUFFIXES`. Files in folders named include are only
@@ -75,7 +75,7 @@ def parse_unipen(path: str | Path) -> Segments:
     ink = read_unipen_file(Path(path))
     present = {segment.level for segment in ink.segments if segment.label}
     if not present:
-        raise bad(path, "of segments with labels", "without")
+        raise bad(path, "of segments with labels", "without labels")
     level = next((level for level in ink.levels if level in present), None)
     level = level or next(segment.level for segment in ink.segments if segment.label)
     strokes = [[_points(component) for component in components] for components in ink.sets]
@@ -121,7 +121,8 @@ def _cut_pieces(segment: Segment, strokes: list[Stroke]) -> list[Stroke]:
 def _find_components(ink: Ink, number: int, strokes: list[Stroke]) -> list[Stroke]:
     """Returns the components of a segment without a delineation.
 
-    They go from the segment up to the next one of its level or above. The only such segment of a set has all of it.
+    They reach from the segment to the next one of the same or an outer level. If its set has no other such segment,
+    they are all components of the set.
     """
     segment = ink.segments[number]
     ranks = {level: rank for rank, level in enumerate(ink.levels)}
@@ -154,9 +155,10 @@ def _points(component: Component) -> Stroke:
 
 
 def _rows(component: Component) -> list[list[str]]:
-    """Returns the numbers of each point: one point per line, or the numbers that `.COORD` declares if lines differ.
+    """Returns the numbers of each point.
 
-    Below .COORD X Y, a line "1 2 3 4" is two points.
+    If every line has the numbers of one point by `.COORD`, each line is a point. Otherwise all numbers are cut into
+    points: below .COORD X Y, a line "1 2 3 4" is two points.
     """
     width = len(component.coordinates)
     if not width or all(width <= len(row) < 2 * width for row in component.rows):

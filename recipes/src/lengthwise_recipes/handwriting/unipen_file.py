@@ -1,4 +1,4 @@
-"""Parses a UNIPEN 1.0 file and its included files into components, in sets, and segments.
+"""Parses a UNIPEN 1.0 file and its included files into sets of components, and segments.
 
 A line that begins with a dot starts a keyword. Its arguments are all lines up to the next keyword. So numbers below
 `.PEN_DOWN` are points, and those below `.COMMENT` are not. `.DT`, the time of a resting pen, does not end a component:
@@ -152,7 +152,7 @@ def _include(ink: Ink, name: str, chain: tuple[Path, ...]) -> None:
     candidates = (folder / place / name for folder in path.parents for place in ("include", ""))
     included = next((file for file in candidates if file.is_file()), None)
     if included is None or included in chain:
-        raise bad(path, "with .INCLUDE of other files that are there", name)
+        raise bad(path, "with .INCLUDE of other files that exist", name)
     _read_into(ink, included, (*chain, included))
 
 

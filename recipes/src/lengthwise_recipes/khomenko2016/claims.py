@@ -46,7 +46,7 @@ def rows_on(rows: Sequence[EpochRow], processes: int) -> list[EpochRow]:
 
 
 def epoch_seconds(rows: Sequence[EpochRow], name: str) -> list[float]:
-    """Returns the median seconds of a run's epochs under each seed: other work of the machine hardly moves it."""
+    """Returns the median seconds of a run's epochs under each seed: other work of the machine hardly moves a median."""
     return [median(row.seconds for row in run) for run in _runs(rows, name)]
 
 
@@ -142,7 +142,7 @@ def process_claim(rows: Sequence[EpochRow], where: str) -> Claim:
         unit="%",
         holds=of_effect(drops, PAPER_LOSS_DROP),
         why=f"The {most} processes {where}. Their epoch took {fmean(shares):.2f} times as long as that of one "
-        f"process. In it each process takes {_steps(parallel)} steps; one process alone takes {_steps(alone)}.",
+        f"process. In an epoch each of them takes {_steps(parallel)} steps; one process alone takes {_steps(alone)}.",
     )
 
 
@@ -173,6 +173,7 @@ def _falling_claim(rows: Sequence[EpochRow]) -> Claim:
     by_buckets = [speed_ups(rows, label(buckets)) for buckets in BUCKETS]
     neighbours = zip(BUCKETS, by_buckets, by_buckets[1:], strict=False)
     alike = [label(buckets) for buckets, ours, following in neighbours if not tells_greater(following, ours)]
+    told = f"Not told apart from the next: {', '.join(alike)}" if alike else "Each is told apart from the next"
     return Claim(
         claim=f"epoch time falls as Q rises; ours: speed-up at Q = {BUCKETS[-1]}",
         where="IV.B, figure 4",
@@ -180,8 +181,7 @@ def _falling_claim(rows: Sequence[EpochRow]) -> Claim:
         ours=by_buckets[-1],
         no_effect=1.0,
         holds=of_order((by_buckets[-1], 1.0), *zip(by_buckets[1:], by_buckets, strict=False)),
-        why=f"Speed-ups {_listing([fmean(ours) for ours in by_buckets])} at Q = {LISTED_BUCKETS}; not told apart "
-        f"from the next: {', '.join(alike) or 'none'}.",
+        why=f"Speed-ups {_listing([fmean(ours) for ours in by_buckets])} at Q = {LISTED_BUCKETS}. {told}.",
     )
 
 
@@ -199,8 +199,8 @@ def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         unit="%",
         holds=of_order((ours, 0.0), *((losses, best[3]) for losses in others.values())),
         why=f"Least losses, means over seeds: {_listing([fmean(best[buckets]) for buckets in BUCKETS])} at Q = "
-        f"{LISTED_BUCKETS}; over the seeds Q = 3 reaches from {min(best[3]):.2f} to {max(best[3]):.2f}, and the best "
-        f"other, Q = {least}, from {min(best[least]):.2f} to {max(best[least]):.2f}.",
+        f"{LISTED_BUCKETS}. Over the seeds the loss is {min(best[3]):.2f} to {max(best[3]):.2f} with Q = 3, and "
+        f"{min(best[least]):.2f} to {max(best[least]):.2f} with the best other, Q = {least}.",
     )
 
 
@@ -217,7 +217,7 @@ def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         ours=[100 * drop for drop in drops],
         unit="%",
         holds=of_order((drops, 0.0)),
-        why=f"It is lower under {sum(drop > 0.0 for drop in drops)} of {len(drops)} seeds.",
+        why=f"The loss with Q = 3 is lower under {sum(drop > 0.0 for drop in drops)} of {len(drops)} seeds.",
     )
 
 

@@ -42,8 +42,8 @@ NAMES = {
 }
 FIGURES = {
     "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
-    "speed-up": "Epoch time and speed-up by the number of buckets, on each number of processes, with the most that "
-    "the lengths allow (figure 4).",
+    "speed-up": "Epoch time and speed-up by the number of buckets, on each number of processes, with the greatest "
+    "speed-up that the lengths allow (figure 4).",
     "buckets": "Validation loss by time and epochs for each number of buckets, on one process (figure 3).",
     "processes": "Validation loss by time and epochs for each number of processes, with 6 buckets (figure 5).",
 }
@@ -70,9 +70,9 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         headline(document),
         bounds_table(document),
         "The bound is the padded frames with one bucket over those with Q optimal buckets, each sequence padded to the "
-        f"edge of its bucket. Families have {document['sequences_of_families']:,} sequences. By default the "
-        "small rerun writes lines under a seed that we chose by their lengths. Under most seeds no line is so long "
-        "that 3 buckets can be 4 times faster.",
+        "edge of its bucket. The rows from *all alike* on are computed lengths of "
+        f"{document['sequences_of_families']:,} sequences. By default the small rerun generates lines under a seed "
+        "that we chose by their lengths. Under most seeds no line is so long that 3 buckets can be 4 times faster.",
         "## Buckets",
         buckets_table(document),
         settings_note(document["study"], document["size"]),
@@ -164,7 +164,7 @@ def headline(document: Mapping[str, Any]) -> str:
     return (
         f"The lengths decide whether Q = 3 can be 4 times faster than Q = 1. It can be with log-normal lengths from a "
         f"sigma of {document['sigma_that_allows_4']:.3f} on, and with these: {fast}. It cannot be with these: "
-        f"{slow}. The lengths trained on here allow {trained[1]:.2f}."
+        f"{slow}. The lengths trained on here allow {trained[1]:.2f} times."
     )
 
 
@@ -217,10 +217,10 @@ def processes_parts(document: Mapping[str, Any]) -> list[str]:
         f"{hardware(document)}; the paper's figure 4 was measured on 6 GPUs.",
         "## Processes",
         processes_table(document),
-        "6 buckets; parameters are averaged after each epoch by equation 3 with alpha = 1 and beta = 1e-6, and the "
-        "data are dealt to the processes again. Deviation: the paper spawns new processes for each epoch; ours live "
-        "through the run and keep their sums of ADADELTA. Waiting is the share of time in which, by the plan, "
-        "processes wait for each other.",
+        "These runs have 6 buckets. After each epoch the parameters are averaged by equation 3 with alpha = 1 and "
+        "beta = 1e-6, and the data are dealt to the processes again. Deviation: the paper spawns new processes for "
+        "each epoch; ours live through the run and keep the sums of ADADELTA. Waiting is the share of time that "
+        "processes wait for each other, computed from the plan.",
     ]
 
 
@@ -272,7 +272,7 @@ def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:
         f"5 % of the samples, by any writer. Network: bidirectional LSTM with CTC, layers: {settings['layers']}, cells "
         f"each way: {settings['hidden']}, points of the pen in a frame: {settings['stack']}. ADADELTA, gradients "
         f"clipped to a norm of {settings['clipped_norm']:g}. Batches of {size['batch_size']}, shorter buckets first. "
-        f"Epochs: {settings['epochs']}, seeds: {settings['seeds']}. Times and speed-ups are of the median epoch "
-        "under each seed, mean over seeds. Validation loss in nats a symbol, mean over seeds (least to greatest). CER "
-        "is the character error rate after the last epoch."
+        f"Epochs: {settings['epochs']}, seeds: {settings['seeds']}. Times and speed-ups are those of the median "
+        "epoch, as means over seeds. Validation loss is in nats a symbol, as a mean over seeds (least to greatest). "
+        "CER is the character error rate after the last epoch."
     )

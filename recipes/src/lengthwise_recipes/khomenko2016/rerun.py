@@ -3,10 +3,10 @@
     lengthwise reproduce khomenko2016 --small
 
 One study with ADADELTA; all runs start from the same weights, and 5 % of the samples are for validation.
-- It trains with Q buckets for each Q of `BUCKETS`, on one process and on several. Their parameters are averaged after
-  each epoch by equation 3 (figure 4).
+- It trains with Q buckets for each Q of `BUCKETS`, on one process and on several. Several processes average their
+  parameters after each epoch by equation 3 (figure 4).
 - Figure 3 has one process, figure 5 has `BUCKETS_OF_PROCESSES` buckets.
-- Every batch is padded to the edge of its bucket, the only length of the paper's compiled model. Shorter buckets come
+- Every batch is padded to the edge of its bucket: the paper compiles one model for each bucket. Shorter buckets come
   first.
 
 Deviations:
@@ -18,8 +18,8 @@ Deviations:
 - The paper spawns new processes for each epoch and collects their parameters. Ours live through the run and exchange
   parameters by torch.distributed. They keep their sums of ADADELTA; the paper does not say if its processes do.
 - "random" is not in the paper: one process, no buckets, and each batch padded to its longest sequence, as is usual
-  today. "Q = 6 shuffled" is not either: one process, the batches of Q = 6 in random order, to see what shorter buckets
-  first does to the loss.
+  today. "Q = 6 shuffled" is not in the paper either: one process, the batches of Q = 6 in random order. It shows what
+  the order, shorter buckets first, does to the loss.
 - Seconds of an epoch are medians over the epochs; the paper has means.
 """
 
@@ -66,7 +66,7 @@ class Size:
     def __post_init__(self) -> None:
         if self.processes[:1] != (1,):
             raise value_error(
-                "processes", "1 and then others", self.processes, "Give 1,2,4, for example: 1 is compared with."
+                "processes", "1 and then others", self.processes, "Give 1,2,4, for example: all are compared with 1."
             )
 
 

@@ -44,7 +44,7 @@ def length_share(
         dataset: `dataset[i]` is sequence i, for i from 0 to n - 1.
         lengths: [n] or [n, dims], of all sequences.
         collate_fn: Makes a batch of a list of one sample: the `collate_fn` of your DataLoader.
-        sample: Number of sequences, drawn at random: at least 32, at most all. 512 can detect a share of 1 %.
+        sample: Number of random sequences, at least 32; all if there are fewer. 512 can detect a share of 1 %.
         weights: [n], the weight of each sequence in the loss of a batch, as in `lw.loss_scales`: the lengths for a
             mean over tokens; 1 each by default.
         seed: Seed of the choice of sequences, and of dropout in the model.
@@ -53,7 +53,8 @@ def length_share(
         The share and the noise scale. `LengthShare.measure` compares plans of these lengths with random steps.
 
     Raises:
-        ValueError: The loss is not a scalar, or not finite; `sample` out of range; `weights` as in `LengthShare.of`.
+        ValueError: The loss is not a scalar, or not finite; fewer than 32 sequences or samples; `weights` as in
+            `LengthShare.of`.
 
     >>> import lengthwise as lw
     >>> lengths = lw.example_lengths("long-tailed", count=200)

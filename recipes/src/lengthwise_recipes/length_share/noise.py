@@ -33,8 +33,9 @@ class Noise(NamedTuple):
     def of_steps(self, counts: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
         """Returns the mean over steps of E|step's gradient - G|^2.
 
-        Batches are made of lengths and chance: given their lengths, two sequences of a step are independent. So a
-        step of c sequences in each bin has E|sum of r|^2 = sum of c alone + sum over pairs of two different members.
+        Batches depend on lengths and chance alone, so given their lengths, two sequences of a step are independent.
+        So E|sum of r|^2 of a step is the sum of `alone` over its members, plus that of `pairs` over all ordered pairs
+        of two different members.
 
         Args:
             counts: [S, Q], sequences of each bin in each step.
@@ -77,7 +78,7 @@ def bin_lengths(
 
 
 def _edges(rising: NDArray[np.int64], most: int) -> list[int]:
-    """Returns the first length of each new bin; a bin has at least LEAST_IN_BIN lengths, and its share of them."""
+    """Returns the first length of each bin after the first. Every bin has at least LEAST_IN_BIN of the lengths."""
     share = max(LEAST_IN_BIN, len(rising) // most)
     values, firsts = np.unique(rising, return_index=True)
     edges: list[int] = []
@@ -106,7 +107,7 @@ def estimate(
         bins: [m].
         masses: [Q].
         weights: [m], of the sampled sequences; 1 on average over all n.
-        mean_weights: [Q], over all sequences of each bin.
+        mean_weights: [Q], the mean weight of all sequences of each bin.
     """
     inside = (bins == np.arange(len(masses))[:, None]).astype(np.float64)  # [Q, m]
     sizes = inside.sum(axis=1)

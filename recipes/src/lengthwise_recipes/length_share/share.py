@@ -31,7 +31,8 @@ class StepNoise(NamedTuple):
         effective_size: Sequences that a random step needs for the same variance.
         extra_steps: The share of steps that the same progress takes beyond random steps: 0.1 is a tenth more.
         needed_steps: Steps of the plan that make the progress of one step along the gradient of all sequences.
-            `extra_steps` compares these. Infinite if the sample cannot distinguish that gradient from 0.
+            `extra_steps` is its excess over that of random steps. Infinite if the sample cannot distinguish that
+            gradient from 0.
     """
 
     variance_ratio: float
@@ -58,8 +59,8 @@ class LengthShare:
     Attributes:
         share: From 0 to 1; the estimate has no bias, so it may fall a little below 0.
         standard_error: Of the share.
-        noise_scale: E|r|^2 / |G|^2, in sequences. A smaller step gains from every further sequence, a much larger one
-            gains nothing. Infinite if the sample cannot distinguish G from 0.
+        noise_scale: E|r|^2 / |G|^2, in sequences. Steps of fewer sequences gain from each further one, steps of many
+            more gain nothing. Infinite if the sample cannot distinguish G from 0.
         sampled: Number of measured gradients.
         bins: [n], the length bin of each sequence: the gradients of a bin count as gradients of one length.
         weights: [n], of the sequences, 1 on average.
@@ -164,7 +165,7 @@ class LengthShare:
         with the `world_size` and `micro_batches` of the run. A sequence counts only the first time it occurs.
 
         Raises:
-            ValueError: The plan is of other lengths, of chunks, or has no step.
+            ValueError: The plan is of other lengths, has chunks or `times`, or has no step.
         """
         several = [plans] if isinstance(plans, Plan) else list(plans)
         if not several:
@@ -211,7 +212,7 @@ class LengthShare:
         return counts[weights > 0], weights[weights > 0]
 
     def _count_random(self, sizes: NDArray[np.int64]) -> _Counts:
-        """Counts random steps of the same sizes: the variance of a weighted mean of few sequences has no formula."""
+        """Counts drawn random steps of these sizes: the variance of a weighted mean of few sequences has no formula."""
         steps = np.repeat(np.arange(len(sizes)), sizes)
         counts = []
         for epoch in range(max(1, _STEPS // len(sizes))):
@@ -263,7 +264,7 @@ def _check_sampled(sampled: ArrayLike, count: int) -> NDArray[np.int64]:
     if len(np.unique(numbers)) < len(numbers):
         values, times = np.unique(numbers, return_counts=True)
         twice = int(values[times > 1][0])
-        raise checks.value_error("sampled", "different sequences", twice, "Give each sequence once.")
+        raise checks.value_error("sampled", "different sequences", f"{twice} twice", "Give each sequence once.")
     return numbers.astype(np.int64)
 
 

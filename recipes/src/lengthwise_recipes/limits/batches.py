@@ -1,21 +1,21 @@
-"""The limit of batches of at most B sequences, each padded to its longest: T is the length of one of them.
+"""The limit of batches of at most B sequences. X is the length of a sequence, T the padded length of its batch.
 
-At least one of the B members of a batch has the padded length. So among the sequences padded to t, at least one in B
-has length t:  P(X = t | T = t) >= 1 / B.  Under a budget B = B(t), the number of sequences of length t that fit.
+A batch is padded to its longest sequence. So among the sequences padded to t, at least one in B has length t:
+P(X = t | T = t) >= 1 / B.  Under a budget B = B(t), the number of sequences of length t that fit.
 
-Consider all laws with E[T - X] <= D that fulfil this. The least I(X; T) among them is a lower bound for any such
-batches. The condition is linear, so the pool of several epochs fulfils it too.
+Consider all joint laws of X and T with E[T - X] <= D that fulfil this condition. The least I(X; T) among them is a
+lower bound for any such batches. The condition is linear, so the pool of several epochs fulfils it too.
 
-The problem is convex. Its dual maximises the sum over x of p(x) log a(x), less beta D. The condition is that for every
-t some price mu(t) >= 0 exists with
+The problem is convex. Let p(x) be the share of sequences of length x. The dual maximises the sum over x of p(x) log
+a(x), less beta D. Its condition is that for every t some price mu(t) >= 0 exists with
 
     exp(-mu / B) (sum over x < t of a(x) exp(-beta (t - x))) + a(t) exp(mu (1 - 1 / B)) <= 1.
 
 Any beta >= 0 and any such a prove a bound. So an iteration that has not converged gives a limit that is a little too
 high, and never one that is too low. The best mu is known for given a; it gives the g of `information_in_batches`.
 
-The floors of `epochs` are conditions on the same law. The floor between level s and the next has a price nu(s) >= 0. It
-adds to the cost of padding over that gap: exp(-beta (t - x) + the sum of nu between x and t).
+The floors of `epochs` are conditions on the same law. The floor between level s and the next has a price nu(s) >= 0.
+Prices make padding over their gaps cheaper: exp(-beta (t - x)) becomes exp(-beta (t - x) + the sum of nu from x to t).
 """
 
 from __future__ import annotations

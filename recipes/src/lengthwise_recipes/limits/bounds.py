@@ -60,7 +60,7 @@ def epoch_limit(
     """Returns the most mixing of an epoch. Give `batch_size` and `batches`, or `budget` and `empty_places`.
 
     An epoch has each sequence once. Sorted batches pad least, and at that padding only sorted batches are possible.
-    More batches than needed can pad less, and mix more. Too many empty places to search are ignored: the limit is then
+    More batches than needed can pad less, and mix more. If there are too many empty places to search, the limit is
     `batch_limit`.
 
     Args:

@@ -1,15 +1,15 @@
 """The limit of an epoch: it has each sequence once, and its batches have a given number of empty places.
 
 Let S_s sequences be longer than level s. The batches padded beyond level s hold them all, and have places for more. Let
-e_s sequences of level s or lower be in these places. They are padded beyond level s, so they are part of the flow of
-`levels` there: n F_s >= e_s.
+e_s sequences of level s or lower be in these places. They are padded beyond level s, so they are part of the flow F_s
+of `levels`. With n sequences in all, n F_s >= e_s.
 
 K batches of a fixed size B have K B - n empty places. If W_s of them are in batches beyond level s, then
 
     e_s >= ceil((S_s + W_s) / B) B - W_s - S_s.
 
-- 164 full batches of 64, S_s = 100: two batches are padded beyond level s, so at least 28 shorter sequences are in
-  them.
+- 164 full batches of 64, S_s = 100: at least two batches are padded beyond level s, so at least 28 shorter
+  sequences are in them.
 - If these two have 10 empty places, at least 18 shorter sequences are in them.
 
 W falls from all empty places to none as s rises. Under a budget, a batch of padded length t has B(t) places. The search
@@ -106,7 +106,7 @@ def floors_of_budget(
         spare_places = np.empty(len(prices))
         total = kernels.fill_epoch(counts, least_places, most_places, prices, least, opened, origins, spare_places)
         if np.isinf(total):
-            rule, remedy = "at least the fewest of any epoch", "Count those of a plan."
+            rule, remedy = "at least the fewest of any epoch", "Count the empty places of a plan."
             raise checks.value_error("empty_places", rule, empty, remedy)
         return spare_places / levels.total
 

@@ -34,10 +34,10 @@ class Levels(NamedTuple):
 
 
 def group_levels(lengths: NDArray[np.float64], most: int) -> Levels:
-    """Groups lengths into at most `most` levels, as `lengthwise.mixing_limit` does; the size of a level is the mean.
+    """Groups lengths into at most `most` levels, as `lengthwise.mixing_limit` does; a level has their mean as its size.
 
-    If there are more distinct lengths, half of the levels divide the sequences evenly and half the range: a long tail
-    is few sequences and much padding.
+    With more than `most` distinct lengths, half of the levels divide the sequences evenly, and half divide the range: a
+    long tail has few sequences but much padding.
     """
     values, counts = np.unique(lengths, return_counts=True)
     starts = np.arange(len(values))

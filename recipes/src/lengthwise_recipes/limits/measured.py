@@ -3,7 +3,7 @@
     python -m lengthwise_recipes.limits.measured [FILE[:COLUMN] ...] [--json limits.json]
 
 It uses the long-tailed example and the lengths of each FILE. Batches have 16 or 64 sequences, or a budget of 16 or 64
-sequences of the mean length, at least one of the longest. Steps have 4 or 16 batches of 16. Each setting of an order is
+sequences of the mean length, at least the longest length. Steps have 4 or 16 batches of 16. Each setting of an order is
 compared with the limits at its own padding:
 
 - The limit of epochs is for the same number of batches; under a budget for the most empty places of any epoch.
@@ -124,12 +124,12 @@ def pooled(lengths: NDArray[np.int64], batching: lw.Batching, batches: int = 1) 
 
 
 def frames(lengths: NDArray[np.int64], batch: int) -> int:
-    """Returns a budget of `batch` sequences of the mean length, at least one of the longest."""
+    """Returns a budget of `batch` sequences of the mean length, at least the longest length."""
     return max(int(lengths.max()), round(batch * float(lengths.mean())))
 
 
 def group(values: NDArray[np.int64], lengths: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
-    """Returns the group of each value, by the groups of the limits of `lengths`."""
+    """Returns the number of the group of each value, in the groups that the limits make of `lengths`."""
     return np.searchsorted(group_levels(lengths.astype(np.float64), bins).lowest, values, side="right") - 1
 
 
@@ -140,7 +140,10 @@ def mixing(shorter: NDArray[np.int64], padded: NDArray[np.int64]) -> float:
 
 
 def entropy(cells: NDArray[np.int64]) -> float:
-    """Returns log n less the mean of G(m) over all, in nats. m is the count of a cell, and G(m) approaches log m."""
+    """Returns log n minus the mean of G(m) over all n values, in nats.
+
+    m is how often a value occurs, and G(m) approaches log m.
+    """
     counts = np.unique(cells, return_counts=True)[1].astype(np.float64)
     signs = np.where(counts % 2, -0.5, 0.5)
     nearly_logs = digamma(counts) + signs * (digamma((counts + 1) / 2) - digamma(counts / 2))

@@ -2,11 +2,11 @@
 
     python -m lengthwise_recipes.limits.pools [--json pools.json]
 
-A batching of a small set is a table: the number of sequences of each length padded to each length. It lists all tables
-of epochs with at most a given number of empty places. Among all mixtures of them it searches the pool with the least
-information about a length, at several prices of a padded frame, by multiplicative steps. At every step the batching
-with the steepest descent bounds all mixtures. Pool and bound are compared with `epoch_limit` at the padding of the
-pool.
+A batching of a small set is a table: the number of sequences of each length padded to each length. The program lists
+the tables of all epochs with at most a given number of empty places. Among all mixtures of these tables it searches the
+pool with the least information about a length, at several prices of a padded frame, by multiplicative steps. At every
+step the batching with the steepest descent bounds all mixtures. Pool and bound are compared with `epoch_limit` at the
+padding of the pool.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def measured(name: str, cut: dict[str, int], extra_empty: int) -> list[dict[str, Any]]:
-    """Returns a row for each price; a price at which the best pool pads about the same share has none."""
+    """Returns a row for each price, unless the best pool pads about the same share as at the price before."""
     lengths = sorted(SETS[name], reverse=True)
     cut = {kind: value * lengths[0] if kind == "budget" else value for kind, value in cut.items()}
     places = {length: cut["batch_size"] if "batch_size" in cut else cut["budget"] // length for length in lengths}
@@ -98,7 +98,7 @@ def places_left(lengths: list[int], places: dict[int, int]) -> int:
 
 
 def all_tables(lengths: list[int], places: dict[int, int], empty: int) -> Tables | None:
-    """Returns the tables of all batchings with at most `empty` empty places; None if too many. `lengths` fall."""
+    """Returns the tables of all batchings of falling `lengths` with at most `empty` empty places; None if too many."""
     states: set[State] = {()}
     for length in lengths:
         new_states: set[State] = set()

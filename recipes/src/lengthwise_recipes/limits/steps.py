@@ -15,7 +15,7 @@ Blahut and Arimoto's rounds improve the law of the listed S. Any a proves a boun
 the sums. So a search that stops early gives a limit that is a little too high, and never one that is too low.
 
 While sets are missing, the best a changes a lot from round to round. So each new S is searched near the a with the best
-bound, a third of the way to the new a (Wentges 1997). That needs at most a third of the sets.
+bound, a third of the way to the new a (Wentges 1997). That needs at most a third as many sets.
 
 References:
     Wentges 1997, "Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming".

@@ -42,7 +42,7 @@ def loss_differences(
         The figure, without a window.
 
     Raises:
-        ValueError: No row, or one without a difference for each panel.
+        ValueError: No row, or a row without a difference for each panel.
     """
     rows = _rows(groups)
     counts = [len(differences) for _, differences in rows if differences is not None]

@@ -97,7 +97,7 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
     texts = [_write(axes, label) for label in labels]
     figure.draw_without_rendering()  # before this, sizes are not known
     height = axes.get_window_extent().height
-    gap = _LINE * max((Text.get_window_extent(text).height for text in texts), default=0.0) / height  # without lines
+    gap = _LINE * max((Text.get_window_extent(text).height for text in texts), default=0.0) / height  # 0 without labels
     wanted = [_across(axes, label.place) for label in labels]
     for text, place in zip(texts, spread_out(wanted, gap, low=0.0, high=1.0), strict=True):
         text.set_position((_AWAY, place))

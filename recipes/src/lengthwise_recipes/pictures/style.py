@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lengthwise import files
 from lengthwise.checks import value_error
 
-# All matplotlib names of the pictures come from here, so that one error covers a missing matplotlib.
+# The package imports this file before other users of matplotlib, so that one error covers a missing matplotlib.
 try:
     import matplotlib.style
     from matplotlib import colors

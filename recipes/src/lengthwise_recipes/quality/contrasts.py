@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from lengthwise_recipes.intervals import Interval, interval
 
-# Epochs in the mean of a loss. By 1, 2 and 3, the studies of 2026-11-22 would show these smallest differences of sorted
-# from random batches: 11.0, 10.9, 10.9 % (handwriting), 7.3, 6.0, 6.2 % (acoustic), 4.1, 3.6, 2.8 % (synthesis).
+# Epochs in the mean of a loss. With 1, 2 and 3 of them, the studies of 2026-11-22 would show differences of sorted from
+# random batches from these on: 11.0, 10.9, 10.9 % (handwriting), 7.3, 6.0, 6.2 % (acoustic), 4.1, 3.6, 2.8 %
+# (synthesis).
 LAST = 3
 FIELDS = {"time": "seconds_per_epoch", "steps": "steps"}
 
@@ -33,8 +34,8 @@ def mean_losses(
     Args:
         document: The document of a task.
         label: The strategy.
-        pace: The epochs that it trains in place of one. Between its epochs, losses are interpolated linearly. They are
-            nan before the end of the first.
+        pace: Epochs that the strategy trains while another trains one, see `paces`. Losses between epochs are
+            interpolated linearly, and nan before the end of the first.
         part: "test_losses", or "losses" for those on validation sequences.
     """
     runs = [run for run in document["runs"] if run["strategy"] == label]
@@ -92,9 +93,9 @@ def pooled(documents: Sequence[Document], contrast: Contrast, equal: Equal) -> I
 
 
 def dynamic_pairs(document: Document) -> list[tuple[str, str]]:
-    """Returns for each order with dynamic sizes the label at its best learning rate, and that with a fixed size.
+    """Returns for each order with dynamic sizes its label at the best learning rate, and the label with a fixed size.
 
-    The best has the least mean loss on validation sequences. Both have the largest padding.
+    The best rate has the least mean loss on validation sequences. Both strategies have the largest padding.
     """
     fixed = [row for row in document["strategies"] if not row["dynamic"]]
     fixed_labels = {row["order"]: row["label"] for row in fixed if row["padding"] in (None, document["paddings"][-1])}

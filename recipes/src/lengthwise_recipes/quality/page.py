@@ -26,31 +26,34 @@ from lengthwise_recipes.quality.contrasts import (
 )
 
 MIXING = (
-    "*Mixing* measures how random the lengths in batches are: 1 in random batches, and near 0 in sorted ones "
+    "*Mixing* measures how random the lengths in batches are: near 1 in random batches, and near 0 in sorted ones "
     "([why](../../docs/theory.md))."
 )
-BETWEEN = "If loss rises or falls steadily with mixing, no order between these two differs from random batches by more."
+BETWEEN = (
+    "If loss rises or falls steadily with mixing, no order in between differs more from random batches than sorted "
+    "batches do."
+)
 TIME = "*Equal time*: the slower strategy stops when the faster one has trained all its epochs."
 UNIT = (
     "Differences are in percent of the loss, with intervals of 95 % (Student's t over the seeds), bold if they exclude "
     "0. *Detectable* is the smallest difference that we would detect in 4 of 5 studies (80 % power, two-sided 5 %). "
-    "The last row has one number for each seed, the mean over the tasks. It says nothing about other tasks."
+    "The last row is computed from the means over the tasks, one for each seed. It says nothing about other tasks."
 )
 METHOD = (
     "The knob of each order is fitted to the padding. All strategies start from the same weights and train for the "
     "same number of epochs. Differences are computed seed by seed. The test sequences chose no knob, no learning rate "
     "and no number of epochs. Losses between epochs are interpolated linearly. In each round every strategy trains one "
-    "epoch; its seconds are the median over the rounds."
+    "epoch. Seconds are medians over the rounds, relative to the median strategy of each round."
 )
 LOSSES = (
     f"A loss is the mean over the last {LAST} epochs, on test sequences. We chose {LAST} by the widths of the "
-    "intervals of 2026-11-22, not by the differences. By the last epoch alone, we would detect between sorted and "
-    "random batches 11.0 % (handwriting), 7.3 % (acoustic) and 4.1 % (synthesis)."
+    "intervals of 2026-11-22, not by the differences. With the last epoch alone, we would detect differences "
+    "of sorted from random batches of 11.0 % (handwriting), 7.3 % (acoustic) and 4.1 % (synthesis)."
 )
 DYNAMIC = (
     "Dynamic sizes (Ge et al. 2021) put more short sequences into a batch, so an epoch has fewer steps. Each order has "
     "the learning rate that was best on validation sequences: constant, or in proportion to the size of a step, or to "
-    "its root. The table has its loss minus that of the same order with a fixed size, at about the same padding. At "
+    "its root. The table has the loss of each order minus that with a fixed size, at about the same padding. At "
     "equal steps, the fixed size has trained fewer epochs."
 )
 HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch", "test loss", "test loss, equal time")
@@ -111,7 +114,7 @@ def lead(documents: Sequence[Document]) -> list[str]:
     shown = f"differ on {_listed(apart)}" if apart else f"show no difference on {_listed(list(by_task))}"
     in_time = {document["task"]: interval(sorted_to_random(document, "time")) for document in documents}
     faster = {task: difference for task, difference in in_time.items() if difference.excludes_zero}
-    speed = f" In equal time, sorted batches differ: {_signed_tasks(faster)}. That is speed." if faster else ""
+    speed = f" In equal time, where speed counts, the losses differ: {_signed_tasks(faster)}." if faster else ""
     seeds = documents[0]["settings"]["seeds"]
     sorted_mixing, random_mixing = (_span(documents, {order}) for order in ("sorted", documents[0]["reference"]))
     return [
@@ -181,7 +184,7 @@ def earlier_note(documents: Mapping[str, Document]) -> list[str]:
     ]
     if not differences:
         return []
-    start = "The same from earlier studies, in part at other paddings and in part of the same runs"
+    start = "The same difference in earlier studies, some at other paddings, and some with the same runs"
     return [f"{start}: {_listed(differences)}."]
 
 
@@ -270,7 +273,7 @@ def chance_sentence(documents: Sequence[Document]) -> str:
     apart = sum(difference.excludes_zero for difference in differences)
     by_chance = (1.0 - CONFIDENCE) * len(differences)
     count = len(differences)
-    return f"0 lies outside {apart} of these {count} intervals, and by chance alone outside about {by_chance:.1f}."
+    return f"0 lies outside {apart} of these {count} intervals. By chance it would lie outside about {by_chance:.1f}."
 
 
 def _to_random(documents: Sequence[Document]) -> dict[tuple[int | None, str], list[Interval]]:

@@ -51,7 +51,7 @@ class Candidate:
 
     @property
     def near(self) -> bool:
-        """True if its plans pad the target share."""
+        """True if its plans pad the target share, to within `TOLERANCE`."""
         return self.padding is None or abs(self.padding_share - self.padding) <= TOLERANCE
 
 

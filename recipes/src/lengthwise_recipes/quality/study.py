@@ -125,7 +125,7 @@ def list_runs(rows: Sequence[EpochRow], tests: Sequence[RunRow], kind: Kind) -> 
 
     Args:
         rows: Equally many epochs for every strategy and seed.
-        tests: One for each strategy and seed, or none.
+        tests: One for each strategy and seed, or empty.
         kind: The names of its losses.
     """
     tested = {(row.strategy, row.seed): row.metrics for row in tests}

@@ -1,4 +1,4 @@
-"""The tasks of the study: handwriting, speech in, and speech out. A processor learns each in minutes."""
+"""The tasks of the study: handwriting, speech in, and speech out. One processor learns each task in minutes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lengthwise_recipes.synthesis.speech import read_speech
 from lengthwise_recipes.synthesis.task import SynthesisTask
 
 HELD_OUT = 1 / 6  # of the sequences, for validation, and the same for testing
-DIGITS_HELD_OUT = 1 / 4  # of the number of training strings of digits, for each part
+DIGITS_HELD_OUT = 1 / 4  # strings of digits in each held-out part, as a share of the training strings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,8 +55,8 @@ class Kind:
     Attributes:
         name: The name on the command line.
         words: The task in words.
-        loss: The deciding loss; it does not depend on the padding of validation batches.
-        test_loss: The same on the test sequences, by which nothing was chosen.
+        loss: Name of the loss on validation sequences; it does not depend on the padding of their batches.
+        test_loss: Name of the same loss on test sequences, which chose nothing.
         unit: Of the loss.
         metrics: Other metrics to show, name to words; all of them are shares.
         count: Sequences, see `Source.count`.
@@ -105,7 +105,7 @@ def make_acoustic(source: Source) -> Task:
 
 
 def make_synthesis(source: Source) -> Task:
-    """Makes the task of sentences by one voice, for a sixteenth of Tacotron 2: 16 mel bands, 16 frames a decoder step.
+    """Makes the task of sentences by one voice, for a narrow Tacotron 2: 16 mel bands, 16 frames a decoder step.
 
     The loss is a mean over real frames. A mean over padded frames would be another loss for each strategy.
     """

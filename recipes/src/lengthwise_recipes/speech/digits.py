@@ -85,7 +85,7 @@ def read_recordings(path: str | Path) -> Recordings:
     - offsets [R + 1]: recording r has the samples offsets[r] up to offsets[r + 1].
     - digit [R], from 0 to 9.
     - speaker [R], texts.
-    - index [R].
+    - index [R]: the number among the recordings of this digit and speaker.
 
     Raises:
         ValueError: The file is no .npz, or an array is missing, of another type, or does not fit the others.
@@ -130,8 +130,8 @@ def digit_strings(recordings: Recordings, strings: Strings) -> Corpus:
         ValueError: A test speaker has no recordings, or the part has no speaker.
 
     References:
-        Replaces the noisy speech of CHiME-4 in Doetsch et al. 2017, section 5. The lengths also vary by more than a
-        factor of ten; the noise is synthetic.
+        Replaces the noisy speech of CHiME-4 in Doetsch et al. 2017, section 5. As there, lengths vary by more than a
+        factor of ten. The noise is synthetic.
     """
     voices = _voices(recordings, strings)
     return Corpus(

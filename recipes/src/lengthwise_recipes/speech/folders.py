@@ -17,7 +17,7 @@ from lengthwise_recipes.speech.corpus import Corpus, Utterance
 from lengthwise_recipes.speech.kaldi import Piece, read_pieces
 from lengthwise_recipes.speech.wav import Wav, read_header, read_samples
 
-OVERSHOOT_SECONDS = 0.5  # a segment may end this much after its wav: it is cut there
+OVERSHOOT_SECONDS = 0.5  # a segment may end this much after its wav: it is cut at the end of the wav
 
 
 def read_folder(folder: str | Path, *, strict: bool = False) -> Corpus:

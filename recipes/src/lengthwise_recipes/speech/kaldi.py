@@ -73,7 +73,7 @@ def read_pieces(folder: Path, skipped: Skipped) -> list[Piece]:
 
 
 def read_table(path: Path) -> dict[str, str]:
-    """Returns each line after its first word, by that word.
+    """Returns the rest of each line, by its first word.
 
     Raises:
         ValueError: The file is missing, is not UTF-8, or has two lines of one name.
@@ -96,7 +96,7 @@ def _lines(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise value_error(path.name, "UTF-8", "not", "Convert it.", at=f"byte {error.start} of {path}") from error
     except OSError as error:
-        raise value_error(path.name, "a file that can be read", str(path), "Write one line an entry.") from error
+        raise value_error(path.name, "a file that can be read", str(path), "Write one line for each entry.") from error
 
 
 def _optional(path: Path) -> dict[str, str]:
@@ -105,7 +105,7 @@ def _optional(path: Path) -> dict[str, str]:
 
 def _wav_path(folder: Path, name: str, entry: str) -> Path:
     if entry.endswith("|"):
-        remedy = "Commands are not run: write its wav to a file."
+        remedy = "Commands are not run: write the output of this one to a wav file."
         raise value_error("wav.scp", "a path in every line", entry, remedy, at=name)
     inside = folder / entry
     return inside if inside.exists() else Path(entry)

@@ -11,7 +11,7 @@ from lengthwise.checks import value_error
 def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
     """Reads a lexicon.txt: a word and its phonemes on every line, separated by blanks or tabs, in UTF-8.
 
-    If a word has several lines, the first counts. The probability after a word of lexiconp.txt is skipped.
+    If a word has several lines, the first counts. In lexiconp.txt the probability after each word is skipped.
 
     Args:
         path: A lexicon.txt or lexiconp.txt.
@@ -34,7 +34,7 @@ def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
         if word:
             units.setdefault(word, tuple(phonemes))
     if not units:
-        raise value_error("lexicon", "of one word at least", str(path), "Write a word and its phonemes on every line.")
+        raise value_error("lexicon", "of at least one word", str(path), "Write a word and its phonemes on every line.")
     return units
 
 

@@ -90,7 +90,7 @@ def digit_parts(recordings: Recordings, *, count: int, validating: int, testing:
     """
     speakers = [str(speaker) for speaker in np.unique(recordings.speakers)]
     if len(speakers) < 2:
-        raise value_error("recordings", "of at least 2 speakers", speakers, "Give more: test speakers train nothing.")
+        raise value_error("recordings", "of at least 2 speakers", speakers, "Give more: training needs other speakers.")
     last = tuple(speakers[-max(1, int(TEST_SHARE * len(speakers))) :])
     learnt = select_speakers(recordings, set(speakers) - set(last))
     return Parts(
@@ -135,7 +135,8 @@ def folder_parts(
 def hold_out(corpus: Corpus, share: float, *, seed: int) -> tuple[Corpus, Corpus]:
     """Divides a corpus; returns the larger part and the held-out part.
 
-    It draws whole speakers until they have the share; with fewer than three speakers, utterances. One always remains.
+    It draws whole speakers until they have the share. With fewer than three speakers it draws utterances. One always
+    remains.
 
     Raises:
         ValueError: There are fewer than two utterances.

@@ -17,7 +17,7 @@ NAMED = re.compile(r"([0-9])_(.+)_([0-9]+)\.wav", re.IGNORECASE)
 
 
 def is_digit_folder(folder: Path) -> bool:
-    """Returns True if a folder has wav files and all have names of digits."""
+    """Returns True if a folder has wav files, all with names like 7_jackson_32.wav."""
     names = [path.name for path in folder.iterdir() if path.suffix.lower() == ".wav"]
     return bool(names) and all(NAMED.fullmatch(name) for name in names)
 
@@ -33,7 +33,7 @@ def read_digit_folder(folder: Path, *, strict: bool = False) -> tuple[Recordings
         The recordings, and for each file that was left out a sentence that says why.
 
     Raises:
-        ValueError: None can be used, or see `strict`.
+        ValueError: No recording can be used, or see `strict`.
     """
     skipped = Skipped(strict=strict)
     rows: list[tuple[Samples, int, str, int]] = []

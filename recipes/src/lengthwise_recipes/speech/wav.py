@@ -25,7 +25,7 @@ def read_header(path: Path) -> Wav:
     """Reads only the header.
 
     Raises:
-        ValueError: It cannot be read, or the file has several channels or no sample.
+        ValueError: The file cannot be read, or has several channels or no sample.
     """
     try:
         files.check_regular(path)

@@ -112,7 +112,7 @@ def _stem(run: str, rank: int) -> str:
 
 
 def _read_note(path: Path) -> str | None:
-    """Reads the description of a study; empty if there is none, None if it is damaged."""
+    """Reads the description of a study; None if it is missing or damaged."""
     try:
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         json.loads(text)

@@ -32,7 +32,7 @@ GRACE = 5.0  # seconds for a process to end after its last message
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """The rank of this process, and its groups of the first ranks, by their sizes."""
+    """The rank of this process, and the groups of the first ranks that it knows, by their sizes."""
 
     rank: int = 0
     groups: Mapping[int, distributed.ProcessGroup] = field(default_factory=dict)
@@ -89,11 +89,11 @@ class End(NamedTuple):
 def on_ranks(work: Callable[[Place], Iterator[Item]], sizes: Sequence[int], *, device: str = "cpu") -> Generator[Item]:
     """Runs `work` in a process for each rank, and yields the items of rank 0 as they come.
 
-    If this process is killed, all of them end.
+    If this process is killed, its processes end too.
 
     Args:
         work: A function that is importable by name, with arguments that can be pickled.
-        sizes: The ranks of each group; the largest size is the number of processes.
+        sizes: The number of ranks in each group; the largest is the number of processes.
         device: cpu or cuda.
 
     Raises:

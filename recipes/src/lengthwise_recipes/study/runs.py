@@ -26,7 +26,7 @@ OPTIMIZERS = {"adam": torch.optim.Adam, "adadelta": torch.optim.Adadelta}
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """One setup from one seed, on one of its ranks; on rank 0 each epoch adds one of `rows`.
+    """One setup from one seed, on one of its ranks; on rank 0 each epoch adds a row to `rows`.
 
     `wrapped` is the model in DDP if gradients are averaged, else the model. `done` counts the epochs. `tested` is the
     result of the test after the last epoch, None before.

@@ -30,8 +30,8 @@ class Settings:
             al. 2016, or "gradient" in each step.
         alpha, beta: Parameters of `lengthwise.torch.ParameterAveraging`.
         memory: Measure the peak bytes of a step of each setup, see `memory.peaks`.
-        length_share: Epochs after which to measure the length share, see `lengthwise_recipes.length_share`. Their
-            rows have more metrics.
+        length_share: Epochs after which to measure the length share, see `lengthwise_recipes.length_share`. The
+            rows of these epochs have more metrics.
     """
 
     epochs: int = 8
@@ -86,7 +86,7 @@ class Settings:
         several = max(self.processes) > 1
         if not several and self.averaging != AVERAGINGS:
             raise value_error(
-                "averaging", "of several processes", self.averaging, "Give processes too: 1,2, for example."
+                "averaging", "left out with one process", self.averaging, "Give processes too: 1,2, for example."
             )
         if not (several and "parameter" in self.averaging) and (self.alpha, self.beta) != (1.0, 1e-6):
             values = (self.alpha, self.beta)
@@ -101,7 +101,7 @@ class Settings:
 
     def _check_device(self) -> None:
         if self.device == "cuda" and not torch.cuda.is_available():
-            raise value_error("device", "there", self.device, "Give cpu, or install a torch that sees the GPU.")
+            raise value_error("device", "available", self.device, "Give cpu, or install a torch that sees the GPU.")
         self.check_gpus(max(self.processes))
 
 

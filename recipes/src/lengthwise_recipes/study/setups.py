@@ -44,13 +44,13 @@ class Setup:
         if self.learning_rate_scaling == "none":
             if self.base_batch is not None:
                 raise value_error(
-                    "base_batch", "left out without scaling", self.base_batch, "Choose linear, for example."
+                    "base_batch", "left out without scaling", self.base_batch, "Choose a scaling, such as linear."
                 )
             return
         check_number("base_batch", self.base_batch, above=True, remedy="Give the size of a step, such as 16.")
         if self.averaging == "parameter":
-            remedy = "Average gradients: then all processes share each step."
-            raise value_error("learning_rate_scaling", "none for parameters", self.learning_rate_scaling, remedy)
+            rule, remedy = "none with parameter averaging", "Average gradients: then all processes share each step."
+            raise value_error("learning_rate_scaling", rule, self.learning_rate_scaling, remedy)
 
     def rates(self, plan: lw.Plan, weights: NDArray[np.float64], rate: float) -> list[float]:
         """Scales `rate` for each step by its size, the sum of the `weights` [n] of its sequences.
@@ -107,7 +107,7 @@ def costliest_batch(
 
 
 def waiting_share(setup: Setup, plan: lw.Plan) -> float:
-    """Returns the share of rank time spent waiting, 0..1, if time is proportional to the cost of the batches.
+    """Returns the share of all ranks' time spent waiting, 0..1, if time is proportional to the cost of the batches.
 
     Ranks that average gradients wait for the costliest in every step. Ranks that average parameters wait only at the
     end of the epoch.

@@ -52,7 +52,7 @@ def run_study(
         progress: Show a bar on standard error.
         command: The command line, for the record.
         checkpoints: A folder for the state of every run after each epoch. An interrupted study continues from there.
-            It may have more epochs or seeds; everything else must be the same.
+            Seeds, `memory` and `length_share` may change, and epochs may grow; all else must be the same.
 
     Returns:
         The study. On one CPU with the same number of threads, the same arguments give the same losses, bit by bit. For

@@ -50,8 +50,8 @@ class Task(Protocol):
     def validate(self, model: nn.Module) -> Mapping[str, float]:
         """Returns metrics on held-out sequences: "validation_loss", and others by name.
 
-        The study calls it after every epoch, on one process, in evaluation mode and without gradients. It uses the same
-        batches each time. It may also return the loss of a test part.
+        The study calls it after every epoch, on one process, in evaluation mode and without gradients. The batches
+        are the same each time. The metrics may have the loss of a test part, too.
         """
         ...
 

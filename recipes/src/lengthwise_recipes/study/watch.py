@@ -1,8 +1,8 @@
 """Ends a process together with the process that started it.
 
-The starting process has the only writing end of a pipe; the system closes it at any end of that process. A thread here
-reads from the pipe and so notices, on every platform. The pipe is the first argument of a new process: the others take
-seconds to unpickle, because they import PyTorch.
+The starting process has the only writing end of a pipe; the system closes it when that process ends, in any way. A
+thread here reads from the pipe and so notices, on every platform. The pipe is the first argument of a new process: the
+others take seconds to unpickle, because they import PyTorch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Watch:
-    """The reading end of a pipe; a new process watches it as soon as it unpickles it."""
+    """The reading end of a pipe; a new process watches the pipe as soon as this object is unpickled."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe

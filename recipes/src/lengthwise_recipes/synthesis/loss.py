@@ -58,7 +58,7 @@ def synthesis_errors(predicted: Predicted, frames: Tensor, counts: Tensor) -> Er
         counts: [B] frames of each sequence.
     """
     steps = predicted.stops.shape[1]
-    last = -(-counts * steps // frames.shape[1])  # step of each sequence, the first is 1
+    last = -(-counts * steps // frames.shape[1])  # the last step of each sequence, counted from 1
     data, live = data_mask(counts, frames.shape[1]), data_mask(last, steps)
     squares = (predicted.before - frames).square() + (predicted.after - frames).square()
     target = functional.one_hot(last - 1, steps).to(predicted.stops.dtype)

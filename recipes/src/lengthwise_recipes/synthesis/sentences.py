@@ -49,7 +49,7 @@ def own_sentences(count: int, *, max_words: int = 25, seed: int = 0) -> dict[str
     """Returns generated sentences, by id.
 
     The frequency of w words, from 1 to `max_words`, is proportional to 2 w - 1. So most sentences are long, as in
-    LJSpeech. `voice` speaks a sentence of up to 25 words in half a second to ten.
+    LJSpeech. Spoken by `voice`, sentences of up to 25 words last half a second to ten seconds.
 
     Args:
         count: Number of sentences; sentence i does not depend on it.

@@ -1,4 +1,4 @@
-"""Reads recordings from a folder, or lets eSpeak NG speak sentences to one."""
+"""Reads recordings from a folder, or lets eSpeak NG speak sentences into a folder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_speech(
     if path is not None and Path(path).is_dir():
         if folder is not None:
             remedy = "Leave it out: recordings are read where they are."
-            raise value_error("folder", "given where sentences are spoken", str(folder), remedy)
+            raise value_error("folder", "left out with recordings", str(folder), remedy)
         return read_folder(path, count=count, strict=strict)
     if folder is None:
         raise value_error("folder", "given where sentences are spoken", None, "Give a folder to speak them to.")

@@ -38,7 +38,7 @@ from lengthwise_recipes.synthesis.utterances import (
 )
 
 VALIDATION_BATCH = 16
-SPOKEN_TEXTS = 64  # of the held-out texts
+SPOKEN_TEXTS = 64  # held-out texts that the network speaks in a test, at most
 LONGEST_SPOKEN = 2  # times the longest training utterance: then the network is stopped
 VALIDATION_SEED = 0  # of the batches, and of the dropout of the prenet, which is always on
 
@@ -96,7 +96,7 @@ class SynthesisTask:
             strict: Raise for the first unusable recording.
 
         Raises:
-            ValueError: Fewer than 2 recordings can be used, or see `strict`.
+            ValueError: Too few recordings can be used for one in each part, or see `strict`.
         """
         check_choice("mean_over", mean_over, MEANS)
         remedy = "Give a share such as 0.2."
@@ -140,13 +140,13 @@ class SynthesisTask:
         return Tacotron(len(self.alphabet) + 1, self.network)
 
     def loss(self, model: nn.Module, batch: NDArray[np.int64], width: int) -> Tensor:
-        """Returns the loss of a batch of training utterances [B], padded to `width` frames or the next decoder step.
+        """Returns the loss of a batch of training utterances [B], padded to `width` frames, in whole decoder steps.
 
         Raises:
             ValueError: The batch has chunks.
         """
         if batch.ndim != 1:
-            raise value_error("batch", "of whole sequences", "spans", "Plan without chunks: the attention needs all.")
+            raise value_error("batch", "of whole sequences", "spans", "Plan without chunks: it needs the whole text.")
         return self._errors(model, self.train, batch, width).mean(self.mean_over)
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
@@ -165,7 +165,7 @@ class SynthesisTask:
         return losses
 
     def test(self, model: nn.Module) -> Mapping[str, float]:
-        """Lets the network speak the first test texts, without true frames; without a test part validation texts.
+        """Lets the network speak the first test texts, or without a test part validation texts, without true frames.
 
         Returns:
             - "stopped_share", the share of texts for which the network stopped before the limit.

@@ -22,9 +22,9 @@ class Utterances:
     """Sentences as input of the network.
 
     Attributes:
-        mels: The spectrogram of each, float32 [F, bands].
-        symbols: The characters of each, int64 [characters]; the first character of the alphabet is 1.
-        texts: The text of each after `spell`.
+        mels: The spectrogram of each sentence, float32 [F, bands].
+        symbols: The characters of each sentence, int64 [characters]; the first character of the alphabet is 1.
+        texts: The text of each sentence after `spell`.
     """
 
     mels: tuple[Mel, ...]
@@ -36,12 +36,12 @@ class Utterances:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Frames of each, [n]."""
+        """Frames of each sentence, [n]."""
         return np.array([len(mel) for mel in self.mels], np.int64)
 
     @property
     def text_lengths(self) -> NDArray[np.int64]:
-        """Characters of each, [n]."""
+        """Characters of each sentence, [n]."""
         return np.array([len(symbols) for symbols in self.symbols], np.int64)
 
 
