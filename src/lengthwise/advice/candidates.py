@@ -25,7 +25,7 @@ _MEGABATCH = 50  # batches that the Trainer sorts together
 
 
 class Candidate(NamedTuple):
-    """A batching, its label, and the libraries that ship it; "" for none."""
+    """A batching, its label, and the libraries that ship the batching, "" if none does."""
 
     label: str
     batching: Batching
@@ -56,8 +56,8 @@ def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims:
     """Returns the batchings that trainers ship, random batches first.
 
     - PyTorch, Lightning and the Trainer shuffle. Batch k goes to rank k modulo the number of ranks.
-    - The Trainer's group_by_length shuffles, and sorts windows of 50 batches; of fewer if the epoch has no four such
-      windows. Its batch_rebalance makes random steps.
+    - The Trainer's group_by_length shuffles, and sorts windows of 50 batches, or of a quarter of the epoch if that is
+      shorter. Its batch_rebalance makes random steps.
     - fairseq sorts all sequences, cuts, and shuffles the batches, which are the same in every epoch.
     - NeMo and lhotse draw random batches from 30 buckets with equal numbers of frames.
 

@@ -69,7 +69,7 @@ def advise(
         seed: The seed of the measured plans and of the sample.
 
     Returns:
-        The advice, the same for the same arguments.
+        The advice. Equal arguments give equal advice.
 
     Raises:
         TypeError: `cut` is not one of these three, or `cost` is not a cost.

@@ -1,6 +1,6 @@
 """StepCost: the cost of a training step in seconds and bytes, fitted to measured steps.
 
-counts             [points]        the sequences of each measured batch
+counts             [points]        the number of sequences in each measured batch
 padded_lengths     [points, dims]  the padded length of each batch
 measured_seconds   [points]        the seconds of each step
 measured_bytes     [points]        the peak memory of each step, or None
@@ -33,7 +33,8 @@ class StepCost:
 
     `lengthwise.measure_step` measures it; `of` fits it to your own measurements. Both fits are costs:
     `Batching(cost=step_cost.seconds, budget=0.2)` makes batches that take at most 0.2 seconds each, and
-    `Batching(cost=step_cost.bytes, budget=20e9)` batches that need at most 20 GB. `print` shows the fits and errors.
+    `Batching(cost=step_cost.bytes, budget=20e9)` makes batches that need at most 20 GB each. `print` shows the fits and
+    their errors.
 
     Attributes:
         seconds: The seconds of a step, from the number of sequences in its batch and their padded length.
@@ -41,7 +42,7 @@ class StepCost:
         seconds_error: The mean relative error of the fit. Each point is predicted by a fit to all other points.
         bytes_error: The mean relative error of the fit in bytes; None if memory was not measured.
         device: The measured device, in words.
-        counts: [points], the sequences of each measured batch.
+        counts: [points], the number of sequences in each measured batch.
         padded_lengths: [points, dims], the padded length of each batch.
         measured_seconds: [points], the seconds of each step: the median of its repeats.
         measured_bytes: [points], the peak bytes of each step, or None.
@@ -97,7 +98,7 @@ class StepCost:
         """Fits a cost to your own measurements, such as those of a log.
 
         Args:
-            counts: [points], the sequences of each batch; two different counts at least.
+            counts: [points], the number of sequences in each batch; two different counts at least.
             padded_lengths: [points] or [points, dims], the padded length of each batch; three different lengths at
                 least. The fit needs at least 2 + 3 * dims points.
             seconds: [points], the seconds of a step, above 0.
@@ -162,7 +163,7 @@ class StepCost:
 
         Raises:
             FileNotFoundError: The file does not exist.
-            ValueError: The file is not a step cost, or it has another version.
+            ValueError: The file is not a step cost, or its format has another version.
         """
         files.check_regular(path)
         with files.refusals(path, "read"), open(path, "rb") as file:

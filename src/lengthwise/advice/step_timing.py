@@ -47,7 +47,7 @@ _WORDS = (
 
 
 class Meter(Protocol):
-    """A meter of a step: a clock that waits for the device, and optionally its memory.
+    """A meter of a step: a clock that waits for the device, and optionally measures its memory.
 
     Attributes:
         device: The device of the step, in words.
@@ -118,8 +118,8 @@ def measure_step(
 
     There are `repeats` rounds. Each round runs all shapes in a new random order, so that other load on the machine
     affects all shapes alike. In a round, each shape runs twice, and the second run is timed, because in an epoch too a
-    step follows one of about the same size. A shape has the median of its times. The step really trains: give it a copy
-    of the model, or load the weights again afterwards.
+    step follows one of about the same size. The time of a shape is the median over the rounds. The step really trains:
+    give it a copy of the model, or load the old weights afterwards.
 
     The fit is valid for the measured range of shapes. On a CPU, for example, a frame costs more once a batch does not
     fit into the caches. So give the `budget` of your training.
@@ -134,7 +134,7 @@ def measure_step(
             lengths of several dimensions, `make_batch(count, length, another)`. It is not timed.
         lengths: [n] or [n, dims], the lengths of your data. The trials range from short to the longest.
         budget: The most padded frames of a trial; by default 32 times the mean length, or twice the longest if that is
-            more. A trial of a single sequence may exceed it.
+            more. A trial of a single sequence may exceed the budget.
         repeats: The number of times that each shape is timed.
         meter: The meter; by default a clock, without memory.
 
@@ -217,7 +217,7 @@ def _run_once(
         return try_once(step, make_batch, shape, meter, losses)
     except (MemoryError, RuntimeError) as error:  # `try_once` raises these if memory ran out
         remedy = f"Give a budget of fewer padded frames than {int(shape[0] * shape[1:].sum()):,}."
-        if shape[0] == 1:  # a smaller budget would not help: it tries this sequence too
+        if shape[0] == 1:  # under a smaller budget, this sequence is tried too
             remedy = "Make the model smaller, or cut sequences into chunks."
         raise checks.value_error("step", TRAINS, error, remedy, at=place_of(shape)) from error
 

@@ -111,7 +111,7 @@ def _tell(command: str, text: str) -> None:
 
 
 def _complaint(error: Exception) -> str:
-    """Returns the sentence of an error; for an error of the system, a sentence with its reason."""
+    """Returns the sentence of an error; for an error of the system, a sentence with the system's reason."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     remedy = f"The system says: {error.strerror}."

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     best = next((label for label, plan in plans.items() if _are_equal(plan, usual)), "")
     document = [{"strategy": label, **row} for label, row in rows.items()]
     show.write_json({"lengths": show.summary(lengths), "rows": document}, arguments.json)
-    chart = "padding" if packed else "trade_off"  # Altair is loaded only where it draws
+    chart = "padding" if packed else "trade_off"  # only the name: Altair is loaded when the chart is drawn
     show.write_chart(arguments.plot, lambda: getattr(lw.report, chart)(rows, best=best))
     heading = f"{describe_cut(cut)}{describe_world(world)}"
     page = {"title": f"{name}: {heading}", "loading": write_code(arguments), "best": best}

@@ -127,7 +127,7 @@ def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", exam
 
 
 def add_batches(parser: argparse.ArgumentParser, *, default: str) -> None:
-    """Adds the options of the cut; `default` describes the batches without them."""
+    """Adds the options of the cut; `default` describes the batches if none is given."""
     group = parser.add_argument_group(f"batches (default: {default})").add_mutually_exclusive_group()
     group.add_argument("--batch-size", type=int, metavar="B", help="sequences in a batch")
     group.add_argument("--budget", type=float, metavar="FRAMES", help="most padded frames in a batch")

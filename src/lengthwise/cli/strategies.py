@@ -26,7 +26,7 @@ class Strategy(NamedTuple):
     """A named order.
 
     Attributes:
-        value: The name of its value in the help; empty if it has none.
+        value: The name of the strategy's value in the help; "" if the strategy has no value.
         make: The class of the order.
         field: The field that takes the value, of the order or of a cut that packs rows.
         help: One line of help.
@@ -196,7 +196,7 @@ def _choose_deal(default: Deal | None, label: str, *, deal: Any = None, tail: An
             return None
         raise checks.value_error("tail", "given with a deal here", tail, "Add deal=balanced, for example.", at=label)
     if kind is Portions:
-        # Portions have no tail: a rank with fewer batches splits its largest.
+        # Portions have no tail: a rank with fewer batches splits its largest batches.
         if tail is not None:
             raise checks.value_error("tail", "left out with deal=portions", tail, "Leave it out.", at=label)
         return Portions()

@@ -1,6 +1,6 @@
 """Data sets of packages: pyarrow, Hugging Face `datasets`, Dask and Ray. Each is read in its own order.
 
-`ENGINES` has a class for each package. It takes the data set, and has two members:
+`ENGINES` has a class for each package. The class takes the data set, and has two members:
 
     names               the names of the columns
     blocks(rule, size)  yields the lengths of the rows in their order, as `rule` measures `size` rows at once
@@ -48,14 +48,14 @@ class HuggingFace:
         if not isinstance(source, datasets.Dataset):
             remedy = "Give one split of a DatasetDict; for a stream, use `lengthwise.torch.StreamBatches`."
             raise value_error("source", "a datasets.Dataset", type(source).__name__, remedy)
-        if source.format["type"] == "custom":  # its rows would be measured as they are stored
+        if source.format["type"] == "custom":  # rows would be measured as stored, before the transform
             remedy = "Its rows change only when they are read: give `map` the transform, and measure the result."
             raise value_error("source", "a data set without with_transform", "one with a transform", remedy)
         self._source: Any = source
         self.names: list[str] = list(source.column_names)
 
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
-        # Without the other columns, audio and images are not decoded.
+        # The other columns are not selected, so that their audio and images are not decoded.
         for table in self._source.select_columns(rule.columns(self.names)).with_format("arrow").iter(size):
             yield from rule.measure_table(table, size)
 

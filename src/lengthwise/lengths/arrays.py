@@ -37,9 +37,9 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
     """Checks lengths, and returns them as int64.
 
     A length is a whole number from 1 to 2**63 - 1. Two mistakes are common. Seconds are not lengths: turn them into
-    frames, as by `read_lengths(values, frame_shift=0.01)`. Sequences are not lengths: count their tokens. A list of
-    rows may have two numbers in a row at most, because rows such as [5, 6, 7] are most likely tokens. An array may have
-    eight.
+    frames, as by `read_lengths(values, frame_shift=0.01)`. Sequences are not lengths: count their tokens. In a list of
+    rows, each row has one or two numbers, because a row such as [5, 6, 7] is most likely tokens. In an array, a row may
+    have up to eight.
 
     Args:
         values: [n] or [n, dims] integers, or whole floats (in float64, below 2**53): a NumPy array, a list, a torch
@@ -231,7 +231,7 @@ def read_numpy(path: Path, column: str | None = None) -> list[Column]:
 
 
 class MappedLengths(np.memmap):
-    """A `numpy.memmap` that is pickled as its path: another process maps the same file."""
+    """A `numpy.memmap` that is pickled as its path: a process that unpickles it maps the same file."""
 
     def __deepcopy__(self, memo: dict[int, Any] | None, /) -> Any:
         # The map is read-only; `numpy.ndarray` would copy the whole file into memory.

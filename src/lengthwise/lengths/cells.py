@@ -54,7 +54,7 @@ def column_of_cells(
             its texts are numbers.
 
     Raises:
-        ValueError: A value has another kind than the first, or no length follows from it.
+        ValueError: A value has another kind than the first, or cannot be turned into a length.
     """
     # The first cell decides the kind. A later cell of another kind raises an error that names its line.
     kind = type(cells[0]) if cells else float
@@ -206,7 +206,7 @@ class TextCount:
 
 
 def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> TextCount | None:
-    """Returns the function that counts texts in the unit `count`, or None if that is None.
+    """Returns the function that counts texts in the unit `count`; None if `count` is None.
 
     Raises:
         ValueError: `count` is unknown. `tokenizer` is missing for "tokens", or given for another unit. Or its file is

@@ -48,7 +48,7 @@ class Description:
     fingerprint: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the description for JSON: lists over the dimensions, and quantiles by their percentage.
+        """Returns the description for JSON: lists in place of tuples, and the quantiles of a dimension by percentage.
 
         >>> describe([2, 4, 9]).as_dict()["quantiles"]
         [{'1': 2, '5': 2, '25': 2, '50': 4, '75': 9, '95': 9, '99': 9}]

@@ -109,7 +109,7 @@ def read_lengths(
 
 
 def split_source(text: str) -> tuple[str, str | None]:
-    r"""Splits FILE:COLUMN at its last colon, unless that belongs to an existing path or to a drive letter.
+    r"""Splits FILE:COLUMN at its last colon, unless this colon belongs to an existing path or to a drive letter.
 
     Raises:
         ValueError: There is nothing before or after the colon.

@@ -103,7 +103,7 @@ def bad_value(
     remedy: str = _SECONDS_REMEDY,
 ) -> ValueError:
     """Returns the error for the bad number at index `at`; `remedy` is the advice for fractions."""
-    # An integer stays one: turned into a float, a large integer would show another number.
+    # Integers are not turned into floats: a large one would be shown as another number.
     value = int(values[at]) if values.dtype.kind in "iuO" else float(values[at])
     rule, advice = broken_rule(value, frame_shift, bits=_exact_bits(values))
     return value_error(name, rule, value, remedy if rule == WHOLE else advice, at=place(at))

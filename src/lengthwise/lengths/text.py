@@ -100,7 +100,7 @@ def read_kaldi(path: Path) -> list[Column]:
 
 
 def kaldi_name(path: Path) -> str:
-    """Returns the file's name up to its first dot if that is a table of Kaldi, else "".
+    """Returns the file's name up to its first dot if this is the name of a table of Kaldi, else "".
 
     >>> kaldi_name(Path("data/train/utt2num_frames.1.gz"))
     'utt2num_frames'

@@ -56,7 +56,7 @@ def batches(
         lengths: [n] or [n, dims], the lengths of the plans.
         unit: The unit of the lengths.
         title: The title; by default one is written.
-        shares: The padding share of each plan, if it was measured over more epochs.
+        shares: The padding share of each plan, such as its mean over several epochs; by default that of the plan alone.
 
     Raises:
         ValueError: There is no plan, or a plan has other lengths.
@@ -120,7 +120,7 @@ def waiting(plans: Plan | Mapping[str, Plan], *, title: str = "", shares: Mappin
     Args:
         plans: A plan for several ranks, or several plans by label, drawn one below the other.
         title: The title; by default one is written.
-        shares: The waiting share of each plan, if it was measured over more epochs.
+        shares: The waiting share of each plan, such as its mean over several epochs; by default that of the plan alone.
 
     >>> import lengthwise as lw
     >>> lengths = [5, 9, 2, 4, 7, 3]

@@ -39,7 +39,7 @@ def number(value: float) -> str:
 
 
 def computed(padding_share: float) -> str:
-    """Returns the computed frames for each frame of data; "endless" without data.
+    """Returns the computed frames for each frame of data; "endless" if there are no data.
 
     >>> computed(0.655), computed(0.0)
     ('2.90', '1.00')
