@@ -18,7 +18,7 @@ WRONG = {
     "reproduce ge2021 --data d --max-words 5": "`max-words` must be left out with --data or --sentences, but is 5.",
     "reproduce ge2021 --sentences s --max-words 5": "`max-words` must be left out with --data or --sentences",
     "reproduce ge2021 --frame-shift 0.1": "`frame-shift` must be left out without --lengths, but is 0.1.",
-    "reproduce ge2021 --lengths {four} --frame-shift 60": "`frame_shift` must be given for seconds only, but is 60",
+    "reproduce ge2021 --lengths {four} --frame-shift 60": "`frame_shift` must be given for durations only, but is 60",
     "reproduce ge2021 --batch-size 0": "`batch_size` must be at least 1, but is 0.",
     "reproduce ge2021 --lengths nofile": "`source` must be a file or folder that exists, but is 'nofile'.",
 }

@@ -198,7 +198,7 @@ def test_durations_and_samples_become_frames_as_the_readers_make_them(tmp_path, 
 def test_what_is_seconds_does_not_change_from_file_to_file(tmp_path, out):
     write_table(tmp_path / "data" / "0.parquet", audio=[1.5, 2.5], tokens=[[3], [4]])
     write_table(tmp_path / "data" / "1.parquet", audio=[1, 2], tokens=[[3], [4]])
-    with pytest.raises(ValueError, match="`frame_shift` must be given for seconds only"):
+    with pytest.raises(ValueError, match="`frame_shift` must be given for durations only"):
         lw.write_lengths(tmp_path / "data", out, column="audio,tokens", frame_shift=0.01)
     written = lw.write_lengths(tmp_path / "data", out, column="audio", frame_shift=0.01)
     assert written.lengths.tolist() == [150, 250, 100, 200]
@@ -255,7 +255,7 @@ def test_rows_are_counted_on_a_terminal_alone(folder, out, capsys, monkeypatch):
         ("tokens", {"column": ",".join(["tokens"] * 9)}, "`lengths` must be at most 8 for each sequence, but is 9."),
         ("tokens", {"length": 5}, "`length` must be a function, but is 5."),
         ("tokens", {"length": len, "column": "tokens"}, "`column` must be left out beside `length`, but is 'tokens'."),
-        ("tokens", {"column": "tokens", "frame_shift": 0.01}, "`frame_shift` must be given for seconds only, but is"),
+        ("tokens", {"column": "tokens", "frame_shift": 0.01}, "`frame_shift` must be given for durations only, but is"),
         ("tokens", {"column": "tokens", "bad": "drop"}, "`bad` must be one of error, one, but is 'drop'."),
         ("tokens", {"column": "tokens", "max_bad": -1}, "`max_bad` must be at least 0, but is -1."),
         ("nothing", {"column": "a"}, "`source` must be a file or folder that exists, but is 'nothing'."),

@@ -52,7 +52,7 @@ BAD = [
     ("a.csv", "id;dur\na;1,25\n", {"column": "dur"}, ["is '1,25'", "Write it with the digits 0 to 9"]),
     ("a.csv", "id,text\na,hello you\n", {"column": "text"}, ["or drop the sequence; " + TEXTS]),
     ("a.parquet", parquet(n=[{"m": 3}]), {}, ["but is {{'m': 3}} at row 0 of {}. Name one of its fields, as n.m."]),
-    ("a.jsonl", '{"n": [[1, 2, 3], [4, 5, 6]]}', {}, ["a list of numbers, whose count is its length, but is [[1,"]),
+    ("a.jsonl", '{"n": [[1, 2, 3], [4, 5, 6]]}', {}, ["a list of numbers, which are then counted, but is [[1,"]),
     ("a.jsonl", '{"n": [1]}\n{"n": [[1]]}', {}, ["a list of numbers", "at line 2 of {}. Add a column with the"]),
     ("a.jsonl", "[1, 2, 3]\n", {}, ["is [1, 2, 3] at line 1 of {}.", "name it .json"]),
     ("a.npy", npy(np.ones((2, 9), int)), {}, ["`lengths` must be at most 8 for each sequence, but is 9. If these are"]),

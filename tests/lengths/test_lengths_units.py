@@ -44,7 +44,7 @@ def write(tmp_path):
         ("duration_ms", {"frame_shift": 0.01}, "in milliseconds, as duration_ms is, but is 0.01. Give 10 for 0.01 s."),
         ("duration[ms]", {"frame_shift": 0.0125}, "in milliseconds, .* is 0.0125. Give 12.5 for 0.0125 s."),
         ("n_samples", {"frame_shift": 0.01}, "in samples, as n_samples is, but is 0.01. Give 160 for 0.01 s at 16 k"),
-        ("n_tokens", {"frame_shift": 0.01}, "given for seconds only, but is 0.01. It does not apply to counts"),
+        ("n_tokens", {"frame_shift": 0.01}, "given for durations only, but is 0.01. It does not apply to counts"),
         ("duration_ms", {}, "given, because duration_ms is in milliseconds, but is None. Give .*, as 10 "),
         ("duration_sec", {}, "given, because duration_sec is in seconds, but is None. Give the .*, as 0.01 "),
     ],

@@ -78,7 +78,7 @@ def test_a_histogram_counts_each_sequence_once_and_a_giant_asks_for_a_logarithmi
 def test_edges_say_what_they_pad():
     edges = lw.optimal_edges(LENGTHS, 4)
     share = 100 * (1 - LENGTHS.sum() / padded_frames(LENGTHS, edges))
-    told = f"the edges of 4 buckets. Padded to them, {share:.1f} % is padding"
+    told = f"the edges of 4 buckets, under which {share:.1f} % is padding"
     assert told in json.dumps(report.histogram(LENGTHS, edges=edges).to_dict())
 
 

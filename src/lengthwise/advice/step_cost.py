@@ -204,7 +204,7 @@ def _check_points(counts: ArrayLike, padded_lengths: ArrayLike) -> tuple[NDArray
     sizes = np.asarray(counts)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not len(sizes):
         rule = "whole numbers of shape [points]"
-        raise checks.value_error("counts", rule, counts, "Give how many sequences each batch holds.")
+        raise checks.value_error("counts", rule, counts, "Give the number of sequences in each batch.")
     longest = np.asarray(padded_lengths)
     if longest.ndim not in (1, 2) or longest.dtype.kind not in "iu" or len(longest) != len(sizes):
         rule = f"whole numbers of shape [{len(sizes)}] or [{len(sizes)}, dims]"
@@ -255,7 +255,7 @@ def check_shapes(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -
     ample = all(len(np.unique(column)) >= fewest for column, fewest in zip(shapes.T, least, strict=True))
     rank = np.linalg.matrix_rank(_scale(columns(counts, padded_lengths))[0])
     if not ample or rank < 2 + 3 * padded_lengths.shape[1]:
-        rule = "of two counts and three lengths at least, in all pairs"
+        rule = "of two counts and three lengths at least, best each count with each length"
         raise checks.value_error("shapes", rule, shapes.tolist(), "Measure more shapes.")
 
 

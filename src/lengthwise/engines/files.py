@@ -20,7 +20,9 @@ _ARROW, _TABLE, _RECORDS = "Parquet or Arrow", "CSV or TSV", "JSON lines"
 _FORMATS = {"parquet": _ARROW, "pq": _ARROW, "arrow": _ARROW, "feather": _ARROW}
 _FORMATS |= {"csv": _TABLE, "tsv": _TABLE, "jsonl": _RECORDS, "ndjson": _RECORDS}
 _NAME = re.compile(r"\.(?:(parquet|pq|arrow|feather)|(csv|tsv|jsonl|ndjson)(?:\.gz)?)$", re.IGNORECASE)
-_OTHERS = f"Known are .{', .'.join(_FORMATS)}, and text as .gz. Give other formats as a `pyarrow.dataset.Dataset`."
+_OTHERS = f"Known are .{', .'.join(_FORMATS)}, and .gz of the last four. Give others as a `pyarrow.dataset.Dataset`."
+    f"Known are .{', .'.join(_FORMATS)}, and .gz of the last four. Give other formats as a `pyarrow.dataset.Dataset`."
+)
 
 
 class Files:
@@ -64,8 +66,8 @@ class Files:
     def blocks(self, rule: Rule, size: int) -> Iterator[Block]:
         """Yields the lengths of the rows, file by file."""
         if rule.length is not None and self._kind != _ARROW:
-            remedy = 'Give them as `pyarrow.dataset.dataset(source, format="csv")` or "json".'
-            raise value_error("length", "left out for files of text", rule.length, remedy)
+            remedy = 'Give the files as `pyarrow.dataset.dataset(source, format="csv")`, or "json".'
+            raise value_error("length", f"left out for files of {self._kind}", rule.length, remedy)
         measure = {_ARROW: _arrow_blocks, _TABLE: _table_blocks, _RECORDS: _record_blocks}[self._kind]
         for path in self._paths:
             yield from measure(Path(path), self._opener(), rule, size)

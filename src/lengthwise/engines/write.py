@@ -132,7 +132,7 @@ def write_lengths(
     target = _check_path(path)
     check_choice("bad", bad, ("error", "one"))
     check_flag("progress", progress)
-    check_whole("max_bad", max_bad, minimum=0, remedy="Give the most bad rows to list, such as 10_000.")
+    check_whole("max_bad", max_bad, minimum=0, remedy="Give the most bad rows of a run, such as 10_000.")
     check_whole("batch_size", batch_size, minimum=1, remedy="Give a number of rows that fit in memory, such as 4096.")
     if column is not None:
         check_text("column", column, remedy='Write a name, or several columns as "source,target".')

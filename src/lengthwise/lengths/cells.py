@@ -178,7 +178,7 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
         )
     elif isinstance(item, str):
         remedy = f"These are texts: {COUNT_REMEDY}."
-    return value_error(name, "a list of numbers, whose count is its length", value, remedy, at=at)
+    return value_error(name, "a list of numbers, which are then counted", value, remedy, at=at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,8 +96,8 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
     time_columns = [column for column in columns if _takes_shift(column, frame_shift, alone=alone, by_type=by_type)]
     if not time_columns:
         names = ", ".join(column.name for column in columns)
-        remedy = f"It does not apply to counts ({names}): leave it out, or name a column of seconds."
-        raise value_error("frame_shift", "given for seconds only", frame_shift, remedy)
+        remedy = f"It does not apply to counts ({names}): leave it out, or name a column of durations."
+        raise value_error("frame_shift", "given for durations only", frame_shift, remedy)
     for column in time_columns:
         # The unit of a shift is that of its column, but a shift below 1 is in seconds.
         if frame_shift < 1 and column.unit in ("milliseconds", "samples"):
@@ -206,7 +206,8 @@ def choose_dimensions(column: str | None, dims: int, path: Path) -> Sequence[int
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
     """Returns the error for a name that no column or several have; it lists the columns, the closest match first."""
     if names.count(name) > 1:
-        return value_error("column", "the name of one column", name, f"Rename one of the {names.count(name)}.", at=at)
+        remedy = f"{names.count(name)} columns have this name: rename them."
+        return value_error("column", "the name of one column", name, remedy, at=at)
     # A cutoff of 0 sorts all names by likeness. The default cutoff returns a name only if it is likely.
     close = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)
     likely = difflib.get_close_matches(name, names, n=1)

@@ -52,7 +52,7 @@ def histogram(lengths: ArrayLike, *, edges: ArrayLike | None = None, unit: str =
         bounds = np.asarray(edges)
         share = 1.0 - int(array.sum()) / max(1, padded_frames(array, bounds))
         buckets = words.count(len(bounds), "bucket")
-        notes = [f"Lines: the edges of {buckets}. Padded to them, {words.percent(share)} is padding"]
+        notes = [f"Lines: the edges of {buckets}, under which {words.percent(share)} is padding"]
         # An edge is the last length of its bucket, so the line is drawn after that length.
         rules = alt.Chart(table([{"edge": edge, "end": edge + 1} for edge in bounds.tolist()]))
         chart += rules.mark_rule(strokeDash=[5, 3], strokeWidth=1.5, color=colour("ink")).encode(
