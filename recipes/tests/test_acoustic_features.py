@@ -106,7 +106,7 @@ def test_bad_utterances_are_named_and_left_out():
     assert kept.skipped == (
         "`samples` must be at least one window of 200 samples, but is 199. Leave the utterance out. "
         "This is utterance short.",
-        "`samples` must be finite, but is 'not' at sample 7. Write the file again. This is utterance broken.",
+        "`samples` must be finite, but is nan at sample 7. Write the file again. This is utterance broken.",
         "`samples` must be 400, as in its header, but is 300. Write the file again. This is utterance cut.",
     )
     with pytest.raises(ValueError, match="This is utterance short"):

@@ -132,7 +132,7 @@ def test_a_folder_that_says_nothing_sure_is_refused(kaldi, files, rule):
 def test_a_file_that_is_not_utf8_is_named(kaldi):
     folder = kaldi()
     (folder / "text").write_bytes(b"r1 \xff\xfe\n")
-    with pytest.raises(ValueError, match="`text` must be UTF-8, but is 'not' at byte 3"):
+    with pytest.raises(ValueError, match=r"`text` must be UTF-8, but is b'.*' at byte 3"):
         read_folder(folder)
 
 
@@ -157,7 +157,7 @@ def test_a_wav_that_goes_away_is_named_when_it_is_read(kaldi):
     folder = kaldi()
     corpus = read_folder(folder)
     (folder / "audio" / "r2.wav").unlink()
-    with pytest.raises(ValueError, match=r"`wav` must be audio that can be read, but is 'not' at .*r2\.wav"):
+    with pytest.raises(ValueError, match=r"`wav` must be audio that can be read, but is 'broken' at .*r2\.wav"):
         corpus.utterances[1].load()
 
 

@@ -414,7 +414,7 @@ def test_bad_speech_is_named(tmp_path, capsys):
     (tmp_path / "u1.txt").write_text("to be")
     words = ["reproduce", "doetsch2017", "--data", str(tmp_path), "--strict", "--output", str(tmp_path / "out")]
     assert main(words) == 2
-    assert "`wav` must be audio that can be read, but is 'not'" in capsys.readouterr().err
+    assert "`wav` must be audio that can be read, but is 'broken'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

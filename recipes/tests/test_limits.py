@@ -264,4 +264,6 @@ def test_the_page_says_what_was_measured():
     reached = sum(row["mixing"] >= 0.95 * row["limit"] for row in pools)
     least = min(row["bound"] / row["limit"] for row in pools)
     assert f"At {reached} of {len(pools)} settings the best mixture" in page
-    assert f"other {len(pools) - reached} it is proved that no mixture has; the least share is {100 * least:.0f} %" in page
+    assert (
+        f"other {len(pools) - reached} it is proved that no mixture has; the least share is {100 * least:.0f} %" in page
+    )

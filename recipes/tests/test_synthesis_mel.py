@@ -80,7 +80,7 @@ def test_recordings_that_cannot_be_used_are_named():
     assert before == "before"
     assert short.startswith("`samples` must be 500, as in its header, but is 490")
     assert short.endswith("This is recording short.")
-    assert sick.startswith("`samples` must be finite, but is 'not' at sample 0")
+    assert sick.startswith("`samples` must be finite, but is nan at sample 0")
     with pytest.raises(ValueError, match="This is recording short"):
         corpus_mels(corpus, LogMel(bands=4), strict=True)
 

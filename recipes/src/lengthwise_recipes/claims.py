@@ -88,7 +88,7 @@ class Claim:
             difference. None if the paper prints no number.
         regime: None if the claim is about any data and any training.
         unit: The unit of `ours`: "" for a plain number, "%" for shares in percent.
-        kind: The kind of number, such as "speed", if the first sentences of the page say its smallest difference.
+        kind: Such as "speed". The head of a page gives the smallest differences of each kind; "" leaves the claim out.
 
     >>> faster = Claim(
     ...     claim="4 times as fast", where="4", paper="4", ours=[2.0, 2.1], no_effect=1, effect=3, holds="part", why=""

@@ -156,7 +156,7 @@ def _speed_up_claim(rows: Sequence[EpochRow], bound: float) -> Claim:
         no_effect=1.0,
         effect=PAPER_SPEED_UP - 1.0,
         regime=Regime(
-            what="speed-up, ours the most that the lengths allow",
+            what="speed-up, for ours the most that the lengths allow",
             ours=bound,
             paper=PAPER_SPEED_UP,
             least=1.0 - CLOSE,

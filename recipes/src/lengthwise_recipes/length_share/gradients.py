@@ -39,7 +39,7 @@ def length_share(
     over the sequence. A sum, or a loss divided by a property of the batch, does not match `weights`.
 
     Args:
-        model: On its device, in the mode of its training. Of DistributedDataParallel give the `module`.
+        model: On its device, in the mode of its training. For DistributedDataParallel, give its `module`.
         loss: Called with the model and a batch of one sequence: its mean loss, a scalar.
         dataset: `dataset[i]` is sequence i, for i from 0 to n - 1.
         lengths: [n] or [n, dims], of all sequences.

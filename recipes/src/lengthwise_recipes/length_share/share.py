@@ -98,7 +98,7 @@ class LengthShare:
         Args:
             gradients: [m, parameters], of the loss of single sequences at the same weights; finite. A random projection
                 that keeps inner products does as well.
-            sampled: [m], the sequence number of each gradient: drawn at random, none twice, at least 32.
+            sampled: [m], the sequence number of each gradient: drawn at random, no number twice, at least 32.
             lengths: [n] or [n, dims], of all sequences.
             weights: [n], the weight of each sequence in the loss, as in `loss_scales`; 1 each by default.
 
@@ -221,7 +221,7 @@ class LengthShare:
         return _join(counts)
 
     def _draw(self, count: int, epoch: int) -> NDArray[np.int64]:
-        """Returns `count` sequences in random order, none twice before all occurred once."""
+        """Returns `count` sequences in random order, no sequence twice before all occurred once."""
         rounds = -(-count // len(self.bins))  # several if there are plans of several epochs
         keys = [Key(epoch=epoch, stage="subset", lane=lane) for lane in range(rounds)]
         return np.concatenate([key.permutation(len(self.bins)) for key in keys])[:count]

@@ -94,7 +94,8 @@ def _lines(path: Path) -> list[str]:
         files.check_regular(path)
         return path.read_text(encoding="utf-8-sig").replace("\t", " ").split("\n")
     except UnicodeDecodeError as error:
-        raise value_error(path.name, "UTF-8", "not", "Convert it.", at=f"byte {error.start} of {path}") from error
+        shown, place = error.object[error.start : error.end], f"byte {error.start} of {path}"
+        raise value_error(path.name, "UTF-8", shown, "Convert the file.", at=place) from error
     except OSError as error:
         raise value_error(path.name, "a file that can be read", str(path), "Write one line for each entry.") from error
 

@@ -43,6 +43,7 @@ def _lines(path: Path) -> list[str]:
         files.check_regular(path)
         return path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise value_error("lexicon", "UTF-8", "not", "Convert it.", at=f"byte {error.start} of {path}") from error
+        shown, place = error.object[error.start : error.end], f"byte {error.start} of {path}"
+        raise value_error("lexicon", "UTF-8", shown, "Convert the file.", at=place) from error
     except OSError as error:
         raise value_error("lexicon", "a file that can be read", str(path), "Name a lexicon.txt.") from error

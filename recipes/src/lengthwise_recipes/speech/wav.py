@@ -31,7 +31,7 @@ def read_header(path: Path) -> Wav:
         files.check_regular(path)
         info = soundfile.info(str(path))
     except (soundfile.SoundFileError, OSError) as error:
-        raise value_error("wav", "audio that can be read", "not", "Repair or remove it.", at=str(path)) from error
+        raise value_error("wav", "audio that can be read", "broken", "Repair or remove it.", at=str(path)) from error
     if info.channels != 1:
         remedy = "Write each channel to a file of its own."
         raise value_error("wav", "of one channel", info.channels, remedy, at=str(path))
@@ -50,7 +50,7 @@ def read_samples(path: Path, start: int, stop: int) -> Samples:
         files.check_regular(path)
         samples, _ = soundfile.read(str(path), start=start, stop=stop, dtype="float32")
     except (soundfile.SoundFileError, OSError) as error:
-        raise value_error("wav", "audio that can be read", "not", "Repair or remove it.", at=str(path)) from error
+        raise value_error("wav", "audio that can be read", "broken", "Repair or remove it.", at=str(path)) from error
     return np.asarray(samples, np.float32)
 
 
@@ -63,6 +63,6 @@ def check_samples(samples: Samples, count: int) -> Samples:
     if len(samples) != count:
         raise value_error("samples", f"{count}, as in its header", len(samples), "Write the file again.")
     if not np.isfinite(samples).all():
-        place = f"sample {int(np.flatnonzero(~np.isfinite(samples))[0])}"
-        raise value_error("samples", "finite", "not", "Write the file again.", at=place)
+        wrong = int(np.flatnonzero(~np.isfinite(samples))[0])
+        raise value_error("samples", "finite", float(samples[wrong]), "Write the file again.", at=f"sample {wrong}")
     return samples

@@ -29,7 +29,7 @@ class EpochRow:
         elapsed_seconds: Training seconds of this and all earlier epochs.
         sequences: Sequences in its batches, whole or in chunks.
         useful_frames: Frames in its batches without padding; of two lengths the first.
-        padding_share: Padding in the padded batches, 0..1; some networks do not compute it.
+        padding_share: Share of padding in the padded batches, 0..1; some networks do not compute the padding.
         mixing: exp(-I) of the plan, see `lengthwise.measure`.
         straggler_waste: Share of the time of all processes spent waiting by the plan, see `setups.waiting_share`.
         training_loss: Mean loss during the epoch, over sequences or frames as the task counts.

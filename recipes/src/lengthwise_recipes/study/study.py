@@ -46,7 +46,7 @@ def run_study(
 
     Args:
         task: The data and the network.
-        batchings: Label to batching; times are compared with the first. A batching is trained on each of
+        batchings: Label to batching; times are compared with those of the first. A batching is trained on each of
             `settings.processes`, a `Setup` on its own number of processes.
         settings: Settings of all runs.
         progress: Show a bar on standard error.

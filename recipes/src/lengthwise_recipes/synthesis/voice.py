@@ -80,7 +80,7 @@ def engine() -> tuple[str, str]:
     """
     if importlib.util.find_spec("espeakng_loader") is None:
         remedy = "Install it, pip install espeakng-loader, or give a folder of recordings."
-        raise value_error("espeakng-loader", "installed to speak sentences", "not", remedy)
+        raise value_error("espeakng-loader", "installed to speak sentences", None, remedy)
     import espeakng_loader
 
     return str(espeakng_loader.get_library_path()), str(espeakng_loader.get_data_path())
