@@ -243,7 +243,7 @@ def test_what_trainers_ship_has_the_cut_that_was_given():
 
 REFUSED = [
     ({"cut": lw.Rows(4_096)}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows("),
-    ({"cut": 16}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is 16. Give the one"),
+    ({"cut": 16}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is 16. Give the cut"),
     ({"padding": -0.1}, "`padding` must be above 0 and at most 0.99, but is -0.1. "),
     ({"cost": lw.Quadratic}, "`cost` must be a cost, but is "),
     (

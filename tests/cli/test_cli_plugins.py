@@ -57,7 +57,7 @@ def test_what_is_wrong_with_it_is_one_sentence(run):
     told = complaint(run("count-tokens", "to be or not", "--most", "3"))
     assert told == "lengthwise count-tokens: `text` must be of at most 3 tokens, but is 4. Shorten it.\n"
     assert "`--most` must be a whole number, but is 'x'." in complaint(run("count-tokens", "a", "--most", "x"))
-    assert "with its option, --texts b." in complaint(run("count-tokens", "a", "b"))
+    assert "must follow its option, as --texts b." in complaint(run("count-tokens", "a", "b"))
     assert complaint(run("torn")) == "lengthwise: No module named 'no_such_package'\n"
 
 

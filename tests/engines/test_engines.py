@@ -176,7 +176,7 @@ def test_data_sets_of_hugging_face(hub, saved, out):
 
 def test_splits_streams_and_transforms_of_hugging_face_are_refused(hub, saved, out):
     for wrong in (hub.DatasetDict(train=saved), saved.to_iterable_dataset()):
-        with pytest.raises(ValueError, match=r"^`source` must be a datasets.Dataset, but is '\w+'\. Name one of its"):
+        with pytest.raises(ValueError, match=r"^`source` must be a datasets.Dataset, but is '\w+'\. Give one split"):
             lw.write_lengths(wrong, out, column="n")
     changed = saved.with_transform(lambda rows: {"tokens": [row[:1] for row in rows["tokens"]]})
     with pytest.raises(ValueError, match=r"^`source` must be a data set without with_transform, but is 'one with a tr"):

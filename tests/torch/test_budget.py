@@ -174,7 +174,7 @@ def test_a_sequence_that_does_not_fit_alone_is_named(room):
             {"device": "cudaa"},
             "ValueError: `device` must be one that PyTorch finds here, but is 'cudaa'. Give \"cuda\"",
         ),
-        ({"lengths": []}, "ValueError: `lengths` must be of at least one sequence, but is 0. Give those of your"),
+        ({"lengths": []}, "ValueError: `lengths` must be of at least one sequence, but is 0. Give the lengths of your"),
         ({"step": 3}, "TypeError: `step` must be a function, but is 3. Give step, make_batch, lengths, in this order."),
         ({"make_batch": None}, "TypeError: `make_batch` must be a function, but is None. "),
     ],
