@@ -87,7 +87,7 @@ def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims:
 
 
 def list_ours(cut: Cut, padding: float, *, slots: int) -> list[Candidate]:
-    """Returns max-entropy with half, once and twice the padding, and, if a step has several batches, random steps."""
+    """Returns max-entropy with 0.5, 1 and 2 times the padding, and, if a step has several batches, random steps."""
     ours = [
         Candidate(f"max-entropy:{share:g}", Batching(cut=cut, order=MaxEntropy(padding=share)))
         for share in (padding / 2, padding, 2 * padding)

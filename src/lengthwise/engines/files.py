@@ -20,7 +20,9 @@ _ARROW, _TABLE, _RECORDS = "Parquet or Arrow", "CSV or TSV", "JSON lines"
 _FORMATS = {"parquet": _ARROW, "pq": _ARROW, "arrow": _ARROW, "feather": _ARROW}
 _FORMATS |= {"csv": _TABLE, "tsv": _TABLE, "jsonl": _RECORDS, "ndjson": _RECORDS}
 _NAME = re.compile(r"\.(?:(parquet|pq|arrow|feather)|(csv|tsv|jsonl|ndjson)(?:\.gz)?)$", re.IGNORECASE)
-_OTHERS = f"Known are .{', .'.join(_FORMATS)}, and .gz of the last four. Give others as a `pyarrow.dataset.Dataset`."
+_OTHERS = (
+    f"Known are .{', .'.join(_FORMATS)}, and .gz of the last four. Give other formats as a `pyarrow.dataset.Dataset`."
+)
 
 
 class Files:

@@ -98,8 +98,7 @@ def write_lengths(
         column: A column of lengths, of lists (their items are counted), or, with `count`, of texts. Several columns,
             as "source,target", give [n, dims]. Nested ones are written as "audio.frames".
         length: In place of `column`: a function that takes a `pyarrow.RecordBatch` of k rows, and returns [k] or
-            [k, dims] numbers. Ray and Dask may call it in other processes. Not for CSV, TSV and
-            JSON lines.
+            [k, dims] numbers. Ray and Dask may call it in other processes. Not for CSV, TSV and JSON lines.
         frame_shift: The divisor of durations, as in `read_lengths`. But among several columns, floats count as
             durations even if none has a fraction.
         count: The unit of texts: "characters", "words" or "tokens".

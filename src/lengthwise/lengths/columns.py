@@ -1,7 +1,7 @@
 """Columns of numbers: their choice by name, their units, and their conversion to lengths.
 
 The name of a column may tell its unit: duration_ms is in milliseconds. A frame shift, from one frame to the next, has
-the unit of its column. A shift below 1 is in seconds, and is refused for milliseconds and samples.
+the unit of its column. A shift below 1 is in seconds, and is refused for a column in milliseconds.
 """
 
 from __future__ import annotations
