@@ -85,7 +85,7 @@ def test_on_other_lengths_than_the_papers_nothing_is_compared(run, tmp_path, cha
     asked = ("reproduce", "ge2021-table1", "--lengths", table, "--seeds", 1)
     text = " ".join(run(*asked).out.split())
     assert "These are not the lengths of the paper, so nothing here can be compared with it. To compare," in text
-    assert "with --lengths FILE:COLUMN: 10,480 of its 13,100 clips or more, in frames of 12.5 ms." in text
+    assert "with --lengths FILE:COLUMN: at least 10,480 of its 13,100 clips, in frames of 12.5 ms." in text
     assert "ours over seeds" in text
     for word in ("verdict", "reproduced", "773.82"):  # the last is a number of the paper
         assert word not in text

@@ -69,7 +69,7 @@ def test_the_size_is_what_is_asked_for(words, expected):
 def test_small_and_full_are_one_or_the_other(capsys):
     with pytest.raises(SystemExit):
         parsed("--small", "--full")
-    assert "must be left out beside --small" in capsys.readouterr().err
+    assert "must be left out if --small is given" in capsys.readouterr().err
 
 
 def test_the_help_says_what_sizes_are_and_that_a_rerun_goes_on(capsys):

@@ -102,8 +102,8 @@ def test_ink_that_is_included_is_found_upwards(tmp_path, place):
         ('.PEN_DOWN\n1\n.SEGMENT WORD 0 ? "x"\n', "of strokes of plain numbers, but is '1'"),
         ('.PEN_DOWN\n1 1e15\n.SEGMENT WORD 0 ? "x"\n', "of finite points below 1e+15 in size, but is '1 1e15'"),
         (".COORD X P\n", "with .COORD of X and Y, but is 'X P'"),
-        (".INCLUDE gone.dat\n", "with .INCLUDE of other files that exist, but is 'gone.dat'"),
-        (".INCLUDE bad.dat\n", "with .INCLUDE of other files that exist, but is 'bad.dat'"),
+        (".INCLUDE gone.dat\n", "with .INCLUDE of files that exist and do not include this file, but is 'gone.dat'"),
+        (".INCLUDE bad.dat\n", "with .INCLUDE of files that exist and do not include this file, but is 'bad.dat'"),
     ],
 )
 def test_a_bad_file_is_named_and_skipped_or_refused(file, text, complaint):

@@ -1,6 +1,5 @@
 """Means of a few runs and their intervals, by hand and by the tables of Student's t."""
 
-import json
 import math
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise_recipes.intervals import Interval, interval, read_interval, smallest_shares
+from lengthwise_recipes.intervals import interval, smallest_shares
 
 # Two-sided 95 %, and the noncentrality of 80 % power: from printed tables, the latter of the paired t-test.
 T_TABLE = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262, 11: 2.228, 30: 2.045, 121: 1.980}
@@ -89,17 +88,3 @@ def test_one_run_and_a_run_that_diverged_say_nothing():
     assert diverged.unknown
     assert not alone.excludes_zero
     assert not diverged.excludes_zero
-
-
-def test_an_interval_survives_json_with_null_for_what_is_not_known():
-    text = json.dumps({"mean": 2.0, "low": None, "high": None, "runs": 1})
-    assert read_interval(json.loads(text)).unknown
-    known = {"mean": 2.0, "low": 1.0, "high": 3.0, "runs": 4}
-    assert read_interval(known) == Interval(**known)
-    assert read_interval({"mean": 2.0, "low": None, "high": None, "runs": 1}).smallest_difference == math.inf
-
-
-@pytest.mark.parametrize("values", [[], [[1.0, 2.0]]])
-def test_no_runs_are_refused(values):
-    with pytest.raises(ValueError, match=r"`values` must be of shape \[runs\]"):
-        interval(values)

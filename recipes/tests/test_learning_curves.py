@@ -71,7 +71,8 @@ def test_every_strategy_has_a_panel_beside_the_first(count):
     labels = [f"my strategy number:{number} of many" for number in range(count)]
     figure = learning_panels([row for label in labels for row in rows(label)], title="pens", against="epoch")
     assert list(panels(figure)) == labels
-    assert figure.get_suptitle().startswith("pens\nin each panel one strategy, my strategy number:0 of many beside it")
+    told = "pens\neach panel: one strategy, my strategy number:0 of many for comparison"
+    assert figure.get_suptitle().startswith(told)
     assert figure.get_supxlabel() == "epochs"
     for label, axes in panels(figure).items():
         *pale, first, own = axes.lines

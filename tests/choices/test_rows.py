@@ -267,10 +267,10 @@ REFUSED = [
         "`lengths` must be of shape [n], but is (1, 2). Take one column, such as",
     ),
     (planned([5, 9, 2], cut=lw.Rows(16), cost=lw.Quadratic(linear=1.2e307)), "`cost` must be finite, but is inf. "),
-    (planned([5], cut=lw.Rows(8), padding=0.1), "`padding` must be left out beside a cut that packs rows, but is"),
+    (planned([5], cut=lw.Rows(8), padding=0.1), "`padding` must be left out for a cut that packs rows, but is"),
     (
         planned([5], cut=lw.Rows(8), order=lw.MaxEntropy(padding=0.2)),
-        "`padding` must be left out beside a cut that packs rows, but is MaxEntropy(padding=0.2,",
+        "`padding` must be left out for a cut that packs rows, but is MaxEntropy(padding=0.2,",
     ),
     (
         planned([5], cut=lw.Rows(8), order=lw.Bucketed(buckets=2, pad_to_edge=True)),

@@ -254,7 +254,11 @@ def test_rows_are_counted_on_a_terminal_alone(folder, out, capsys, monkeypatch):
         ("tokens", {"column": "text"}, "`text` must be a number, but is 'é é é '"),
         ("tokens", {"column": ",".join(["tokens"] * 9)}, "`lengths` must be at most 8 for each sequence, but is 9."),
         ("tokens", {"length": 5}, "`length` must be a function, but is 5."),
-        ("tokens", {"length": len, "column": "tokens"}, "`column` must be left out beside `length`, but is 'tokens'."),
+        (
+            "tokens",
+            {"length": len, "column": "tokens"},
+            "`column` must be left out if `length` is given, but is 'tokens'.",
+        ),
         ("tokens", {"column": "tokens", "frame_shift": 0.01}, "`frame_shift` must be given for durations only, but is"),
         ("tokens", {"column": "tokens", "bad": "drop"}, "`bad` must be one of error, one, but is 'drop'."),
         ("tokens", {"column": "tokens", "max_bad": -1}, "`max_bad` must be at least 0, but is -1."),

@@ -186,7 +186,7 @@ def test_what_is_no_plan_and_no_text_is_refused(tmp_path):
     for no_plans in ({}, None, [1]):
         with pytest.raises(ValueError, match="`plans` must be at least one plan by its label"):
             save_page(no_plans, LENGTHS, page)
-    with pytest.raises(ValueError, match="`plans` must be under labels that differ as text"):
+    with pytest.raises(ValueError, match="`plans` must be under labels whose texts differ"):
         save_page({1: plan, "1": plan}, LENGTHS, page)
     for name in ("title", "unit"):
         with pytest.raises(TypeError, match=f"`{name}` must be text, but is None"):

@@ -156,7 +156,7 @@ def test_with_a_mask_of_its_own_every_model_takes_sequences_of_a_row_alone(name,
 
 def test_flash_attention_takes_no_mask():
     batch = RowCollate(6)([{"input_ids": [5, 6]}])
-    with pytest.raises(ValueError, match=r"^`causal` must be left out beside flat=True, but is False\."):
+    with pytest.raises(ValueError, match=r"^`causal` must be left out if flat=True, but is False\."):
         batch.for_transformers(flat=True, causal=False)
     with pytest.raises(
         TypeError, match=r"^`dtype` must be a type of floats of 16 bits or more, but is torch\.int64\. "

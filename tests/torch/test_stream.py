@@ -301,7 +301,7 @@ def test_a_window_without_a_step_is_refused_unless_it_is_the_last():
     assert list(stream_after(states[-1], shards, drop, buffer=4, micro_batches=2)) == []
     tail = lw.Batching(cut=lw.FixedSize(4), deal=lw.Balanced(tail="drop"))
     assert len(list(stream_of([samples(43)], tail, micro_batches=2))) == 10
-    message = r"^`buffer` must be large enough for one step in .* but is 40 at window 0 of epoch 0\. All of its"
+    message = r"^`buffer` must be large enough for one step in .* but is 40 at window 0 of epoch 0\. All sequences of"
     with pytest.raises(ValueError, match=message):
         list(stream_of([samples(43)], tail, micro_batches=20))
 

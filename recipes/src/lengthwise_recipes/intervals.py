@@ -7,13 +7,11 @@ effect of a seed cancels out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from lengthwise.checks import value_error
 
@@ -40,11 +38,6 @@ class Interval:
     def excludes_zero(self) -> bool:
         """True if the mean can be told apart from 0."""
         return self.low > 0.0 or self.high < 0.0
-
-    @property
-    def negative(self) -> Interval:
-        """The interval of the differences with the opposite sign."""
-        return Interval(mean=-self.mean, low=-self.high, high=-self.low, runs=self.runs)
 
     @property
     def unknown(self) -> bool:
@@ -74,6 +67,8 @@ class Interval:
         if self.unknown:
             return math.nan if math.isnan(self.mean) else math.inf
         t = _t_quantile(self.runs - 1)
+        from scipy import special  # only when it is used: `--help` shows the commands where SciPy is missing, too
+
         noncentrality = float(special.nctdtrinc(self.runs - 1, 1.0 - POWER, t))
         return noncentrality * (self.high - self.mean) / t
 
@@ -122,24 +117,8 @@ def interval(values: ArrayLike) -> Interval:
     return Interval(mean=mean, low=mean - reach, high=mean + reach, runs=len(array))
 
 
-def read_interval(fields: Mapping[str, Any]) -> Interval:
-    """Reads an interval from JSON, in which numbers that are not finite are null.
-
-    >>> read_interval({"mean": 1.0, "low": None, "high": None, "runs": 1}).unknown
-    True
-    """
-    mean = math.nan if fields["mean"] is None else fields["mean"]
-    low, high = (_bound(fields[name], mean, side) for name, side in (("low", -math.inf), ("high", math.inf)))
-    return Interval(mean=mean, low=low, high=high, runs=fields["runs"])
-
-
-def _bound(value: float | None, mean: float, side: float) -> float:
-    """Reads a bound from JSON: null is nan if a run diverged, else `side`, the bound of a single run."""
-    if value is not None:
-        return value
-    return math.nan if math.isnan(mean) else side
-
-
 def _t_quantile(degrees: int) -> float:
     """Returns the bound of |Student's t| with probability `CONFIDENCE`."""
+    from scipy import special
+
     return float(special.stdtrit(degrees, (1.0 + CONFIDENCE) / 2))

@@ -133,8 +133,8 @@ def measure_step(
         make_batch: `make_batch(count, length)` returns a batch of `count` sequences padded to `length` frames; for
             lengths of several dimensions, `make_batch(count, length, another)`. It is not timed.
         lengths: [n] or [n, dims], the lengths of your data. The trials range from short to the longest.
-        budget: The most padded frames of a trial; by default 32 times the mean length, or twice the longest if that is
-            more. A trial of a single sequence may exceed the budget.
+        budget: The largest batch of a trial in padded frames; by default 32 times the mean length, or
+            twice the longest if that is more. A trial of a single sequence may exceed the budget.
         repeats: The number of times that each shape is timed.
         meter: The meter; by default a clock, without memory.
 

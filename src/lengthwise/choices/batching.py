@@ -94,7 +94,7 @@ class Batching:
         cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own by module, name and
             `repr`. All lambdas of a module have the same name: only the fingerprint of the plan tells them apart.
         chunks: Cuts sequences into pieces first.
-        budget: The most padded frames of a batch: 16 sequences have about 16 times their mean length. Short for
+        budget: The largest batch in padded frames: 16 sequences have about 16 times their mean length. Short for
             `cut=Budget(budget)`; beside `cut=Budget(...)`, it replaces the budget of the cut.
         padding: The share of the computed frames that may be padding. Unless the lengths and the ranks decide, it is
             short for `order=MaxEntropy(padding=padding)`; beside `order=MaxEntropy(...)`, it replaces the padding of
@@ -239,10 +239,10 @@ def _choose_deal(cut: object, order: Order) -> Deal:
 def _choose_order(order: Order | None, padding: float | None, *, deal: Deal | None, packs: bool) -> Order:
     if packs or isinstance(deal, RandomSteps):
         if padding is not None or finds_noise(order):
-            rule = "left out beside RandomSteps, which sort each step into its batches"
+            rule = "left out for RandomSteps, which sort each step into its batches"
             remedy = "Leave out one of the two: a budget alone takes random steps if they pad little enough."
             if packs:  # the rest of a row is padding, whatever lengths are neighbours
-                rule = "left out beside a cut that packs rows"
+                rule = "left out for a cut that packs rows"
                 remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
             raise checks.value_error("padding", rule, order if padding is None else padding, remedy)
         if packs and pads_to_edge(order):

@@ -21,7 +21,7 @@ from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
 from lengthwise.choices.greedy import cut_greedily, sizes_within
 
 # The advice of every error about a missing budget, because users do not know the padded frames of a batch.
-BUDGET_REMEDY = "Give the most padded frames of a batch: 16 sequences have about 16 times their mean length."
+BUDGET_REMEDY = "Give the largest batch in padded frames: 16 sequences have about 16 times their mean length."
 _SIZE_REMEDY = "Give the number of sequences in a batch, such as 16."
 
 

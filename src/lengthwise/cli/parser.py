@@ -23,7 +23,7 @@ from lengthwise.lengths.cells import COUNTS
 
 # Errors of argparse, and the sentences that replace them: they read as all other errors. {0} is the option.
 _SENTENCES = {
-    r"argument (\S+): not allowed with argument (\S+)": "`{0}` must be left out beside {1}",
+    r"argument (\S+): not allowed with argument (\S+)": "`{0}` must be left out if {1} is given",
     r"argument (\S+): expected one argument": "`{0}` must be followed by a value",
     r"argument (\S+): invalid choice: (.+) \(choose from (.+)\)": "`{0}` must be one of {2}, but is {1}",
     r"argument (\S+): (must .+)": "`{0}` {1}",
@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
             word, choices = choice[2], choice[1].split(", ")
         remedy = did_you_mean(word, choices) or f"`{self.prog} --help` lists all choices."
         if message.startswith("`--budget` ") and "left out" not in message:
-            remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` counts them."
+            remedy = f"{BUDGET_REMEDY} `lengthwise inspect FILE` names a first budget."
         self.exit(2, make_visible(f"{self.prog}: {message}. {remedy}\n", lines=True))
 
 
@@ -130,15 +130,16 @@ def add_batches(parser: argparse.ArgumentParser, *, default: str) -> None:
     """Adds the options of the cut; `default` describes the batches if none is given."""
     group = parser.add_argument_group(f"batches (default: {default})").add_mutually_exclusive_group()
     group.add_argument("--batch-size", type=int, metavar="B", help="sequences in a batch")
-    group.add_argument("--budget", type=float, metavar="FRAMES", help="most padded frames in a batch")
+    group.add_argument("--budget", type=float, metavar="FRAMES", help="largest batch in padded frames")
     group.add_argument(
         "--cut",
         metavar="KIND:VALUE",
         help="another kind of batches, or one with options: fixed:B[,drop-incomplete=true]; "
         "budget:FRAMES[,oversize=alone|drop][,max-sequences=N]; "
         "dynamic:B[,rule=paper], with more sequences in batches of shorter ones (Ge 2021); "
-        "rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop], which packs sequences into rows. All take "
-        "multiple-of=M for the padded length, and the last three count-multiple-of=M for the number of sequences",
+        "rows:CAPACITY[,rows=R][,by=best-fit][,pool=N][,oversize=drop], which packs sequences into rows. "
+        "fixed, budget and dynamic take multiple-of=M, to which the padded length is rounded up; budget and dynamic "
+        "without rule=paper take count-multiple-of=M, for the number of sequences",
     )
 
 

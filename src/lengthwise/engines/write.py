@@ -180,7 +180,7 @@ def _check_function(length: object, **options: object) -> None:
         raise type_error("length", "a function", length, remedy)
     for name, value in options.items():
         if value is not None:
-            raise value_error(name, "left out beside `length`", value, "The function gives the lengths.")
+            raise value_error(name, "left out if `length` is given", value, "The function gives the lengths.")
 
 
 def _open(source: Any) -> Any:

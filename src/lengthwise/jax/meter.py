@@ -50,7 +50,7 @@ def measure_step(
             them.
         make_batch: As in `lengthwise.measure_step`.
         lengths: [n] or [n, dims], the lengths of your data.
-        budget: The most padded frames of a trial.
+        budget: The largest batch of a trial in padded frames.
         repeats: The number of times that each shape is timed.
 
     Raises:

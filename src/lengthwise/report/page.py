@@ -102,7 +102,7 @@ def save_page(
     Raises:
         ImportError: Altair, vl-convert or jinja2 is not installed.
         FileNotFoundError: The folder does not exist.
-        ValueError: There is no plan, a plan has other lengths, or two labels are the same as text.
+        ValueError: There is no plan, a plan has other lengths, or two labels give the same text, as 1 and "1" do.
         TypeError: A value is not a plan, or the title or the unit is not a text.
 
     >>> import tempfile, pathlib
@@ -124,7 +124,7 @@ def save_page(
     array = as_lengths(lengths)
     plans_by_label = {checks.make_visible(str(label)): _list_epochs(value) for label, value in plans.items()}
     if len(plans_by_label) < len(plans):
-        raise checks.value_error("plans", "under labels that differ as text", list(plans), "Rename one.")
+        raise checks.value_error("plans", "under labels whose texts differ", list(plans), "Rename one.")
     rows = {label: measure_epochs(epochs, array).as_dict() for label, epochs in plans_by_label.items()}
     firsts = {label: epochs[0] for label, epochs in plans_by_label.items()}
     files.write(path, write_page(Contents(lengths=array, plans=firsts, rows=rows, title=title, unit=unit)))

@@ -140,7 +140,7 @@ class PadCollate:
             multiple = getattr(self, name)
             if self.shapes is not None and multiple > 1:
                 remedy = f"Make the shapes with a cut that has {name}."
-                raise checks.value_error(name, "left out beside shapes", multiple, remedy)
+                raise checks.value_error(name, "left out if shapes are given", multiple, remedy)
         shapes = None if self.shapes is None else _samples.check_shapes(self.shapes)
         checks.keep(self, shapes=shapes, value=_samples.check_value(self.value))
 

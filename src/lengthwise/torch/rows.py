@@ -112,7 +112,7 @@ class PackedRows(NamedTuple):
             checks.check_flag("causal", causal)
             if flat:
                 remedy = "Flash attention takes no such mask: its sequences are those of cu_seq_lens_q."
-                raise checks.value_error("causal", "left out beside flat=True", causal, remedy)
+                raise checks.value_error("causal", "left out if flat=True", causal, remedy)
             hidden = ~self.attention_mask(causal=causal)
             mask = torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
             inputs["attention_mask"] = mask

@@ -87,7 +87,7 @@ def measure_step(
         lengths: [n] or [n, dims], the lengths of your data.
         model: The model that the step trains. If no step changes its parameters, this is an error.
         device: The device of the step; by default the device of the model, else CUDA if PyTorch finds it, else the CPU.
-        budget: The most padded frames of a trial.
+        budget: The largest batch of a trial in padded frames.
         repeats: The number of times that each shape is timed.
 
     Raises:

@@ -4,7 +4,7 @@ A line that begins with a dot starts a keyword. Its arguments are all lines up t
 `.PEN_DOWN` are points, and those below `.COMMENT` are not. `.DT`, the time of a resting pen, does not end a component:
 points may follow its number.
 
-By hand, since we know no Python package that reads the format.
+We wrote this parser ourselves, since we know no Python package that reads the format.
 
 References:
     Guyon 1994, UNIPEN 1.0 format definition (unipen.def): sections A and B. Deviations: keywords and levels may be in
@@ -47,7 +47,7 @@ class Component:
 class Segment(NamedTuple):
     """A segment: the level in capitals, its delineation or "?", and its label or "".
 
-    `set` is the number of its set, and `after` the number of the set's components before it.
+    `set` is the index of its set in `Ink.sets`; `after` counts the components of that set before the segment.
     """
 
     level: str
@@ -107,7 +107,7 @@ def _read_into(ink: Ink, path: Path, chain: tuple[Path, ...]) -> None:
 
 
 def _draw(ink: Ink, lines: list[str]) -> None:
-    """Adds points to the pen's component, which joins its set with its first point."""
+    """Adds points to the pen's component. The component enters the current set with its first point."""
     rows = [line.split() for line in lines if line.strip()]
     if ink.pen is None or not rows:
         return
@@ -147,19 +147,23 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def _include(ink: Ink, name: str, chain: tuple[Path, ...]) -> None:
-    """Reads an included file, the nearest in the including file's folder, a folder above, or their include folders."""
+    """Reads an included file: the first one found in the folder of the including file, then in each folder above.
+
+    In each folder, its subfolder `include` is tried first.
+    """
     path = chain[-1]
     candidates = (folder / place / name for folder in path.parents for place in ("include", ""))
     included = next((file for file in candidates if file.is_file()), None)
     if included is None or included in chain:
-        raise bad(path, "with .INCLUDE of other files that exist", name)
+        raise bad(path, "with .INCLUDE of files that exist and do not include this file", name)
     _read_into(ink, included, (*chain, included))
 
 
 def _statements(path: Path) -> Iterator[Statement]:
     """Yields the keywords of a file in their order; skips lines before the first."""
     statement = None
-    for number, line in enumerate(_text(path).split("\n"), start=1):  # splitlines would break at 0x85 too, an ellipsis
+    # `splitlines` would also break at the byte 0x85, which is an ellipsis in Windows-1252.
+    for number, line in enumerate(_text(path).split("\n"), start=1):
         if keyword := KEYWORD.match(line):
             if statement is not None:
                 yield statement

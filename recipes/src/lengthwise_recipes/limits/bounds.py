@@ -34,7 +34,7 @@ def batch_limit(
         lengths: [n], in any unit.
         padding: The share of all computed frames that are padding, from 0 to 0.999.
         batch_size: The most sequences in a batch.
-        budget: The most padded frames in a batch; a longer sequence has a batch of its own.
+        budget: The largest batch in padded frames; a longer sequence has a batch of its own.
         bins: The most groups of similar length.
 
     >>> batch_limit([1, 1, 9, 9], 4 / 9, batch_size=2) > 0.999  # each batch has a long and a short one
@@ -68,7 +68,7 @@ def epoch_limit(
         padding: As in `batch_limit`.
         batch_size: The most sequences in a batch.
         batches: Batches of an epoch, `len(plan.batch_sizes)`.
-        budget: The most padded frames in a batch.
+        budget: The largest batch in padded frames.
         empty_places: The most places that an epoch leaves empty in its batches, at their padded lengths:
             `(budget // longest - plan.batch_sizes).sum()`, with `longest = plan.padded_lengths[:, 0]`.
         bins: As in `batch_limit`.

@@ -29,7 +29,7 @@ from lengthwise_recipes.pictures.style import (
 PANELS = MappingProxyType({"elapsed_seconds": "training time (s)", "epoch": "epochs"})
 DASHES = ("-", "--", ":", "-.")
 TOGETHER = 6  # the most strategies whose bands are legible in one panel
-WIDE, NARROW = (4, 24), (5, 19)  # columns of panels, and the most letters of a title
+WIDE, NARROW = (4, 24), (5, 19)  # columns of panels, and the most letters in a line of a title
 OTHERS = "#DDDDDD"
 
 
@@ -92,7 +92,7 @@ def learning_panels(
     loss_label: str = "validation loss (nats per symbol)",
     looks: Mapping[str, Look] = MappingProxyType({}),
 ) -> Figure:
-    """Draws a panel for each strategy: its validation loss, with the first strategy and, pale, all others.
+    """Draws a panel for each strategy: its validation loss, that of the first strategy, and all others in pale lines.
 
     Lines are means over seeds, the band reaches from the best to the worst seed; all panels have the same scales.
 
@@ -129,7 +129,7 @@ def learning_panels(
         axes.remove()
     figure.supxlabel(PANELS[against], fontsize=9)
     figure.supylabel(loss_label, fontsize=9)
-    text = f"in each panel one strategy, {labels[0]} beside it, the others pale"
+    text = f"each panel: one strategy, {labels[0]} for comparison, the others pale"
     text = "; ".join(filter(None, (text, _of_seeds(rows))))
     set_title(figure, f"{title}\n{text}" if title else text)
     return figure
@@ -154,7 +154,7 @@ def curve(rows: Sequence[Mapping[str, Any]], label: str, column: str) -> Curve:
 
 
 def distinct_looks(labels: Sequence[str]) -> dict[str, Look]:
-    """Returns the house look of each label; a second label of one strategy has the next dash.
+    """Returns the house look of each label. Labels of one colour take the next dash each.
 
     >>> [look.dash for look in distinct_looks(["max-entropy:0.05", "random", "max-entropy:0.1"]).values()]
     ['-', '-', '--']
@@ -168,7 +168,7 @@ def distinct_looks(labels: Sequence[str]) -> dict[str, Look]:
 
 
 def shade_looks(labels: Iterable[str], colour: str) -> dict[str, Look]:
-    """Returns looks for labels of a rising number: shades of one colour, from light to dark.
+    """Returns looks for labels that differ in one rising number: shades of one colour, from light to dark.
 
     >>> [look.colour for look in shade_looks(["Q = 1", "Q = 8"], "#E69F00").values()]
     ['#f0c566', '#7e5700']

@@ -18,7 +18,7 @@ from lengthwise_recipes.synthesis.corpus import SpeechCorpus
 
 Mel = NDArray[np.float32]
 
-FLOOR = 1e-4  # 80 dB below a tone of full scale: digital silence needs a logarithm
+FLOOR = 1e-4  # 80 dB below a tone of full scale; without a floor, digital silence would be log(0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +71,7 @@ class LogMel:
         return np.log(np.maximum(self.filters(rate) @ magnitudes, FLOOR)).T.astype(np.float32)
 
     def filters(self, rate: int) -> NDArray[np.float64]:
-        """Returns the mel filters at a rate, [bands, bins / 2 + 1]; bins are the next power of 2 of the window.
+        """Returns the mel filters at a rate, [bands, bins / 2 + 1]; bins are a power of 2, at least the window.
 
         Raises:
             ValueError: There are too many bands for the window.
