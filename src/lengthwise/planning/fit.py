@@ -213,7 +213,7 @@ def fit_epochs(
     if items_of is None or not has_equal_epochs(batching.cut):
         return fitted
 
-    draw = items_of
+    draw = items_of  # not None: the type checker would forget this within `count`
 
     def count() -> int:
         epochs = range(_TRIALS_OF_COPIES if vary else _TRIALS)
