@@ -142,9 +142,9 @@ def run(capsys, monkeypatch):
 @pytest.fixture
 def few_epochs(monkeypatch):
     """Has `advise` measure each contender on two epochs in place of eight, which takes a third of the time."""
-    from lengthwise.advice import search
+    from lengthwise.measures import metrics
 
-    monkeypatch.setattr(search, "_MOST_EPOCHS", 2)
+    monkeypatch.setattr(metrics, "MOST_EPOCHS", 2)
 
 
 @pytest.fixture

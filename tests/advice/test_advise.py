@@ -13,10 +13,10 @@ import lengthwise as lw
 from lengthwise.advice import search
 from lengthwise.advice.candidates import _edges_of_equal_total, first_budget, list_ours, list_shipped
 from lengthwise.advice.code import write_batching
-from lengthwise.advice.search import epoch_price, epochs_to_plan
+from lengthwise.advice.search import epoch_price
 from lengthwise.choices.deal import World
 from lengthwise.cli.strategies import parse_strategy
-from lengthwise.measures.metrics import measure_epochs
+from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
 
 FIXED, BUDGET = lw.FixedSize(16), lw.Budget(20_000)
 WORLDS = {"one": {}, "many": {"world_size": 8, "micro_batches": 4}}
@@ -34,7 +34,7 @@ def advised(cut=FIXED, *, world_size=1, micro_batches=1, **options):
 
 
 def plans_of(lengths, batching, **options):
-    return [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(epochs_to_plan(len(lengths)))]
+    return [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(epochs_to_pool(len(lengths)))]
 
 
 @pytest.mark.parametrize(

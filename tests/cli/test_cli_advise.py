@@ -8,8 +8,7 @@ import pytest
 
 import lengthwise as lw
 from html_pages import Page
-from lengthwise.advice.search import epochs_to_plan
-from lengthwise.measures.metrics import measure_epochs
+from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
 from lengthwise.report.words import percent
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
@@ -61,7 +60,7 @@ def test_what_is_printed_runs_and_pads_as_much_as_is_printed(run, tmp_path, word
     names = {"dataset": [torch.zeros(2)] * 400, "epochs": 1}
     exec(out[out.index("import lengthwise as lw") :], names)
     world = {name: found[name] for name in ("world_size", "micro_batches")}
-    epochs = range(epochs_to_plan(400))
+    epochs = range(epochs_to_pool(400))
     plans = [lw.make_plan(names["lengths"], names["batching"], epoch=epoch, **world) for epoch in epochs]
     (best,) = [row for row in found["candidates"] if row["best"]]
     measures = measure_epochs(plans, names["lengths"])

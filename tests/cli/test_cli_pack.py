@@ -5,6 +5,7 @@ import pytest
 
 import lengthwise as lw
 from lengthwise.cli import compare
+from lengthwise.measures.metrics import MOST_EPOCHS
 
 PACKED = ("--cut", "rows:4096,rows=4")
 
@@ -26,7 +27,10 @@ def test_every_packing_has_a_row_of_what_the_library_measures(run, lengths):
         cut = lw.Rows(4_096, rows=4, by="best-fit")
         if label != "best-fit":
             cut = lw.Rows(4_096, rows=4, pool=int(label.removeprefix("pool:")))
-        plans = [lw.make_plan(array, lw.Batching(cut=cut, cost=compare.ATTENTION), epoch=epoch) for epoch in range(32)]
+        plans = [
+            lw.make_plan(array, lw.Batching(cut=cut, cost=compare.ATTENTION), epoch=epoch)
+            for epoch in range(MOST_EPOCHS)
+        ]
         one = lw.measure(plans[0], array)
         assert (row["fill"], row["rows"], row["cost_spread"]) == (one.fill, one.rows, one.cost_spread)
         assert row["randomness"] == lw.measure(plans, array).randomness

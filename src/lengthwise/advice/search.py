@@ -31,7 +31,6 @@ from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
 from lengthwise.planning.make import make_plan
 from lengthwise.planning.plan import Plan
 
-_MOST_EPOCHS = 8  # epochs to measure of each candidate
 _SAMPLE = 262_144  # the most sequences to measure, unless `_STEPS` need more: 10 million would take minutes
 _STEPS = 16  # the fewest steps to measure: in a single step, sorted batches would look as mixed as random ones
 _USUAL = FixedSize(16)
@@ -158,7 +157,7 @@ def _measure(
 ) -> AdviceRow:
     plans = [
         make_plan(sample, candidate.batching, seed=seed, epoch=epoch, **world._asdict())
-        for epoch in range(epochs_to_plan(len(sample)))
+        for epoch in range(epochs_to_pool(len(sample)))
     ]
     measures = measure_epochs(plans, sample)
     if cost is None:
@@ -173,11 +172,6 @@ def _measure(
         measures=measures,
         price=price,
     )
-
-
-def epochs_to_plan(count: int) -> int:
-    """Returns the number of epochs to measure of each candidate."""
-    return min(epochs_to_pool(count), _MOST_EPOCHS)
 
 
 def epoch_price(plan: Plan, cost: Cost) -> float:

@@ -17,6 +17,7 @@ import lengthwise as lw
 from lengthwise import files
 from lengthwise.checks import make_visible, value_error
 from lengthwise.cli.parser import command
+from lengthwise.lengths import split_source
 from lengthwise.report.tables import Table
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ def add(parser: argparse.ArgumentParser, *, plot: str = "", html: str = "") -> N
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Refuses outputs that cannot be written, before the work begins."""
+    """Refuses outputs that cannot be written or that would replace a file of the command, before the work begins."""
     paths = {name: getattr(arguments, name, None) for name in ("json", "html", "plot", "output")}
+    source = getattr(arguments, "source", None)
+    used = {Path(split_source(source)[0]).resolve()} if source else set()
     for name, path in paths.items():
         if path is None or (name == "json" and path == "-"):
             continue
@@ -49,6 +52,10 @@ def check(arguments: argparse.Namespace) -> None:
         if path in ("", "-") or Path(path).is_dir():
             raise value_error(name, "a file to write", path, "Name the file.")
         files.check_folder(name, path)
+        if (file := Path(path).resolve()) in used:
+            rule = "a file that the command neither reads nor writes already"
+            raise value_error(name, rule, path, "Name another file.")
+        used.add(file)
     if paths["plot"] is not None and Path(paths["plot"]).suffix.lower() not in PICTURES:
         rule = f"a file of one of the kinds {', '.join(PICTURES)}"
         raise value_error("plot", rule, paths["plot"], "Name it plot.png, for example.")

@@ -17,7 +17,7 @@ from lengthwise.measures.mixing import check_bins, fine_bins, mix_batches, mix_p
 from lengthwise.planning.plan import Plan
 
 _FILLING = 163_840  # sequences that fill 256 bins of mixing: small data sets need several epochs to have so many
-MOST_EPOCHS = 32
+MOST_EPOCHS = 8
 # `measure_epochs` estimates these over several epochs.
 _OVER_EPOCHS = ("mixing", "randomness", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
 
@@ -209,10 +209,10 @@ def measure(
 
 
 def epochs_to_pool(count: int) -> int:
-    """Returns the number of epochs of `count` sequences that fill 256 bins, at most 32.
+    """Returns the number of epochs of `count` sequences that fill 256 bins, at most 8.
 
-    >>> epochs_to_pool(10_480)
-    16
+    >>> epochs_to_pool(10_480), epochs_to_pool(100_000)
+    (8, 2)
     """
     return min(-(-_FILLING // max(count, 1)), MOST_EPOCHS)
 
