@@ -8,6 +8,7 @@ import pytest
 import lengthwise as lw
 from lengthwise.cli.parser import draw_subset
 from lengthwise.cli.strategies import DEFAULT_STRATEGY
+from lengthwise.measures.metrics import MOST_EPOCHS, measure_epochs
 
 
 def test_a_saved_plan_is_the_plan(run, tmp_path):
@@ -23,14 +24,22 @@ def test_a_saved_plan_is_the_plan(run, tmp_path):
         deal=lw.Mixed(tail="repeat"),
         chunks=lw.Chunks(900),
     )
-    expected = lw.make_plan(lengths, batching, seed=5, epoch=7, world_size=4, micro_batches=2)
+    world = {"seed": 5, "world_size": 4, "micro_batches": 2}
+    expected, *later = (lw.make_plan(lengths, batching, epoch=7 + place, **world) for place in range(MOST_EPOCHS))
     facts = {key: done.json["plan"][key] for key in ("seed", "epoch", "world_size", "batching")}
     assert facts == {"seed": 5, "epoch": 7, "world_size": 4, "batching": expected.batching}
     assert set(done.json) == {"lengths", "plan", "measures", "report"}
     loaded = lw.Plan.load(path)
     assert loaded.fingerprint() == expected.fingerprint() == done.json["plan"]["fingerprint"]
     assert np.array_equal(loaded.grid, expected.grid)
-    assert done.json["measures"] == lw.measure(expected, lengths).as_dict()
+    assert done.json["measures"] == measure_epochs([expected, *later], lengths).as_dict()
+
+
+def test_plan_and_compare_show_the_same_measures(run):
+    words = ("--subset", 300, "--budget", 9_000, "--json", "-")
+    (row,) = run("compare", "--strategies", "max-entropy:0.1", *words).json["rows"]
+    measures = run("plan", "--strategy", "max-entropy:0.1", *words).json["measures"]
+    assert measures == {name: row[name] for name in measures}
 
 
 @pytest.mark.parametrize(

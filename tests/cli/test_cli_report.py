@@ -6,6 +6,7 @@ import lengthwise as lw
 from html_pages import Page
 from lengthwise.advice.candidates import first_budget
 from lengthwise.cli.parser import draw_subset
+from lengthwise.measures.metrics import MOST_EPOCHS, measure_epochs
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,8 @@ def test_random_batches_beside_a_plan_are_of_its_seed_epoch_ranks_and_chunks(run
     lengths = draw_subset(lw.example_lengths(), 300, seed=3)
     cut = lw.Budget(first_budget(lengths))
     batching = lw.Batching(cut=cut, order=lw.Shuffled(), chunks=lw.Chunks(700))
-    found = lw.measure(lw.make_plan(lengths, batching, seed=3, epoch=4, **world), lengths)
+    plans = [lw.make_plan(lengths, batching, seed=3, epoch=4 + place, **world) for place in range(MOST_EPOCHS)]
+    found = measure_epochs(plans, lengths)
     told = (f"{100 * found.padding_share:.1f} %", f"{found.randomness:.2f}")
     assert (row["padding"], row["randomness"]) == told
     assert row["waiting"] == f"{100 * found.straggler_waste:.1f} %"

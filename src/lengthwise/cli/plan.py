@@ -11,6 +11,7 @@ from lengthwise.advice.code import describe_cut, describe_world, write_batching
 from lengthwise.cli import show
 from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_budget, read_lengths, write_code
 from lengthwise.cli.strategies import parse_strategy
+from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
 from lengthwise.report import tables
 
 
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         plan.save(arguments.output)
         show.name_file(arguments.output)
-    measures = lw.measure(plan, lengths).as_dict()
+    measures = _measure(plan, lengths, batching, options)
     exceptions = {key: getattr(plan, key)().tolist() for key in ("dropped", "repeated", "over_max_cost")}
     facts = {key: getattr(plan, key) for key in ("batching", "seed", "epoch", "world_size")}
     facts["fingerprint"] = plan.fingerprint()
@@ -54,9 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     chunks = "" if arguments.chunk is None else f"; chunks of at most {arguments.chunk:,} frames"
     heading = f"{describe_cut(batching.cut)}{chunks}{describe_world(lw.World(plan.world_size, plan.micro_batches))}"
     if arguments.html is not None:
-        random = lw.Batching(cut=batching.cut, order=lw.Shuffled(), chunks=batching.chunks)
-        plans = {"random": lw.make_plan(lengths, random, **options), arguments.strategy or "the default": plan}
-        rows = {label: lw.measure(shown, lengths).as_dict() for label, shown in plans.items()}
+        shuffled = lw.Batching(cut=batching.cut, order=lw.Shuffled(), chunks=batching.chunks)
+        random, label = lw.make_plan(lengths, shuffled, **options), arguments.strategy or "the default"
+        plans = {"random": random, label: plan}
+        rows = {"random": _measure(random, lengths, shuffled, options), label: measures}
         page = {"title": f"{name}: {heading}", "loading": write_code(arguments)}
         show.write_html(arguments.html, lengths, plans, rows, **page)
     if not show.fills_output(arguments):
@@ -64,6 +66,13 @@ def run(arguments: argparse.Namespace) -> int:
         title = f"{show.sentence_of(lengths, name)}\n{heading}\nplan {plan.fingerprint()}, {write_batching(resolved)}"
         show.print_table(_table(plan, measures), title=title)
     return 0
+
+
+def _measure(plan: lw.Plan, lengths: Any, batching: lw.Batching, options: dict[str, Any]) -> dict[str, Any]:
+    """Measures the plan; its randomness and waiting over the next epochs too, as `compare` does."""
+    epochs = range(plan.epoch + 1, plan.epoch + epochs_to_pool(len(lengths)))
+    later = [lw.make_plan(lengths, batching, **options | {"epoch": epoch}) for epoch in epochs]
+    return measure_epochs([plan, *later], lengths).as_dict()
 
 
 def _table(plan: lw.Plan, measures: dict[str, Any]) -> tables.Table:
