@@ -5,7 +5,17 @@ import math
 
 import pytest
 
-from lengthwise_recipes.claims import HOLDS, RULE, Claim, Regime, name_data, of_effect, of_order, tells_greater
+from lengthwise_recipes.claims import (
+    HOLDS,
+    RULE,
+    Claim,
+    Regime,
+    name_data,
+    of_effect,
+    of_likeness,
+    of_order,
+    tells_greater,
+)
 from lengthwise_recipes.pages import claims_table, reasons, verdicts
 
 SAME = Regime(what="steps", ours=100, paper=1000)
@@ -108,6 +118,15 @@ def test_an_order_holds_if_the_seeds_tell_each_pair_and_in_part_if_they_tell_the
     assert of_order((2.0, 1.0), (2.0, 1.5)) == "whole"  # one run
     assert of_order((2.0, 2.0)) == "none"
     assert not tells_greater([2.0, math.inf], 1.0)
+
+
+def test_a_likeness_holds_if_the_interval_is_within_the_tolerance_and_in_part_if_the_mean_is():
+    near, far = [0.1, 0.2, 0.0], [0.4, 0.6, 0.0]  # the interval of `far` reaches 1.09
+    assert of_likeness(0.5, near, [-0.1, -0.2, 0.0]) == "whole"
+    assert of_likeness(0.5, near, far) == "part"
+    assert of_likeness(0.3, near, far) == "none"
+    assert of_likeness(0.5, [0.4]) == "whole"  # one run has no interval
+    assert of_likeness(0.5, near, [math.nan, 0.1]) == "none"
 
 
 def test_a_regime_names_the_data_of_both():

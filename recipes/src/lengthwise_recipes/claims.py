@@ -35,8 +35,9 @@ RULE = (
     f"*reproduced* if the mean of ours is within {100 * CLOSE:g} % of the paper's, above or below, and the sign is "
     "that of the paper under each seed. It holds *partly* if it has that sign and the seeds tell it from no effect. An "
     "order is *reproduced* if the seeds tell apart each pair that it orders, and holds *partly* if they tell apart the "
-    "pair in the table. Seeds tell two numbers apart if the 95 % interval of their differences, one for each seed, "
-    "excludes 0.\n\n"
+    "pair in the table. A likeness is *reproduced* if the 95 % interval of each difference lies within the tolerance, "
+    "and holds *partly* if each mean does. Seeds tell two numbers apart if the 95 % interval of their differences, one "
+    "for each seed, excludes 0.\n\n"
     "*Could tell apart* is the smallest effect that our seeds would show in 4 of 5 tries (80 % power, two-sided 5 %, "
     "Student's t over the seeds). A smaller effect may exist."
 )
@@ -196,6 +197,22 @@ def of_order(*pairs: tuple[ArrayLike, ArrayLike]) -> str:
     """
     told = [tells_greater(*pair) for pair in pairs]
     return extent(whole=all(told), part=told[0])
+
+
+def of_likeness(tolerance: float, *differences: ArrayLike) -> str:
+    """Returns the part that holds of a claim of likeness, one of `HOLDS`, by the rule in `RULE`.
+
+    Args:
+        tolerance: The greatest difference that counts as alike.
+        differences: Each [seeds].
+
+    >>> of_likeness(0.5, [0.1, 0.2, 0.0]), of_likeness(0.5, [0.4, 0.6, 0.0])
+    ('whole', 'part')
+    """
+    bounds = [interval(np.atleast_1d(difference)) for difference in differences]
+    alike = all(abs(bound.mean) <= tolerance for bound in bounds)
+    within = all(bound.runs == 1 or -tolerance <= bound.low <= bound.high <= tolerance for bound in bounds)
+    return extent(whole=alike and within, part=alike)
 
 
 def tells_greater(greater: ArrayLike, less: ArrayLike) -> bool:

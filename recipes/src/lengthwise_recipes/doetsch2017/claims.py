@@ -12,7 +12,17 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from lengthwise_recipes.claims import WHOLE, Claim, Regime, extent, name_data, of_effect, of_order, tells_greater
+from lengthwise_recipes.claims import (
+    WHOLE,
+    Claim,
+    Regime,
+    extent,
+    name_data,
+    of_effect,
+    of_likeness,
+    of_order,
+    tells_greater,
+)
 from lengthwise_recipes.doetsch2017.batchings import MXNET, PAPER_CHUNKS, RANDOM, SORTED, bins_label, chunk_label
 from lengthwise_recipes.doetsch2017.outcomes import Outcome, ratios, read_outcome
 
@@ -189,7 +199,8 @@ def _alternated_like_both(outcomes: Mapping[str, Outcome], bins: Sequence[int]) 
     speeds = zip(_speeds(outcomes, label, RANDOM), _speeds(outcomes, SORTED, RANDOM), strict=True)
     gain_shares = [_share_of_gain(*pair) for pair in speeds]
     paper_share = _share_of_gain(paper.speed / random.speed, in_order.speed / random.speed)
-    accurate, fast = abs(fmean(ours) - 1) <= NEAR, of_effect(gain_shares, paper_share) == WHOLE
+    accurate = of_likeness(NEAR, [rate - 1.0 for rate in ours]) == WHOLE
+    fast = of_effect(gain_shares, paper_share) == WHOLE
     return Claim(
         claim="with the most bins the word error rate is almost that of random batches, at almost the speed of sorted "
         f"ones; ours: rate with {bins[-1]} bins over random",

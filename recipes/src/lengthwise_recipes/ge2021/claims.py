@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise_recipes.claims import CLOSE, NONE, Claim, Regime, extent, name_data, of_effect, of_order
+from lengthwise_recipes.claims import CLOSE, NONE, Claim, Regime, name_data, of_effect, of_likeness, of_order
 from lengthwise_recipes.ge2021.batchings import CHOICES, FACTORS, PAPER_KNOBS
 from lengthwise_recipes.ge2021.outcomes import PAPER_EPOCHS, Outcome, frame_saving, outcomes, reduction, time_saving
 from lengthwise_recipes.ge2021.printed import (
@@ -123,7 +123,7 @@ def _alike_claim(points: NDArray[np.float64], why: str) -> Claim:
         paper=f"{printed:.2f}",
         ours=points.tolist(),
         effect=RATE_POINTS,
-        holds=extent(whole=points.max() <= RATE_POINTS, part=points.mean() <= POINTS),
+        holds=of_likeness(RATE_POINTS, points),
         why=why,
     )
 
@@ -251,7 +251,7 @@ def _saved_alike_claim(by_label: Outcomes) -> Claim:
         paper="similar",
         ours=differences[farthest].tolist(),
         effect=tolerance,
-        holds=extent(whole=np.abs(differences).max() <= tolerance, part=abs(differences[farthest].mean()) <= tolerance),
+        holds=of_likeness(tolerance, *differences),
         why=f"Of RAND's epoch {_means(shares)} % are saved, mean over seeds, with {', '.join(ALIKE)}; the same batches "
         f"in another order differ by {noise:.2f} points, so a difference of at most {tolerance:.2f} counts as similar.",
     )
@@ -299,7 +299,7 @@ def _similar_claim(by_label: Outcomes) -> Claim:
         ours=falls.mean(axis=0).tolist(),
         effect=POINTS,
         unit="%",
-        holds=extent(whole=np.abs(falls).max() <= POINTS, part=np.abs(falls.mean(axis=1)).max() <= POINTS),
+        holds=of_likeness(POINTS, *falls),
         why=f"Means over seeds: {_means(falls)} % below BKT-BR and ATS-BR (the paper: {_listing(printed)}); a "
         f"difference of at most {POINTS:g} % counts as similar.",
     )
