@@ -142,7 +142,7 @@ def test_a_paper_that_holds_holds_whole():
     speed, falls, least, early = bucket_claims(rows, bound=5.0)
     assert [each.holds for each in (speed, falls, least, early)] == ["whole"] * 4
     assert speed.ours == [4.0, 4.0]
-    assert speed.why.startswith("These lengths allow at most 5.00 by 3 buckets; the runs reach 80% of that.")
+    assert speed.why.startswith("With 3 buckets 5.00 times fewer frames are computed; the runs reach 80% of that.")
     assert falls.mean == pytest.approx(8 / 1.7)
     assert least.ours == [pytest.approx(100 / 3)] * 2
     # When the first epoch of Q = 1 is done, at 8 s, its loss is 2; Q = 3 has done three, and has 2 / 8.
@@ -284,7 +284,7 @@ def test_processes_have_a_core_each_or_share_them():
 
 
 def test_the_headline_sorts_lengths_by_what_they_allow(document):
-    before, after = headline(document).split("It cannot be with these")
+    before, after = headline(document).split("It is less for these")
     assert "example long-tailed (6.2)" in before
     assert "uniform from 1 on (1.5)" in after
     assert f"sigma of {sigma_that_allows(4.0, buckets=3):.3f} on" in before

@@ -17,7 +17,7 @@ def test_the_lines_are_epoch_times_and_speed_ups():
     drawn: Any = {line.get_label(): np.stack(line.get_data()).tolist() for line in left.lines}
     assert drawn == {"1 process": [[1, 3], [5, 2]], "2 processes": [[1, 3], [2, 0.5]]}
     faster: Any = {line.get_label(): np.asarray(line.get_ydata()).tolist() for line in right.lines}
-    most = "most the lengths allow"
+    most = "by padded frames"
     assert faster == {"1 process": [1, 3], "2 processes": [1, 4], most: [1, 5]}  # of each seed: 4 / 1 and 6 / 3
     band: Any = left.collections[0]
     assert {tuple(place) for place in band.get_paths()[0].vertices} == {(1, 4), (1, 6), (3, 1), (3, 3)}

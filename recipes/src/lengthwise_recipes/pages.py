@@ -53,9 +53,13 @@ def _smallest_differences(claims: Sequence[Claim]) -> str:
     if not percents:
         return ""
     seeds = max(claim.seeds for claim in claims if claim.kind)
-    ranges = {kind: dict.fromkeys(f"{end(values):.0f}" for end in (min, max)) for kind, values in percents.items()}
+    ranges = {kind: dict.fromkeys(map(_round, (min(values), max(values)))) for kind, values in percents.items()}
     told = " and ".join(f"of {' to '.join(ends)} % in {kind}" for kind, ends in ranges.items())
     return f" These {seeds} seeds could tell a difference {told}; smaller ones may exist."
+
+
+def _round(percent: float) -> str:
+    return f"{percent:.{0 if percent >= 1.0 else 2}f}"
 
 
 def claims_table(claims: Iterable[Claim]) -> str:

@@ -40,15 +40,15 @@ def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     """Judges the claims from a rerun's document, read from JSON, by the current rule."""
     by_label = outcomes(read_rows(document["study"]["rows"]))
     padding = {
-        label: {name: np.array(spread.get("values", [spread["mean"]])) for name, spread in measures.items()}
+        label: {name: np.array(spread["values"]) for name, spread in measures.items()}
         for label, measures in document["padding"].items()
     }
     table1 = list(map(read_row, document["table1"]))
     recordings = sum(document["lengths"]["counts"])
     alike, *counts = claims_of_plans(padding, document["knobs"], recordings, table1)
-    falls = (document.get("paper_knobs") or document["knobs"]).get("falls")  # documents before 2026-11-26 have none
-    curves = [claim_of_curves(falls, None if table1 else _count_recordings(recordings))] if falls else []
-    claims = [alike, *curves, *counts, *claims_of_times(by_label), *claims_of_losses(by_label)]
+    falls = (document["paper_knobs"] or document["knobs"])["falls"]
+    curves = claim_of_curves(falls, None if table1 else _count_recordings(recordings))
+    claims = [alike, curves, *counts, *claims_of_times(by_label), *claims_of_losses(by_label)]
     return name_data(claims, f"on {document['study']['data']['name']}", "on LJSpeech")
 
 
@@ -218,6 +218,7 @@ def _saved_claim(by_label: Outcomes, label: str) -> Claim:
     """Judges the time saved, none unless the mean is above the noise."""
     ours, noise = 100 * time_saving(by_label["RAND"], by_label[label]), noise_points(by_label, label)
     random_steps, steps = (by_label[name].steps.mean() for name in ("RAND", label))
+    printed_steps = COUNTS[label.partition("-")[0]] if CHOICES[label].dynamic else FIXED_COUNT
     return Claim(
         claim=f"an epoch takes {SAVED[label]:.2f} % less time with {label} than with RAND",
         where="6, table 3",
@@ -235,8 +236,8 @@ def _saved_claim(by_label: Outcomes, label: str) -> Claim:
         kind="epoch time",
         holds=of_effect(ours.tolist(), SAVED[label]) if ours.mean() > noise else NONE,
         why=f"{frame_saving(by_label['RAND'], by_label[label]):.1%} fewer frames are computed, the most that less "
-        f"padding can save, in {steps:.0f} steps where RAND takes {random_steps:.0f}; the same batches in another "
-        f"order differ by {noise:.2f} points of RAND's epoch.",
+        f"padding can save, in {steps:.0f} steps where RAND takes {random_steps:.0f} (the paper: {printed_steps} and "
+        f"{FIXED_COUNT}); the same batches in another order differ by {noise:.2f} points of RAND's epoch.",
     )
 
 

@@ -98,7 +98,7 @@ def knobs_table(document: Mapping[str, Any]) -> str:
 
 def _paper_knobs_note(document: Mapping[str, Any]) -> str:
     """Returns the knobs chosen on the paper's own lengths; empty without these lengths."""
-    knobs = document.get("paper_knobs")
+    knobs = document["paper_knobs"]
     if not knobs:
         return ""
     lrf, buckets, bins = (f"{100 * knobs['rates'][order]:.2f}" for order in PAPER_KNOBS)

@@ -1,8 +1,8 @@
 """Bounds of the speed-up by buckets, computed from the lengths.
 
-If every sequence is padded to the edge of its bucket, the time of an epoch grows with its padded frames. So Q buckets
-speed it up by at most the padded frames in one bucket over those in Q: eq. 1 over eq. 2 of Khomenko et al. 2016, where
-we read eq. 2 as a sum over the buckets. Lengths here are int64 [n].
+Every sequence is padded to the edge of its bucket. If all frames take equally long, Q buckets speed up an epoch by the
+padded frames in one bucket over those in Q: eq. 1 over eq. 2 of Khomenko et al. 2016, where we read eq. 2 as a sum over
+the buckets. Time that does not depend on frames makes the speed-up less. Lengths here are int64 [n].
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def bucket_claims(rows: Sequence[EpochRow], bound: float) -> list[Claim]:
 
     Args:
         rows: All rows of the study.
-        bound: Greatest speed-up that the train lengths allow with 3 buckets.
+        bound: Padded frames of the train lengths with one bucket, over those with 3.
     """
     alone = rows_on(rows, 1)
     times = (_speed_up_claim(alone, bound), _falling_claim(alone))
@@ -156,16 +156,17 @@ def _speed_up_claim(rows: Sequence[EpochRow], bound: float) -> Claim:
         no_effect=1.0,
         effect=PAPER_SPEED_UP - 1.0,
         regime=Regime(
-            what="speed-up, for ours the most that the lengths allow",
+            what="speed-up, for ours that of the padded frames",
             ours=bound,
             paper=PAPER_SPEED_UP,
             least=1.0 - CLOSE,
             digits=2,
         ),
         holds=of_effect(ours, PAPER_SPEED_UP, no_effect=1.0),
-        why=f"These lengths allow at most {bound:.2f} by 3 buckets; the runs reach {fmean(ours) / bound:.0%} of that. "
-        f"By a line fitted to epoch time against padded frames, {fixed_share(rows, label(3)):.0%} of an epoch with "
-        "Q = 3 does not depend on the frames.",
+        why=f"With 3 buckets {bound:.2f} times fewer frames are computed; the runs reach {fmean(ours) / bound:.0%} of "
+        "that. By default the small rerun generates lines under a seed that we chose by their lengths: under most "
+        "seeds no line is so long that 3 buckets compute 4 times fewer frames. By a line fitted to epoch time against "
+        f"padded frames, {fixed_share(rows, label(3)):.0%} of an epoch with Q = 3 does not depend on the frames.",
     )
 
 

@@ -14,7 +14,7 @@ from lengthwise_recipes.pictures.style import Axes, Figure
 
 PROCESSES = "#7A4FB5"  # numbers of processes have shades of this colour
 RULE = "of series that all have the same numbers of buckets, at least one"
-BOUND = "most the lengths allow"
+BOUND = "by padded frames"
 
 
 @style.in_house_style
