@@ -36,7 +36,7 @@ def add(papers: Any) -> None:
     _add_data(parser)
     size = rerun.add_sizes(
         parser,
-        small="minutes on one core",
+        small="half an hour on one core",
         full="512 cells, 10 ms a frame, the paper's bins, on a GPU",
         epochs="8; full 20",
         seeds="3",

@@ -37,7 +37,7 @@ def add(papers: Any) -> None:
     _add_data(parser)
     size = rerun.add_sizes(
         parser,
-        small="minutes on one core",
+        small="half an hour on one core",
         full="the paper's sizes, on a GPU",
         epochs="12; full 220",
         seeds="3; full 1",
