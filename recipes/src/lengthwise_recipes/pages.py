@@ -47,7 +47,7 @@ def verdicts(claims: Sequence[Claim]) -> str:
 def _smallest_differences(claims: Sequence[Claim]) -> str:
     percents: defaultdict[str, list[float]] = defaultdict(list)
     for claim in claims:
-        percent = claim.effects.smallest_difference * (1 if claim.unit == "%" else 100)
+        percent = claim.effects.smallest_difference * (100 if claim.unit == "" else 1)
         if claim.kind and math.isfinite(percent):
             percents[claim.kind].append(percent)
     if not percents:

@@ -1,4 +1,4 @@
-"""Judges the claims of Ge et al. 2021 on padding, epoch time and validation loss by a rerun."""
+"""Judges the claims of Ge et al. 2021 on epoch time and validation loss by a rerun; `plan_claims` those on plans."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise_recipes.claims import CLOSE, NONE, Claim, Regime, name_data, of_effect, of_likeness, of_order
-from lengthwise_recipes.ge2021.batchings import CHOICES, FACTORS, PAPER_KNOBS
+from lengthwise_recipes.claims import (
+    CLOSE,
+    NONE,
+    Claim,
+    Regime,
+    listing,
+    name_data,
+    of_effect,
+    of_likeness,
+    of_order,
+    tells_greater,
+)
+from lengthwise_recipes.ge2021.batchings import CHOICES
 from lengthwise_recipes.ge2021.outcomes import PAPER_EPOCHS, Outcome, frame_saving, outcomes, reduction, time_saving
+from lengthwise_recipes.ge2021.plan_claims import claim_of_curves, claims_of_plans, count_recordings
 from lengthwise_recipes.ge2021.printed import (
     ALIKE,
     COUNTS,
@@ -22,17 +34,12 @@ from lengthwise_recipes.ge2021.printed import (
     Part,
     printed_reduction,
 )
-from lengthwise_recipes.ge2021.table1 import STRATEGIES, TOLERANCES, TRAINING_CLIPS, Row, read_row
-from lengthwise_recipes.pages import within
+from lengthwise_recipes.ge2021.table1 import read_row
 from lengthwise_recipes.study.results import read_rows
 
 Outcomes = Mapping[str, Outcome]
-Fields = Mapping[str, Any]  # of `batchings.Knobs`
-Measured = Mapping[str, Mapping[str, NDArray[np.float64]]]
-Rows = Mapping[tuple[str, str, str], Row]  # by strategy, sizes and quantity
 
 POINTS = 2.0  # similar strategies may differ by this many percentage points
-RATE_POINTS = 0.5  # their ZPR may differ by this many percentage points
 REORDERED = TABLE_4[1]  # pairs of the same batches, in order and in random order
 
 
@@ -46,27 +53,10 @@ def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     table1 = list(map(read_row, document["table1"]))
     recordings = sum(document["lengths"]["counts"])
     alike, *counts = claims_of_plans(padding, document["knobs"], recordings, table1)
-    falls = (document["paper_knobs"] or document["knobs"])["falls"]
-    curves = claim_of_curves(falls, None if table1 else _count_recordings(recordings))
+    trained, printed = document["knobs"]["falls"], document["paper_knobs"] and document["paper_knobs"]["falls"]
+    curves = claim_of_curves(trained, printed, None if table1 else count_recordings(recordings))
     claims = [alike, curves, *counts, *claims_of_times(by_label), *claims_of_losses(by_label)]
     return name_data(claims, f"on {document['study']['data']['name']}", "on LJSpeech")
-
-
-def claims_of_plans(padding: Measured, knobs: Fields, recordings: int, table1: Sequence[Row] = ()) -> list[Claim]:
-    """Judges the claims on padding and batch counts, in tables 1 and 2 and section 4.
-
-    Args:
-        padding: From `batchings.measure_batching`, for every strategy and RAND-DBS.
-        knobs: Knobs for the same lengths.
-        recordings: Number of training lengths; the claims are comparable if there are enough.
-        table1: The paper's table 1 on its own lengths. ZPR and batches are judged on it unless it is empty.
-    """
-    rows = {(row.strategy, row.sizes, row.quantity): row for row in table1}
-    if rows:
-        counts = [_paper_count_claim(padding, rows, label) for label in COUNTS]
-        return [_paper_alike_claim(padding, knobs, rows), *counts]
-    trained = [_trained_alike_claim(padding, knobs), *(_trained_count_claim(padding, label) for label in COUNTS)]
-    return [dataclasses.replace(claim, regime=_count_recordings(recordings)) for claim in trained]
 
 
 def claims_of_times(by_label: Outcomes) -> list[Claim]:
@@ -90,128 +80,6 @@ def claims_of_losses(by_label: Outcomes) -> list[Claim]:
         _part_claim(by_label, sizing, "5", "DBS lowers VL_3, most where the randomness is low"),
     ]
     return [dataclasses.replace(claim, regime=regime, kind="validation loss") for claim in judged]
-
-
-def _paper_alike_claim(padding: Measured, knobs: Fields, rows: Rows) -> Claim:
-    labels = [STRATEGIES[label] for label in ALIKE]
-    rates = np.array([rows[label, "fixed", "zpr"].values for label in labels])
-    trained = _largest_differences(np.stack([padding[label]["zpr"] for label in ALIKE]))
-    return _alike_claim(
-        _largest_differences(rates),
-        f"On the paper's own lengths with its knobs, ZPR {_means(rates)} % with {', '.join(ALIKE)}. On the recordings "
-        f"trained on, buckets of {knobs['bucket_size']} and {knobs['bins']} bins come closest, and the difference is "
-        f"{100 * trained.mean():.2f} points.",
-    )
-
-
-def _trained_alike_claim(padding: Measured, knobs: Fields) -> Claim:
-    lengths = [float(padding[label]["abl"].mean()) for label in ALIKE]
-    return _alike_claim(
-        100 * _largest_differences(np.stack([padding[label]["zpr"] for label in ALIKE])),
-        f"On the recordings trained on, buckets of {knobs['bucket_size']} and {knobs['bins']} bins (the paper: "
-        f"{PAPER_KNOBS['bucketed']} and {PAPER_KNOBS['alternated']}) come closest without more padding, if possible. "
-        f"The difference depends on the lengths. ABL {_listing(lengths, 1)} frames.",
-    )
-
-
-def _alike_claim(points: NDArray[np.float64], why: str) -> Claim:
-    printed = max(abs(TABLE_2[label].zpr - TABLE_2[ALIKE[0]].zpr) for label in ALIKE)
-    return Claim(
-        claim="semi-sorted, bucket and alternated-sorting batching have about the same ZPR with the knobs chosen; "
-        "ours: the largest difference, in points",
-        where="3, table 1",
-        paper=f"{printed:.2f}",
-        ours=points.tolist(),
-        effect=RATE_POINTS,
-        holds=of_likeness(RATE_POINTS, points),
-        why=why,
-    )
-
-
-def _largest_differences(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the largest difference from the first strategy under each seed: [strategies, seeds] to [seeds]."""
-    return np.abs(values[1:] - values[0]).max(axis=0)
-
-
-def claim_of_curves(falls: Mapping[str, Sequence[float]], regime: Regime | None) -> Claim:
-    """Judges the curves of ZPR by `Knobs.falls`; the paper's own lengths need no regime."""
-    points = 100 * np.array([falls[order] for order in PAPER_KNOBS])
-    lrf, smoother = points[0], points[1:].min(axis=0)
-    return Claim(
-        claim="tuning LRF gives a smoother curve of ZPR than bucket size and number of bins do; ours: the largest fall "
-        "of ZPR while the smoother of the two rises, less that of LRF, in points",
-        where="3, figure 2; 6, conclusion 1",
-        paper="smoother",
-        ours=(smoother - lrf).tolist(),
-        regime=regime,
-        holds=of_order((smoother, lrf)),
-        why=f"Within the range of all three curves, the largest falls are {_means(points)} points with LRF, bucket "
-        f"size and number of bins, means over training sets. LRF takes any value, here {FACTORS} up to 1. The paper "
-        "shows a figure and no measure; we chose this one when we had seen our curves.",
-    )
-
-
-def _count_recordings(ours: int) -> Regime:
-    return Regime(what="recordings in the training set", ours=ours, paper=TRAINING_CLIPS)
-
-
-def _paper_count_claim(padding: Measured, rows: Rows, label: str) -> Claim:
-    strategy = STRATEGIES[_with_random_steps(label)]
-    fixed, dynamic = (rows[strategy, sizes, "batches"] for sizes in ("fixed", "dynamic"))
-    ours = 100 * (1 - np.array(dynamic.values) / np.array(fixed.values))
-    return _count_claim(
-        label,
-        ours,
-        dynamic.holds,
-        f"On the paper's own lengths {fixed.mean:.1f} batches become {dynamic.mean:.1f}"
-        f"{within(dynamic.least, dynamic.greatest, digits=0)}. The plan of a seed has no noise: the number is "
-        f"reproduced in the range of ours, partly up to {100 * TOLERANCES['batches']:g} % off. On the recordings "
-        f"trained on {_describe_counts(padding, label)}.",
-    )
-
-
-def _trained_count_claim(padding: Measured, label: str) -> Claim:
-    fixed, dynamic = _counts(padding, label)
-    ours = 100 * (1 - dynamic / fixed)
-    return _count_claim(
-        label,
-        ours,
-        of_effect(ours.tolist(), _printed_fall(label)),
-        f"On the recordings trained on {_describe_counts(padding, label)}. The number depends on the lengths.",
-    )
-
-
-def _count_claim(label: str, ours: NDArray[np.float64], holds: str, why: str) -> Claim:
-    return Claim(
-        claim=f"dynamic batch sizes make {COUNTS[label]} batches of {FIXED_COUNT} with {label}; ours: percent fewer",
-        where="4",
-        paper=f"{_printed_fall(label):.2f} %",
-        ours=ours.tolist(),
-        effect=_printed_fall(label),
-        unit="%",
-        holds=holds,
-        why=why,
-    )
-
-
-def _printed_fall(label: str) -> float:
-    """Returns how many percent fewer batches dynamic sizes make in the paper."""
-    return 100 * (1 - COUNTS[label] / FIXED_COUNT)
-
-
-def _counts(padding: Measured, label: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the numbers of batches of fixed and of dynamic size, both [seeds]."""
-    return padding[_with_random_steps(label)]["batches"], padding[f"{label}-DBS"]["batches"]
-
-
-def _describe_counts(padding: Measured, label: str) -> str:
-    fixed, dynamic = _counts(padding, label)
-    return f"{fixed.mean():.1f} batches become {dynamic.mean():.1f}"
-
-
-def _with_random_steps(label: str) -> str:
-    """Returns the strategy with the same order of sequences and shuffled batches; RAND already shuffles them."""
-    return label if label == "RAND" else f"{label}-BR"
 
 
 def _saved_claim(by_label: Outcomes, label: str) -> Claim:
@@ -252,9 +120,12 @@ def _saved_alike_claim(by_label: Outcomes) -> Claim:
         paper="similar",
         ours=differences[farthest].tolist(),
         effect=tolerance,
+        unit="points",
+        kind="epoch time",
         holds=of_likeness(tolerance, *differences),
-        why=f"Of RAND's epoch {_means(shares)} % are saved, mean over seeds, with {', '.join(ALIKE)}; the same batches "
-        f"in another order differ by {noise:.2f} points, so a difference of at most {tolerance:.2f} counts as similar.",
+        why=f"Of RAND's epoch {listing(shares)} % are saved, mean over seeds, with {', '.join(ALIKE)}; the same "
+        f"batches in another order differ by {noise:.2f} points, so a difference of at most {tolerance:.2f} counts as "
+        "similar.",
     )
 
 
@@ -282,8 +153,9 @@ def _randomized_claim(by_label: Outcomes) -> Claim:
         paper="slightly",
         ours=ours.tolist(),
         unit="%",
+        kind="epoch time",
         holds=_all_above_zero(ours, shares),
-        why=f"Means over seeds: {_listing(means)} % with {names}: shorter with {shorter} of {len(means)}. The batches "
+        why=f"Means over seeds: {listing(means)} % with {names}: shorter with {shorter} of {len(means)}. The batches "
         "of a pair differ only in their order. So the difference is noise or caches of the machine, and shows how far "
         "two equal epochs differ here. The paper suspects the allocation of memory.",
     )
@@ -301,7 +173,7 @@ def _similar_claim(by_label: Outcomes) -> Claim:
         effect=POINTS,
         unit="%",
         holds=of_likeness(POINTS, *falls),
-        why=f"Means over seeds: {_means(falls)} % below BKT-BR and ATS-BR (the paper: {_listing(printed)}); a "
+        why=f"Means over seeds: {listing(falls)} % below BKT-BR and ATS-BR (the paper: {listing(printed)}); a "
         f"difference of at most {POINTS:g} % counts as similar.",
     )
 
@@ -318,7 +190,7 @@ def _behind_random_claim(by_label: Outcomes) -> Claim:
         effect=float(np.mean(printed)),
         unit="%",
         holds=_all_above_zero(rises.mean(axis=0), rises),
-        why=f"Means over seeds: {_means(rises)} % with {', '.join(ALIKE)} (the paper: {_listing(printed)}).",
+        why=f"Means over seeds: {listing(rises)} % with {', '.join(ALIKE)} (the paper: {listing(printed)}).",
     )
 
 
@@ -332,7 +204,7 @@ def _same_time_claim(by_label: Outcomes) -> Claim:
         ours=falls.mean(axis=0).tolist(),
         unit="%",
         holds=_all_above_zero(falls.mean(axis=0), falls),
-        why=f"Means over seeds: {_means(falls)} % with {', '.join(ALIKE)}. This is speed: in the same time they take "
+        why=f"Means over seeds: {listing(falls)} % with {', '.join(ALIKE)}. This is speed: in the same time they take "
         "more epochs.",
     )
 
@@ -355,14 +227,14 @@ def _ahead_of_random_claim(by_label: Outcomes) -> Claim:
         unit="%",
         holds=of_effect(ours.tolist(), printed),
         why=f"It is below under {np.sum(ours > 0.0)} of {len(ours)} seeds, after {steps:.0f} steps where RAND takes "
-        f"{random_steps:.0f}.",
+        f"{random_steps:.0f}.{_opposites({'RAND to SSB-DBS-BR': ours})}",
     )
 
 
 def _part_claim(by_label: Outcomes, part: Part, conclusion: str, text: str) -> Claim:
     """Judges a part of table 4: all falls are above 0, and the first is the largest."""
     falls, printed = _reductions(by_label, part.pairs), [printed_reduction(*pair) for pair in part.pairs]
-    base, changed = part.pairs[0]
+    names, (base, changed) = [" to ".join(pair) for pair in part.pairs], part.pairs[0]
     return Claim(
         claim=f"{text}; ours: fall in percent from {base} to {changed}",
         where=f"6, conclusion {conclusion}; table 4",
@@ -371,9 +243,15 @@ def _part_claim(by_label: Outcomes, part: Part, conclusion: str, text: str) -> C
         effect=printed[0],
         unit="%",
         holds=of_order(*((fall, 0.0) for fall in falls), *((falls[0], fall) for fall in falls[1:])),
-        why=f"Means over seeds: {_means(falls)} % ({', '.join(map(' to '.join, part.pairs))}; the paper: "
-        f"{_listing(printed)}).",
+        why=f"Means over seeds: {listing(falls)} % ({', '.join(names)}; the paper: {listing(printed)})."
+        f"{_opposites(dict(zip(names, falls, strict=True)))}",
     )
+
+
+def _opposites(falls: Mapping[str, NDArray[np.float64]]) -> str:
+    """Returns a sentence with the pairs of which the seeds tell that VL_3 rises; empty if there are none."""
+    rising = [name for name, fall in falls.items() if tells_greater(0.0, fall)]
+    return f" The seeds tell the opposite, a higher VL_3, from {', '.join(rising)}." if rising else ""
 
 
 def _all_above_zero(mean: NDArray[np.float64], shares: NDArray[np.float64]) -> str:
@@ -383,12 +261,3 @@ def _all_above_zero(mean: NDArray[np.float64], shares: NDArray[np.float64]) -> s
 def _reductions(by_label: Outcomes, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
     """Returns how many percent VL_3 falls from the first strategy of each pair to the second, [pairs, seeds]."""
     return 100 * np.stack([reduction(by_label[base], by_label[changed]) for base, changed in pairs])
-
-
-def _means(values: NDArray[np.float64]) -> str:
-    """Lists the means over the seeds of `values` [strategies, seeds]."""
-    return _listing(values.mean(axis=1))
-
-
-def _listing(values: Sequence[float] | NDArray[np.float64], digits: int = 2) -> str:
-    return ", ".join(f"{value:.{digits}f}" for value in values)

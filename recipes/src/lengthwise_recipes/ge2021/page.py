@@ -205,7 +205,8 @@ def saved_table(document: Mapping[str, Any]) -> str:
     heads = ("from RAND to", "paper's min / epoch", "paper saves", "ours saves", "padded frames saved")
     note = (
         f"The paper's minutes are those of RAND, {RANDOM_MINUTES:.2f}, minus those that its table 3 says are saved; "
-        "it lists no other strategies. Ours are seconds, in table 2."
+        "its table 2 has minutes of the other strategies, too, but our copy of it is damaged. Ours are seconds, in "
+        "table 2."
     )
     return f"{table(heads, rows)}\n\n{note}"
 

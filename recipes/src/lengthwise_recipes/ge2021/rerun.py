@@ -12,7 +12,7 @@ Deviations:
   higher rate.
 - A dynamic batch closes once it has reached the capacity of the base batch, and may exceed it (see
   `lengthwise.DynamicSize`). On the paper's lengths that makes 608, 442 and 418 batches with RAND, SSB and SB. The
-  paper has 606, 449 and 419; the rule that it prints makes 644, 462 and 437.
+  paper has 606, 449 and 419; the rule that it prints makes 645, 462 and 437.
 - The authors' code, branch ssb-dbs of their public repository, has the rule that the paper prints: its batching.py
   sorts from long to short, and never exceeds the capacity, B0 times the longest clip (`np.max`). Ours sorts from short
   to long.

@@ -14,6 +14,7 @@ from lengthwise_recipes.claims import RULE
 from lengthwise_recipes.khomenko2016.claims import (
     BUCKETS,
     BUCKETS_OF_PROCESSES,
+    CHOSEN,
     SHUFFLED,
     claims_of,
     epoch_seconds,
@@ -59,8 +60,8 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     claims = claims_of(document)
     parts = [
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
-        f"{verdicts(claims)} The paper's data are not public, and the paper does not say its network or batch size. "
-        "The settings of this rerun are below.",
+        f"{verdicts(claims)} {CHOSEN} The paper's data are not public, and the paper does not say its network or batch "
+        "size. The settings of this rerun are below.",
         *plans_note(document["date"], max_entropy=False),
         machine_note(document, link=json_link),
         claims_table(claims),

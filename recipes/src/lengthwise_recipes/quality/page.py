@@ -53,8 +53,8 @@ LOSSES = (
 DYNAMIC = (
     "Dynamic sizes (Ge et al. 2021) put more short sequences into a batch, so an epoch has fewer steps. Each order has "
     "the learning rate that was best on validation sequences: constant, or in proportion to the size of a step, or to "
-    "its root. The table has the loss of each order minus that with a fixed size, at about the same padding. At "
-    "equal steps, the fixed size has trained fewer epochs."
+    "its root. The fixed size has one rate. The table has the loss of each order minus that with a fixed size, at "
+    "about the same padding. At equal steps, the fixed size has trained fewer epochs."
 )
 HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch", "test loss", "test loss, equal time")
 RATES = {"none": "constant", "linear": "size", "root": "root"}  # by the scaling of the learning rate
@@ -114,7 +114,9 @@ def lead(documents: Sequence[Document]) -> list[str]:
     shown = f"differ on {_listed(apart)}" if apart else f"show no difference on {_listed(list(by_task))}"
     in_time = {document["task"]: interval(sorted_to_random(document, "time")) for document in documents}
     faster = {task: difference for task, difference in in_time.items() if difference.excludes_zero}
-    speed = f" In equal time, where speed counts, the losses differ: {_signed_tasks(faster)}." if faster else ""
+    alike = [task for task, difference in in_time.items() if not (difference.excludes_zero or difference.unknown)]
+    rest = f". They show no difference on {_listed(alike)}" if alike else ""
+    speed = f" In equal time, where speed counts, the losses differ: {_signed_tasks(faster)}{rest}." if faster else ""
     seeds = documents[0]["settings"]["seeds"]
     sorted_mixing, random_mixing = (_span(documents, {order}) for order in ("sorted", documents[0]["reference"]))
     return [
