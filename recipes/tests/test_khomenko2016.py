@@ -247,7 +247,7 @@ def test_the_shuffled_run_has_the_buckets_of_its_neighbour_in_another_order(docu
 
 def test_the_document_says_what_was_trained(document, corpus):
     speed, falls, *losses = claims_of(document)
-    assert speed.regime.ours == pytest.approx(document["bounds"][0]["speed_ups"]["3"])
+    assert speed.regime.ours == pytest.approx(document["bounds"][0]["speed_ups"]["3"], abs=0.001)
     assert falls.verdict.endswith(", in one run")
     assert [each.verdict for each in losses] == ["not comparable"] * 3  # kilobytes, in the paper 1 Gb
     trained = document["study"]["settings"]

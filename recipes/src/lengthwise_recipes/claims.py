@@ -30,9 +30,10 @@ CLOSE = 0.15  # our effect may miss the paper's by this share of it, on either s
 RULE = (
     "Verdicts: a claim is *not comparable* if our runs are outside the regime of the paper, or if the seeds could not "
     "show its effect. Otherwise it is *reproduced*, *partly* reproduced or *not reproduced*. A single run *agrees*, "
-    "agrees *partly* or *differs*. Our runs are in the regime of the paper if our amount of data or of training is at "
-    f"least {100 * LEAST_SHARE:g} % of the paper's, and our saving of frames at least {100 * (1 - CLOSE):g} % of its "
-    "saving.\n\n"
+    "agrees *partly* or *differs*.\n\n"
+    f"The regime: a claim on losses or error rates needs at least {100 * LEAST_SHARE:g} % of the paper's data or "
+    f"training. A claim of a printed saving of time needs at least {100 * (1 - CLOSE):g} % of the paper's saving of "
+    "frames, if the paper prints frames. Other claims need no regime.\n\n"
     "An effect is the difference from no effect: a speed of 1.46 times another is an effect of 0.46. An effect is "
     f"*reproduced* if the mean of ours is within {100 * CLOSE:g} % of the paper's, above or below, and the sign is "
     "that of the paper under each seed. It holds *partly* if it has that sign and the seeds tell it from no effect. An "

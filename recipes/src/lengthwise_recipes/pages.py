@@ -138,20 +138,19 @@ def features_note(data: Mapping[str, Any]) -> str:
 
 
 def machine_note(document: Mapping[str, Any], *, link: str) -> str:
-    """Returns machine, versions, date, a link to the JSON, and the command as a block at the end."""
+    """Returns machine, versions, date, a link to the JSON, its remark if it has one, and the command as a block."""
     machine = document["machine"]
     where = machine["device_name"] or machine["cpu"]
     threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)} a process"
     measured = f"{where}, {threads}, torch {machine['torch']}, {document['date'][:10]}"
-    return f"Measured on {measured} ([JSON]({link})):\n\n{command_block(document['command'])}"
+    remark = f" {document['remark']}" if "remark" in document else ""
+    return f"Measured on {measured} ([JSON]({link})).{remark}\n\n{command_block(document['command'])}"
 
 
 # For results before each time (UTC): what has changed since in `max-entropy`, and in the steps of an epoch.
 _MAX_ENTROPY = {
     "2026-11-23T00:03": "`max-entropy` then had noise by a law fitted on the histogram of lengths; now the noise is "
-    "exponential, and batches mix up to a tenth less.",
-    "2026-11-25T22:24": "`max-entropy` then drew batches from a pool of waiting sequences; now it sorts lengths with "
-    "exponential noise, and batches mix up to a tenth less.",
+    "exponential, and batches mix less ([how much](/recipes/docs/limits.md#how-near-the-plans-come)).",
 }
 _STEPS = {"2026-11-26T13:01": "Epochs then could differ in their number of steps; now all have the same."}
 
