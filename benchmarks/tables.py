@@ -50,9 +50,8 @@ command of the measurement. Long tables show some rows; the JSON has all.
 - Results of `max-entropy` until 2026-11-22 have noise fitted on the histogram of lengths. Those of 2026-11-23 and 24,
   and those of windows, have batches from a pool of waiting sequences. At equal padding both mixed more
   ([how much](/recipes/docs/limits.md#how-near-the-plans-come)).
-- In results until 2026-11-25, and in the times of planning and of first plans, epochs differ in their number of steps,
-  and the last step was filled by halving batches. Now all epochs have the same number of steps, and batches are cut to
-  fill them.
+- In results until 2026-11-25 epochs differ in their number of steps, and the last step was filled by halving batches.
+  Now all epochs have the same number of steps, and batches are cut to fill them.
 - `python benchmarks/tables.py` makes this page from [benchmarks/results](../benchmarks/results).
 """
 
