@@ -214,8 +214,8 @@ def of_likeness(tolerance: float, *differences: ArrayLike) -> str:
     """
     bounds = [interval(np.atleast_1d(difference)) for difference in differences]
     alike = all(abs(bound.mean) <= tolerance for bound in bounds)
-    within = all(bound.runs == 1 or -tolerance <= bound.low <= bound.high <= tolerance for bound in bounds)
-    return extent(whole=alike and within, part=alike)
+    inside = all(bound.runs == 1 or -tolerance <= bound.low <= bound.high <= tolerance for bound in bounds)
+    return extent(whole=alike and inside, part=alike)
 
 
 def tells_greater(greater: ArrayLike, less: ArrayLike) -> bool:

@@ -127,7 +127,7 @@ def _saved_alike_claim(by_label: Outcomes) -> Claim:
     farthest = int(np.abs(differences.mean(axis=1)).argmax())
     tolerance = max(POINTS, noise)
     apart = [label for label, points in zip(ALIKE[1:], differences, strict=True) if interval(points).excludes_zero]
-    told = f" The seeds tell {' and '.join(apart)} from {ALIKE[0]}." if apart else ""
+    telling = f" The seeds tell {' and '.join(apart)} from {ALIKE[0]}." if apart else ""
     return Claim(
         claim="BKT-BR and ATS-BR save about as much time as SSB-BR; ours: the larger of the two differences, in points",
         where="6, table 2",
@@ -138,7 +138,7 @@ def _saved_alike_claim(by_label: Outcomes) -> Claim:
         kind="epoch time",
         holds=of_likeness(tolerance, *differences),
         why=f"Of RAND's epoch {listing(shares)} % are saved, mean over seeds, with {', '.join(ALIKE)}. We count "
-        f"at most {tolerance:.2f} points as similar; the same batches in another order differ by {noise:.2f}.{told}",
+        f"at most {tolerance:.2f} points as similar; the same batches in another order differ by {noise:.2f}.{telling}",
     )
 
 

@@ -64,9 +64,9 @@ def claim_of_curves(
     points = [100 * np.array([falls[order] for order in PAPER_KNOBS]) for falls in (printed, trained) if falls]
     pairs = [(drops[1:].min(axis=0), drops[0]) for drops in points]
     smoother, lrf = pairs[0]
-    here = f" On the recordings trained on, they are {listing(points[-1])} points." if printed else ""
-    here += " There the seeds tell the opposite." if printed and tells_greater(*pairs[-1][::-1]) else ""
-    here += f" {ON_BOTH}" if printed else ""
+    note = f" On the recordings trained on, they are {listing(points[-1])} points." if printed else ""
+    note += " There the seeds tell the opposite." if printed and tells_greater(*pairs[-1][::-1]) else ""
+    note += f" {ON_BOTH}" if printed else ""
     return Claim(
         claim="tuning LRF gives a smoother curve of ZPR than bucket size and number of bins do; ours: the largest drop "
         "of ZPR as the knob rises, with the smoother of the other two knobs minus with LRF, in points",
@@ -77,7 +77,7 @@ def claim_of_curves(
         unit="points",
         holds=of_order(*pairs),
         why=f"Within the range of all three curves, the largest drops are {listing(points[0])} points with LRF, bucket "
-        f"size and number of bins, means over training sets.{here} More values of a knob find larger drops: LRF takes "
+        f"size and number of bins, means over training sets.{note} More values of a knob find larger drops: LRF takes "
         f"any value, here {FACTORS} up to 1, and the others all that they can have. The paper shows a figure and no "
         "measure; we chose this one when we had seen our curves.",
     )
@@ -115,7 +115,7 @@ def _trained_alike_claim(padding: Measured, knobs: Fields) -> Claim:
 
 def _alike_claim(points: NDArray[np.float64], trained: NDArray[np.float64], why: str) -> Claim:
     """Judges the points of the largest difference; in part if those of the recordings trained on are apart."""
-    alike, alike_trained = (of_likeness(RATE_POINTS, each) for each in (points, trained))
+    alike, alike_trained = (of_likeness(RATE_POINTS, differences) for differences in (points, trained))
     printed = max(abs(TABLE_2[label].zpr - TABLE_2[ALIKE[0]].zpr) for label in ALIKE)
     return Claim(
         claim="semi-sorted, bucket and alternated-sorting batching have about the same ZPR with the knobs chosen; "

@@ -133,14 +133,14 @@ def tally(rows: Sequence[Row]) -> str:
     'Of 0 numbers of the paper 0 are reproduced: they lie in the range of ours'
     """
     counts, printed = (Counter(row.holds for row in rows if (row.sizes == PRINTED_RULE) == by) for by in (False, True))
-    given = sum((row.sizes, row.quantity) == ("fixed", "batches") for row in rows)
+    counted = sum((row.sizes, row.quantity) == ("fixed", "batches") for row in rows)
     share, points, frames = (TOLERANCES[quantity] for quantity in ("batches", "zpr", "abl"))
     return (
         f"Of {counts.total()} numbers of the paper {counts[WHOLE]} are reproduced: they lie in the range of ours. For "
-        f"{given} counts of batches of a fixed size this is arithmetic. {counts[PART]} hold partly: our mean is within "
-        f"{100 * share:g} % of the batches, {points:g} points of ZPR, {frames:g} frames of ABL. {counts[NONE]} are not "
-        "reproduced. Dynamic sizes are by a rule that we chose because it comes closer to the paper's counts than the "
-        f"rule that it prints: by that one, {printed[WHOLE]} of {printed.total()} counts are reproduced."
+        f"{counted} counts of batches of a fixed size this is arithmetic. {counts[PART]} hold partly: our mean is "
+        f"within {100 * share:g} % of the batches, {points:g} points of ZPR, {frames:g} frames of ABL. {counts[NONE]} "
+        "are not reproduced. Dynamic sizes are by a rule that we chose because it comes closer to the paper's counts "
+        f"than the rule that it prints: by that one, {printed[WHOLE]} of {printed.total()} counts are reproduced."
     )
 
 

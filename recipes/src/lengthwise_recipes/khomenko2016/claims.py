@@ -164,7 +164,7 @@ def process_claim(rows: Sequence[EpochRow], lengths: NDArray[np.int64], where: s
 
 def _speed_up_claim(rows: Sequence[EpochRow], lengths: NDArray[np.int64]) -> Claim:
     ours, bound = speed_ups(rows, label(3)), speed_up_bound(lengths, 3)
-    own_longest = fmean(three / other for three, other in zip(ours, speed_ups(rows, "random"), strict=True))
+    own_longest = fmean(three / random for three, random in zip(ours, speed_ups(rows, "random"), strict=True))
     return Claim(
         claim="an epoch with Q = 3 is close to 4 times shorter than with Q = 1",
         where="IV.B, figure 4",

@@ -115,8 +115,8 @@ def lead(documents: Sequence[Document]) -> list[str]:
     in_time = {document["task"]: interval(sorted_to_random(document, "time")) for document in documents}
     faster = {task: difference for task, difference in in_time.items() if difference.excludes_zero}
     alike = [task for task, difference in in_time.items() if not (difference.excludes_zero or difference.unknown)]
-    rest = f". They show no difference on {_listed(alike)}" if alike else ""
-    speed = f" In equal time, where speed counts, the losses differ: {_signed_tasks(faster)}{rest}." if faster else ""
+    ties = f". They show no difference on {_listed(alike)}" if alike else ""
+    speed = f" In equal time, where speed counts, the losses differ: {_signed_tasks(faster)}{ties}." if faster else ""
     seeds = documents[0]["settings"]["seeds"]
     sorted_mixing, random_mixing = (_span(documents, {order}) for order in ("sorted", documents[0]["reference"]))
     return [
