@@ -553,7 +553,7 @@ def test_a_number_of_the_paper_outside_our_range_is_on_the_page(document):
     assert "| `bucketed:1024` | fixed | ZPR, % | 6.10 | 6.56 | 6.56 | 6.56 | partly |" in text
     assert "| `random` | dynamic | batches | 606.00 | 606.50 | 605.50 | 607.50 | reproduced |" in text
     assert "Of 22 numbers of the paper 21 are reproduced" in text
-    assert "by that one, 0 of 3 counts are reproduced." in text
+    assert "By the printed rule 0 of 3 counts are reproduced." in text
 
 
 def test_a_run_that_diverged_is_on_the_page(document):

@@ -262,7 +262,7 @@ def _part_claim(by_label: Outcomes, part: Part, conclusion: str, text: str) -> C
 
 
 def _opposites(falls: Mapping[str, NDArray[np.float64]]) -> str:
-    """Returns a sentence with the pairs of which the seeds tell that VL_3 rises; empty if there are none."""
+    """Returns a sentence with the pairs whose VL_3 rises by the seeds, or "" if there are none."""
     rising = [name for name, fall in falls.items() if tells_greater(0.0, fall)]
     return f" The seeds tell the opposite, a higher VL_3, from {', '.join(rising)}." if rising else ""
 

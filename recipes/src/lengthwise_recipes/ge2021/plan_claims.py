@@ -58,7 +58,7 @@ def claim_of_curves(
 
     Args:
         trained: Of the recordings trained on.
-        printed: Of the paper's own lengths, which need no regime; None without these lengths.
+        printed: Of the paper's own lengths, which need no regime. None if they are missing.
         regime: Of the recordings.
     """
     points = [100 * np.array([falls[order] for order in PAPER_KNOBS]) for falls in (printed, trained) if falls]

@@ -139,8 +139,8 @@ def tally(rows: Sequence[Row]) -> str:
         f"Of {counts.total()} numbers of the paper {counts[WHOLE]} are reproduced: they lie in the range of ours. For "
         f"{counted} counts of batches of a fixed size this is arithmetic. {counts[PART]} hold partly: our mean is "
         f"within {100 * share:g} % of the batches, {points:g} points of ZPR, {frames:g} frames of ABL. {counts[NONE]} "
-        "are not reproduced. Dynamic sizes are by a rule that we chose because it comes closer to the paper's counts "
-        f"than the rule that it prints: by that one, {printed[WHOLE]} of {printed.total()} counts are reproduced."
+        "are not reproduced. We chose the rule of dynamic sizes: it comes closer to the paper's counts than the "
+        f"printed rule. By the printed rule {printed[WHOLE]} of {printed.total()} counts are reproduced."
     )
 
 
