@@ -1,7 +1,8 @@
-"""The error sentence, and the checks that raise it.
+"""The error sentences, and the checks that raise them.
 
-Every error reads: "`name` must be <rule>, but is <value>[ at <place>]. <What to do>." Your own order, cut or recipe may
-use these functions too.
+An error about one value reads: "`name` must be <rule>, but is <value>[ at <place>]. <What to do>." An error about a
+state, or about arguments that exclude each other, reads: "<What is so>. <What to do>." Your own order, cut or recipe
+may use these functions too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PASSED_OVER = ("lengthwise", "functools", "importlib", "torch")
 
 
 def sentence(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> str:
-    """Returns the sentence of an error; all errors of this package have this form.
+    """Returns the sentence of an error about one value.
 
     >>> sentence("budget", "at least 1", 0, "Give the padded frames that fit in memory.")
     '`budget` must be at least 1, but is 0. Give the padded frames that fit in memory.'
@@ -92,6 +93,29 @@ def make_visible(text: str, *, lines: bool = False) -> str:
 def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "") -> ValueError:
     """Returns the error for a value that breaks its rule, to be raised; see `sentence`."""
     return ValueError(sentence(name, rule, value, remedy, at=at))
+
+
+def state_error(state: str, remedy: str) -> ValueError:
+    """Returns the error for a state, or for arguments that exclude each other, to be raised.
+
+    >>> str(state_error("Two loops over this loader are open", "End one of them."))
+    'Two loops over this loader are open. End one of them.'
+    """
+    return ValueError(make_visible(f"{state}. {remedy}"))
+
+
+def check_one(owner: str, arguments: Mapping[str, object], *, remedy: str = "Choose one of them.") -> str:
+    """Returns the name of the one argument of `owner` that is not None.
+
+    >>> check_one("Bucketed", {"size": 8, "edges": None})
+    'size'
+    """
+    names = [name for name, value in arguments.items() if value is not None]
+    if len(names) != 1:
+        given = " and ".join(f"`{name}`" for name in names) or "none"
+        choices = ", ".join(f"`{name}`" for name in arguments)
+        raise state_error(f"{owner} takes one of {choices}, but has {given}", remedy)
+    return names[0]
 
 
 def type_error(name: str, rule: str, value: object, remedy: str) -> TypeError:

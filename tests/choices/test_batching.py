@@ -120,9 +120,9 @@ def test_one_thing_is_replaced_and_the_rest_stays():
     assert replace(batching, padding=0.2).order == lw.MaxEntropy(padding=0.2)
     assert replace(batching, cut=lw.FixedSize(16)).budget is None
     assert replace(batching, order=lw.Sorted()).padding is None
-    with pytest.raises(ValueError, match=r"^`Batching` must be given one of cut, budget"):
+    with pytest.raises(ValueError, match=r"^Batching takes one of `cut`, `budget`, but has"):
         replace(lw.Batching(cut=lw.FixedSize(16)), budget=9_000)
-    with pytest.raises(ValueError, match=r"^`Batching` must be given one of order, padding"):
+    with pytest.raises(ValueError, match=r"^Batching takes one of `order`, `padding`, but has"):
         replace(lw.Batching(budget=9, order=lw.Sorted()), padding=0.1)
 
 

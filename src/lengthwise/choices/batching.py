@@ -226,8 +226,7 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
         return Budget(budget)
     if budget is not None and type(cut) is Budget:
         return replace(cut, budget=budget)
-    if (cut is None) == (budget is None):
-        raise checks.value_error("Batching", "given one of cut, budget", (cut, budget), f"Choose one. {BUDGET_REMEDY}")
+    checks.check_one("Batching", {"cut": cut, "budget": budget}, remedy=f"Choose one of them. {BUDGET_REMEDY}")
     return cut
 
 
@@ -255,7 +254,8 @@ def _choose_order(order: Order | None, padding: float | None, *, deal: Deal | No
         return order
     if type(order) is MaxEntropy:
         return replace(order, padding=padding)
-    raise checks.value_error("Batching", "given one of order, padding", padding, "Choose one of the two.")
+    checks.check_one("Batching", {"order": order, "padding": padding}, remedy="Only MaxEntropy() takes a padding.")
+    return order
 
 
 def _check_chain(order: Order | None) -> None:

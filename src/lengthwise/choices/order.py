@@ -223,7 +223,7 @@ class Bucketed:
     longer: str = "error"
 
     def __post_init__(self) -> None:
-        _check_one_of(self, "size", "edges", "buckets")
+        checks.check_one("Bucketed", {"size": self.size, "edges": self.edges, "buckets": self.buckets})
         checks.keep_whole(self, "size", remedy="Give a whole number of at least 1.", optional=True)
         checks.keep_whole(self, "buckets", remedy="Give a whole number of at least 1.", optional=True)
         if self.edges is not None:
@@ -302,7 +302,7 @@ class MaxEntropy:
     scale: float | None = None
 
     def __post_init__(self) -> None:
-        _check_one_of(self, "padding", "scale")
+        checks.check_one("MaxEntropy", {"padding": self.padding, "scale": self.scale})
         if self.padding is not None:
             remedy = "Give a share of the computed frames, such as 0.05."
             checks.keep(self, padding=checks.check_number("padding", self.padding, maximum=0.99, remedy=remedy))
@@ -344,18 +344,9 @@ def _sort_with_noise(sizes: NDArray[np.float64], scale: float, key: Key) -> Orde
 
 
 def _unfitted(order: Order) -> ValueError:
-    """Makes the error for an order that sorts before it was fitted."""
-    return checks.value_error(
-        type(order).__name__, "fitted to the lengths first", order, "Plan with it: make_plan fits it."
-    )
-
-
-def _check_one_of(order: Order, *names: str) -> None:
-    """Refuses an order unless exactly one of the fields `names` is not None."""
-    values = [name for name in names if getattr(order, name) is not None]
-    if len(values) != 1:
-        rule = f"given one of {', '.join(names)}"
-        raise checks.value_error(type(order).__name__, rule, values, "Choose one of them.")
+    """Returns the error for an order that sorts before it was fitted."""
+    name = type(order).__name__
+    return checks.state_error(f"{name} was called before it was fitted to the lengths", "make_plan fits it.")
 
 
 def _shuffle_within(keys: NDArray[np.int64] | NDArray[np.float64], key: Key) -> NDArray[np.int64]:
