@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import numbers
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -183,8 +184,10 @@ class Batching:
         return partial(type(self), **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
     def to_json(self) -> str:
-        """Writes the choices as JSON, which `from_json` reads."""
-        return json.dumps({name: _describe(getattr(self, name)) for name in _CHOICES} | {"padding": self.padding})
+        """Writes the choices as JSON, which `from_json` reads: the cut, and all else that differs from its default."""
+        chosen = {name: choice for name in _CHOICES if (choice := getattr(self, name)) != _DEFAULTS.get(name)}
+        described = {name: _describe(choice) for name, choice in chosen.items()}
+        return json.dumps(described if self.padding is None else described | {"padding": self.padding})
 
     @classmethod
     def from_json(cls, text: str) -> Batching:
@@ -196,7 +199,10 @@ class Batching:
             raise checks.value_error("text", "JSON", text, remedy) from error
         if not isinstance(described, dict) or set(described) - {field.name for field in fields(cls)}:
             raise checks.value_error("text", "a batching as JSON", text, remedy)
-        choices = {name: _make(choice) for name, choice in described.items() if name != "padding"}
+        # Files of 0.1 may write null for what is left out.
+        choices = {
+            name: _make(choice) for name, choice in described.items() if choice is not None and name != "padding"
+        }
         return cls(**choices, padding=described.get("padding"))
 
 
@@ -307,14 +313,51 @@ def check_choice(name: str, choice: object) -> None:
         raise checks.type_error(name, f"a choice such as {example}", choice, remedy)
 
 
-def _describe(choice: Any) -> Any:
-    """Describes a choice for JSON: its tag and fields; `_name_custom` describes a user's choice."""
-    if choice is None:
-        return None
+def _describe(choice: Any) -> dict[str, Any]:
+    """Describes a choice for JSON: its tag, and the fields that differ from their defaults.
+
+    So an option that a later version adds changes no file. `_name_custom` describes a user's choice.
+
+    >>> _describe(Budget(200, multiple_of=8))
+    {'choice': 'cut.Budget', 'budget': 200.0, 'multiple_of': 8}
+    """
     tag = tag_of(choice)
     if tag is None:
         return _name_custom(choice)
-    return {"choice": tag, **{field.name: getattr(choice, field.name) for field in fields(choice)}}
+    values = {
+        field.name: getattr(choice, field.name)
+        for field in fields(choice)
+        if field.default != getattr(choice, field.name)
+    }
+    return {"choice": tag, **values}
+
+
+# The options of 0.1. Fingerprints and digests cover all of them, and a later option only where it is not the default.
+_FIRST_OPTIONS = (
+    *("batch_size", "budget", "capacity", "count_multiple_of", "drop_incomplete", "max_in_row", "max_sequences"),
+    *("multiple_of", "oversize", "pool", "rows", "rule", "tail", "even", "epochs", "reverse", "steps", "step"),
+    *("bins", "buckets", "by", "descending", "edges", "longer", "pad_to_edge", "padding", "randomization_factor"),
+    *("scale", "size", "window", "dims", "linear", "quadratic", "per_batch", "per_length", "per_sequence"),
+)
+
+
+def spell_out(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a batching as JSON with the options of 0.1 that it leaves out, so that it compares with files of 0.1.
+
+    >>> spell_out({"cut": {"choice": "cut.FixedSize", "batch_size": 4}})["cut"]
+    {'choice': 'cut.FixedSize', 'batch_size': 4, 'drop_incomplete': False, 'multiple_of': 1}
+    """
+    defaults = {name: None if choice is None else _describe(choice) for name, choice in _DEFAULTS.items()}
+    choices = {name: _spell_out(described.get(name, defaults.get(name))) for name in _CHOICES}
+    return {**choices, "padding": None, **{name: value for name, value in described.items() if name not in choices}}
+
+
+def _spell_out(choice: Any) -> Any:
+    kind = CLASSES.get(choice.get("choice")) if isinstance(choice, Mapping) else None
+    if kind is None:
+        return choice
+    first = {field.name: field.default for field in fields(kind) if field.name in _FIRST_OPTIONS}
+    return {"choice": choice["choice"]} | first | choice
 
 
 def _name_custom(choice: Any) -> dict[str, str]:
@@ -331,8 +374,6 @@ def _name_custom(choice: Any) -> dict[str, str]:
 
 
 def _make(described: Any) -> Any:
-    if described is None:
-        return None
     remedy = "Give what Batching.to_json wrote."
     if not isinstance(described, dict) or not isinstance(described.get("choice"), str):
         raise checks.value_error("choice", 'of the form {"choice": ...}', described, remedy)

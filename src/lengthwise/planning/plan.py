@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks, files
 from lengthwise.choices.arithmetic import fill_up
+from lengthwise.choices.batching import spell_out
 from lengthwise.planning.times import copies_of
 
 _ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered", "times")
@@ -51,7 +52,7 @@ class Plan:
         copies: [count], the sequence of each copy, rising: times of [2, 0, 1] give [0, 0, 2]. None without `times`.
             None with chunks, too: `spans` hold the sequences.
         count: The number of sequences (copies, chunks) to plan, dropped ones included.
-        batching: The batching, as JSON.
+        batching: The batching, as JSON: what differs from the defaults.
         seed: The seed of the run.
         epoch: The number of the epoch, from 0.
         lengths_fingerprint: The fingerprint of the lengths.
@@ -245,7 +246,8 @@ class Plan:
             if name != "costs" and (array := getattr(self, name)) is not None:
                 digest.update(f"{name}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array, "<i8").data)
-        facts = [self.count, self.batching, self.seed, self.epoch, self.lengths_fingerprint]
+        batching = json.dumps(spell_out(json.loads(self.batching)))
+        facts = [self.count, batching, self.seed, self.epoch, self.lengths_fingerprint]
         digest.update(json.dumps(facts).encode())
         return digest.hexdigest()
 

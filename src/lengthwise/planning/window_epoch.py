@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise.choices.batching import spell_out
 from lengthwise.planning.loss import check_some_weight, check_weights, scale_losses, sum_by_batch
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.resume import read_runs
@@ -162,7 +163,8 @@ class WindowEpoch:
 
     def fingerprint(self) -> str:
         """Returns 16 hex digits that name the epoch: the plan of its first window, its length, and its facts."""
-        facts = [self.batching, self.seed, self.epoch, self.lengths_fingerprint, self.world_size, self.micro_batches]
+        batching = json.dumps(spell_out(json.loads(self.batching)))
+        facts = [batching, self.seed, self.epoch, self.lengths_fingerprint, self.world_size, self.micro_batches]
         planned = self.window(self.first).plan.fingerprint() if len(self) else ""
         content = json.dumps([facts, self.first, self.after, len(self), planned])
         return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()

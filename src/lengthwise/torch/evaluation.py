@@ -144,5 +144,5 @@ class EvaluationSampler(Sampler[list[int]]):
         plan = self.plan
         choices = json.loads(plan.batching)
         # The other choices are the same in every evaluation plan.
-        named = {"lengths": plan.lengths_fingerprint, "cut": choices["cut"], "cost": choices["cost"]}
+        named = {"lengths": plan.lengths_fingerprint, "cut": choices["cut"], "cost": choices.get("cost")}
         return named | {"plan": plan.fingerprint()}

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from lengthwise import checks
+from lengthwise.choices.batching import spell_out
 from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.planning.resume import EarlierRun, read_runs
@@ -26,6 +27,7 @@ from lengthwise.planning.window_epoch import EpochPlan
 
 KEYS = ("seed", "lengths", "batching", "sequences", "epoch", "world_size", "micro_batches", "plan", "runs")
 _MAX_CHARACTERS = 999  # the longest state, as JSON
+_ABSENT = "left out"  # in place of a key that only one of two facts has
 DAMAGED = "Load the state as it was saved."
 
 
@@ -136,7 +138,7 @@ def _check_count(state: Mapping[str, Any], epoch: int, sequences: int) -> None:
 
 def _digest(choices: Mapping[str, Any]) -> str:
     """Returns 16 hex digits that name a batching."""
-    return hashlib.blake2b(json.dumps(choices).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(json.dumps(spell_out(choices)).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,17 +212,20 @@ def check_alike(
     lengthwise.planning.plan.PlanMismatchError: `cut.budget` must be mine, 200.0, but is 201.0. Ask.
     """
     for name, fact in expected.items():
-        if facts[name] != fact:
-            part, expected_part, value = _difference(name, fact, facts[name])
+        value = facts[name]
+        if name == "batching" and isinstance(fact, Mapping) and isinstance(value, Mapping):
+            fact, value = spell_out(fact), spell_out(value)  # files of 0.1 write defaults, too
+        if value != fact:
+            part, expected_part, value = _difference(name, fact, value)
             rule = f"{whose}, {checks.show_value(expected_part)}"
             raise PlanMismatchError(checks.sentence(part, rule, value, remedy, at=at))
 
 
 def _difference(name: str, expected: object, value: object) -> tuple[str, object, object]:
     """Returns the first part in which two facts differ: its name, and its value in both."""
-    if isinstance(expected, Mapping) and isinstance(value, Mapping):
-        # Names the part: "cut.budget", 200.0 and 201.0, and not two batchings of five lines each.
-        for key in expected:
-            if key in value and expected[key] != value[key]:
-                return _difference(f"{name}.{key}", expected[key], value[key])
-    return name, expected, value
+    if not (isinstance(expected, Mapping) and isinstance(value, Mapping)):
+        return name, expected, value
+    # Names the part: "cut.budget", 200.0 and 201.0, and not two batchings of five lines each.
+    pairs = ((key, expected.get(key, _ABSENT), value.get(key, _ABSENT)) for key in {**expected, **value})
+    key, *parts = next(pair for pair in pairs if pair[1] != pair[2])
+    return _difference(f"{name}.{key}", *parts)

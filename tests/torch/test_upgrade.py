@@ -1,0 +1,102 @@
+"""States and plan files of version 0.1 load in this version, and in a later one whose choices have an option more."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import lengthwise as lw
+
+FILES = Path(__file__).parents[1] / "files_of_0_1"
+STATES = json.loads((FILES / "states.json").read_text())
+LENGTHS = lw.example_lengths("long-tailed", count=300)
+RANKS = {"seed": 3, "rank": 0, "world_size": 2}
+BATCHINGS = {
+    "default": lw.Batching(budget=8_000),
+    "strata": lw.Batching(budget=8_000, padding=0.05),
+    "long": lw.Batching(  # so long that its state has a digest of the batching
+        cut=lw.Budget(9_000, oversize="alone", max_sequences=64, multiple_of=8),
+        order=lw.Bucketed(edges=tuple(range(100, 6_000, 55)), pad_to_edge=True),
+        deal=lw.Balanced(tail="repeat"),
+    ),
+    "rows": lw.Batching(cut=lw.Rows(6_000, rows=2), deal=lw.RandomSteps()),
+}
+
+
+def sampler_of(name):
+    return lw.torch.BatchSampler(LENGTHS, BATCHINGS[name], micro_batches=2, **RANKS)
+
+
+@pytest.mark.parametrize("name", BATCHINGS)
+def test_a_state_of_0_1_goes_on_where_it_was_saved(name):
+    whole, resumed = list(sampler_of(name)), sampler_of(name)
+    resumed.resume(STATES[name])
+    assert list(resumed) == whole[2:]
+
+
+def test_states_of_windows_and_streams_load():
+    windows = lw.torch.WindowSampler(LENGTHS, BATCHINGS["default"], window=160, block=20, **RANKS)
+    whole = list(windows)
+    windows.resume(STATES["windows"])
+    assert list(windows) == whole[2:]
+    shards = [[torch.ones(int(length)) for length in LENGTHS[shard::4]] for shard in range(4)]
+    options = {"length": len, "buffer": 60, "seed": 3, "collate_fn": len}
+    whole, resumed = (lw.torch.StreamBatches(shards, BATCHINGS["default"], **options) for _ in range(2))
+    resumed.load_state_dict(STATES["stream"])
+    assert list(resumed) == list(whole)[2:]
+
+
+def test_a_plan_file_of_0_1_holds_the_plan_of_today():
+    plan = lw.make_plan(LENGTHS, BATCHINGS["default"], seed=3, world_size=2, micro_batches=2)
+    assert lw.Plan.load(FILES / "plan.npz").fingerprint() == plan.fingerprint()
+
+
+def test_a_difference_is_named_by_its_field():
+    changes = {
+        r"`batching\.cut\.max_sequences` must be the checkpoint's, None, but is 9\.": {
+            "cut": lw.Budget(8_000, max_sequences=9)
+        },
+        r"`batching\.order` must be the checkpoint's, None, but is \{'choice': 'order\.Sorted'": {"order": lw.Sorted()},
+    }
+    for sentence, change in changes.items():
+        sampler = lw.torch.BatchSampler(LENGTHS, replace(BATCHINGS["default"], **change), micro_batches=2, **RANKS)
+        with pytest.raises(lw.PlanMismatchError, match=f"^{sentence}"):
+            sampler.resume(STATES["default"])
+
+
+LATER = """
+import sys
+sys.path.insert(0, {source!r})
+sys.path.insert(0, {tests!r})
+import pytest, lengthwise as lw
+assert lw.__file__.startswith({source!r})
+from torch_upgrade import *
+for name in BATCHINGS:
+    test_a_state_of_0_1_goes_on_where_it_was_saved(name)
+test_states_of_windows_and_streams_load()
+test_a_plan_file_of_0_1_holds_the_plan_of_today()
+assert "max_frames" not in BATCHINGS["default"].to_json()
+newer = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Budget(8_000, max_frames=5)), micro_batches=2, **RANKS)
+with pytest.raises(lw.PlanMismatchError, match="`batching.cut.max_frames` must be .*, 'left out', but is 5"):
+    newer.resume(STATES["default"])
+"""
+
+
+@pytest.mark.slow
+def test_a_later_version_with_an_option_more_loads_them_too(tmp_path):
+    source = shutil.copytree(Path(lw.__file__).parent, tmp_path / "lengthwise")  # with the compiled kernels
+    cut = source / "choices" / "cut.py"
+    option = "    max_sequences: int | None = None\n"
+    assert cut.read_text().count(option) == 1
+    cut.write_text(cut.read_text().replace(option, f"{option}    max_frames: int | None = None\n"))
+    (tmp_path / "tests" / "torch").mkdir(parents=True)
+    shutil.copytree(FILES, tmp_path / "tests" / FILES.name)
+    shutil.copy(__file__, tmp_path / "tests" / "torch" / "torch_upgrade.py")
+    program = LATER.format(source=str(tmp_path), tests=str(tmp_path / "tests" / "torch"))
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
