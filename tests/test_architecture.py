@@ -28,8 +28,8 @@ WITHIN = {
     ),
     "engines": ("rule", "files", "packages", "write", "__init__"),
     "planning": (
-        *("times", "items", "plan", "custom", "cutter", "batches", "random_steps", "random_rows", "draft"),
-        *("drafts", "trial", "fit", "plan_warnings", "resume", "make", "__init__"),
+        *("times", "items", "plan", "custom", "fill", "steps", "portion", "epoch", "trial", "settle"),
+        *("plan_warnings", "resume", "make", "__init__"),
         *("shapes", "few_shapes", "loss", "evaluation", "windows", "window_epoch"),
     ),
 }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 import menu
-from lengthwise.choices.greedy import cut_greedily
+from lengthwise.choices.greedy import Limits, cut_greedily
 
 CASES = st.tuples(
     st.lists(st.integers(1, 12), min_size=1, max_size=9),
@@ -23,37 +23,37 @@ CASES = st.tuples(
 
 
 def case_of(drawn):
-    """The arguments of a cut: lengths [m, dims], boundaries, and what limits batches."""
+    """The arguments of a cut: lengths [m, dims], boundaries, and the limits of batches."""
     lengths, dims, boundaries, budget, most, multiple, cost = drawn
     rows = np.array([lengths, np.roll(lengths, 1)][:dims]).T
     boundaries = np.unique([each for each in boundaries if each < len(rows)]).astype(np.int64)
-    return rows, boundaries, {"budget": float(budget), "most": most, "multiple": multiple, "cost": cost}
+    return rows, boundaries, Limits(cost, float(budget), most or 2**62, multiple)
 
 
-def fits(rows, start, stop, *, budget, multiple, cost, **_):
+def fits(rows, start, stop, limits):
     """Whether a batch is within the budget when it is filled up to the multiple."""
-    size = stop - start
+    size, multiple = stop - start, limits.multiple
     filled = size if size < multiple else -(-size // multiple) * multiple
-    return float(cost(np.array([filled]), rows[start:stop].max(axis=0)[None])[0]) <= budget
+    return float(limits.cost(np.array([filled]), rows[start:stop].max(axis=0)[None])[0]) <= limits.budget
 
 
 @settings(max_examples=75, derandomize=True, deadline=None)
 @given(CASES)
 def test_by_calls_as_by_kernels(drawn):
     rows, boundaries, limits = case_of(drawn)
-    called = limits | {"cost": lambda *given: limits["cost"](*given)}
-    assert np.array_equal(cut_greedily(rows, boundaries, **limits), cut_greedily(rows, boundaries, **called))
+    called = limits._replace(cost=lambda *given: limits.cost(*given))
+    assert np.array_equal(cut_greedily(rows, boundaries, limits), cut_greedily(rows, boundaries, called))
 
 
 @settings(max_examples=50, derandomize=True, deadline=None)
 @given(CASES)
 def test_batches_take_all_that_fits_with_filled_rows_and_no_more(drawn):
     rows, boundaries, limits = case_of(drawn)
-    borders, most = {*boundaries.tolist(), len(rows)}, limits["most"] or len(rows)
-    for start, stop in itertools.pairwise(cut_greedily(rows, boundaries, **limits).tolist()):
-        assert stop - start == 1 or fits(rows, start, stop, **limits)
+    borders, most = {*boundaries.tolist(), len(rows)}, limits.max_sequences
+    for start, stop in itertools.pairwise(cut_greedily(rows, boundaries, limits).tolist()):
+        assert stop - start == 1 or fits(rows, start, stop, limits)
         assert not any(start < border < stop for border in borders)
-        assert stop in borders or stop - start == most or not fits(rows, start, stop + 1, **limits)
+        assert stop in borders or stop - start == most or not fits(rows, start, stop + 1, limits)
 
 
 def test_rows_are_filled_up_by_hand():

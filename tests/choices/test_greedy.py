@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import length_sets
 import lengthwise as lw
-from lengthwise.choices.cut import cut_greedily
+from lengthwise.choices.greedy import Limits, cut_greedily
 
 NO_BOUNDARIES = np.empty(0, np.int64)
 
@@ -68,7 +68,7 @@ def test_no_batch_costs_more_than_its_budget_by_a_bit(dims):
             budget,
             float(np.nextafter(budget, 0.0)),
         ):  # one the first batch just fits, one it just exceeds
-            offsets = cut_greedily(lengths, NO_BOUNDARIES, cost=cost, budget=max_cost)
+            offsets = cut_greedily(lengths, NO_BOUNDARIES, Limits(cost, max_cost))
             sizes, longest = np.diff(offsets), np.maximum.reduceat(lengths, offsets[:-1], axis=0)
             assert (cost(sizes, longest)[sizes > 1] <= max_cost).all()
             assert offsets.tolist() == cut_one_by_one(lengths, [], cost, max_cost, 99, False)
@@ -106,7 +106,7 @@ def test_calls_of_a_cost_cut_what_the_rule_does(cost, overshoot, most, budget):
     chance = np.random.default_rng(most)
     lengths = np.concatenate([chance.integers(100, 2_000, (300, 2)), chance.integers(1, 20, (600, 2))])
     boundaries = np.unique(chance.integers(1, 900, 9))
-    offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, most=most, overshoot=overshoot)
+    offsets = cut_greedily(lengths, boundaries, Limits(cost, budget, most), overshoot=overshoot)
     expected = cut_one_by_one(lengths, set(boundaries.tolist()), cost, budget, most, overshoot)
     assert offsets.tolist() == expected
 
@@ -119,7 +119,7 @@ def test_a_cost_is_called_far_less_often_than_there_are_sequences(size):
         calls.append(len(counts))
         return rising(counts, padded_lengths)
 
-    offsets = cut_greedily(np.full((20_000, 1), 7), NO_BOUNDARIES, cost=cost, budget=7 * size)
+    offsets = cut_greedily(np.full((20_000, 1), 7), NO_BOUNDARIES, Limits(cost, 7 * size))
     assert np.diff(offsets)[:-1].tolist() == [size] * (len(offsets) - 2)
     assert len(calls) < 100
     assert max(calls) < 20_000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
-from lengthwise.planning.drafts import sort_out
+from lengthwise.planning.items import sort_out
 
 ORDINARY = np.random.default_rng(0).integers(50, 401, 300)
 GIANTS = [1_000_000, 700_000]

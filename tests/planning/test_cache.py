@@ -2,7 +2,7 @@
 
 import pytest
 
-from lengthwise.planning.fit import Recent
+from lengthwise.planning.settle import Recent
 
 
 def test_any_result_is_kept_but_no_error():

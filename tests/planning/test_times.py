@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.planning import fit
+from lengthwise.planning import settle
 from lengthwise.planning import times as planning_times
-from lengthwise.planning.fit import Recent
+from lengthwise.planning.settle import Recent
 from lengthwise.planning.times import name_times, read_times
 
 EPOCHS = [0, 1, 2, 7, 999_999, 10**6, 2**40, 2**64 - 2]
@@ -25,8 +25,8 @@ some_times = st.lists(
 ).filter(any)
 
 
-def draw_times(times, seed, lengths=None):
-    return planning_times.draw_times(times, np.ones(len(times), np.int64) if lengths is None else lengths, seed)
+def draw_copies(times, seed, lengths=None):
+    return planning_times.draw_copies(times, np.ones(len(times), np.int64) if lengths is None else lengths, seed)
 
 
 def exact(draw, number):
@@ -39,7 +39,7 @@ def exact(draw, number):
 @settings(max_examples=40, derandomize=True)
 @given(some_times, st.integers(0, 2**64 - 1))
 def test_the_draw_is_its_formula_without_rounding_in_every_epoch(times, seed):
-    draw = draw_times(np.array(times), seed)
+    draw = draw_copies(np.array(times), seed)
     for number, asked in enumerate(times):
         own, phase = exact(draw, number)
         assert abs(own - Fraction(asked)) < Fraction(1, 2**64)
@@ -53,7 +53,7 @@ def test_the_draw_is_its_formula_without_rounding_in_every_epoch(times, seed):
 @given(some_times, st.integers(0, 2**32), st.sampled_from(EPOCHS[:-1]), st.integers(1, 30))
 def test_over_epochs_in_a_row_sequences_and_sources_are_exact(times, seed, first, epochs):
     """Each sequence, and all that have the same times together, are taken as often as asked, rounded up or down."""
-    draw = draw_times(np.array(times), seed)
+    draw = draw_copies(np.array(times), seed)
     taken = sum(draw.take(epoch) for epoch in range(first, first + epochs))
     for value in set(times):
         of_value = np.flatnonzero(np.array(times) == value)
@@ -65,13 +65,13 @@ def test_over_epochs_in_a_row_sequences_and_sources_are_exact(times, seed, first
 
 def test_seeds_draw_other_phases_and_every_phase_is_as_likely():
     times = np.full(16, 0.5)
-    first = np.array([draw_times(times, seed).take(0) for seed in range(200)])
+    first = np.array([draw_copies(times, seed).take(0) for seed in range(200)])
     assert (first.sum(axis=1) == 8).all()
     assert len({row.tobytes() for row in first}) > 195
     # Each is taken in half of the seeds: 100, with a standard deviation of 7.
     assert (np.abs(first.sum(axis=0) - 100) < 35).all()
     # So are sequences whose times all differ, each of which is a group of its own.
-    apart = np.array([draw_times(0.5 + np.arange(16) / 1_000, seed).take(0) for seed in range(200)])
+    apart = np.array([draw_copies(0.5 + np.arange(16) / 1_000, seed).take(0) for seed in range(200)])
     assert (np.abs(apart.sum(axis=0) - 100) < 38).all()
 
 
@@ -79,10 +79,10 @@ def test_seeds_draw_other_phases_and_every_phase_is_as_likely():
 def test_epochs_take_the_same_lengths_so_that_few_steps_are_left_over(often):
     """Sequences that are taken without regard to length fill 0.06 to 3.7 % more or less from epoch to epoch."""
     lengths = np.random.default_rng(0).lognormal(5, 0.8, 4_000).astype(int) + 1
-    draw = draw_times(np.full(4_000, often), 3, lengths)
+    draw = draw_copies(np.full(4_000, often), 3, lengths)
     frames = np.array([draw.take(epoch) @ lengths for epoch in range(20)])
     assert frames.std() / frames.mean() < 0.002 * max(1.0, 0.4 / often**1.5)
-    other = draw_times(np.full(4_000, often), 4, lengths)
+    other = draw_copies(np.full(4_000, often), 4, lengths)
     both = np.mean([(draw.take(0) > np.floor(often)) & (other.take(0) > np.floor(often))])
     assert both == pytest.approx((often % 1) ** 2, abs=0.03)  # another seed takes others
 
@@ -136,9 +136,9 @@ def test_a_padding_is_reached_in_every_epoch_though_it_is_fitted_once(asked, ran
     lengths, times = two_sources()
     spread = np.random.default_rng(1).uniform(0.9, 1.1, len(lengths))
     lengths = lengths if dims == 1 else np.column_stack([lengths, (lengths * spread).astype(int) + 1])
-    fitted, fit_noise = [], fit.fit_noise
-    monkeypatch.setattr(fit, "fit_noise", lambda *given: fitted.append(1) or fit_noise(*given))
-    monkeypatch.setattr(fit, "_remembered", Recent(most=16))
+    fitted, fit_noise = [], settle.fit_noise
+    monkeypatch.setattr(settle, "fit_noise", lambda *given: fitted.append(1) or fit_noise(*given))
+    monkeypatch.setattr(settle, "_remembered", Recent(most=16))
     for epoch in range(4):
         plan = lw.make_plan(lengths, lw.Batching(**asked), epoch=epoch, times=times, world_size=ranks)
         assert lw.measure(plan, lengths).padding_share == pytest.approx(asked["padding"], abs=0.03)
@@ -165,7 +165,7 @@ def test_buckets_have_the_same_edges_in_every_epoch(deal):
 def test_an_epoch_may_take_nothing(order):
     """Two sequences are taken every fourth time: most epochs take none, the first among them."""
     batching = lw.Batching(cut=lw.FixedSize(2), **({"padding": 0.1} if order is None else {"order": order}))
-    seed = next(seed for seed in range(99) if not draw_times(np.array([0.25, 0.24]), seed).take(0).any())
+    seed = next(seed for seed in range(99) if not draw_copies(np.array([0.25, 0.24]), seed).take(0).any())
     counts = []
     for epoch in range(8):
         plan = lw.make_plan([5, 9], batching, seed=seed, epoch=epoch, times=[0.25, 0.24], world_size=2)
@@ -178,7 +178,7 @@ def test_an_epoch_may_take_nothing(order):
 def test_an_order_is_fitted_though_the_first_epoch_has_giants_only():
     lengths, times = np.array([10, 20, 30, 900]), np.array([0.3, 0.31, 0.32, 1.0])
     batching = lw.Batching(cut=lw.Budget(100, oversize="alone"), padding=0.1)
-    seed = next(seed for seed in range(999) if draw_times(times, seed).take(0).tolist() == [0, 0, 0, 1])
+    seed = next(seed for seed in range(999) if draw_copies(times, seed).take(0).tolist() == [0, 0, 0, 1])
     taken = [lw.make_plan(lengths, batching, seed=seed, epoch=epoch, times=times).count for epoch in range(10)]
     assert sum(taken) in range(16, 23)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from lengthwise._kernels.buckets import bucket_ends as bucket_ends
 from lengthwise._kernels.buckets import price_buckets as price_buckets
+from lengthwise._kernels.cuts import Bounds as Bounds
 from lengthwise._kernels.cuts import cut_into as cut_into
 from lengthwise._kernels.cuts import greedy_cut as greedy_cut
 from lengthwise._kernels.cuts import split_widest as split_widest

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from lengthwise._compile import kernel
+
+
+class Bounds(NamedTuple):
+    """The limits of a batch, as kernels take them.
+
+    A batch of `count` sequences whose longest are L costs
+    fixed + sum_d per_length_d L_d + count (each + sum_d linear_d L_d + quadratic_d L_d^2).
+
+    Attributes:
+        prices: [2 + 3 dims] float64: fixed, each, linear..., quadratic..., per_length...
+        budget: The most that a batch of several sequences may cost.
+        max_sequences: The most sequences in a batch.
+        multiple: Batches are priced with the rows that `count_rows` fills up to this multiple.
+    """
+
+    prices: NDArray[np.float64]
+    budget: float
+    max_sequences: int
+    multiple: int
+
 
 _TRIES = 8  # tries that follow the estimate of the one before; then bisection
 
@@ -19,13 +42,13 @@ def count_rows(count, multiple):
 
 
 @kernel
-def fill_batch(lengths, start, prices, budget, most, multiple, overshoot, longest):
+def fill_batch(lengths, start, bounds, overshoot, longest):
     """Fills a batch from row `start` of `lengths` [m, dims] on. Returns its count, cost, and cost with one more.
 
-    A batch takes at least one sequence. If no other is left, one more costs infinity. Batches are priced with
-    `count_rows`. With `overshoot`, the batch ends after the sequence that reaches the budget. `longest` [dims] is
-    memory to work in.
+    A batch takes at least one sequence. If no other is left, one more costs infinity. With `overshoot`, the batch ends
+    after the sequence that reaches the budget. `longest` [dims] is memory to work in.
     """
+    prices = bounds.prices
     dims, stop = lengths.shape[1], lengths.shape[0]
     for dim in range(dims):
         longest[dim] = 0
@@ -41,8 +64,10 @@ def fill_batch(lengths, start, prices, budget, most, multiple, overshoot, longes
                 length = float(max(longest[dim], lengths[row, dim]))
                 per_row += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
                 per_batch += prices[2 + 2 * dims + dim] * length
-        grown = per_batch + count_rows(size + 1, multiple) * (prices[1] + per_row)
-        if size > 0 and (size == most or (cost >= budget if overshoot else grown > budget)):
+        grown = per_batch + count_rows(size + 1, bounds.multiple) * (prices[1] + per_row)
+        if size > 0 and (
+            size == bounds.max_sequences or (cost >= bounds.budget if overshoot else grown > bounds.budget)
+        ):
             return size, cost, grown
         if longer:
             for dim in range(dims):
@@ -53,16 +78,13 @@ def fill_batch(lengths, start, prices, budget, most, multiple, overshoot, longes
 
 
 @kernel
-def greedy_cut(lengths, boundaries, prices, budget, most, multiple, overshoot, offsets):
+def greedy_cut(lengths, boundaries, bounds, overshoot, offsets):
     """Cuts the sequences of `lengths` [n, dims] in order into batches, and returns the number of batches.
 
-    A batch of `count` sequences whose longest are L costs
-    fixed + sum_d per_length_d L_d + count (each + sum_d linear_d L_d + quadratic_d L_d^2), with
-    `prices` = [fixed, each, linear..., quadratic..., per_length...]. A batch ends before a sequence that would bring it
-    over `budget`, or with `overshoot` after the sequence that reaches it. It also ends at every boundary (rising
-    positions), and at `most` sequences. `offsets` [n + 1] receives the starts and the end. The operations have the
-    order of `cost.Quadratic`, so that both round the same way at the budget. A batch that is filled up to a multiple is
-    priced with its `count_rows`.
+    A batch ends before a sequence that would bring it over the budget, or with `overshoot` after the sequence that
+    reaches it. It also ends at every boundary (rising positions), and at the most sequences. `offsets` [n + 1] receives
+    the starts and the end. The operations have the order of `cost.Quadratic`, so that both round the same way at the
+    budget.
     """
     longest = np.empty(lengths.shape[1], np.int64)
     count, start, batches, passed = np.int64(lengths.shape[0]), np.int64(0), 0, 0
@@ -72,20 +94,21 @@ def greedy_cut(lengths, boundaries, prices, budget, most, multiple, overshoot, o
         bucket = lengths[: boundaries[passed]] if passed < boundaries.size else lengths
         offsets[batches] = start
         batches += 1
-        start += fill_batch(bucket, start, prices, budget, most, multiple, overshoot, longest)[0]
+        start += fill_batch(bucket, start, bounds, overshoot, longest)[0]
     offsets[batches] = count
     return batches
 
 
 @kernel
-def _divide_budget(length, left, prices, budget, most, multiple):
+def _divide_budget(length, left, bounds):
     """Fills a batch as `fill_batch` does, from `left` sequences with one length each. The first, `length`, is longest.
 
     A division finds about how many fit, and its rounding is corrected one by one.
     """
+    prices, budget, multiple = bounds.prices, bounds.budget, bounds.multiple
     per_row = prices[1] + (prices[2] * length + prices[3] * (length * length))
     per_batch = prices[0] + prices[4] * length
-    size = min(most, left)
+    size = min(bounds.max_sequences, left)
     rows = count_rows(size, multiple)
     if per_batch + rows * per_row > budget:
         fits = (budget - per_batch) / per_row if per_row > 0.0 else 1.0
@@ -101,7 +124,7 @@ def _divide_budget(length, left, prices, budget, most, multiple):
 
 
 @kernel
-def try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wanted, ends):
+def try_budget(lengths, boundaries, bounds, falling, wanted, ends):
     """Cuts sequences in order into batches as `greedy_cut` does, unless these are more than `wanted`.
 
     If lengths are `falling`, and each sequence has only one, a batch is as long as its first sequence. The time then
@@ -128,17 +151,18 @@ def try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wan
         stop = boundaries[passed] if passed < boundaries.size else count
         if falling and longest.size == 1:
             length = float(lengths[start, 0])
-            size, cost, grown = _divide_budget(length, stop - start, prices, budget, most, multiple)
+            size, cost, grown = _divide_budget(length, stop - start, bounds)
         else:
-            size, cost, grown = fill_batch(lengths[:stop], start, prices, budget, most, multiple, overshoot, longest)
+            size, cost, grown = fill_batch(lengths[:stop], start, bounds, overshoot, longest)
         # A batch that is full by count takes no more under any budget.
-        next_budget = min(next_budget, grown) if size < most else next_budget
-        costliest = max(costliest, cost) if cost <= budget else costliest
+        next_budget = min(next_budget, grown) if size < bounds.max_sequences else next_budget
+        costliest = max(costliest, cost) if cost <= bounds.budget else costliest
         start += size
         ends[batches] = start
         batches += 1
     if batches > 0:
-        filled = batches - 1.0 + max(min(1.0, cost / budget) if budget > 0.0 else 1.0, size / most)
+        spent = min(1.0, cost / bounds.budget) if bounds.budget > 0.0 else 1.0
+        filled = batches - 1.0 + max(spent, size / bounds.max_sequences)
     return batches, costliest, next_budget, filled
 
 
@@ -202,7 +226,7 @@ def _copy(source, target):
 
 
 @kernel
-def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, tolerance, guess, ends):
+def cut_into(lengths, boundaries, bounds, falling, tolerance, guess, ends):
     """Cuts sequences in order into as many batches as there are `ends`, the costliest as cheap as possible.
 
     Bisects the budget. The result is exact, because both ends move to costs that occur. A budget that is too small is
@@ -211,7 +235,8 @@ def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, toler
     batches with the most sequences are halved until there are enough.
 
     Args:
-        lengths, boundaries, prices, budget, most, multiple: As in `greedy_cut`.
+        lengths, boundaries: As in `greedy_cut`.
+        bounds: The limits of a batch; no batch of the result costs more than its budget.
         falling: As in `try_budget`.
         tolerance: The search ends once at most so many batches are missing, or the budget hardly changes; 0 searches
             exactly.
@@ -223,7 +248,7 @@ def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, toler
         more. And the least budget that was found.
     """
     low, tries, wanted, best_ends = 0.0, 0, ends.size, np.empty(ends.size, np.int64)
-    best_count, high, _, _ = try_budget(lengths, boundaries, prices, budget, most, multiple, falling, wanted, ends)
+    best_count, high, _, _ = try_budget(lengths, boundaries, bounds, falling, wanted, ends)
     if best_count > wanted:
         return best_count, high
     _copy(ends, best_ends)
@@ -234,9 +259,8 @@ def cut_into(lengths, boundaries, prices, budget, most, multiple, falling, toler
         middle = low + (high - low) / 2.0 if tries >= _TRIES else max(low, min(middle, high - high * 2.0**-52))
         if middle >= high:  # no float lies between
             break
-        batches, costliest, next_budget, filled = try_budget(
-            lengths, boundaries, prices, middle, most, multiple, falling, wanted, ends
-        )
+        tried = Bounds(bounds.prices, middle, bounds.max_sequences, bounds.multiple)
+        batches, costliest, next_budget, filled = try_budget(lengths, boundaries, tried, falling, wanted, ends)
         if batches > wanted:
             low = next_budget
         else:

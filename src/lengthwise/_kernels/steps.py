@@ -130,7 +130,7 @@ def find_borders(groups, positions, end, borders):
 
 
 @kernel
-def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, guess, step_sizes, sequences):
+def fill_steps(needed, sizes, groups, bounds, slots, guess, step_sizes, sequences):
     """Fills steps in order, each with the most sequences that `slots` batches under the budget hold. Returns the steps.
 
     More sequences than a step may take are sorted. Each try cuts only those up to some position in the order, and
@@ -140,8 +140,7 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
         needed: [n, dims], the length that each sequence must be padded to, in order.
         sizes: [n], whole numbers by which a step is sorted before it is cut, group by group.
         groups: [n], the group of each, so that no batch mixes two; or empty.
-        prices, budget, most: As in `greedy_cut`.
-        multiple: As in `greedy_cut`.
+        bounds: The limits of a batch.
         slots: Batches of a step.
         guess: About how many sequences the first step takes, at least one. A wrong guess only takes time.
         step_sizes: [n], receives the number of sequences in each step.
@@ -176,7 +175,7 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
             end = start + middle
             rows = copy_until(needed, positions, end, lengths)
             inner = find_borders(groups, positions, end, borders)
-            batches, _, _, filled = try_budget(rows, inner, prices, budget, most, multiple, falling, slots, ends)
+            batches, _, _, filled = try_budget(rows, inner, bounds, falling, slots, ends)
             # Goes further in the same direction each time, until the number that fits lies between two tries.
             if batches > slots:
                 beyond, further = middle, min(further, 0) * 2 - 1
@@ -195,15 +194,14 @@ def fill_steps(needed, sizes, groups, prices, budget, most, multiple, slots, gue
 
 
 @kernel
-def cut_steps(lengths, step_sizes, groups, prices, budget, most, multiple, slots, offsets):
+def cut_steps(lengths, step_sizes, groups, bounds, slots, offsets):
     """Cuts each sorted step into `slots` batches by `cut_into`. Returns the number of batches.
 
     Args:
         lengths: [n, dims], the length that each sequence must be padded to, step by step, each step from its largest.
         step_sizes: [steps], the number of sequences in each step.
         groups: [n], the group of each, so that no batch mixes two; or empty.
-        prices, budget, most: As in `greedy_cut`.
-        multiple: As in `greedy_cut`.
+        bounds: The limits of a batch.
         slots: Batches of a step.
         offsets: [steps x slots + 1], receives where each batch begins, and the end.
     """
@@ -216,9 +214,7 @@ def cut_steps(lengths, step_sizes, groups, prices, budget, most, multiple, slots
         # A step costs about as much as the one before, whose costliest batch is the first guess.
         step = lengths[start : start + size]
         inner = find_borders(groups, np.arange(start, start + size), start + size, borders)
-        batch_count, costliest = cut_into(
-            step, inner, prices, budget, most, multiple, falling, exactly, costliest, ends
-        )
+        batch_count, costliest = cut_into(step, inner, bounds, falling, exactly, costliest, ends)
         for batch in range(batch_count):
             offsets[batches + 1 + batch] = start + ends[batch]
         batches += batch_count

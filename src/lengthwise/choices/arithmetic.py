@@ -70,12 +70,6 @@ def count_multiple(cut: object) -> int:
     return getattr(cut, "count_multiple_of", 1)
 
 
-def most_sequences(cut: object) -> int | None:
-    """Returns `cut.max_sequences`, rounded down so that filled rows do not exceed it; None if there is no limit."""
-    most: int | None = getattr(cut, "max_sequences", None)
-    return None if most is None else int(round_counts(np.array([most]), count_multiple(cut))[0])
-
-
 def round_up(lengths: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
     """Rounds lengths up to the next multiple.
 

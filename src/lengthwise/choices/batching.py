@@ -115,17 +115,15 @@ class Batching:
 
     >>> import lengthwise as lw
     >>> batching = Batching(budget=20_000)
-    >>> batching
-    Batching(budget=20000.0)
-    >>> replace(batching, budget=10_000).cut.budget
-    10000.0
+    >>> replace(batching, budget=10_000)
+    Batching(budget=10000.0)
     >>> plan = lw.make_plan(lw.example_lengths("long-tailed"), batching, world_size=32)
     >>> Batching.from_json(plan.batching)
     Batching(budget=20000.0, deal=RandomSteps(tail='split', even=True))
     """
 
     cut: Cut
-    # An Order and a Deal, or None. They are typed as Any, because `resolve` replaces None before planning reads them.
+    # An Order and a Deal, or None. They are typed as Any, because `close` replaces None before planning reads them.
     order: Any
     deal: Any
     arrange: Arrangement
@@ -152,12 +150,7 @@ class Batching:
                 check_choice(name, choice)
         if deal is not None:
             checks.check_choice("tail", deal.tail, TAILS)
-        packs = isinstance(cut, Rows)
-        if order is not None or deal is not None or packs or not (is_hard(cut) and is_priced(cost)):
-            order, padding = _choose_order(order, padding, deal=deal, packs=packs), None
-            choices |= {"order": order, "deal": deal or _choose_deal(cut, order)}
-        elif padding is not None:
-            padding = MaxEntropy(padding=padding).padding  # checked
+        choices["order"], choices["deal"], padding = _choose_order_and_deal(cut, cost, order, deal, padding)
         checks.keep(self, **choices, padding=padding)
         if self.takes_random_steps:
             self.deal.check_cut(cut)
@@ -236,32 +229,48 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
     return cut
 
 
-def _choose_deal(cut: object, order: Order) -> Deal:
-    """Returns `Stratified()` if batches cost about the same and noise sets their padding (docs/results.md)."""
-    return Stratified() if is_hard(cut) and finds_noise(order) else Balanced()
+def close(batching: Batching, *, in_steps: bool) -> Batching:
+    """Closes a batching whose order and deal are open: with random steps, or with batches in strata of lengths."""
+    padding = None if in_steps else DEFAULT_PADDING if batching.padding is None else batching.padding
+    deal = RandomSteps() if in_steps else Stratified()
+    return replace(batching, padding=padding, deal=deal)
 
 
-def _choose_order(order: Order | None, padding: float | None, *, deal: Deal | None, packs: bool) -> Order:
+def _choose_order_and_deal(
+    cut: object, cost: Cost, order: Order | None, deal: Deal | None, padding: float | None
+) -> tuple[Order | None, Deal | None, float | None]:
+    """Returns the order, the deal, and the padding of a batching that leaves both open.
+
+    All defaults of order and deal are here. A hard budget leaves both open: `close` chooses, by lengths and ranks.
+    """
+    packs = isinstance(cut, Rows)
+    if order is None and deal is None and not packs and is_hard(cut) and is_priced(cost):
+        return None, None, None if padding is None else MaxEntropy(padding=padding).padding  # checked
     if packs or isinstance(deal, RandomSteps):
-        if padding is not None or finds_noise(order):
-            rule = "left out for RandomSteps, which sort each step into its batches"
-            remedy = "Leave out one of the two: a budget alone takes random steps if they pad little enough."
-            if packs:  # the rest of a row is padding, whatever lengths are neighbours
-                rule = "left out for a cut that packs rows"
-                remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
-            raise checks.value_error("padding", rule, order if padding is None else padding, remedy)
-        if packs and pads_to_edge(order):
-            rule = "one that pads to no edges beside a cut that packs rows"
-            raise checks.value_error("order", rule, order, "Take Shuffled().")
-        return Shuffled() if order is None else order
+        _refuse_padding(order, padding, packs=packs)
+        return order or Shuffled(), deal or Balanced(), None
     if order is None:
-        return MaxEntropy(padding=DEFAULT_PADDING if padding is None else padding)
-    if padding is None:
-        return order
-    if type(order) is MaxEntropy:
-        return replace(order, padding=padding)
-    checks.check_one("Batching", {"order": order, "padding": padding}, remedy="Only MaxEntropy() takes a padding.")
-    return order
+        order = MaxEntropy(padding=DEFAULT_PADDING if padding is None else padding)
+    elif padding is not None and type(order) is MaxEntropy:
+        order = replace(order, padding=padding)
+    else:
+        checks.check_one("Batching", {"order": order, "padding": padding}, remedy="Only MaxEntropy() takes a padding.")
+    # Batches under a budget cost about the same, so ranks do not wait for unlike ones (docs/results.md).
+    return order, deal or (Stratified() if is_hard(cut) and finds_noise(order) else Balanced()), None
+
+
+def _refuse_padding(order: Order | None, padding: float | None, *, packs: bool) -> None:
+    """Refuses a padding beside random steps or packed rows, and an order that pads to edges beside packed rows."""
+    if padding is not None or finds_noise(order):
+        rule = "left out for RandomSteps, which sort each step into its batches"
+        remedy = "Leave out one of the two: a budget alone takes random steps if they pad little enough."
+        if packs:  # the rest of a row is padding, whatever lengths are neighbours
+            rule = "left out for a cut that packs rows"
+            remedy = "Choose how well rows are filled: Rows(4_096, pool=1_024)."
+        raise checks.value_error("padding", rule, order if padding is None else padding, remedy)
+    if packs and pads_to_edge(order):
+        rule = "one that pads to no edges beside a cut that packs rows"
+        raise checks.value_error("order", rule, order, "Take Shuffled().")
 
 
 def _check_chain(order: Order | None) -> None:
@@ -353,7 +362,7 @@ def spell_out(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spell_out(choice: Any) -> Any:
-    kind = CLASSES.get(choice.get("choice")) if isinstance(choice, Mapping) else None
+    kind = CLASSES.get(choice.get("choice", "")) if isinstance(choice, Mapping) else None
     if kind is None:
         return choice
     first = {field.name: field.default for field in fields(kind) if field.name in _FIRST_OPTIONS}

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import distinct, keep_multiples, most_sequences, round_counts, round_up
+from lengthwise.choices.arithmetic import distinct, keep_multiples, round_counts, round_up
 from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
-from lengthwise.choices.greedy import cut_greedily, sizes_within
+from lengthwise.choices.greedy import Limits, cut_greedily, sizes_within
 
 # The advice of every error about a missing budget, because users do not know the padded frames of a batch.
 BUDGET_REMEDY = "Give the largest batch in padded frames: 16 sequences have about 16 times their mean length."
@@ -259,17 +259,11 @@ class Budget:
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         places = keep_within(lengths, longest, cost=cost, budget=self.budget, oversize=self.oversize)
+        limits = limits_of(self, cost, longest)
         if places is None:
-            return Cuts(None, self.find_offsets(lengths, boundaries, cost=cost))
+            return Cuts(None, cut_greedily(lengths, boundaries, limits))
         # Boundaries count the kept positions: if position 1 of 5 is dropped, the boundary 3 becomes 2.
-        return Cuts(places, self.find_offsets(lengths[places], np.searchsorted(places, boundaries), cost=cost))
-
-    def find_offsets(
-        self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost
-    ) -> NDArray[np.int64]:
-        """Returns the offsets of batches of all sequences; a sequence that is over the budget stands alone."""
-        limits = {"budget": self.budget, "most": most_sequences(self), "multiple": self.count_multiple_of}
-        return cut_greedily(lengths, boundaries, cost=cost, **limits)
+        return Cuts(places, cut_greedily(lengths[places], np.searchsorted(places, boundaries), limits))
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         return float(self.budget)
@@ -319,10 +313,8 @@ class DynamicSize:
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        budget = self.max_cost(cost, longest)
-        overshoot, multiple = self.rule == "paper", self.count_multiple_of
-        offsets = cut_greedily(lengths, boundaries, cost=cost, budget=budget, overshoot=overshoot, multiple=multiple)
-        return Cuts(None, offsets)
+        limits = limits_of(self, cost, longest)
+        return Cuts(None, cut_greedily(lengths, boundaries, limits, overshoot=self.rule == "paper"))
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
         return cost_of_one(cost, self.batch_size, round_up(longest, self.multiple_of))
@@ -330,6 +322,15 @@ class DynamicSize:
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
         rounded, budget = round_up(lengths, self.multiple_of), self.max_cost(cost, longest)
         return round_counts(sizes_within(rounded, cost, budget), self.count_multiple_of).astype(np.float64)
+
+
+def limits_of(cut: Budget | DynamicSize, cost: Cost, longest: NDArray[np.int64]) -> Limits:
+    """Returns the limits of the batches of a cut by cost, where `longest` [dims] is the longest of the data set."""
+    limits = Limits(cost, cut.max_cost(cost, longest), multiple=cut.count_multiple_of)
+    if not isinstance(cut, Budget) or cut.max_sequences is None:
+        return limits
+    # Rounded down, so that rows that are filled up do not exceed it.
+    return limits._replace(max_sequences=int(round_counts(np.array([cut.max_sequences]), limits.multiple)[0]))
 
 
 def keep_within(

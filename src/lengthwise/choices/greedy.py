@@ -1,6 +1,8 @@
-"""Greedy: fills batches in order up to a budget, and finds the largest batch sizes within it."""
+"""Greedy: the limits of a batch; batches filled in order up to them, and the largest batch sizes within a budget."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +17,30 @@ _OPEN = 2**62  # the size of a batch that did not close: larger than any, even i
 _MOST_COUNTED = 2**40  # sequences: no batch is larger
 
 
+class Limits(NamedTuple):
+    """The limits of a batch: at most `size` sequences; or, if that is 0, `max_sequences`, and `budget` in cost.
+
+    The rows of a batch are filled up to a `multiple`.
+    """
+
+    cost: Cost
+    budget: float = np.inf
+    max_sequences: int = 2**62  # more than any data set has
+    multiple: int = 1
+    size: int = 0
+
+    def bounds(self, dims: int) -> _kernels.Bounds | None:
+        """Returns the limits as kernels take them, for `dims` lengths; None for a cost without prices."""
+        prices = prices_of(self.cost, dims)
+        if prices is None:
+            return None
+        return _kernels.Bounds(prices, float(self.budget), int(self.max_sequences), int(self.multiple))
+
+
 def cut_greedily(
-    lengths: NDArray[np.int64],
-    boundaries: NDArray[np.int64],
-    *,
-    cost: Cost,
-    budget: float,
-    most: int | None = None,
-    overshoot: bool = False,
-    multiple: int = 1,
+    lengths: NDArray[np.int64], boundaries: NDArray[np.int64], limits: Limits, *, overshoot: bool = False
 ) -> NDArray[np.int64]:
-    """Returns the offsets of batches filled in order up to `budget`, or with `overshoot` until they reach it.
+    """Returns the offsets of batches filled in order up to the budget, or with `overshoot` until they reach it.
 
     Without `overshoot`, a sequence that alone is over the budget stands alone. Costs with coefficients (`prices_of`)
     run compiled. Any other cost, also of a subclass, is called for some thousand (count, padded lengths) at once.
@@ -33,23 +48,16 @@ def cut_greedily(
     With a `multiple`, a batch takes the most sequences that fit when its rows are filled up to the next multiple. If
     fewer sequences fit than the multiple, the batch takes as many as fit.
     """
-    most = most or len(lengths)
-    prices = prices_of(cost, lengths.shape[1])
-    if prices is None:
-        return _cut_by_calls(lengths, boundaries, cost, budget, most, overshoot, multiple)
+    bounds = limits.bounds(lengths.shape[1])
+    if bounds is None:
+        return _cut_by_calls(lengths, boundaries, limits, overshoot)
     offsets = np.empty(len(lengths) + 1, np.int64)  # room for batches of single sequences
-    batches = _kernels.greedy_cut(lengths, boundaries, prices, float(budget), most, multiple, overshoot, offsets)
+    batches = _kernels.greedy_cut(lengths, boundaries, bounds, overshoot, offsets)
     return offsets[: batches + 1].copy()
 
 
 def _cut_by_calls(
-    lengths: NDArray[np.int64],
-    boundaries: NDArray[np.int64],
-    cost: Cost,
-    budget: float,
-    most: int,
-    overshoot: bool,
-    multiple: int,
+    lengths: NDArray[np.int64], boundaries: NDArray[np.int64], limits: Limits, overshoot: bool
 ) -> NDArray[np.int64]:
     """Cuts greedily by any callable, with few calls that each price many batches.
 
@@ -59,17 +67,18 @@ def _cut_by_calls(
     count = len(lengths)
     borders, places = np.append(boundaries, count), np.arange(count)
     # The most sequences of a batch, by the position where it starts.
-    room = np.minimum(borders[np.searchsorted(borders, places, side="right")] - places, most)
+    room = np.minimum(borders[np.searchsorted(borders, places, side="right")] - places, limits.max_sequences)
     offsets = [0]
     ahead = _LEAST_AHEAD  # sequences that a batch is tried with
     while (start := offsets[-1]) < count:
         stop = min(count, start + max(1, _CALLED // ahead))
         ahead = min(ahead, int(room[start:stop].max()))
-        costs = _price_from(lengths, start, stop, fill_up(np.arange(1, ahead + 1), multiple), cost)
+        counts = fill_up(np.arange(1, ahead + 1), limits.multiple)
+        costs = _price_from(lengths, start, stop, counts, limits.cost)
         # The sequence that closes a batch is in it only if the batch may overshoot.
-        closing = costs >= budget if overshoot else costs > budget
+        closing = costs >= limits.budget if overshoot else costs > limits.budget
         sizes = np.maximum(np.where(closing.any(axis=1), closing.argmax(axis=1) + overshoot, _OPEN), 1)
-        # A batch also ends at a boundary, and at `most` sequences, before the budget is reached.
+        # A batch also ends at a boundary, and at the most sequences, before the budget is reached.
         sizes = np.minimum(sizes, room[start:stop])
         ends = np.where(sizes <= ahead, np.arange(start, stop) + sizes, -1).tolist()
         first = len(offsets)

@@ -20,8 +20,8 @@ from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import FixedSize
 from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths.arrays import name_checked, view_lengths
-from lengthwise.planning.batches import pad
 from lengthwise.planning.plan import Plan
+from lengthwise.planning.portion import Portion, pad
 
 Batches = Sequence[ArrayLike]  # of any sampler
 
@@ -140,7 +140,8 @@ def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Worl
     members = np.concatenate([np.empty(0, np.int64), *arrays])
     offsets = np.cumsum([0, *map(len, arrays)])
     _check_members(members, offsets, len(lengths))
-    padded = pad(members, offsets, lengths.reshape(len(lengths), -1)[members], FixedSize(1), Padded())
+    needed = lengths.reshape(len(lengths), -1)[members]
+    padded = pad(Portion(members, needed, offsets=offsets), FixedSize(1), Padded())
     return Plan(
         sequences=members,
         offsets=offsets,

@@ -2,22 +2,24 @@
 
 lengths -> copies? -> chunks? -> portions? -> order -> cut -> deal -> arrange -> Plan
 
-`make` runs all stages. The other files, in the order of the stages:
+`make` runs all stages. The files, in the order in which they are read:
 
-times           the copies of each sequence in an epoch
-items           the sequences, copies or chunks that are batched, and their groups
-fit             the choices and steps that all epochs share, found once for a run by trial drafts (trial)
-drafts          all items, or each rank's portion; sequences over the budget leave, or stand alone
-draft           orders a portion and cuts it: bucket by bucket, or by whole steps (random_steps, random_rows)
-custom          checks the answers of choices that the user wrote
-cutter          cuts an order into exactly the batches that fill the steps
-plan_warnings   warns if the padding that was asked for is missed, or if the budget is in doubt
-batches         members, padded lengths and costs of batches; steps of them, dealt to the ranks
+items           the sequences, copies (times) or chunks that are batched; their groups, and the giants among them
+settle          the choices and the steps that all epochs of a run share, found once by trials (trial)
+epoch           draws the portions of an epoch until they fill its steps, and deals their batches to the ranks
+portion         orders items, cuts them into batches, and prices these: all items, or each rank's portion
+steps           fills whole random steps, and cuts each into its batches
+fill            cuts an order into exactly the batches that fill the steps
 resume          removes the batches that earlier runs took
 plan            the result, and its file
 
-Other files read plans, or make many: loss, evaluation; shapes and few_shapes; windows and window_epoch.
+`custom` checks the answers of choices that the user wrote. `plan_warnings` warns if the padding that was asked for is
+missed, or if the budget is in doubt. Other files read plans, or make many: loss, evaluation; shapes and few_shapes;
+windows and window_epoch.
 
+settled   the choices of a run: nothing is open any more
+attempt   one draw of an epoch; another follows if it does not fit into the steps
+giant     an item that alone costs more than the budget
 members   [k]   the items of one portion, or all items if there are no portions
 """
 

@@ -22,10 +22,9 @@ from lengthwise.choices.buckets import optimal_edges, some_lengths
 from lengthwise.choices.cost import Cost, Padded, check_finite, costs_of
 from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, keep_within, oversize_of
 from lengthwise.choices.rows import Rows
-from lengthwise.planning.draft import explain_oversize
-from lengthwise.planning.drafts import sort_out
-from lengthwise.planning.items import check_countable
+from lengthwise.planning.items import check_countable, sort_out
 from lengthwise.planning.plan_warnings import tell_doubted_budget
+from lengthwise.planning.portion import explain_oversize
 
 _MOST_LENGTHS = 4_096  # padded lengths that are tried: the time grows with their square
 _MOST_SHAPES = 1_024  # more is a mistake
@@ -150,7 +149,7 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
         raise checks.value_error("cut", "one that pads", cut, "Packed rows all have one shape.")
     check_countable(array[:, None], length_multiple(cut))
     padded = round_up(array, length_multiple(cut))
-    tell_doubted_budget(sort_out(padded[:, None], batching).over, padded[:, None], batching)
+    tell_doubted_budget(sort_out(padded[:, None], batching).giants, padded[:, None], batching)
     padded = padded[_choose_kept(padded, cut, cost)]
     values = distinct(padded)
     if len(values) > _MOST_LENGTHS:

@@ -1,17 +1,30 @@
-"""Items: the sequences, copies or chunks that one epoch batches, and the groups that no batch mixes."""
+"""Items: the sequences, copies or chunks that one epoch batches, and the groups that no batch mixes.
+
+A giant is an item that alone costs more than the budget. It would widen the noise, stretch the buckets, and leave a
+short batch on either side. So the order is fitted without giants. They are dropped or stand alone, but for two cases
+that `sort_out` names.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import longest_of, one_length
+from lengthwise._random import Key
+from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, one_length, round_up
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.cut import OversizeError
-from lengthwise.planning.times import copies_of
+from lengthwise.choices.cost import costs_alone
+from lengthwise.choices.cut import OversizeError, oversize_of
+from lengthwise.choices.order import pads_to_edge
+from lengthwise.choices.rows import Rows
+from lengthwise.lengths import fingerprint
+from lengthwise.lengths.arrays import name_checked, view_lengths
+from lengthwise.planning.times import Copies, copies_of, draw_copies, read_times
 
 
 class Items(NamedTuple):
@@ -22,18 +35,109 @@ class Items(NamedTuple):
         groups: [n], the group of each item; None for one group.
         spans: [n, 3], the sequence, start and stop of each chunk; None without chunks.
         times: [sequences], how often the epoch takes each sequence; None if it takes each once.
+        windows: [n], the window of each item, if one order is fitted to several windows; else None.
     """
 
     lengths: NDArray[np.int64]
     groups: NDArray[np.int64] | None = None
     spans: NDArray[np.int64] | None = None
     times: NDArray[np.int64] | None = None
+    windows: NDArray[np.int64] | None = None
 
-    def name_sequence(self, error: OversizeError) -> OversizeError:
-        """Returns the error with the number that the sequence has in the data set."""
-        if self.spans is not None:
-            return name_sequence(error, self.spans)
-        return error if self.times is None else name_sequence(error, copies_of(self.times))
+    def select(self, chosen: NDArray[Any]) -> Items:
+        """Returns the lengths, groups and windows of the items that are `chosen`, by a mask [n] or by their numbers."""
+        groups, windows = (None if column is None else column[chosen] for column in (self.groups, self.windows))
+        return Items(self.lengths[chosen], groups, windows=windows)
+
+    def split(self) -> list[Items]:
+        """Splits the items by window; without windows they are one part."""
+        if self.windows is None:
+            return [self]
+        return [self.select(self.windows == number) for number in distinct(self.windows)]
+
+    @contextmanager
+    def naming_sequences(self) -> Iterator[None]:
+        """Gives an `OversizeError` the number that its sequence has in the data set, in place of a chunk or a copy."""
+        try:
+            yield
+        except OversizeError as error:
+            if self.spans is not None:
+                raise name_sequence(error, self.spans) from None
+            if self.times is not None:
+                raise name_sequence(error, copies_of(self.times)) from None
+            raise
+
+
+class Source(NamedTuple):
+    """The data set of a run.
+
+    Attributes:
+        array: The lengths, [n] or [n, dims].
+        groups: [n], the group of each sequence; None for one group.
+        copies: The copies of all epochs; None if each takes every sequence once.
+        fingerprint: The fingerprint of the lengths.
+        name: The name of lengths and groups, by which results are remembered.
+    """
+
+    array: NDArray[np.int64]
+    groups: NDArray[np.int64] | None
+    copies: Copies | None
+    fingerprint: str
+    name: str
+
+    def items(self, batching: Batching, epoch: int) -> Items:
+        """Returns the items of an epoch."""
+        return take_items(self.array, batching, None if self.copies is None else self.copies.take(epoch), self.groups)
+
+
+def read_source(
+    lengths: ArrayLike, *, groups: ArrayLike | None = None, times: ArrayLike | None = None, seed: int = 0
+) -> Source:
+    """Checks the data set of a run: lengths, groups, and how often epochs take each sequence."""
+    array = view_lengths(lengths)
+    copies = None if times is None else draw_copies(read_times(times, len(array)), array, Key(seed=seed).seed)
+    numbers = None if groups is None else read_groups(groups, len(array))
+    name = name_checked(array)
+    full_name = name if numbers is None else f"{name} in groups {fingerprint(numbers + 1)}"
+    return Source(array, numbers, copies, name, full_name)
+
+
+class Kinds(NamedTuple):
+    """Masks [n] of the items, by their cost. Items that are neither ordered nor alone are dropped.
+
+    Attributes:
+        ordered: Put in order.
+        alone: Giants that stand in a batch of their own.
+        regular: Ordered, and no giants: the order is fitted to these.
+        giants: The number of giants. If there are none, all items are ordered and regular.
+    """
+
+    ordered: NDArray[np.bool_]
+    alone: NDArray[np.bool_]
+    regular: NDArray[np.bool_]
+    giants: int
+
+
+def sort_out(lengths: NDArray[np.int64], batching: Batching) -> Kinds:
+    """Divides items into kinds, by their lengths [n, dims] and by the `oversize` policy of the cut.
+
+    With "alone", a giant stays among the ordered in two cases. If batches are padded to the edges of buckets, the last
+    bucket is for giants. In random steps a giant fills one batch of a step.
+    """
+    # Each mask is one byte, broadcast to all items: most plans need no more.
+    everything, nothing = (np.broadcast_to(np.array(value), len(lengths)) for value in (True, False))
+    policy = oversize_of(batching.cut)
+    # A user's cut may have policies that only the cut knows.
+    if policy not in ("alone", "drop") or not len(lengths):
+        return Kinds(everything, nothing, everything, 0)
+    if isinstance(batching.cut, Rows):
+        over = lengths.max(axis=1) > batching.cut.capacity
+    else:
+        needed = round_up(lengths, length_multiple(batching.cut))
+        over = costs_alone(batching.cost, needed) > batching.cut.max_cost(batching.cost, longest_of(lengths))
+    if policy == "alone" and (pads_to_edge(batching.order) or batching.takes_random_steps):
+        return Kinds(everything, nothing, ~over, int(over.sum()))
+    return Kinds(~over, over if policy == "alone" else nothing, ~over, int(over.sum()))
 
 
 def take_items(

@@ -15,8 +15,8 @@ from lengthwise.choices.cut import Budget
 from lengthwise.choices.deal import World
 from lengthwise.choices.order import MaxEntropy, Order, Shuffled, Sorted, finds_noise
 from lengthwise.lengths import fingerprint
-from lengthwise.planning.draft import Fitted, mean_cost
-from lengthwise.planning.fit import Recent
+from lengthwise.planning.portion import Settled, mean_cost
+from lengthwise.planning.settle import Recent
 
 _TOLERANCE = 0.02  # of the computed frames: a smaller miss is chance, or too small to act on
 _NEARLY_ALL = 0.9  # share of sequences over the budget: nobody means to drop so many
@@ -42,36 +42,36 @@ class FirstWarnings:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def tell_missed_request(fitted: Fitted, batching: Batching, *, name: str, world: World) -> None:
+def tell_missed_request(settled: Settled, batching: Batching, *, name: str, world: World) -> None:
     """Warns if plans miss the padding that was asked for; once for the same batching, lengths and world.
 
     Args:
-        fitted: The order, and the mean padding of its trials.
+        settled: The order, and the mean padding of its trials.
         batching: The choices as they were given.
         name: The name of the lengths.
         world: The ranks and micro-batches of a step: for other ranks, plans pad differently.
     """
-    achieved = fitted.achieved
+    mean = settled.padding
     # If neither an order nor a padding was given, nobody has asked for the padding: do not warn.
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
-    if not finds_noise(order) or achieved is None:
+    if not finds_noise(order) or mean is None:
         return
     padding = order.padding or 0.0
     # If lengths are nearly equal, even random batches hardly pad.
-    alike = type(fitted.order) is Shuffled and achieved <= _TOLERANCE
-    if alike or abs(achieved - padding) <= _TOLERANCE or _already_warned("padding", name, batching, world):
+    alike = type(settled.order) is Shuffled and mean <= _TOLERANCE
+    if alike or abs(mean - padding) <= _TOLERANCE or _already_warned("padding", name, batching, world):
         return
-    why = _why_missed(achieved, padding, fitted.order)
-    checks.warn(f"`padding` must be within {_TOLERANCE} of the {padding:g} asked for, but is {achieved:.3f}. {why}")
+    why = _why_missed(mean, padding, settled.order)
+    checks.warn(f"`padding` must be within {_TOLERANCE} of the {padding:g} asked for, but is {mean:.3f}. {why}")
 
 
-def _why_missed(achieved: float, padding: float, order: Order) -> str:
+def _why_missed(mean: float, padding: float, order: Order) -> str:
     """Returns the reason, by the `order` that comes nearest: random batches pad most, and sorted ones least."""
     if type(order) is Shuffled:
-        return f"Random batches pad {achieved:.3f} here, and nothing pads more: ask for less."
+        return f"Random batches pad {mean:.3f} here, and nothing pads more: ask for less."
     if type(order) is Sorted:
-        return f"Sorting pads {achieved:.3f} here: make the batches smaller, or ask for more."
-    change = "less" if achieved > padding else "more"
+        return f"Sorting pads {mean:.3f} here: make the batches smaller, or ask for more."
+    change = "less" if mean > padding else "more"
     return f"A few long sequences cause most padding: cut by a budget with oversize='alone', or ask for {change}."
 
 
@@ -98,6 +98,12 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
         f"16 sequences of the mean length cost about {float(f'{16 * cost:.3g}'):,.16g}."
     )
     checks.warn(checks.sentence("budget", rule, batching.cut.budget, remedy))
+
+
+def tell_other_steps(steps: int, usual: int | None, epoch: int) -> None:
+    """Warns if an epoch has other steps than the `usual` ones; None if epochs may differ."""
+    if usual is not None and steps != usual:
+        checks.warn(f"Epoch {epoch} has {steps} steps in place of {usual}. It takes longer copies than other epochs.")
 
 
 def _already_warned(kind: str, name: str, batching: Batching, world: World | None = None) -> bool:

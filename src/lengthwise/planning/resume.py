@@ -20,15 +20,8 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Stratified, World, check_world, share_out
-from lengthwise.planning.batches import (
-    Batches,
-    complete_steps,
-    count_wanted,
-    deal_and_arrange,
-    in_grid,
-    select,
-    split_batches,
-)
+from lengthwise.planning.epoch import complete_steps, count_wanted, deal_and_arrange, in_grid, split_batches
+from lengthwise.planning.portion import Portion, select
 
 _MAX_RUNS = 1_000  # within an epoch: all are planned, one after another
 
@@ -77,8 +70,8 @@ def _read_run(numbers: Sequence[object], name: str, remedy: str) -> EarlierRun:
 
 
 def take_runs(
-    batches: Batches, grid: NDArray[np.int64], runs: Sequence[EarlierRun], world: World, batching: Batching, key: Key
-) -> tuple[Batches, NDArray[np.int64], NDArray[np.int64]]:
+    batches: Portion, grid: NDArray[np.int64], runs: Sequence[EarlierRun], world: World, batching: Batching, key: Key
+) -> tuple[Portion, NDArray[np.int64], NDArray[np.int64]]:
     """Takes the batches of `runs`, one run after another, and shares out the others to `world`.
 
     Args:
@@ -118,13 +111,13 @@ def take_runs(
 
 
 def _deal_again(
-    batches: Batches, world: World, batching: Batching, keys: Sequence[Key]
-) -> tuple[Batches, NDArray[np.int64]]:
+    batches: Portion, world: World, batching: Batching, keys: Sequence[Key]
+) -> tuple[Portion, NDArray[np.int64]]:
     tail, deal, arrange = keys
     how = batching.deal.tail
     batches = split_batches(batches, world.slots, batching)
     steps = count_wanted([len(batches.costs)], world.slots, how) // world.slots
-    batches, (numbers,) = complete_steps([batches], world.slots, steps, keys=[tail])
+    batches, (numbers,) = complete_steps([batches], world.slots, steps, tail=how, keys=[tail])
     if batching.takes_random_steps:  # each new step mixes batches of every length
         batching = replace(batching, deal=Stratified(tail=batching.deal.tail))
         numbers = numbers[np.argsort(batches.lengths[numbers], kind="stable")]

@@ -79,7 +79,7 @@ def name_times(times: NDArray[np.float64]) -> str:
     return hashlib.blake2b(np.ascontiguousarray(times, "<f8").data, digest_size=8).hexdigest()
 
 
-class Draw(NamedTuple):
+class Copies(NamedTuple):
     """The copies of all epochs: whole copies of each sequence, and a fraction with its phase.
 
     Attributes:
@@ -105,23 +105,23 @@ class Draw(NamedTuple):
         return self.whole + (self.fraction > 0)
 
 
-def draw_times(times: NDArray[np.float64], lengths: NDArray[np.int64], seed: int) -> Draw:
-    """Draws the phases of sequences, by their checked times and their lengths, [n] or [n, dims].
+def draw_copies(times: NDArray[np.float64], lengths: NDArray[np.int64], seed: int) -> Copies:
+    """Draws the phase of each sequence, by the checked times and the lengths, [n] or [n, dims].
 
     References:
         Systematic sampling: Madow and Madow 1944; Cochran 1977, "Sampling techniques", chapter 8. Deviations: each
         group of equal times is sampled by itself, and passes through its lengths in steps of the golden ratio. The next
         epoch goes on where the last one stopped.
 
-    >>> draw = draw_times(np.array([0.4, 0.4, 0.4, 0.4, 0.4, 2.5]), np.array([5, 9, 2, 4, 8, 7]), seed=0)
-    >>> [draw.take(epoch).tolist() for epoch in range(3)]
+    >>> copies = draw_copies(np.array([0.4, 0.4, 0.4, 0.4, 0.4, 2.5]), np.array([5, 9, 2, 4, 8, 7]), seed=0)
+    >>> [copies.take(epoch).tolist() for epoch in range(3)]
     [[1, 0, 0, 1, 0, 3], [0, 1, 0, 0, 1, 2], [0, 0, 1, 1, 0, 3]]
     """
     floor = np.floor(times)
     fraction = ((times - floor) * 2.0**64).astype(np.uint64)  # exact: a power of two
     name = f"{name_times(times)} of seed {seed}"
     sizes = lengths if lengths.ndim == 1 else sum_rows(lengths)
-    return Draw(name, floor.astype(np.int64), fraction, _draw_phases(times, sizes, Key(seed=seed, stage="times")))
+    return Copies(name, floor.astype(np.int64), fraction, _draw_phases(times, sizes, Key(seed=seed, stage="times")))
 
 
 def _draw_phases(times: NDArray[np.float64], sizes: NDArray[np.int64], key: Key) -> NDArray[np.uint64]:

@@ -1,9 +1,9 @@
-"""Trial: drafts with keys of their own, to measure how much an order pads, and to find the noise that it needs.
+"""Trial: portions cut by keys of their own, to measure how much an order pads, and to find the noise that it needs.
 
 asked for 10 %     noise of 60 frames on average     trials pad 8 %
-noise of 77 frames                trials pad 10 %
+                   noise of 77 frames                trials pad 10 %
 
-Drafts are filled to whole steps as plans are: 14 batches for steps of 4 become 16 smaller ones, which pad less.
+Portions are filled to whole steps as plans are: 14 batches for steps of 4 become 16 smaller ones, which pad less.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,9 @@ from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.deal import World
 from lengthwise.choices.order import Order, Shuffled, Sorted
 from lengthwise.planning.custom import check_batch_sizes
-from lengthwise.planning.draft import Draft, Fitted, draft
-from lengthwise.planning.drafts import Portion, fill_steps
-from lengthwise.planning.items import Items
+from lengthwise.planning.epoch import count_steps, cut_portions, fill_portions
+from lengthwise.planning.items import Items, sort_out
+from lengthwise.planning.portion import Portion, Settled, cut_portion
 
 _MANY = 400  # batches: with fewer, chance moves the padding by a hundredth
 _ENOUGH = 1_600  # batches of all trials
@@ -38,62 +38,34 @@ _LEAST_TRIALS = 4  # fewer do not show how far chance moves the padding
 _PLAIN = 6.0  # standard errors: at this distance, further trials would not move the mean to the other side
 
 
-class Data(NamedTuple):
-    """The items that an order is fitted to.
-
-    Attributes:
-        items: [n, dims], of all portions.
-        name: The fingerprint of the lengths, by which results are remembered.
-        groups: [n], the group of each item; None for one group.
-        windows: [n], the window of each item, if one order serves several windows; else None.
-    """
-
-    items: NDArray[np.int64]
-    name: str
-    groups: NDArray[np.int64] | None = None
-    windows: NDArray[np.int64] | None = None
-
-    def select(self, chosen: NDArray[Any]) -> Data:
-        """Returns the items that are `chosen`, by a mask [n] or by their numbers."""
-        groups, windows = (None if column is None else column[chosen] for column in (self.groups, self.windows))
-        return Data(self.items[chosen], self.name, groups, windows)
-
-    def split(self) -> list[Data]:
-        """Splits the items by window; without windows they are one part."""
-        if self.windows is None:
-            return [self]
-        return [self.select(self.windows == number) for number in distinct(self.windows)]
-
-
 class Trial:
-    """Drafts of all items, or of a sample of each window, by the same keys for every order.
+    """Portions of all items, or of a sample of each window, cut by the same keys for every order.
 
     Args:
-        data: The items.
-        fitted: The choices, but for the order.
+        items: The items that the order is fitted to.
+        settled: The choices, but for the order.
         world: The ranks and micro-batches of a step.
         portions: The equal parts that the items are dealt into before they are sorted.
-        alone: Batches of one item each that will join those of the draft.
+        giants: Batches of one item each that will join those of the portion.
     """
 
-    def __init__(self, data: Data, fitted: Fitted, world: World, *, portions: int = 1, alone: int = 0) -> None:
-        self.fitted, self.world, self.portions = fitted, world, portions
-        windows, in_steps = data.split(), fitted.batching.takes_random_steps
-        # If there is only one portion, sequences that stand alone join its batches.
-        self.alone: NDArray[np.int64] = np.empty(alone // len(windows) if portions == 1 else 0, np.int64)
-        batches = portions * estimate_batches(data.items, fitted.batching, portions * len(windows))
-        self.items: list[Items] = []  # of each window
+    def __init__(self, items: Items, settled: Settled, world: World, *, portions: int = 1, giants: int = 0) -> None:
+        self.settled, self.world, self.portions = settled, world, portions
+        windows, in_steps = items.split(), settled.batching.takes_random_steps
+        # If there is only one portion, giants that stand alone join its batches.
+        self.giants: NDArray[np.int64] = np.empty(giants // len(windows) if portions == 1 else 0, np.int64)
+        batches = portions * estimate_batches(items.lengths, settled.batching, portions * len(windows))
+        self.samples: list[Items] = []  # of each window
         for window in windows:
             # A sample of the random steps pads as all of them do.
-            steps = _STEPS_TRIED * world.slots * len(window.items) / batches
-            sample = _sample(window, max(_LEAST_TRIED, int(steps)) if in_steps else _MOST_TRIED)
-            self.items.append(Items(sample.items, sample.groups))
+            steps = _STEPS_TRIED * world.slots * len(window.lengths) / batches
+            self.samples.append(_sample(window, max(_LEAST_TRIED, int(steps)) if in_steps else _MOST_TRIED))
         # Random steps are whole already. The last step of a sample of sequences is not that of all sequences.
-        self.fills_steps: bool = not in_steps and sum(len(items.lengths) for items in self.items) == len(data.items)
+        self.fills_steps: bool = not in_steps and sum(len(part.lengths) for part in self.samples) == len(items.lengths)
         # Chance moves the padding of few batches. In many windows chance evens out, so the fit must be close.
-        self.few: bool = batches < _MANY and data.windows is None
-        priced = prices_of(fitted.batching.cost, data.items.shape[1]) is not None
-        # 100 batches are drafted 16 times: their padding is the mean of 1,600 batches.
+        self.few: bool = batches < _MANY and items.windows is None
+        priced = prices_of(settled.batching.cost, items.lengths.shape[1]) is not None
+        # 100 batches are cut 16 times: their padding is the mean of 1,600 batches.
         self.trials: int = max(len(windows), int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1)))
 
     def padding_of(self, order: Order, *, against: float | None = None) -> float:
@@ -103,8 +75,8 @@ class Trial:
         """
         shares: list[float] = []
         useful = computed = 0
-        for drafts, items in self._try(order):
-            frames = count_frames(drafts, items.lengths, self.fitted.batching.cut)
+        for portions, items in self._try(order):
+            frames = count_frames(portions, items.lengths, self.settled.batching.cut)
             useful, computed = useful + frames[0], computed + frames[1]
             shares.append(share_of_padding(*frames))
             if against is None or len(shares) < _LEAST_TRIALS:
@@ -118,27 +90,28 @@ class Trial:
         """True if `padding_of` may end before the last trial, given `against`."""
         return self.trials > _LEAST_TRIALS
 
-    def _try(self, order: Order) -> Iterator[tuple[list[Draft], Items]]:
-        """Yields the drafts of each trial, and their items. Trials take the windows in turn."""
-        # Sorted sequences pad the same in every draft: chance only orders those of equal length.
-        fixed = type(order) is Sorted and self.portions == 1 and self.items[0].lengths.shape[1] == 1
-        for number in range(len(self.items) if fixed else self.trials):
-            items = self.items[number % len(self.items)]
-            yield self._draft(order, items, Key(seed=0, epoch=number, stage="trial")), items
+    def _try(self, order: Order) -> Iterator[tuple[list[Portion], Items]]:
+        """Yields the portions of each trial, and their items. Trials take the windows in turn."""
+        # Sorted sequences pad the same in every trial: chance only orders those of equal length.
+        fixed = type(order) is Sorted and self.portions == 1 and self.samples[0].lengths.shape[1] == 1
+        for number in range(len(self.samples) if fixed else self.trials):
+            items = self.samples[number % len(self.samples)]
+            yield self._cut(order, items, Key(seed=0, epoch=number, stage="trial")), items
 
-    def _draft(self, order: Order, items: Items, key: Key) -> list[Draft]:
+    def _cut(self, order: Order, items: Items, key: Key) -> list[Portion]:
         members: list[NDArray[np.int64] | None] = [None]
         if self.portions > 1:
             shuffled = key.at("portions").permutation(len(items.lengths))
-            members = [np.sort(portion) for portion in np.array_split(shuffled, self.portions)]
-        fitted, portions = self.fitted._replace(order=order), list[Portion]()
-        for lane, portion in enumerate(members):
-            cut = draft(items, portion, fitted, key.at("trial", lane=lane), slots=self.world.slots)
-            if cut is not None:  # always, because no number of steps is asked for
-                portions.append(Portion(cut, self.alone))
-        if self.fills_steps:
-            portions = fill_steps(portions, fitted.batching, self.world)
-        return [portion.draft for portion in portions]
+            members = [np.sort(part) for part in np.array_split(shuffled, self.portions)]
+        settled, portions = self.settled._replace(order=order), list[Portion]()
+        for lane, part in enumerate(members):
+            portion = cut_portion(items, part, settled, key.at("trial", lane=lane), slots=self.world.slots)
+            if portion is not None:  # always, because no number of steps is asked for
+                portions.append(portion._replace(giants=self.giants))
+        if not self.fills_steps:
+            return portions
+        steps = count_steps(portions, settled.batching.deal, self.world)
+        return fill_portions(portions, settled.batching, self.world, steps)
 
 
 def _standard_error(values: Sequence[float]) -> float:
@@ -153,10 +126,10 @@ def share_of_padding(useful: int, computed: int) -> float:
     return 1.0 - useful / computed if computed else 0.0
 
 
-def count_frames(drafts: Sequence[Draft], lengths: NDArray[np.int64], cut: Cut) -> tuple[int, int]:
-    """Counts the frames of data in the drafts, and the frames that are computed, including rows that fill up."""
+def count_frames(portions: Sequence[Portion], lengths: NDArray[np.int64], cut: Cut) -> tuple[int, int]:
+    """Counts the frames of data in the portions, and the frames that are computed, including rows that fill up."""
     computed = useful = 0
-    for portion in drafts:
+    for portion in portions:
         if len(portion.members):
             rows = fill_up(np.diff(portion.offsets), count_multiple(cut))
             computed += int((rows * _longest_in_batches(portion).sum(axis=1)).sum())
@@ -164,8 +137,8 @@ def count_frames(drafts: Sequence[Draft], lengths: NDArray[np.int64], cut: Cut) 
     return useful, computed
 
 
-def _longest_in_batches(portion: Draft) -> NDArray[np.int64]:
-    """Returns the length that each batch of a draft is padded to: [batches, dims]."""
+def _longest_in_batches(portion: Portion) -> NDArray[np.int64]:
+    """Returns the length that each batch of a portion is padded to: [batches, dims]."""
     return np.maximum.reduceat(portion.needed, portion.offsets[:-1])
 
 
@@ -177,12 +150,29 @@ def estimate_batches(lengths: NDArray[np.int64], batching: Batching, portions: i
     return len(lengths) / portions / float(sizes[0])
 
 
-def _sample(data: Data, most: int) -> Data:
+def _sample(items: Items, most: int) -> Items:
     """Draws at most `most` items, the same ones every time, and adds the longest of each dimension."""
-    if len(data.items) <= most:
-        return data
-    sample = Key(stage="trial", lane=1).permutation(len(data.items))[:most]
-    return data.select(distinct(np.append(sample, data.items.argmax(axis=0))))
+    if len(items.lengths) <= most:
+        return items
+    sample = Key(stage="trial", lane=1).permutation(len(items.lengths))[:most]
+    return items.select(distinct(np.append(sample, items.lengths.argmax(axis=0))))
+
+
+_MOST_COUNTED = 2**18  # sequences of a trial epoch: in larger samples the shares of lengths hardly change
+_FIRST_ATTEMPT = 2**40  # the number of a trial epoch's attempt: no epoch of a plan is tried so often
+
+
+def try_epoch(items: Items, settled: Settled, world: World, epoch: int) -> float:
+    """Returns the steps that an epoch fills, such as 43.5. Very many items are sampled."""
+    count, key = len(items.lengths), Key(epoch=epoch)
+    if count > _MOST_COUNTED:
+        items = items.select(np.sort(key.at("trial").places(0, _MOST_COUNTED, count)))
+    kinds = sort_out(items.lengths, settled.batching)
+    portions = cut_portions(items, kinds, settled, world, key, attempt=_FIRST_ATTEMPT)
+    if not portions or not count:
+        return 0.0
+    filled = max(portion.batch_count for portion in portions) / (world.slots // len(portions))
+    return filled * (count / len(items.lengths))
 
 
 _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # distances from the share asked for: chance moves plans by more
@@ -197,7 +187,7 @@ class Fit(NamedTuple):
     """A fitted order, and the padding that trials by it have on average, 0..1; None without trials."""
 
     order: Order
-    achieved: float | None = None
+    padding: float | None = None
 
 
 def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
@@ -217,7 +207,7 @@ def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float,
         fits = _seek(padding, tolerance, add_noise, guess, partial(trial.padding_of, against=padding))
     except OversizeError:  # the plan raises the same error, and names the sequence
         return Fit(add_noise(guess))
-    nearest = min(fits, key=lambda fit: abs((fit.achieved or 0.0) - padding))
+    nearest = min(fits, key=lambda fit: abs((fit.padding or 0.0) - padding))
     # Its trials may have ended early. Warnings name the padding of all trials.
     return Fit(nearest.order, trial.padding_of(nearest.order)) if trial.may_stop else nearest
 
@@ -242,9 +232,9 @@ def _seek(
 
     for _ in range(_MOST_GUESSES):
         order = add_noise(scale)
-        fits.append(Fit(order, achieved := measure(order)))
-        too_little = achieved < share
-        if abs(achieved - share) <= tolerance or high <= low * (1.0 + _FINEST):
+        fits.append(Fit(order, padding := measure(order)))
+        too_little = padding < share
+        if abs(padding - share) <= tolerance or high <= low * (1.0 + _FINEST):
             break
         if too_little and most is None:
             most = measure(Shuffled())
@@ -257,7 +247,7 @@ def _seek(
             if least >= share:
                 return fits[-1:]
         low, high = (scale, high) if too_little else (low, scale)
-        scale *= odds_of(share) / odds_of(achieved)
+        scale *= odds_of(share) / odds_of(padding)
         # Padding may jump at a scale, as with two lengths far apart. The odds then mislead, and halving finds the jump.
         if (len(fits) > _BY_ODDS and len(fits) % 2) or not low * (1.0 + _FINEST) < scale < high / (1.0 + _FINEST):
             scale = math.sqrt(low * high)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,14 +30,14 @@ from lengthwise.choices.deal import World, check_world, has_equal_epochs
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.lengths.arrays import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
-from lengthwise.planning.draft import Fitted
-from lengthwise.planning.fit import Recent, fit_epochs, fit_window, round_steps, try_epoch
-from lengthwise.planning.items import name_sequence, take_items
-from lengthwise.planning.make import NoStepError, make_fitted
+from lengthwise.planning.items import Items, name_sequence, read_source, take_items
+from lengthwise.planning.make import NoStepError, plan_epoch, plan_run, take_epoch
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.plan_warnings import FirstWarnings
+from lengthwise.planning.portion import Settled
 from lengthwise.planning.resume import EarlierRun, read_runs
-from lengthwise.planning.trial import Data
+from lengthwise.planning.settle import Recent, round_steps, settle, settle_window
+from lengthwise.planning.trial import try_epoch
 
 _MOST = 2**32  # epochs, and windows of an epoch: the numbers of both share 64 bits of a key
 _PLANS_KEPT = 2  # the window in use, and one that somebody looks at
@@ -153,7 +154,7 @@ class Windows:
                 "window", f"so large that an epoch has at most {_MOST} windows", self.window, "Give larger windows."
             )
         self._warnings = FirstWarnings()
-        self._fits: dict[World, Fitted] = {}
+        self._settled: dict[World, Settled] = {}
         self._plans: Recent[Window] = Recent(_PLANS_KEPT)
 
     def __len__(self) -> int:
@@ -165,7 +166,7 @@ class Windows:
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process gets no plans and no fits, and makes those that it needs.
-        return self.__dict__ | {"_plans": Recent(_PLANS_KEPT), "_fits": {}}
+        return self.__dict__ | {"_plans": Recent(_PLANS_KEPT), "_settled": {}}
 
     def share_out(self, world_size: int = 1, micro_batches: int = 1) -> Windows:
         """Returns the same windows for another number of ranks or micro-batches."""
@@ -183,8 +184,8 @@ class Windows:
         """
         if not len(self.lengths):
             return 0
-        fitted = self._fit(self.world)
-        steps = self.plan(0, 0).plan.steps if fitted is None else fitted.steps
+        settled = self._settle(self.world)
+        steps = self.plan(0, 0).plan.steps if settled is None else settled.steps
         if not steps:
             remedy = "No window fills a step. Give larger windows, smaller batches, or tail='split'."
             raise NoStepError(checks.sentence("steps", "at least 1", 0, remedy))
@@ -222,54 +223,63 @@ class Windows:
         return self._plans.get(name, lambda: self._plan_anew(epoch, number, after))
 
     def _plan_anew(self, epoch: int, number: int, after: Sequence[Sequence[int]]) -> Window:
-        numbers = self.numbers(epoch, number)
-        lengths = self._read(numbers)
-        key = {"seed": self.seed, "epoch": epoch * _MOST + number}
-        # After earlier runs, the fit is for the ranks and micro-batches of the first run.
-        first = next((run.world for run in read_runs(after)), self.world)
-        fitted = self._fit(first)
+        numbers, runs = self.numbers(epoch, number), read_runs(after)
+        source, key = read_source(self._read(numbers)), Key(seed=self.seed, epoch=epoch * _MOST + number)
         arrange = arrange_of(self.batching.arrange, epoch)
         batching = replace(self.batching, arrange=arrange)
-        if fitted is not None:
-            fitted = fitted._replace(batching=replace(fitted.batching, arrange=arrange))
-        options: dict[str, Any] = key | self.world._asdict()
-        try:
-            with self._warnings.give(self.world):
-                plan = make_fitted(lengths, batching, fitted, **options, after=after)
-        except OversizeError as error:  # it names a place in the window; the user knows the numbers among all lengths
-            raise name_sequence(error, numbers) from None
-        if not after and fitted is not None and plan.steps != fitted.steps:
-            rule = f"large enough that no window fills more steps than {fitted.steps}"
-            at = f"window {number} of epoch {epoch}, which fills {plan.steps}"
-            raise checks.value_error("window", rule, len(numbers), "Give larger windows, or a smaller block.", at=at)
-        return Window(plan, numbers)
+        # After earlier runs, the choices are settled for the ranks and micro-batches of the first run.
+        first = runs[0].world if runs else self.world
+        settled = self._settle(first)
+        with self._naming_sequences(numbers), self._warnings.give(self.world):
+            if settled is None:
+                return Window(plan_run(source, batching, key, self.world, runs), numbers)
+            items = take_epoch(source, batching, epoch)
+            own = settle_window(items, source.name, settled, first)
+            own = own._replace(batching=replace(own.batching, arrange=arrange))
+            plan = plan_epoch(source, items, batching, own, key, self.world, runs)
+            if not runs and plan.steps != settled.steps:
+                rule = f"large enough that no window fills more steps than {settled.steps}"
+                at, remedy = (
+                    f"window {number} of epoch {epoch}, which fills {plan.steps}",
+                    "Give larger windows, or a smaller block.",
+                )
+                raise checks.value_error("window", rule, len(numbers), remedy, at=at)
+            return Window(plan, numbers)
 
-    def _fit(self, world: World) -> Fitted | None:
-        """Fits the first windows, and counts the steps of some. Returns None if one window is the epoch."""
+    def _settle(self, world: World) -> Settled | None:
+        """Settles the choices by the first windows, and counts the steps of some; None if one window is the epoch."""
         if len(self) == 1:
             return None
-        if world not in self._fits:
-            # Fit to the same windows, whichever is planned. So each can be planned alone, the same on every rank.
+        if world not in self._settled:
+            # By the same windows, whichever is planned. So each can be planned alone, the same on every rank.
             most = min(len(self), _FITTED_WINDOWS, max(1, _FITTED_LENGTHS // self.window))
             parts = [take_items(self._read(self.numbers(0, number)), self.batching).lengths for number in range(most)]
-            items, window_of = np.concatenate(parts), np.repeat(np.arange(most), [len(part) for part in parts])
-            data = Data(items, f"{fingerprint(items)} in {most} windows", windows=window_of)
-            fitted = fit_epochs(data, self.batching, world, None)
-            filled = [self._try_window(*divmod(number, len(self)), fitted, world) for number in range(_COUNTED_WINDOWS)]
-            self._fits[world] = fitted._replace(steps=round_steps(filled, fitted.batching, vary=True))
-        return self._fits[world]
+            lengths, window_of = np.concatenate(parts), np.repeat(np.arange(most), [len(part) for part in parts])
+            name = f"{fingerprint(lengths)} in {most} windows"
+            settled = settle(Items(lengths, windows=window_of), name, self.batching, world)
+            filled = [
+                self._try_window(*divmod(number, len(self)), settled, world) for number in range(_COUNTED_WINDOWS)
+            ]
+            self._settled[world] = settled._replace(steps=round_steps(filled, settled.batching, vary=True))
+        return self._settled[world]
 
-    def _try_window(self, epoch: int, number: int, fitted: Fitted, world: World) -> float:
+    def _try_window(self, epoch: int, number: int, settled: Settled, world: World) -> float:
         """Returns the steps that a window would fill if it were as large as the largest window of its epoch."""
         numbers = self.numbers(epoch, number)
         items = take_items(self._read(numbers), self.batching)
-        try:
-            own_fit = fit_window(Data(items.lengths, fingerprint(items.lengths)), fitted, world)
-            filled = try_epoch(items, own_fit, world, epoch * len(self) + number)
-        except OversizeError as error:
-            raise name_sequence(items.name_sequence(error), numbers) from None
+        with self._naming_sequences(numbers), items.naming_sequences():
+            own = settle_window(items, fingerprint(items.lengths), settled, world)
+            filled = try_epoch(items, own, world, epoch * len(self) + number)
         largest = min(self.block * -(-self._blocks // len(self)), len(self.lengths))
         return filled * (largest / len(numbers))
+
+    @contextmanager
+    def _naming_sequences(self, numbers: NDArray[np.int64]) -> Iterator[None]:
+        """Gives an `OversizeError` the number that its sequence has among all lengths."""
+        try:
+            yield
+        except OversizeError as error:
+            raise name_sequence(error, numbers) from None
 
     def _read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Reads and checks the lengths of the sequences `numbers`."""

@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
+from lengthwise._random import Key
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.deal import World
 from lengthwise.choices.order import Shuffled, finds_noise
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning import make_plan
-from lengthwise.planning.make import make_fitted, read_groups
-from lengthwise.planning.times import Draw, draw_times, name_times, read_times
+from lengthwise.planning.items import Source, read_groups, read_source
+from lengthwise.planning.make import plan_run
+from lengthwise.planning.resume import read_runs
+from lengthwise.planning.times import Copies, name_times, read_times
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 
 
@@ -57,17 +60,14 @@ class Planner:
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:
         """Plans the rest of an epoch after earlier runs, for all ranks of `world`."""
-        options: dict[str, Any] = {"seed": self.seed, "epoch": epoch, **world._asdict()}
-        if self._drawn is not None:
-            _check_taken(self._drawn, epoch)
-        return make_fitted(
-            self.lengths, self.batching, None, **options, after=after, times=self._drawn, groups=self.groups
-        )
+        if self._source.copies is not None:
+            _check_taken(self._source.copies, epoch)
+        return plan_run(self._source, self.batching, Key(seed=self.seed, epoch=epoch), world, read_runs(after))
 
     @cached_property
-    def _drawn(self) -> Draw | None:
-        """The copies of all epochs. They stay in memory, 24 bytes a sequence: drawing them takes as long as a plan."""
-        return None if self.times is None else draw_times(self.times, self.lengths, self.seed)
+    def _source(self) -> Source:
+        """The data set, with the copies of all epochs: 24 bytes a sequence, as drawing them takes as long as a plan."""
+        return read_source(self.lengths, groups=self.groups, times=self.times, seed=self.seed)
 
     def facts(self, plan: EpochPlan) -> dict[str, Any]:
         """Returns the facts that checkpoints and ranks must share, read from any plan."""
@@ -89,10 +89,10 @@ def _check_sum(times: NDArray[np.float64]) -> None:
         raise checks.value_error("times", "at least 1 in sum, for each epoch to take some sequence", total, _MORE)
 
 
-def _check_taken(draw: Draw, epoch: int) -> None:
+def _check_taken(copies: Copies, epoch: int) -> None:
     """Refuses an epoch without sequences: trainers divide by its number of batches."""
-    if len(draw.whole) and not draw.take(epoch).any():
-        total = round(float(draw.whole.sum()) + float(draw.fraction.astype(np.float64).sum()) / 2.0**64, 6)
+    if len(copies.whole) and not copies.take(epoch).any():
+        total = round(float(copies.whole.sum()) + float(copies.fraction.astype(np.float64).sum()) / 2.0**64, 6)
         rule = "enough in sum for each epoch to take some sequence"
         raise checks.value_error("times", rule, total, _MORE, at=f"epoch {epoch}")
 

@@ -26,10 +26,12 @@ from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Portions, World
 from lengthwise.lengths import as_lengths, fingerprint
+from lengthwise.planning.items import read_groups, read_source
 from lengthwise.planning.loss import check_weights
-from lengthwise.planning.make import NoStepError, make_fitted, read_groups
+from lengthwise.planning.make import NoStepError, plan_epoch, take_epoch
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.resume import EarlierRun
+from lengthwise.planning.settle import settle
 from lengthwise.torch.position import DAMAGED
 from lengthwise.torch.ranks import OwnRank, describe_error
 from lengthwise.torch.shards import Start
@@ -252,17 +254,21 @@ def check_taken(taken_count: int, plan: Plan) -> None:
 def _plan(
     window: Window, members: NDArray[np.int64], batching: Batching, world: World, *, seed: int, key: int
 ) -> Deliveries:
-    # A window has as many steps as its batches fill.
-    options: dict[str, Any] = {"seed": seed, "epoch": key, **world._asdict(), "after": (), "alone": True}
     ranks = window.shards[members] % world.world_size
-    if window.groups is not None:
-        options["groups"] = window.groups[members]
+
+    def plan_members() -> Plan:
+        groups = None if window.groups is None else window.groups[members]
+        source, own = read_source(window.lengths[members], groups=groups), _with_owners(batching, ranks, world)
+        items = take_epoch(source, own, 0)
+        # A window has as many steps as its batches fill.
+        settled = settle(items, source.name, own, world)
+        return plan_epoch(source, items, own, settled, Key(seed=seed, epoch=key), world)
+
     try:
-        plan = make_fitted(window.lengths[members], _with_owners(batching, ranks, world), None, **options)
+        plan = plan_members()
     except NoStepError:  # the rest was dropped before, or is too small for a step
         members, ranks = members[:0], ranks[:0]
-        options["groups"] = None
-        plan = make_fitted(window.lengths[members], _with_owners(batching, ranks, world), None, **options)
+        plan = plan_members()
     owners = ranks[plan.sequences[plan.offsets[:-1]]]
     return Deliveries(plan, members, owners, _scale(plan, owners, window.weights[members]))
 

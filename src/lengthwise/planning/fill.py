@@ -1,4 +1,4 @@
-"""Cutter: cuts an order into exactly M batches within the budget, the costliest as cheap as possible.
+"""Fill: cuts an order into exactly M batches within the budget, the costliest as cheap as possible.
 
 lengths     4 4 4 4 4 4 4 4 4 4       a budget of 16, so 3 batches at least; a step takes 4
 greedy      (4 4 4 4) (4 4 4 4) (4 4)
@@ -7,46 +7,26 @@ cut into 4  (4 4 4) (4 4 4) (4 4) (4 4)
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.arithmetic import count_multiple, most_sequences
-from lengthwise.choices.cost import Cost, prices_of
-from lengthwise.choices.cut import Cut, FixedSize, is_hard
-from lengthwise.choices.greedy import cut_greedily
+from lengthwise.choices.cost import Cost
+from lengthwise.choices.cut import Cut, FixedSize, is_hard, limits_of
+from lengthwise.choices.greedy import Limits, cut_greedily
 
-UNBOUNDED = 2**62  # sequences in a batch: more than any data set has
 _NEAR = 256  # for each 256 batches one may be missing, to shorten the search; then the widest are halved
 _HALVINGS = 60  # of the range of batch sizes: as fine as floats are
 
 
-class Limits(NamedTuple):
-    """The limits of a batch: at most `size` sequences, or, if that is 0, `most` sequences and `budget` in cost.
-
-    The rows of a batch are filled up to a `multiple`.
-    """
-
-    cost: Cost
-    budget: float = np.inf
-    most: int = UNBOUNDED
-    multiple: int = 1
-    size: int = 0
-
-
-def limits_of(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None:
+def exact_limits(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None:
     """Returns the limits of a batch, where `longest` [dims] is the longest of the data set.
 
     None if only the cut itself can find its batches: `Rows`, `DynamicSize(rule="paper")`, or a cut of the user.
     """
     if type(cut) is FixedSize:
         return Limits(cost, size=cut.batch_size)
-    if is_hard(cut):
-        most = most_sequences(cut) or UNBOUNDED
-        return Limits(cost, cut.max_cost(cost, longest), most, count_multiple(cut))
-    return None
+    return limits_of(cut, cost, longest) if is_hard(cut) else None
 
 
 def cut_into(
@@ -73,15 +53,13 @@ def cut_into(
     if limits.size:
         return cut_by_count(len(needed), boundaries, batches)
     ends = np.empty(batches, np.int64)
-    prices = prices_of(limits.cost, needed.shape[1])
-    if prices is None:
-        bounds = {"budget": limits.budget, "most": limits.most, "multiple": limits.multiple}
-        filled = cut_greedily(needed, boundaries, cost=limits.cost, **bounds)
+    bounds = limits.bounds(needed.shape[1])
+    if bounds is None:
+        filled = cut_greedily(needed, boundaries, limits)
         ends[: len(filled) - 1] = filled[1:]
         cut = _kernels.split_widest(ends, len(filled) - 1)
     else:
-        bounded = prices, limits.budget, limits.most, limits.multiple
-        cut, _ = _kernels.cut_into(needed, boundaries, *bounded, np.bool_(False), batches // _NEAR, np.inf, ends)
+        cut, _ = _kernels.cut_into(needed, boundaries, bounds, np.bool_(False), batches // _NEAR, np.inf, ends)
     return np.concatenate([[0], ends[:cut]])
 
 

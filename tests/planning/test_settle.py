@@ -1,4 +1,4 @@
-"""Fit: every epoch of a run has the same number of steps, and its batches are full."""
+"""Settled: every epoch of a run has the same number of steps, and its batches are full."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 
 import lengthwise as lw
 from lengthwise.choices.deal import has_equal_epochs
-from lengthwise.planning import make
+from lengthwise.planning import epoch as epochs
 
 LONG_TAILED = lw.example_lengths()
 
@@ -97,7 +97,7 @@ def test_random_steps_are_drawn_again_too(cut, tail, count, ranks, epoch, monkey
     lengths = np.random.default_rng(count).lognormal(5, 0.8, count).astype(int).clip(1, 1_000)
     batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps(tail=tail))
     assert len(steps_of(lengths, batching, (0, epoch), world_size=ranks)) == 1
-    draws, draft_portions = [], make.draft_portions
-    monkeypatch.setattr(make, "draft_portions", lambda *given, **how: draws.append(1) or draft_portions(*given, **how))
+    attempts, cut_portions = [], epochs.cut_portions
+    monkeypatch.setattr(epochs, "cut_portions", lambda *given, **how: attempts.append(1) or cut_portions(*given, **how))
     lw.make_plan(lengths, batching, epoch=epoch, world_size=ranks)
-    assert len(draws) > 1
+    assert len(attempts) > 1

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 import menu
-from lengthwise.choices.greedy import cut_greedily
-from lengthwise.planning.cutter import Limits, cut_by_count, cut_into, limits_of
+from lengthwise.choices.greedy import Limits, cut_greedily
+from lengthwise.planning.fill import cut_by_count, cut_into
 
 NONE = np.empty(0, np.int64)
 
@@ -43,8 +43,7 @@ def test_the_costliest_batch_is_as_cheap_as_brute_force_finds(data):
     multiple = data.draw(st.sampled_from([1, 1, 2])) if most == 2**62 else 1
     dearest = float(cost(np.ones(len(needed), np.int64), needed).max())
     limits = Limits(cost, dearest * data.draw(st.sampled_from([1.0, 1.5, 3.0, 50.0])), most, multiple)
-    bounds = {"cost": cost, "budget": limits.budget, "most": most, "multiple": multiple}
-    fewest = len(cut_greedily(needed, boundaries, **bounds)) - 1
+    fewest = len(cut_greedily(needed, boundaries, limits)) - 1
     batches = data.draw(st.integers(fewest, len(needed)))
     offsets = cut_into(needed, boundaries, batches, limits)
     assert offsets.tolist() == sorted(set(offsets.tolist()))
@@ -84,8 +83,8 @@ def test_ten_sequences_in_batches_of_four_by_hand():
 
 def test_many_batches_are_level_within_half_a_per_cent():
     lengths = np.sort(np.random.default_rng(0).lognormal(5, 0.6, 20_000).astype(np.int64) + 1)[:, None]
-    limits = limits_of(lw.Budget(20_000), lw.Padded(), lengths.max(axis=0))
-    fewest = len(cut_greedily(lengths, NONE, cost=lw.Padded(), budget=20_000.0)) - 1
+    limits = Limits(lw.Padded(), 20_000.0)
+    fewest = len(cut_greedily(lengths, NONE, limits)) - 1
     for batches in (fewest, fewest + 30):
         offsets = cut_into(lengths, NONE, batches, limits)
         costs = costs_of(lengths, offsets, limits)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import lengthwise as lw
 import menu
 from lengthwise import _kernels
-from lengthwise.planning.cutter import limits_of
-from lengthwise.planning.random_steps import form_steps
+from lengthwise.planning.fill import exact_limits
+from lengthwise.planning.steps import form_steps
 
 LONG_TAILED = lw.example_lengths()
 QUADRATIC = menu.COSTS["per_length"]
@@ -22,11 +22,12 @@ def by_steps(needed, cut, slots, *, cost=None, steps=None, **deal):
     needed = np.array(needed, np.int64).reshape(len(needed), -1)  # a copy: steps move its rows
     longest = needed.max(axis=0)
     cost = cost or lw.Padded()
-    limits, positions = limits_of(cut, cost, longest), np.arange(len(needed))
-    formed = form_steps(positions, needed, cut, lw.RandomSteps(**deal), limits, slots=slots, bands=(), steps=steps)
+    limits = exact_limits(cut, cost, longest)
+    batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=lw.RandomSteps(**deal), cost=cost)
+    formed = form_steps(needed, None, batching, limits, slots=slots, bands=(), steps=steps)
     if formed is None:
         return None
-    members, _, offsets = formed
+    members, offsets = formed
     assert [offsets[0], offsets[-1]] == [0, len(members)]
     batches = [part.tolist() for part in np.split(members, offsets[1:-1])]
     return [batches[first : first + slots] for first in range(0, len(batches), slots)]
@@ -194,7 +195,7 @@ def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
         for count in (1, 2, 3, 5):
             for budget in (np.nextafter(once + count * each, 0.0), once + count * each):
                 fits = max([size for size in range(1, 7) if once + size * each <= budget], default=1)
-                batches, *_ = _kernels.try_budget(lengths, none, prices, budget, 6, 1, True, 6, ends)
+                batches, *_ = _kernels.try_budget(lengths, none, _kernels.Bounds(prices, budget, 6, 1), True, 6, ends)
                 assert np.diff(ends[:batches], prepend=0).max() == fits
                 checked += (budget - once) / each >= fits + 1
     assert checked > 0, "no division was rounded up"

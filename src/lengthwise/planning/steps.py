@@ -1,0 +1,286 @@
+"""Random steps: sequences fill whole steps in order, and each step is cut into its batches.
+
+    order   9 2 5 4 | 3 8 7 1           two steps of 4 sequences, for 2 batches each
+    steps   (9) (5 4 2) | (8 7) (3 1)   sorted from the longest; padded frames 9 and 15, 16 and 6
+
+If the order is random, a step is a random sample. Its batches are nearly sorted, and cost nearly the same.
+
+Packed rows stay as the cut packs them. Each step takes the next rows, and shares them out to its batches:
+
+    rows      9 1 5 4 | 6 2 3 2              costs of the rows of two steps, for 2 batches of 2 rows each
+    batches   (9 1) (5 4) | (6 2) (3 2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise import _kernels
+from lengthwise.choices.arithmetic import longest_of, sum_rows
+from lengthwise.choices.bands import line_up
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import Cost, costs_alone, costs_of_rows
+from lengthwise.choices.cut import Cuts, keep_within, oversize_of
+from lengthwise.choices.greedy import Limits
+from lengthwise.choices.rows import Rows
+from lengthwise.planning.fill import cut_into, split_evenly, split_largest
+
+_ASKED = 1_000  # sequences from which the size of a step is estimated
+_ROUNDS = 6  # the most tries to fill steps by a smaller budget
+_MANY = 256  # for each 256 steps one may be missing; then the largest steps are halved
+_FULL = 0.9  # a last step counts as full if it has this share of the mean of other steps
+_NO_BOUNDARIES = np.empty(0, np.int64)
+
+
+class Queue(NamedTuple):
+    """Sequences in order, from which steps are filled.
+
+    Attributes:
+        needed: [m, dims], the length that each must be padded to.
+        sizes: [m] whole numbers. A step is sorted by them, from the largest; equal ones keep their order.
+        groups: [m], the group of each, by which a step is sorted first; empty for one group.
+    """
+
+    needed: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    groups: NDArray[np.int64]
+
+    def sort(self, counts: NDArray[np.int64]) -> Filled:
+        """Returns steps of the next `counts` sequences each."""
+        positions = np.empty(counts.sum(), np.int64)
+        _kernels.sort_steps(self.sizes[: len(positions)], counts, positions)
+        return Filled(counts, positions)
+
+
+class Filled(NamedTuple):
+    """Steps of sequences: their counts, [steps], and their positions, step by step, each from its largest."""
+
+    counts: NDArray[np.int64]
+    positions: NDArray[np.int64]
+
+
+def form_steps(
+    needed: NDArray[np.int64],
+    groups: NDArray[np.int64] | None,
+    batching: Batching,
+    limits: Limits | None,
+    *,
+    slots: int,
+    bands: tuple[int, ...],
+    steps: int | None = None,
+) -> Cuts | None:
+    """Cuts sequences in order into steps, and each step into batches of about equal cost.
+
+    Only the last step may have fewer batches, if sequences are fewer than places.
+
+    Args:
+        needed: [m, dims], the length that each must be padded to, in order.
+        groups: [m], the group of each; None for one group.
+        batching: The cut, the cost, and the deal with its policy for the last step.
+        limits: The limits of a batch; None for packed rows.
+        slots: Batches of a step.
+        bands: For several lengths, the bands by which a step is sorted; empty for a sort by their sum.
+        steps: The steps to fill; None for the fewest.
+
+    Returns:
+        The batches, step by step; in each step from its longest sequence to its shortest. None if the sequences need
+        more than `steps`, or fill fewer and the tail drops.
+
+    Raises:
+        OversizeError: A sequence alone costs more than the budget, and the cut has no policy for it.
+    """
+    if limits is None:
+        return _form_steps_of_rows(needed, batching, slots, steps)
+    bounds = {"cost": limits.cost, "budget": limits.budget, "oversize": oversize_of(batching.cut)}
+    inside = keep_within(needed, longest_of(needed), **bounds)
+    if inside is not None:
+        needed, groups = needed[inside], None if groups is None else groups[inside]
+    queue = _queue(needed, bands, groups)
+    filled = _fill(queue, limits, slots)
+    if batching.deal.tail == "drop":
+        filled = _drop_last(filled, queue, limits, slots, steps)
+    elif steps is not None and len(filled.counts) > steps:
+        return None
+    else:
+        filled = filled if steps is None else _level(queue, filled, limits, slots, steps)
+        counts = spread(filled.counts, slots)
+        filled = filled if counts is filled.counts else queue.sort(counts)
+    if filled is None:
+        return None
+    if batching.deal.even:
+        offsets = _cut_evenly(queue, filled, limits, slots)
+    else:
+        offsets = split_evenly(filled.counts, np.minimum(filled.counts, slots))
+    return Cuts(filled.positions if inside is None else inside[filled.positions], offsets)
+
+
+def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np.int64] | None) -> Queue:
+    sizes = line_up(needed, bands) if bands else np.ascontiguousarray(sum_rows(needed))
+    if groups is not None:
+        sizes = sizes + groups * (int(sizes.max(initial=0)) + 1)
+    # Sizes may differ by less than 2**31, so that a size and a place fit into one word.
+    if sizes.max(initial=0) - sizes.min(initial=0) >= 2**31:
+        sizes = np.unique(sizes, return_inverse=True)[1].reshape(-1)
+    return Queue(needed, sizes, np.empty(0, np.int64) if groups is None else groups)
+
+
+def _drop_last(filled: Filled, queue: Queue, limits: Limits, slots: int, steps: int | None) -> Filled | None:
+    """Drops a last step that is not full, and those beyond `steps`. Returns None if fewer are left."""
+    full = len(filled.counts) - (not _is_full(queue, filled.counts, limits, slots))
+    if full < (steps or 0):
+        return None
+    counts = filled.counts[: full if steps is None else steps]
+    return Filled(counts, filled.positions[: counts.sum()])
+
+
+def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int) -> bool:
+    """Tells if the last step has no room for another sequence as short as its shortest."""
+    if not len(counts):
+        return True
+    if limits.size:
+        return bool(counts[-1] == limits.size * slots)
+    stop = int(counts.sum())
+    last = slice(stop - int(counts[-1]), stop)
+    order = np.argsort(-queue.sizes[last], kind="stable")
+    # The same step with its shortest sequence twice: if that needs one batch more, the step was full.
+    doubled = np.append(order, order[-1])
+    group = queue.groups[last][doubled] if len(queue.groups) else np.zeros(len(doubled))
+    ends, borders = np.empty(slots, np.int64), 1 + np.flatnonzero(group[1:] != group[:-1])
+    step = queue.needed[last][doubled]
+    batches, *_ = _kernels.try_budget(step, borders, limits.bounds(step.shape[1]), np.bool_(True), slots, ends)
+    return bool(batches > slots)
+
+
+def _fill(queue: Queue, limits: Limits, slots: int) -> Filled:
+    """Fills steps in order. The last one takes the sequences that are left."""
+    count = len(queue.needed)
+    if limits.size:  # 10 sequences in steps of 4: [4, 4, 2]
+        counts = np.minimum(limits.size * slots, count - np.arange(0, count, limits.size * slots))
+        return queue.sort(counts)
+    # Room for the most steps: those of one sequence in each batch.
+    counts, positions = np.empty(-(-count // slots), np.int64), np.empty(count, np.int64)
+    bounds, guess = limits.bounds(queue.needed.shape[1]), _guess(queue, limits, slots)
+    steps = _kernels.fill_steps(*queue, bounds, slots, guess, counts, positions)
+    return Filled(counts[:steps].copy(), positions)
+
+
+def _level(queue: Queue, filled: Filled, limits: Limits, slots: int, steps: int) -> Filled:
+    """Levels the steps: fills them again under about the least budget for which `steps` steps are enough.
+
+    Steps of [9, 9, 2] sequences become three of about 7.
+    """
+    if limits.size or slots == 1:
+        counts = np.diff(cut_into(queue.needed, _NO_BOUNDARIES, steps, limits))
+        return queue.sort(counts)
+    low, high, budget, trial = 0.0, limits.budget, limits.budget, filled
+    for _ in range(_ROUNDS):
+        if steps - len(filled.counts) <= steps // _MANY and _share_of_last(filled.counts) >= _FULL:
+            break
+        # Three steps, the last a fifth full: the budget may be 2.2 / 3 of what it was.
+        guess = budget * (len(trial.counts) - 1 + _share_of_last(trial.counts)) / steps
+        budget = guess if low < guess < high else (low + high) / 2.0
+        trial = _fill(queue, limits._replace(budget=budget), slots)
+        if len(trial.counts) > steps:
+            low = budget
+        else:
+            high, filled = budget, trial
+    if len(filled.counts) == steps:
+        return filled
+    counts = np.diff(split_largest(np.concatenate([[0], np.cumsum(filled.counts)]), steps))
+    return queue.sort(counts)
+
+
+def _share_of_last(counts: NDArray[np.int64]) -> float:
+    """Returns the sequences of the last step as a share of the others' mean, at most 1."""
+    return min(1.0, float(counts[-1] * (len(counts) - 1) / counts[:-1].sum())) if len(counts) > 1 else 1.0
+
+
+def spread(counts: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+    """Gives every step at least one sequence for each of its `slots` batches; returns the new counts.
+
+    A step that has fewer takes some from the next step; the last one takes some from the step before. If sequences are
+    too few for all steps, the first steps get theirs.
+
+    >>> spread(np.array([9, 5, 1]), 4).tolist()  # the last two have 4 each, so the first gives up 2
+    [7, 4, 4]
+    """
+    if not len(counts) or counts.min() >= slots:
+        return counts
+    least = np.arange(len(counts) + 1) * slots
+    stops = np.concatenate([[0], np.cumsum(counts)])
+    count = int(stops[-1])
+    if count < least[-1]:  # the tail takes some batches again
+        counts = np.diff(np.minimum(least, count))
+        return counts[counts > 0]
+    return np.diff(np.minimum(np.maximum.accumulate(stops - least), count - least[-1]) + least)
+
+
+def _guess(queue: Queue, limits: Limits, slots: int) -> int:
+    """Estimates the sequences of a step, as if they were not padded: 1 at least."""
+    sample = costs_alone(limits.cost, queue.needed[:_ASKED])
+    mean = max(float(sample.sum()) / max(1, len(sample)), limits.budget / limits.max_sequences)
+    count = len(queue.needed)
+    return max(1, int(min(count, slots * limits.budget / mean)) if mean > 0.0 else count)
+
+
+def _cut_evenly(queue: Queue, filled: Filled, limits: Limits, slots: int) -> NDArray[np.int64]:
+    """Returns the offsets of the batches: the costliest of each step is as cheap as possible."""
+    needed = queue.needed[filled.positions]
+    groups = queue.groups[filled.positions] if len(queue.groups) else queue.groups
+    offsets = np.empty(len(filled.counts) * slots + 1, np.int64)
+    batches = _kernels.cut_steps(needed, filled.counts, groups, limits.bounds(needed.shape[1]), slots, offsets)
+    return offsets[: batches + 1].copy()
+
+
+def _form_steps_of_rows(needed: NDArray[np.int64], batching: Batching, slots: int, steps: int | None) -> Cuts | None:
+    """Packs sequences into rows, and shares out the rows of each step to its batches: as `form_steps`.
+
+    Only the last steps may have fewer rows. A collate function finds the rows from the order of the samples: a row ends
+    before the first sequence that does not fit. So each row begins with its longest sequence. If even the longest fits
+    into the row before, sequences join that row until one does not fit.
+    """
+    cut: Rows = batching.cut  # pyrefly: ignore[bad-assignment]  # `RandomSteps` take no other cut without limits
+    # Packed for a batch as large as a step: the rows then follow step by step.
+    packed = replace(cut, rows=slots * cut.rows)(needed, _NO_BOUNDARIES, cost=batching.cost, longest=longest_of(needed))
+    positions = np.arange(len(needed)) if packed.kept is None else packed.kept
+    lengths = needed[positions]
+    starts = cut.find_rows(lengths, packed.offsets)
+    rows, of_step = len(starts) - 1, slots * cut.rows
+    if batching.deal.tail == "drop":
+        if rows // of_step < (steps or 0):
+            return None
+        counts = np.full(rows // of_step if steps is None else steps, of_step)
+    else:
+        if steps is not None and rows > steps * of_step:
+            return None
+        wanted = -(-rows // of_step) if steps is None else steps
+        starts = split_largest(starts, slots * wanted)  # a row for each batch, if sequences are enough
+        counts = spread(np.clip(len(starts) - 1 - of_step * np.arange(wanted), 0, of_step), slots)
+    batch = _share(lengths, starts, counts, slots, cut, batching.cost)
+    # Rows batch by batch; within a batch, in the order in which they were filled.
+    rows = np.argsort(batch, kind="stable")
+    places = np.empty(starts[len(batch)], np.int64)
+    _kernels.lay_rows(lengths[:, 0], starts, rows, places)
+    sizes = np.bincount(batch, weights=np.diff(starts[: len(batch) + 1])).astype(np.int64)
+    return Cuts(positions[places], np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
+
+
+def _share(
+    lengths: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    slots: int,
+    cut: Rows,
+    cost: Cost,
+) -> NDArray[np.int64]:
+    """Returns the batch of each row, numbered over all steps: [rows of all steps]."""
+    count = int(counts.sum())
+    costs = costs_of_rows(cost, lengths, starts, cut.capacity)[:count]
+    step = np.repeat(np.arange(len(counts)), counts)
+    batch = np.empty(count, np.int64)
+    _kernels.share_rows(costs, np.lexsort((-costs, step)), counts, slots, cut.rows, batch)
+    return slots * step + batch
