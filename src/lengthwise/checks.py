@@ -95,13 +95,13 @@ def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "
     return ValueError(sentence(name, rule, value, remedy, at=at))
 
 
-def state_error(state: str, remedy: str) -> ValueError:
+def state_error(state: str, remedy: str, kind: type[Exception] = ValueError) -> Exception:
     """Returns the error for a state, or for arguments that exclude each other, to be raised.
 
     >>> str(state_error("Two loops over this loader are open", "End one of them."))
     'Two loops over this loader are open. End one of them.'
     """
-    return ValueError(make_visible(f"{state}. {remedy}"))
+    return kind(make_visible(f"{state}. {remedy}"))
 
 
 def check_one(owner: str, arguments: Mapping[str, object], *, remedy: str = "Choose one of them.") -> str:

@@ -188,7 +188,7 @@ REFUSED = [
     (taken([3, 9]), r"`plan` must be a lengthwise\.Plan, but is \[3, 9\]\. Make one with"),
     (
         taken(lw.make_plan([3, 4], lw.Batching(cut=lw.Rows(9)))),
-        r"`plan` must be of one sequence a row beside a PadCollate, but is 'a plan of packed rows'\. Take Row",
+        r"^The plan packs rows, but a PadCollate pads one sequence a row\. Take Row",
     ),
     (
         taken(lw.make_plan([[3, 4]], lw.Batching(cut=lw.FixedSize(1)))),

@@ -221,7 +221,7 @@ REFUSED = [
     (batches_of(shard=(0, 2)), "`rows` must be a multiple of the 2 shards, but is 3. Give more rows: "),
     (
         batches_of(lw.make_plan([3, 4], lw.Batching(budget=9))),
-        "`plan` must be of packed rows beside a RowCollate, but is 'a plan of padded sequences'. Plan with cut=",
+        "The plan pads one sequence a row, but a RowCollate packs rows. Plan with cut=",
     ),
     (
         batches_of(lw.make_plan([3, 4], BATCHING)),

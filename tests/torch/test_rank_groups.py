@@ -113,9 +113,7 @@ def test_samplers_take_the_share_of_their_rank_within_the_group_and_copies_too(r
         assert answers["order"] == list(range(len(LENGTHS)))
         alike, refusal = answers["copies"]
         assert alike == [True] * 2
-        assert (
-            "`world_size` must be the number of ranks that exchange lengths, throughout a pass, but is 2. " in refusal
-        )
+        assert "The ranks have exchanged the lengths of 1 of 2 shards. " in refusal
         assert "process group" in answers["ended"]
 
 
@@ -129,8 +127,8 @@ def test_a_group_that_fails_does_not_stop_the_other(ranks):
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ("two ways", "`group` must be given in place of rank and world_size, but is 'beside rank={}'. Leave rank and"),
-        ("no group", "`group` must be given in place of rank and world_size, because 2 ranks exchange the"),
+        ("two ways", "`group` and `rank` are both given. Leave rank and"),
+        ("no group", "The 2 ranks of a stream exchange lengths, for which rank and world_size are not enough. Give"),
         ("not a member", "`group` must be a process group of torch.distributed that this process is in, but is -100."),
         ("few shards", "`shards` must be at least one for each of the 2 ranks, but is 1."),
     ],
@@ -143,8 +141,8 @@ def test_what_is_no_group_of_this_rank_is_refused(ranks, case, said):
 @pytest.mark.parametrize(
     ("places", "said"),
     [
-        ({"rank": 0}, "`rank` must be given together with world_size, but is 'rank=0, world_size=None'. Give both"),
-        ({"world_size": 2}, "`rank` must be given together with world_size, but is 'rank=None, world_size=2'."),
+        ({"rank": 0}, "`rank` and `world_size` belong together, but are 0 and None. Give both"),
+        ({"world_size": 2}, "`rank` and `world_size` belong together, but are None and 2."),
         ({"rank": 2, "world_size": 2}, "`rank` must be at most 1, but is 2. Ranks count from 0 to world_size - 1."),
         ({"rank": 1.0, "world_size": 2}, "`rank` must be a whole number, but is 1.0."),
         ({"rank": 0, "world_size": 0}, "`world_size` must be at least 1, but is 0."),

@@ -88,7 +88,7 @@ def _shapes_of(plan: Plan, collate: PadCollate, parts: int) -> NDArray[np.int64]
     """Returns the shape of each batch of the plan: [batches, 1 + dims]."""
     if plan.row_offsets is not None:
         remedy = "Take RowCollate(capacity, rows=...), of the capacity and the rows of the plan."
-        raise checks.value_error("plan", "of one sequence a row beside a PadCollate", "a plan of packed rows", remedy)
+        raise checks.state_error("The plan packs rows, but a PadCollate pads one sequence a row", remedy)
     dims = collate.shapes.shape[1] - 1
     if plan.padded_lengths.shape[1] != dims:
         remedy = "Take the shapes of the same lengths and batching."
@@ -105,7 +105,7 @@ def _rows_of_shard(plan: Plan, collate: RowCollate, parts: int) -> int:
     """Returns the number of rows of a shard, after checking the plan against `collate`."""
     if plan.row_offsets is None:
         remedy = "Plan with cut=lw.Rows(capacity, rows=...), or take a PadCollate."
-        raise checks.value_error("plan", "of packed rows beside a RowCollate", "a plan of padded sequences", remedy)
+        raise checks.state_error("The plan pads one sequence a row, but a RowCollate packs rows", remedy)
     most = int(plan.row_counts.max(initial=0))
     capacity = int(plan.padded_lengths[0, 0]) if most else collate.capacity
     if capacity != collate.capacity or most > collate.rows:

@@ -81,8 +81,7 @@ class OwnRank:
         values: list[Any] = self.gather(value)
         for rank, entry in enumerate(values):
             if isinstance(entry, _Failure):
-                rule = "made on every rank"
-                raise PlanMismatchError(checks.sentence("plan", rule, "refused", entry.reason, at=f"rank {rank}"))
+                raise checks.state_error(f"Rank {rank} could not make its plan", entry.reason, PlanMismatchError)
         return values
 
     @contextmanager
@@ -123,9 +122,9 @@ class OwnRank:
                 self._compare(facts)
         # torchrun and similar tools set WORLD_SIZE; without a process group each process would be rank 0 of 1.
         elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            rule = "started, because there are several processes"
             remedy = "Call torch.distributed.init_process_group first, or give a sampler its rank and world_size."
-            raise checks.value_error("torch.distributed", rule, f"WORLD_SIZE={os.environ['WORLD_SIZE']}", remedy)
+            state = f"torch.distributed is not started in one of {os.environ['WORLD_SIZE']} processes (WORLD_SIZE)"
+            raise checks.state_error(state, remedy)
 
     def _now(self) -> tuple[int, int]:
         if self._given is not None:
@@ -153,9 +152,8 @@ def _is_running() -> bool:
 def _check_given(rank: int | None, world_size: int | None) -> None:
     """Refuses a rank or a world size alone, and a rank that is not below the world size."""
     if (rank is None) != (world_size is None):
-        value = f"rank={rank}, world_size={world_size}"
-        remedy = "Give both, or neither for torch.distributed's own."
-        raise checks.value_error("rank", "given together with world_size", value, remedy)
+        state = f"`rank` and `world_size` belong together, but are {rank} and {world_size}"
+        raise checks.state_error(state, "Give both, or neither for torch.distributed's own.")
     if world_size is not None:
         check_world(world_size)
         remedy = "Ranks count from 0 to world_size - 1."
@@ -166,7 +164,7 @@ def _place_within(group: distributed.ProcessGroup, rank: int | None) -> tuple[in
     """Returns the rank of this process within a group, and the group's number of ranks."""
     if rank is not None:
         remedy = "Leave rank and world_size out: the group knows them."
-        raise checks.value_error("group", "given in place of rank and world_size", f"beside rank={rank}", remedy)
+        raise checks.state_error("`group` and `rank` are both given", remedy)
     remedy = "Give the group of data parallelism, such as mesh['dp'].get_group()."
     rule = "a process group of torch.distributed that this process is in"
     if not isinstance(group, distributed.ProcessGroup):  # new_group returns a number on ranks that are not members

@@ -55,11 +55,10 @@ def _check_loader(loader: DataLoader[Any]) -> None:
     # A resumed run may draw another order. Classes are compared by name, because torchdata has its own.
     if (sampler := type(loader.sampler).__name__) in _RANDOM:
         remedy = "Leave shuffle=True or the sampler out: the batching orders each window."
-        raise checks.value_error("shards", "loaders with the same order in every pass", f"one with a {sampler}", remedy)
+        raise checks.state_error(f"A loader of `shards` has a {sampler}, so no two passes have the same order", remedy)
     if loader.persistent_workers and callable(getattr(loader.dataset, "set_epoch", None)):
         remedy = "Leave it out: the set_epoch of the data set does not reach workers that stay alive."
-        rule = "loaders whose workers begin anew in every epoch"
-        raise checks.value_error("shards", rule, "persistent_workers=True", remedy)
+        raise checks.state_error("A loader of `shards` has persistent_workers=True", remedy)
 
 
 def set_epoch_of(shards: Sequence[Any], epoch: int) -> None:

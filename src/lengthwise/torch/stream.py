@@ -128,7 +128,7 @@ class StreamBatches:
         # batches do. A window may also have more groups than a step has batches.
         if batching.takes_random_steps:
             remedy = "Leave order and deal out: on one rank, a budget takes random steps if they pad little enough."
-            raise checks.value_error("deal", "another than RandomSteps", batching.deal, remedy)
+            raise checks.state_error("Streams form no RandomSteps: each rank batches its own samples", remedy)
         if not callable(collate_fn):
             raise checks.type_error("collate_fn", "a function of a list of samples", collate_fn, "Give list, say.")
         self._measures = Measures(length, weight, group_of)
@@ -142,8 +142,8 @@ class StreamBatches:
         same = "Give every rank the same shards, batching, seed and buffer."
         self._own_rank = OwnRank(rank, world_size, group, remedy=same)
         if self._own_rank.is_alone and self._own_rank.world_size > 1:
-            rule = f"given in place of rank and world_size, because {world_size} ranks exchange the lengths"
-            raise checks.value_error("group", rule, None, "Give the group of data parallelism: mesh['dp'].get_group().")
+            state = f"The {world_size} ranks of a stream exchange lengths, for which rank and world_size are not enough"
+            raise checks.state_error(state, "Give group=mesh['dp'].get_group(), the group of data parallelism.")
         self._position = _Position(epoch=0)
         self._resumes = False  # whether the position was loaded, and no pass has begun since
         self._begun: int | None = None  # the epoch of the last pass that took a second batch
@@ -177,7 +177,7 @@ class StreamBatches:
     def __len__(self) -> int:
         """Raises, because the number of batches is unknown. A `DataLoader` would ask for it first."""
         remedy = "The stream is a loader: loop over it, without a DataLoader."
-        raise checks.type_error("stream", "used without `len`", "asked for its number of batches", remedy)
+        raise checks.state_error("The number of batches of a stream is unknown", remedy, TypeError)
 
     def __bool__(self) -> bool:
         return True  # else Python would call `__len__`
@@ -296,9 +296,9 @@ class StreamBatches:
             check_alike(places[0], place, whose="what rank 0 has", remedy=remedy, at=f"rank {rank}")
         starts = {number: start for part in parts for number, start in part.starts.items()}
         if len(starts) != len(self._shards):
-            rule = "the number of ranks that exchange lengths, throughout a pass"
             remedy = "End the loop before torch.distributed ends. A copied stream has lost its group: make a new one."
-            raise checks.value_error("world_size", rule, self._own_rank.world_size, remedy)
+            state = f"The ranks have exchanged the lengths of {len(starts)} of {len(self._shards)} shards"
+            raise checks.state_error(state, remedy)
         in_order = tuple(starts[number] for number in sorted(starts))
         return samples, join_parts(parts, in_order), in_order
 

@@ -312,7 +312,7 @@ def share_placeholder(
             return pickle.dumps(offer)
         except Exception as error:
             remedy = "Give samples that other processes can read, or as many shards of equal size as there are ranks."
-            rule = "of samples that can be pickled, for ranks without a sequence in a window"
-            raise checks.type_error("shards", rule, describe_error(error), remedy) from error
+            state = f"A sample for the ranks without one in a window cannot be pickled ({describe_error(error)})"
+            raise checks.state_error(state, remedy, TypeError) from error
 
     return next(filter(None, map(pickle.loads, own_rank.share(pack))))
