@@ -85,7 +85,7 @@ def test_another_number_of_ranks_takes_the_same_steps(of_ranks):
 
 def test_micro_batches_that_do_not_divide_what_was_taken_are_refused(of_ranks):
     for run in of_ranks:
-        said = "`start` must be whole steps of 3 micro_batches, but is 4. Resume with as many micro_batches as before"
+        said = "The checkpoint ends within a step: 4 batches are no whole steps of 3. Resume with as many micro_batches"
         assert said in run["alone"]["otherwise"]
 
 
@@ -101,10 +101,10 @@ def test_a_sampler_that_a_run_has_left_within_an_epoch_begins_anew_without_a_war
 
 def test_a_loss_without_its_scale_is_told_once(of_ranks):
     for run in of_ranks:
-        (told,) = [each for each in run["alone"]["unscaled"] if "`loss`" in each]
+        (told,) = [each for each in run["alone"]["unscaled"] if "planned.scale" in each]
         assert told == (
-            "`loss` must be multiplied by planned.scale(batch_idx) in training_step, but is 'not scaled'. "
-            "Without its scale, a short batch counts as much as a long one."
+            "The loss is not multiplied by planned.scale(batch_idx). Multiply it in training_step: without its scale, "
+            "a short batch counts as much as a long one."
         )
 
 
@@ -133,7 +133,10 @@ def test_the_log_of_a_run_tells_what_it_trains_on_and_its_padding_and_speed(of_r
         ("other steps", "`accumulate_grad_batches` must be 2, but is 3."),
         ("every rank everything", "`world_size` must be the Trainer's, 2, but is 1."),
         ("another sampler", "`train_dataloader` must be a loader with the callback's sampler"),
-        ("no position", "`ckpt_path` must be a checkpoint with the sampler's position"),
+        (
+            "no position",
+            "The checkpoint has no position in the epoch. Resume from one that was saved with PlannedEpochs",
+        ),
     ],
 )
 def test_settings_that_contradict_the_sampler_are_named(of_ranks, name, said):
