@@ -101,10 +101,10 @@ def test_a_sampler_that_a_run_has_left_within_an_epoch_begins_anew_without_a_war
 
 def test_a_loss_without_its_scale_is_told_once(of_ranks):
     for run in of_ranks:
-        (told,) = [each for each in run["alone"]["unscaled"] if "planned.scale" in each]
+        (told,) = [each for each in run["alone"]["unscaled"] if "`loss`" in each]
         assert told == (
-            "The loss is not multiplied by planned.scale(batch_idx). Multiply it in training_step: without its scale, "
-            "a short batch counts as much as a long one."
+            "`loss` must be multiplied by planned.scale(batch_idx) in training_step, but is 'not scaled'. "
+            "Without its scale, a short batch counts as much as a long one."
         )
 
 

@@ -89,8 +89,9 @@ class PlannedEpochs(Callback):
     def on_after_backward(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not self._asked:
             self._asked = True  # warns once
-            remedy = "Multiply it in training_step: without its scale, a short batch counts as much as a long one."
-            checks.warn(f"The loss is not multiplied by planned.scale(batch_idx). {remedy}")
+            rule = "multiplied by planned.scale(batch_idx) in training_step"
+            remedy = "Without its scale, a short batch counts as much as a long one."
+            checks.warn(checks.sentence("loss", rule, "not scaled", remedy))
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._epoch = self.sampler.epoch
