@@ -6,7 +6,15 @@ import torch
 
 import lengthwise as lw
 from lengthwise.torch import trainers as module
-from lengthwise.torch.trainers import PassScales, Speed, Trained, describe_memory
+from lengthwise.torch.trainers import (
+    PassScales,
+    Speed,
+    Step,
+    Trained,
+    count_once,
+    describe_memory,
+    scale_by_labels,
+)
 
 LENGTHS = lw.example_lengths("long-tailed", count=120)
 PAIRS = np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
@@ -119,6 +127,67 @@ def test_scales_are_those_of_the_epoch_that_is_set():
     for epoch in (0, 0, 1):
         sampler.set_epoch(epoch)
         assert scales.now(weights, reduction="sum").tolist() == sampler.loss_scales(weights, reduction="sum").tolist()
+
+
+# A step on one rank: the labels and the planned scales of its batches, the labels on all ranks, the ranks, and the
+# scales by hand for means and for sums. The planned scale is 0 for a batch that is taken again.
+STEPS = {
+    "one batch": ([5], [1.0], 5, 1, [1], [1 / 5]),
+    "shares of one rank": ([6, 2], [0.5, 0.5], 8, 1, [6 / 8, 2 / 8], [1 / 8, 1 / 8]),
+    "shares of two ranks": ([6, 2], [1.0, 1.0], 16, 2, [12 / 16, 4 / 16], [2 / 16, 2 / 16]),
+    "two ranks share each sequence": ([6, 2], [1.0, 1.0], 8.0, 2, [12 / 8, 4 / 8], [2 / 8, 2 / 8]),
+    "a batch taken again": ([6, 6], [1.0, 0.0], 6, 1, [1, 0], [1 / 6, 0]),
+    "a batch without labels": ([4, 0], [0.5, 0.5], 4, 1, [1, 0], [1 / 4, 1 / 4]),
+    "no labels": ([0, 0], [0.5, 0.5], 0, 2, [0, 0], [2, 2]),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_scales_by_labels_are_shares_of_the_labels_of_the_step(name):
+    counts, planned, total, ranks, means, sums = STEPS[name]
+    for kind in (lambda number: number, torch.tensor):  # the sum over ranks is a tensor
+        for reduction, scales in (("mean", means), ("sum", sums)):
+            found = scale_by_labels(counts, planned, kind(total), reduction=reduction, ranks=ranks)
+            assert [float(scale) for scale in found] == pytest.approx(scales)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_step_scaled_by_labels_has_the_gradient_of_its_mean(reduction):
+    # Two ranks with two batches each. The last is the first again: 3 batches do not fill the step.
+    labels = [torch.arange(1.0, 4.0).double(), torch.tensor([7.0]).double(), torch.arange(5.0).double()]
+    grid, planned = [[0, 1], [2, 0]], [[0.5, 0.5], [0.5, 0.0]]
+    counts = [[len(labels[number]) for number in numbers] for numbers in grid]
+    total = sum(sum(count_once(*given)) for given in zip(counts, planned, strict=True))
+    assert total == 9
+    weight = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    for numbers, *given in zip(grid, counts, planned, strict=True):
+        scales = scale_by_labels(*given, total, reduction=reduction, ranks=2)
+        for number, scale in zip(numbers, scales, strict=True):
+            losses = (weight - labels[number]).square()
+            (getattr(losses, reduction)() * scale / 2).backward()  # averaged over two ranks
+    (whole,) = torch.autograd.grad((weight - torch.cat(labels)).square().mean(), weight)
+    assert weight.grad.item() == pytest.approx(whole.item(), rel=1e-14)
+
+
+def test_a_step_gives_the_scale_of_the_current_batch_as_often_as_it_is_asked():
+    step = Step(["long", "short"], [6, 2], [0.75, 0.25])
+    for place in [(6, 0.75), (2, 0.25)]:
+        step.begin()
+        assert [step.read(), step.read()] == [place, place]
+        step.check_scaled("compute_loss")
+    with pytest.raises(
+        ValueError, match=r"^All 2 batches of this step were trained on\. Call super\(\)\.training_step "
+    ):
+        step.begin()
+
+
+def test_a_loss_without_the_scale_of_its_batch_is_refused():
+    step = Step(["long", "short"], [6, 2], [0.75, 0.25])
+    step.begin()
+    step.read()
+    step.begin()
+    with pytest.raises(ValueError, match=r"^`Own.compute_loss` does not scale the loss .*\. Let it call super"):
+        step.check_scaled("Own.compute_loss")
 
 
 class Properties:

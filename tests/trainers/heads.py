@@ -276,11 +276,11 @@ def stopped_within_a_step(folder):
 
 
 REFUSED = {  # a head, more for the Trainer, and what is said
-    "some labels": ("t5", {"data_collator": Partly()}, "`labels` must be a tensor on all 2 ranks, but is 'one on 1'."),
+    "some labels": ("t5", {"data_collator": Partly()}, "Some batches have a tensor of labels, and others have none."),
     "another loss": (
         "t5",
         {"trainer": Apart},
-        "`compute_loss` must be PlannedTrainer's, or a method that calls it, but is 'Apart.",
+        "`Apart.compute_loss` does not scale the loss by the share of the batch in its step. Let it call super()",
     ),
 }
 

@@ -317,4 +317,7 @@ def test_what_contradicts_the_sampler_is_refused(of_ranks, name):
 
 
 def test_a_checkpoint_without_a_position_is_refused(alone):
-    assert "`position` must be saved in the checkpoint by PlannedTrainer" in alone["another trainer's"]
+    assert (
+        "The checkpoint of step 2 has no position in the epoch. Resume from a checkpoint of PlannedTrainer"
+        in alone["another trainer's"]
+    )

@@ -85,7 +85,7 @@ def test_another_number_of_ranks_takes_the_same_steps(of_ranks):
 
 def test_micro_batches_that_do_not_divide_what_was_taken_are_refused(of_ranks):
     for run in of_ranks:
-        said = "`start` must be whole steps of 3 micro_batches, but is 4. Resume with as many micro_batches as before"
+        said = "The checkpoint ends within a step: 4 batches are no whole steps of 3. Resume with as many micro_batches"
         assert said in run["alone"]["otherwise"]
 
 
@@ -133,7 +133,10 @@ def test_the_log_of_a_run_tells_what_it_trains_on_and_its_padding_and_speed(of_r
         ("other steps", "`accumulate_grad_batches` must be 2, but is 3."),
         ("every rank everything", "`world_size` must be the Trainer's, 2, but is 1."),
         ("another sampler", "`train_dataloader` must be a loader with the callback's sampler"),
-        ("no position", "`ckpt_path` must be a checkpoint with the sampler's position"),
+        (
+            "no position",
+            "The checkpoint has no position in the epoch. Resume from one that was saved with PlannedEpochs",
+        ),
     ],
 )
 def test_settings_that_contradict_the_sampler_are_named(of_ranks, name, said):

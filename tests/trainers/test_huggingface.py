@@ -73,11 +73,13 @@ def test_a_run_goes_on_in_steps_of_any_size_to_its_last_epoch(tmp_path, before, 
     assert second.lr_scheduler.get_last_lr() == [pytest.approx(0.0, abs=1e-12)]
 
 
-def test_samples_per_second_count_what_was_trained_on(tmp_path):
-    _, made, _ = trainer(tmp_path, 2, max_steps=13)
+@pytest.mark.parametrize("run", [{"max_steps": 13}, {"num_train_epochs": 2}], ids=["by steps", "by epochs"])
+def test_samples_per_second_count_what_was_trained_on(tmp_path, run):
+    sampler = batch_sampler(micro_batches=2, times=2)
+    _, made, _ = trainer(tmp_path, 2, sampler=sampler, **run)
     speeds = made.train().metrics
-    of_step = speeds["train_samples_per_second"] / speeds["train_steps_per_second"]
-    assert of_step == pytest.approx(len(LENGTHS) / batch_sampler().steps, rel=0.1)  # whole sequences
+    samples_in_step = speeds["train_samples_per_second"] / speeds["train_steps_per_second"]
+    assert samples_in_step == pytest.approx(2 * len(LENGTHS) / sampler.steps, rel=0.1)  # both speeds are rounded
 
 
 class Leaving(transformers.TrainerCallback):
@@ -221,10 +223,10 @@ CHECKED = {  # a head, more for the Trainer, and what is said to its loss
     "a mean over rows": (
         "ctc, mean",
         {"weights": None},
-        "`weights` must be given, because the loss of Wav2Vec2ForCTC is",
+        "The loss of Wav2Vec2ForCTC is not the mean over its labels. Give `weights`, 1 for each sequence",
     ),
-    "a sum": ("ctc, sum", {"reduction": "mean"}, "reduction='sum' if it is a sum."),
-    "weights": ("t5, weights", {}, "`weights` must be left out, because only a mean over labels can"),
+    "a sum": ("ctc, sum", {"reduction": "mean"}, "`reduction='sum'` if it is a sum."),
+    "weights": ("t5, weights", {}, "Only a mean over labels can be checked, and the Trainer has `weights` or "),
 }
 
 
@@ -239,6 +241,32 @@ def test_a_loss_is_checked_where_it_is_asked_for(name, tmp_path):
     else:
         trainer.check_loss(batch)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+class Later(transformers.Trainer):
+    """Begins a run with one value more, as a later release of transformers may."""
+
+    def set_initial_training_values(self, *arguments):
+        return *super().set_initial_training_values(*arguments), True
+
+
+class Earlier(transformers.Trainer):
+    """Gives the size of a step when a run begins, as transformers 5.0 to 5.2 do."""
+
+    def get_train_dataloader(self):
+        self.set_initial_training_values(self.args, super().get_train_dataloader(), 8)
+
+    def set_initial_training_values(self, args, dataloader, size):
+        return super().set_initial_training_values(args, dataloader)
+
+
+@pytest.mark.parametrize("release", [Later, Earlier])
+def test_a_release_of_transformers_that_begins_a_run_by_other_values_is_refused(tmp_path, release):
+    planned = type("Planned", (PlannedTrainer, release), {})
+    _, made, _ = trainer(tmp_path, 2, trainer=planned)
+    said = f"PlannedTrainer cannot set the steps of a run under transformers {transformers.__version__}. Install "
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        made.train()
 
 
 def test_a_process_that_sees_several_gpus_is_refused(tmp_path):

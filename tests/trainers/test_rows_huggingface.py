@@ -81,9 +81,9 @@ def packing(**given):
     return lambda samples: RowCollate(CAPACITY, rows=2)(samples).for_transformers(**given)
 
 
-BERT = "`attention_mask` must be one that keeps the sequences of a packed row apart in BertForMaskedLM, but"
-MAMBA = "`attention_mask` must be one that .* in Mamba2ForCausalLM, .* or layers with a state, as Mamba has\\. "
-ROBERTA = "keeps the sequences .* in RobertaForMaskedLM, .* For RoBERTa give position_start"
+BERT = "^BertForMaskedLM does not keep the sequences of a packed row apart\\. Give batch.for_transformers"
+MAMBA = "^Mamba2ForCausalLM does not keep the .* or layers with a state, as Mamba has\\. "
+ROBERTA = "^RobertaForMaskedLM does not keep the .* For RoBERTa give position_start"
 CASES = {  # a model, what the rows are given with, and what is said
     "looks across": (bert, {}, BERT),
     "looks across what lies flat": (bert, {"flat": True}, BERT),  # which flash attention alone keeps apart

@@ -11,7 +11,7 @@ model_checks                      checks of a model: attention between packed se
 budget, step_meter                the largest budget that fits into memory, the cost of a step
 summary                           a description of an epoch in sentences
 averaging                         parameter averaging over the ranks
-lightning, huggingface, trainers  callbacks and a Trainer, imported by name; their common checks and speed
+lightning, huggingface, trainers  callbacks and a Trainer, imported by name; their common checks, loss scales, speed
 """
 
 try:

@@ -146,14 +146,15 @@ class PlannedEpochs(Callback):
             return
         if KEY not in checkpoint:
             remedy = "Resume from one that was saved with PlannedEpochs, or begin a new run with its model."
-            raise checks.value_error("ckpt_path", "a checkpoint with the sampler's position", "one without", remedy)
+            raise checks.state_error("The checkpoint has no position in the epoch", remedy)
         self.sampler.resume(checkpoint[KEY])
         # Lightning warns because the loader has no state. The sampler has the position.
         warnings.filterwarnings("ignore", message="You're resuming from a checkpoint that ended before the epoch")
         if self.sampler.start % self.sampler.micro_batches:  # Lightning counts from the beginning of the epoch
-            rule = f"whole steps of {self.sampler.micro_batches} micro_batches"
+            batches, micro_batches = self.sampler.start, self.sampler.micro_batches
+            state = f"The checkpoint ends within a step: {batches} batches are no whole steps of {micro_batches}"
             remedy = "Resume with as many micro_batches as before, or from the end of an epoch."
-            raise checks.value_error("start", rule, self.sampler.start, remedy)
+            raise checks.state_error(state, remedy)
         self.sampler.set_epoch(_agree(checkpoint["loops"]["fit_loop"], self.sampler))
 
     def _check_settings(self, trainer: Trainer) -> None:

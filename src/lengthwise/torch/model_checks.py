@@ -171,15 +171,13 @@ def check_mean_loss(loss: Loss, batch: Any, *, shifted: bool, name: str) -> None
     # A batch without -100 is refused: its loss may not accept -100.
     if not _can_tell(batch):
         remedy = "Give the data_collator's batch of two samples of different lengths, with labels [rows, places]."
-        raise checks.value_error("batch", "of rows with several labels each, and -100 among them", "another", remedy)
+        raise checks.state_error("The batch has no rows with several labels each, or no -100 among them", remedy)
     if batch["labels"][..., 0].ne(IGNORED).any() and (is_next := _is_shifted(loss, batch)) != shifted:
         rule = f"{is_next}, as {name} compares its outputs with {'the next labels' if is_next else 'labels in place'}"
         raise checks.value_error("next_token", rule, shifted, f"Give PlannedTrainer next_token={is_next}.")
     if not _is_mean(loss, batch, shifted):
-        remedy = "Give 1 for each sequence if the loss is their mean, or reduction='sum' if it is a sum."
-        raise checks.value_error(
-            "weights", f"given, because the loss of {name} is not the mean over its labels", None, remedy
-        )
+        remedy = "Give `weights`, 1 for each sequence if it is their mean; or `reduction='sum'` if it is a sum."
+        raise checks.state_error(f"The loss of {name} is not the mean over its labels", remedy)
 
 
 def _can_tell(batch: Any) -> bool:

@@ -1,9 +1,12 @@
-"""Code that the modules for trainers share: checks of settings, the loss scales of a pass, the speed of a run."""
+"""Code of the modules for trainers that needs no trainer: checks of settings, loss scales, the speed of a run."""
 
 from __future__ import annotations
 
+import operator
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,10 +59,94 @@ class PassScales:
 
     def now(self, weights: ArrayLike | None, **choices: Any) -> NDArray[np.float64]:
         """Returns the scales of the current pass. The arguments must stay the same within an epoch."""
-        plan = self._sampler.plan
-        if plan is not self._plan:
-            self._plan, self._scales = plan, self._sampler.loss_scales(weights, **choices)
+        if self._plan is not self._sampler.plan:
+            self._plan, self._scales = self._sampler.plan, self._sampler.loss_scales(weights, **choices)
         return self._scales
+
+
+def count_once(counts: Sequence[int | None], planned_scales: Sequence[float]) -> list[int]:
+    """Returns the labels of each batch; 0 for a batch that is taken again, only to keep the ranks in step.
+
+    Args:
+        counts: The labels of each batch of a step on this rank.
+        planned_scales: The scale of each batch by its sequences. A batch that is taken again has 0.
+
+    >>> count_once([6, 2, 6], [0.5, 0.5, 0.0])
+    [6, 2, 0]
+    """
+    return [count or 0 if scale > 0 else 0 for count, scale in zip(counts, planned_scales, strict=True)]
+
+
+def scale_by_labels(
+    counts: Sequence[int | None], planned_scales: Sequence[float], total: Any, *, reduction: str, ranks: int
+) -> list[Any]:
+    """Returns the loss scales by which the gradient of a step is that of the mean over all its labels.
+
+    The scale of a batch with `count` labels is
+
+        ranks * count / total   for a loss that is the mean over the labels of the batch
+        ranks / total           for a loss that is their sum
+
+    and 0 for a batch that is taken again.
+
+    Args:
+        counts: As in `count_once`.
+        planned_scales: As in `count_once`.
+        total: The labels of the step on all ranks: a number, or a tensor, which is not read.
+        reduction: The loss of a batch: "mean" or "sum".
+        ranks: The number of ranks over which gradients are averaged.
+
+    >>> scale_by_labels([6, 2], [0.5, 0.5], 16, reduction="mean", ranks=2)
+    [0.75, 0.25]
+    """
+    is_sum = reduction == "sum"
+    shares = [scale > 0 for scale in planned_scales] if is_sum else count_once(counts, planned_scales)
+    divisor = total + (total == 0)  # 1 if the step has no labels
+    return [share * ranks / divisor for share in shares]
+
+
+@dataclass
+class Step:
+    """The batches of one optimiser step on this rank, and a cursor.
+
+    Attributes:
+        batches: The batches in the order of training.
+        counts: The labels of each batch; None without a tensor of labels.
+        scales: The factor for the loss of each batch.
+        cursor: The number of the current batch, counted from 1; 0 before the first.
+        last_read: The number of the batch whose scale was read last.
+
+    >>> step = Step(["long batch", "short batch"], [6, 2], [0.75, 0.25])
+    >>> for _ in step.batches:
+    ...     step.begin()
+    ...     step.read()
+    (6, 0.75)
+    (2, 0.25)
+    """
+
+    batches: Sequence[Any]
+    counts: Sequence[int | None]
+    scales: Sequence[Any]
+    cursor: int = 0
+    last_read: int = 0
+
+    def begin(self) -> None:
+        """Begins the next batch."""
+        if self.cursor == len(self.batches):
+            remedy = "Call super().training_step once for each batch."
+            raise checks.state_error(f"All {self.cursor} batches of this step were trained on", remedy)
+        self.cursor += 1
+
+    def read(self) -> tuple[int | None, Any]:
+        """Returns the count and the scale of the current batch."""
+        self.last_read = self.cursor
+        return self.counts[self.cursor - 1], self.scales[self.cursor - 1]
+
+    def check_scaled(self, name: str) -> None:
+        """Raises if the scale of the current batch was not read, because the method `name` computed the loss."""
+        if self.last_read < self.cursor:
+            remedy = "Let it call super().compute_loss, or put PlannedTrainer before the Trainer that has it."
+            raise checks.state_error(f"`{name}` does not scale the loss by the share of the batch in its step", remedy)
 
 
 class Trained(NamedTuple):
@@ -72,8 +159,7 @@ class Trained(NamedTuple):
 
     def since(self, start: Trained) -> Trained:
         """Returns the counts since `start`."""
-        steps, data, computed = (now - then for now, then in zip(self[:3], start[:3], strict=True))
-        return Trained(steps, data, computed, self.seconds - start.seconds)
+        return Trained._make(map(operator.sub, self, start))
 
     def as_log(self) -> dict[str, float]:
         """Returns the share of padding, and the frames of data a second; an empty dict without a step.
@@ -106,19 +192,15 @@ class Speed:
         # Counts of the run, now and when the epoch and the log began.
         self._total = self._epoch = self._logged = Trained()
         self._last = time.perf_counter()
-        self._plan: EpochPlan | None = None
-        self._lengths: NDArray[Any] = np.empty(0, np.int64)
-        self._done = self._counted = 0  # steps taken, and steps whose frames were summed
-        # [steps + 1, 2]: the frames before each step, without and with padding. The first row is that of step `_first`.
-        self._first, self._frames = 0, np.zeros((1, 2), np.int64)
+        self._frames: Iterator[NDArray[np.int64]] = iter(())  # of the steps that are not summed yet
+        self._unsummed = 0  # the steps taken of them
         self._is_told = False
 
     def begin_epoch(self, sampler: BatchSampler) -> None:
         """Begins the current epoch: its time and its steps count from here on."""
         self._epoch = self._sum_up()
-        self._plan, self._lengths = sampler.plan, sampler.lengths
-        self._done = self._counted = sampler.remainder.taken // sampler.micro_batches
-        self._first, self._frames = 0, np.zeros((1, 2), np.int64)
+        taken_steps = sampler.remainder.taken // sampler.micro_batches
+        self._frames = _frames_from(sampler.plan, sampler.lengths, taken_steps)
         self.skip()
 
     def skip(self) -> None:
@@ -129,8 +211,7 @@ class Speed:
         """Counts finished steps, and the time since the last one."""
         now = time.perf_counter()
         self._total = self._total._replace(seconds=self._total.seconds + now - self._last)
-        self._last = now
-        self._done += steps
+        self._last, self._unsummed = now, self._unsummed + steps
 
     def epoch(self) -> Trained:
         """Returns the counts since the epoch began."""
@@ -152,27 +233,23 @@ class Speed:
 
     def _sum_up(self) -> Trained:
         """Adds up the frames of the steps since the last call."""
-        while self._plan is not None and self._counted < self._done:
-            if not self._first <= self._counted < self._first + len(self._frames) - 1:
-                self._first, self._frames = _frames_at(self._plan, self._lengths, self._counted)
-            stop = min(self._done, self._first + len(self._frames) - 1)
-            data, computed = (self._frames[stop - self._first] - self._frames[self._counted - self._first]).tolist()
-            steps, *frames, seconds = self._total
-            self._total = Trained(steps + stop - self._counted, frames[0] + data, frames[1] + computed, seconds)
-            self._counted = stop
+        for frames in islice(self._frames, self._unsummed):
+            self._total = Trained._make(map(operator.add, self._total, (1, *frames.tolist(), 0.0)))
+        self._unsummed = 0
         return self._total
 
 
-def _frames_at(plan: EpochPlan, lengths: NDArray[Any], step: int) -> tuple[int, NDArray[np.int64]]:
-    """Returns the first step of the plan, or of the window of `step`, and the frames before each step from there on."""
-    first = 0
+def _frames_from(plan: EpochPlan, lengths: NDArray[Any], step: int) -> Iterator[NDArray[np.int64]]:
+    """Yields the frames of each step from `step` on: [2], without and with padding."""
     if isinstance(plan, WindowEpoch):
-        number, batch = plan.find(step * plan.micro_batches)
-        first = step - batch // plan.micro_batches
-        window = plan.window(number)
-        plan, lengths = window.plan, np.asarray(lengths)[window.numbers]  # reads only these from a mapped file
-    frames = np.stack(sum_frames(plan, lengths), axis=1)[plan.grid].sum(axis=(1, 2))
-    return first, np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(frames, axis=0)])
+        while step < plan.steps:
+            number, batch = plan.find(step * plan.micro_batches)
+            window, taken_steps = plan.window(number), batch // plan.micro_batches
+            # Reads only the lengths of the window from a mapped file.
+            yield from _frames_from(window.plan, np.asarray(lengths)[window.numbers], taken_steps)
+            step += window.plan.steps - taken_steps
+    else:
+        yield from np.stack(sum_frames(plan, lengths), axis=1)[plan.grid].sum(axis=(1, 2))[step:]
 
 
 def describe_memory(device: torch.device) -> str:

@@ -6,9 +6,8 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-import numpy as np
 import torch
 
 try:
@@ -17,7 +16,7 @@ except ImportError as _error:
     _sentence = 'lengthwise.torch.huggingface needs transformers 5: pip install "transformers[torch]"'
     raise ImportError(_sentence) from _error
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch.utils import data
 
 from lengthwise import checks
@@ -27,7 +26,7 @@ from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
 from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.model_checks import attention_leaks, check_mean_loss, count_labels, evaluating
 from lengthwise.torch.sampler import BatchSampler
-from lengthwise.torch.trainers import PassScales, check_sampler, check_settings
+from lengthwise.torch.trainers import PassScales, Step, check_sampler, check_settings, count_once, scale_by_labels
 
 # The options taken over from the Trainer's own loader.
 _LOADER_OPTIONS = (
@@ -115,27 +114,29 @@ class PlannedTrainer(transformers.Trainer):
         return _Loader(dataset, self.batch_sampler, quiet=True, **options)
 
     def set_initial_training_values(
-        self, args: transformers.TrainingArguments, dataloader: data.DataLoader[Any]
+        self, args: transformers.TrainingArguments, dataloader: data.DataLoader[Any], *extra: Any
     ) -> Any:
         """Returns the Trainer's own values, with the exact number of steps. Each epoch ends where its plan does."""
-        values = list(super().set_initial_training_values(args, dataloader))
+        values: Any = super().set_initial_training_values(args, dataloader, *extra)
+        if extra or len(values) != len(_InitialValues._fields):  # transformers before 5.3 gives a third argument
+            state = f"PlannedTrainer cannot set the steps of a run under transformers {transformers.__version__}"
+            raise checks.state_error(state, "Install transformers 5.23, or a newer lengthwise.")
+        sampler = self.batch_sampler
         by_steps = args.max_steps > 0
-        steps = args.max_steps if by_steps else total_steps_of(self.batch_sampler, args.num_train_epochs)
-        # The first value is the number of epochs, the last one the number of steps.
-        values[0] = steps if by_steps else math.ceil(args.num_train_epochs)
-        values[-1] = steps
-        # The second is the number of steps of an epoch: a limit that is never reached, because the callback ends the
-        # epochs. With the true number, the Trainer would skip as many epochs as the steps of a checkpoint make: 20
-        # steps are one epoch on one rank, and two epochs on two ranks.
-        values[1] = _AsPlanned(sys.maxsize)
-        if len(self.batch_sampler):
-            # The samples of a step and of the run, for the Trainer's logs: it would count batches of its own size.
-            times = self.batch_sampler.times
-            samples = len(self.batch_sampler.lengths) if times is None else float(times.sum())
-            values[4] = round(samples * args.gradient_accumulation_steps / len(self.batch_sampler))
-            if by_steps:
-                values[3] = values[4] * steps
-        return tuple(values)
+        steps = args.max_steps if by_steps else total_steps_of(sampler, args.num_train_epochs)
+        # The Trainer's logs would count batches of its own size.
+        samples = len(sampler.lengths) if sampler.times is None else float(sampler.times.sum())
+        samples_in_step = samples * sampler.micro_batches / max(len(sampler), 1)
+        return _InitialValues(*values)._replace(
+            num_train_epochs=steps if by_steps else math.ceil(args.num_train_epochs),
+            # This limit is never reached, because the callback ends the epochs. With the true number, the Trainer would
+            # skip as many epochs as the steps of a checkpoint make: 20 steps are one epoch on one rank, and two epochs
+            # on two ranks.
+            num_update_steps_per_epoch=_AsPlanned(sys.maxsize),
+            num_train_samples=round(samples_in_step * steps),
+            total_train_batch_size=round(samples_in_step),
+            max_steps=steps,
+        )
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """Logs as the Trainer does, and adds the padding and the frames of data a second to logs of the loss."""
@@ -144,61 +145,41 @@ class PlannedTrainer(transformers.Trainer):
         super().log(logs, *args, **kwargs)
 
     def get_batch_samples(
-        self,
-        epoch_iterator: Iterator[Any],
-        num_batches: int,
-        device: torch.device,
+        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], Any]:
-        """Returns the batches of one step. Keeps their counts and scales for `training_step`."""
-        if self.control.should_epoch_stop:  # already set when the epoch begins: no steps are left
-            return [], None
-        # The Trainer's method would add up the labels of all ranks, as `_scales_by_labels` does.
-        batches = list(islice(epoch_iterator, num_batches))
-        if not batches:  # else the Trainer would ask for the next step for ever
-            self.control.should_epoch_stop = True
-            return batches, None
-        for batch in batches:
-            if hasattr(batch, "_fields"):  # the Trainer cannot copy a named tuple
-                remedy = "Return a dict of its tensors by the model's names; for packed rows, batch.for_transformers()."
-                raise checks.type_error("data_collator", "one whose batches are dicts", type(batch).__name__, remedy)
-        first = self._epochs.trained - self.batch_sampler.start
-        planned_scales = self._scales()[first : first + len(batches)]
-        counts = [count_labels(batch, shifted=self._loss_shifts_labels) for batch in batches]
-        if self._has_unchecked_rows:
-            self.check_rows(batches[0])
-            self._has_unchecked_rows = False
-        scales = self._scales_by_labels(counts, planned_scales) if self.weights is None else planned_scales.tolist()
-        self._coming = iter(zip(counts, scales, strict=True))
+        """Returns the batches of one step, and keeps their `Step` for `training_step`."""
+        # The epoch is stopped already if no steps are left when it begins. An epoch without batches is stopped here:
+        # else the Trainer would ask for the next step for ever.
+        batches = [] if self.control.should_epoch_stop else list(islice(epoch_iterator, num_batches))
+        self.control.should_epoch_stop |= not batches
+        if batches:
+            self._step = self._make_step(batches)
         return batches, None  # the count of the step is in the scales
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Trains on the next batch of the optimiser step, as the Trainer does."""
         # The Trainer does not number the batches, but takes those of `get_batch_samples` in order.
-        self._batch = next(self._coming)
-        self._computed = False
+        self._step.begin()
+        self.current_gradient_accumulation_steps = 1  # else the Trainer might divide the loss, by the kind of the model
         loss = super().training_step(*args, **kwargs)
-        if not self._computed:
-            remedy = "Let it call super().compute_loss, or put PlannedTrainer before the Trainer that has it."
-            name = type(self).compute_loss.__qualname__
-            raise checks.value_error("compute_loss", "PlannedTrainer's, or a method that calls it", name, remedy)
+        self._step.check_scaled(type(self).compute_loss.__qualname__)
         return loss
 
     def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: torch.Tensor | int | None = None,
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         """Returns the Trainer's own loss of this batch alone, times the share of the batch in its step."""
-        if model.training:
-            self._computed = True
-            count, scale = self._batch
-        else:
-            count = count_labels(inputs, shifted=self._loss_shifts_labels)
-            scale = self._evaluation_scale(count, num_items_in_batch)
+        count, scale = self._step.read() if model.training else self._read_evaluation(inputs, num_items_in_batch)
         computed = self._loss_of_batch(model, inputs, return_outputs, count)
         return (computed[0] * scale, computed[1]) if return_outputs else computed * scale
+
+    def _read_evaluation(self, inputs: Any, total: torch.Tensor | int | None) -> tuple[int | None, float]:
+        """Returns the count and the scale of an evaluated batch. The Trainer gives the `total` of all ranks."""
+        count = count_labels(inputs, shifted=self._loss_shifts_labels)
+        if count is None or total is None:
+            return count, 1.0
+        ranks = self._ranks if self.args.average_tokens_across_devices else 1
+        return count, scale_by_labels([count], [1.0], float(total), reduction=self.reduction, ranks=ranks)[0]
 
     def _loss_of_batch(self, model: Any, inputs: dict[str, Any], return_outputs: bool, count: int | None) -> Any:
         """Returns the Trainer's own loss with the count of this batch's labels, so that each model returns their mean.
@@ -231,45 +212,39 @@ class PlannedTrainer(transformers.Trainer):
         return self.accelerator.num_processes // self.get_tp_size()
 
     @property
-    def _averages_micro_batches(self) -> bool:
-        """Tells if the Trainer divides the loss of each batch by the micro-batches of a step."""
-        scaled = getattr(self, "loss_is_scaled_for_ga", None)
-        return not (self.compute_loss_func is not None if scaled is None else scaled)
+    def _sharing_ranks(self) -> int:
+        """The number of ranks that share each sequence, and count its labels."""
+        return self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
 
-    def _scales(self) -> NDArray[np.float64]:
-        """Returns the scale of each batch of this pass, by the weights of its sequences."""
-        averaged = self._averages_micro_batches
-        return self._pass_scales.now(self.weights, reduction=self.reduction, micro_batches_averaged=averaged)
+    def _make_step(self, batches: list[Any]) -> Step:
+        """Counts the labels of the batches, and returns their step with its loss scales."""
+        for batch in batches:
+            if hasattr(batch, "_fields"):  # the Trainer cannot copy a named tuple
+                remedy = "Return a dict of its tensors by the model's names; for packed rows, batch.for_transformers()."
+                raise checks.type_error("data_collator", "one whose batches are dicts", type(batch).__name__, remedy)
+        if self._has_unchecked_rows:
+            self.check_rows(batches[0])
+            self._has_unchecked_rows = False
+        counts = [count_labels(batch, shifted=self._loss_shifts_labels) for batch in batches]
+        first = self._epochs.trained_batches - self.batch_sampler.start
+        scales = self._pass_scales.now(self.weights, reduction=self.reduction)[first : first + len(batches)].tolist()
+        if self.weights is None and self._are_labelled(counts):
+            total: Any = sum(count_once(counts, scales))
+            if self.accelerator.num_processes > 1:  # stays a tensor: reading it would wait for the device
+                total = self._gather(total).sum().double() / self._sharing_ranks
+            scales = scale_by_labels(counts, scales, total, reduction=self.reduction, ranks=self._ranks)
+        return Step(batches, counts, scales)
 
-    def _scales_by_labels(self, counts: list[int | None], planned_scales: NDArray[np.float64]) -> list[Any]:
-        """Returns the scale of each batch of the step: its labels divided by those of the step on all ranks.
-
-        Args:
-            counts: The labels of each batch of this rank.
-            planned_scales: The scales by sequences, with 0 for a repeated batch. They are returned if no batch has
-                labels.
-        """
-        labelled = None not in counts
-        remedy = "Let the data collator give them for every batch, or give weights."
+    def _are_labelled(self, counts: list[int | None]) -> bool:
+        """Tells if batches have labels; refuses some with and some without."""
+        kinds = {count is not None for count in counts}
         if self._labelled is None:  # the first step, the only one where ranks wait for each other
-            ranks, self._labelled = self._gather(labelled).tolist(), labelled
-            if 0 < sum(ranks) < len(ranks):
-                rule = f"a tensor on all {len(ranks)} ranks"
-                raise checks.value_error("labels", rule, f"one on {sum(ranks)}", remedy)
-        if labelled != self._labelled:
-            raise checks.value_error("labels", "a tensor in every batch, or in none", f"in some: {counts}", remedy)
-        if not labelled:
-            return planned_scales.tolist()
-        # A repeated batch, which only keeps the ranks in step, counts no labels.
-        label_counts = [count or 0 if scale > 0 else 0 for count, scale in zip(counts, planned_scales, strict=True)]
-        total: Any = max(sum(label_counts), 1)
-        if self.accelerator.num_processes > 1:  # stays a tensor: reading it would wait for the device
-            total = self._gather(sum(label_counts)).sum().clamp(min=1).double()
-        # Ranks that share a sequence have each counted its labels: this factor corrects for them.
-        factor = self._ranks * self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
-        factor *= len(counts) if self._averages_micro_batches else 1
-        shares = (planned_scales > 0).tolist() if self.reduction == "sum" else label_counts
-        return [share * factor / total for share in shares]
+            kinds.update(map(bool, self._gather(False not in kinds).tolist()))
+            self._labelled = True in kinds
+        if kinds != {self._labelled}:
+            remedy = "Let the data collator give them for every batch, or give weights."
+            raise checks.state_error("Some batches have a tensor of labels, and others have none", remedy)
+        return self._labelled
 
     def _gather(self, number: int) -> Any:
         """Returns the number of each rank, on the device."""
@@ -293,9 +268,8 @@ class PlannedTrainer(transformers.Trainer):
                 "has sliding windows, or layers with a state, as Mamba has. For RoBERTa give position_start=2, too. "
                 "Override check_rows in a Trainer that gives the mask itself."
             )
-            rule = f"one that keeps the sequences of a packed row apart in {type(model).__name__}"
-            mask = batch.get("attention_mask")
-            raise checks.value_error("attention_mask", rule, None if mask is None else list(mask.shape), remedy)
+            name = type(model).__name__
+            raise checks.state_error(f"{name} does not keep the sequences of a packed row apart", remedy)
 
     def check_loss(self, batch: Any) -> None:
         """Checks that the loss is the mean over its labels (the next ones if `next_token`). Call it before training.
@@ -310,10 +284,8 @@ class PlannedTrainer(transformers.Trainer):
                 `reduction="sum"`, which cannot be checked.
         """
         if self.weights is not None or self.reduction == "sum":
-            remedy = "Compare the loss of a batch with those of its sequences."
-            name = "reduction" if self.weights is None else "weights"
-            rule = "left out, because only a mean over labels can be checked"
-            raise checks.value_error(name, rule, getattr(self, name), remedy)
+            state = "Only a mean over labels can be checked, and the Trainer has `weights` or `reduction='sum'`"
+            raise checks.state_error(state, "Compare the loss of a batch with those of its sequences.")
         model, shifted = cast("Any", self.model), self._loss_shifts_labels
 
         def compute(batch: dict[str, Any]) -> float:
@@ -324,15 +296,8 @@ class PlannedTrainer(transformers.Trainer):
         with evaluating(model):
             check_mean_loss(compute, batch, shifted=shifted, name=type(model).__name__)
 
-    def _evaluation_scale(self, count: int | None, counted: torch.Tensor | int | None) -> float:
-        """Returns the scale of a batch with `count` of the `counted` labels; the Trainer averages over the ranks."""
-        if count is None or counted is None:
-            return 1.0
-        ranks = self._ranks if self.args.average_tokens_across_devices else 1
-        return (1 if self.reduction == "sum" else count) * ranks / max(float(counted), 1.0)
-
     def _check_settings(self) -> None:
-        ranks = self.args.world_size // (self.get_tp_size() * self.get_cp_size() * self.get_sp_size())
+        ranks = self.args.world_size // self._sharing_ranks
         needed = _DECIDED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
         remedy = "Set this value in TrainingArguments: the batch sampler decides what a batch and a step are."
         check_settings(self.batch_sampler, self.args, needed, ranks=ranks, remedy=remedy)
@@ -346,6 +311,18 @@ class _Loader(DataLoader):
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
         pass
+
+
+class _InitialValues(NamedTuple):
+    """The values of the Trainer's `set_initial_training_values`, by their names in transformers."""
+
+    num_train_epochs: int
+    num_update_steps_per_epoch: int
+    num_examples: int
+    num_train_samples: float
+    total_train_batch_size: int
+    steps_in_epoch: int | None
+    max_steps: int
 
 
 class _AsPlanned(int):
