@@ -13,7 +13,7 @@ import torch
 try:
     import transformers
 except ImportError as _error:
-    _sentence = 'lengthwise.torch.huggingface needs transformers 5: pip install "transformers[torch]"'
+    _sentence = 'lengthwise.torch.huggingface needs transformers 5.3 or newer: pip install "transformers[torch]"'
     raise ImportError(_sentence) from _error
 
 from numpy.typing import ArrayLike
