@@ -33,7 +33,7 @@ def test_the_code_of_the_readme_runs_and_says_what_it_pads(code, capsys):
     assert "10.1 % of its frames are padding." in capsys.readouterr().err
 
 
-ONE_AFTER_THE_OTHER = ("index", "switch", "files", "two-lengths", "budget", "own-choices", "gradients", "theory")
+ONE_AFTER_THE_OTHER = ("switch", "files", "two-lengths", "budget", "own-choices", "gradients", "theory")
 
 
 @pytest.mark.parametrize("name", [*(f"docs/{name}.md" for name in ONE_AFTER_THE_OTHER), "recipes/docs/limits.md"])
@@ -130,9 +130,8 @@ def test_the_first_screen_says_what_the_example_computes():
         f"| largest batch | {random.costs.max():,.0f} frames | {planned.costs.max():,.0f} |",
         f"| steps in an epoch | {random.steps} | {planned.steps} |",
     ]
-    for front in (README, (ROOT / "docs" / "index.md").read_text()):
-        assert "\n".join(rows) in front
-        assert f"lw.Batching(budget={planned.max_cost:_.0f})" in front
+    assert "\n".join(rows) in README
+    assert f"lw.Batching(budget={planned.max_cost:_.0f})" in README
 
 
 def test_the_tables_are_those_of_the_committed_results():
@@ -167,7 +166,7 @@ def targets(pattern):
 
 def test_links_lead_somewhere_and_every_page_is_linked_to_from_another():
     assert [f"{page.name}: {file}" for page, file in targets(r"[^)#:]+") if not file.exists()] == []
-    front = {ROOT / "README.md", ROOT / "docs" / "index.md"}
+    front = {ROOT / "README.md"}
     assert {*WRITTEN} - front == {file for page, file in targets(r"[^)#:\s]+\.md") if file != page} - front
 
 

@@ -5,6 +5,7 @@ the repository. The site has the same files at other addresses:
 
     docs/guide.md                  guide.md
     recipes/docs/papers/a.md       papers/a.md             as if it lay in docs/
+    README.md                      index.md                the front page
     CHANGELOG.md                   changelog.md
     benchmarks/results/a.json      benchmarks/results/a.json    where a page links to it
 """
@@ -20,8 +21,12 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 FOLDERS = ("docs", "recipes/docs")  # their contents are at the top of the site
-PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "recipes/README.md": "recipes.md"}
-FRONT = {"README.md": "index.md"}  # the site has a front page of its own
+PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "recipes/README.md": "recipes.md",
+}
 
 _CODE = re.compile(r"(^ *(```+|~~~+).*?^ *\2[`~]* *$|(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=[)\s])")
@@ -101,7 +106,7 @@ def site_path(path: str) -> str:
     for folder in FOLDERS:
         if path.startswith(f"{folder}/"):
             return path.removeprefix(f"{folder}/")
-    return (PAGES | FRONT).get(path, path)
+    return PAGES.get(path, path)
 
 
 def repository_path(file: File, root: Path) -> str:

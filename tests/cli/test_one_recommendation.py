@@ -42,7 +42,7 @@ def test_all_commands_name_the_same_batches(run, data, world):
 
 def test_the_readme_and_the_pages_name_the_budget_of_advise():
     budget = lw.advise(lw.example_lengths()).best.batching.budget
-    for page in ("README.md", "docs/index.md", "docs/advice.md"):
+    for page in ("README.md", "docs/advice.md"):
         budgets = re.findall(r"lw.Batching\(budget=([\d_]+)\)", (ROOT / page).read_text(encoding="utf-8"))
         assert {int(number) for number in budgets} == {budget}, page
 
