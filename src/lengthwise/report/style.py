@@ -39,14 +39,14 @@ COLOURS = {
 }
 PICTURES = (".png", ".svg", ".pdf")
 WIDTH = 440  # pixels, axes included: one chart fits a phone, and three fit a screen
-HEIGHT = 250
+HEIGHT = 210  # pixels, without axes
 _SMALL, _LARGE = 13, 15  # pixels of letters
 _UNDRAWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML, and so SVG, forbids them
 
 
 def colour(name: str) -> str:
-    """Returns the colour of a part of a chart, for a light page. The part "computing" has the colour of data."""
-    return COLOURS["data" if name == "computing" else name][0]
+    """Returns the colour of a part of a chart, for a light page."""
+    return COLOURS[name][0]
 
 
 def parts(*names: str) -> alt.Color:
