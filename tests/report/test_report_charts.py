@@ -88,6 +88,11 @@ def test_the_padding_of_each_strategy_is_what_measure_says():
         assert parts["padding"] / (1 + parts["padding"]) == pytest.approx(measures.padding_share)
 
 
+def test_a_page_shows_all_digits_of_a_small_padding():
+    chart = report.padding({"rows": {"padding_share": 0.00098, "randomness": 1.0}})
+    assert ">0.098 %</text>" in style.inline_svg(chart, "x")
+
+
 def test_a_trade_off_draws_each_strategy_and_recommends_one():
     rows = style.rows_of(report.trade_off(MEASURES, best="sorted"))
     assert {row["strategy"]: (row["padding"], row["randomness"]) for row in rows} == {

@@ -172,7 +172,7 @@ def trade_off(measures: Mapping[str, Any], *, best: str = "") -> Chart:
 def _place_names(rows: Sequence[dict[str, Any]], domain: Sequence[float], top: float) -> list[dict[str, Any]]:
     """Returns the rows with the place of each name, the first row last.
 
-    A name stands beside its point, or nearest above or below, where it covers no point and no other name.
+    A name stands beside its point, else above or below, so that it covers no point and no other name.
 
     Args:
         rows: The padding, the randomness and the name of each point.

@@ -145,7 +145,7 @@ def inline_svg(chart: Chart, name: str) -> str:
     svg = _write_svg(chart, f"{name}-")
     for variable, (paper, _) in COLOURS.items():
         svg = svg.replace(f'"{paper}"', f'"var(--{variable})"')
-    svg = re.sub(r"(\.\d{2})\d+", r"\1", svg)
+    svg = re.sub(r"(\.\d{2})\d+(?=[^<>]*>)", r"\1", svg)  # within tags: the text 0.098 % stays
     # Vega describes each mark for screen readers; a title shows the same text as a tooltip.
     svg = re.sub(r'<(path|line)([^>]* aria-label="([^"]*)"[^>]*)/>', r"<\1\2><title>\3</title></\1>", svg)
     text = html.escape(str(chart.to_dict()["description"]))
