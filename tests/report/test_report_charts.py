@@ -35,8 +35,6 @@ CHARTS = {
     "padding": lambda: report.padding(MEASURES, best="max-entropy:0.1"),
     "trade-off": lambda: report.trade_off(MEASURES, best="max-entropy:0.1"),
     "batches": lambda: report.batches(PLANS, LENGTHS),
-    "waiting": lambda: report.waiting(planned(world_size=4)),
-    "memory": lambda: report.memory(planned(cut=lw.Budget(20_000))),
     "shapes": lambda: report.shapes(LENGTHS, lw.Budget(20_000), most=8),
 }
 
@@ -90,21 +88,37 @@ def test_the_padding_of_each_strategy_is_what_measure_says():
         assert parts["padding"] / (1 + parts["padding"]) == pytest.approx(measures.padding_share)
 
 
+def test_a_page_shows_all_digits_of_a_small_padding():
+    chart = report.padding({"rows": {"padding_share": 0.00098, "randomness": 1.0}})
+    assert ">0.098 %</text>" in style.inline_svg(chart, "x")
+
+
 def test_a_trade_off_draws_each_strategy_and_recommends_one():
     rows = style.rows_of(report.trade_off(MEASURES, best="sorted"))
     assert {row["strategy"]: (row["padding"], row["randomness"]) for row in rows} == {
         label: (measures.padding_share, measures.randomness) for label, measures in MEASURES.items()
     }
-    assert [row["strategy"] for row in rows if row["kind"] == "recommended"] == ["sorted"]
-    assert [row["letter"] for row in rows] == ["A", "B", "C", "D"]
+    assert rows[-1]["strategy"] == "sorted"  # drawn over the others
 
 
-def test_points_upon_each_other_share_a_label():
-    equal = np.full(64, 7)
-    measures = {label: lw.measure(plan, equal) for label, plan in planned("random,sorted", equal).items()}
-    chart = report.trade_off(measures, best="sorted").to_dict()
-    letters = [row["letter"] for rows in chart["datasets"].values() for row in rows]
-    assert "B A" in letters  # the recommended one first
+def overlap(one, other):
+    """Whether two boxes overlap: their left, upper, right and lower edges."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+@pytest.mark.parametrize("spots", [[(0.3, 1.0)] * 5, [(0.5, 1.0), (0.48, 0.98), (0.1, 0.9), (0.0, 0.02), (0.01, 0)]])
+def test_names_cover_neither_points_nor_each_other(spots):
+    measures = {f"name {place}": {"padding_share": x, "randomness": y} for place, (x, y) in enumerate(spots)}
+    svg = style.inline_svg(report.trade_off(measures, best="name 0"), "x")
+    place = r'transform="translate\(([-.\d]+),([-.\d]+)\)"[^>]*'
+    names = []  # 36 pixels wide, 12 high
+    for anchor, x, y in re.findall(f'text-anchor="(\\w+)" {place}>name', svg):
+        left = float(x) - 18 * ("start", "middle", "end").index(anchor)
+        names.append((left, float(y) - 10, left + 36, float(y) + 2))
+    circles = re.findall(f'roledescription="circle" {place}>', svg)
+    points = [(float(x) - 4, float(y) - 4, float(x) + 4, float(y) + 4) for x, y in circles]
+    assert (len(names), len(points)) == (len(spots), len(spots))
+    assert not any(overlap(name, other) for place, name in enumerate(names) for other in points + names[:place])
 
 
 @pytest.mark.parametrize(
@@ -134,45 +148,6 @@ def test_whatever_a_batch_holds_is_named(choices, item):
     assert f"A thin bar is a {item}." in json.dumps(report.batches(plan, LENGTHS).to_dict())
 
 
-def test_ranks_wait_for_the_costliest_of_their_step():
-    plan = planned("random", world_size=4, micro_batches=2)["random"]
-    chart = report.waiting(plan)
-    rows = [row for row in style.rows_of(chart) if row["rank"] != ""]
-    for step in {row["step"] for row in rows}:
-        totals = plan.costs[plan.grid[step]].sum(axis=0)
-        for part, costs in (("computing", totals), ("waiting", totals.max() - totals)):
-            drawn = [row["cost"] for row in rows if (row["step"], row["part"]) == (step, part)]
-            assert drawn == pytest.approx(costs)
-    waste = 100 * lw.measure(plan, LENGTHS).straggler_waste
-    assert f"ranks wait {waste:.1f} % of the time" in json.dumps(chart.to_dict())
-
-
-def test_of_many_ranks_the_costliest_and_the_cheapest_are_drawn():
-    plan = planned("random", lw.example_lengths(count=9_000), world_size=64)["random"]
-    rows = [row for row in style.rows_of(report.waiting(plan)) if row["part"] == "computing" and row["rank"] != ""]
-    first = [row for row in rows if row["step"] == rows[0]["step"]]
-    costs = plan.costs[plan.grid[rows[0]["step"]]].sum(axis=0)
-    assert len(first) == 16
-    assert {int(costs.argmin()), int(costs.argmax())} <= {row["rank"] for row in first}
-
-
-def test_the_memory_of_each_step_stands_beside_the_budget():
-    plan = planned("random", cut=lw.Budget(20_000))["random"]
-    chart = report.memory({"random": plan})
-    assert [row["cost"] for row in style.rows_of(chart)] == plan.costs[plan.grid].max(axis=(1, 2)).tolist()
-    most = plan.costs.max()
-    assert f"random: {most:,.0f} at most, {most / 200:.1f} % of the budget" in json.dumps(chart.to_dict())
-    assert "budget" not in json.dumps(report.memory(PLANS["random"]).to_dict())
-
-
-def test_many_steps_are_drawn_as_a_hundred():
-    lengths = lw.example_lengths(count=3_000)
-    plan = planned("random", lengths)["random"]
-    rows = style.rows_of(report.memory(plan))
-    assert (len(rows), rows[0]["step"], rows[-1]["end"]) == (100, 0, plan.steps)
-    assert max(row["cost"] for row in rows) == plan.costs.max()
-
-
 def test_the_padding_of_shapes_is_what_their_costs_say():
     cut = lw.Budget(20_000)
     rows = style.rows_of(report.shapes(LENGTHS, cut, most=6))
@@ -183,17 +158,16 @@ def test_the_padding_of_shapes_is_what_their_costs_say():
 def test_few_sequences_can_be_drawn(lengths):
     lengths = np.array(lengths, np.int64)
     plan = planned("random", lengths, cut=lw.FixedSize(1), world_size=2)["random"]
-    for chart in (report.batches(plan, lengths), report.waiting(plan), report.memory(plan)):
-        assert style.inline_svg(chart, "x").startswith("<svg")
+    assert style.inline_svg(report.batches(plan, lengths), "x").startswith("<svg")
     if len(lengths):
         assert style.inline_svg(report.padding({"random": lw.measure(plan, lengths)}), "x").startswith("<svg")
 
 
 def test_what_is_no_plan_and_no_measures_is_refused():
     with pytest.raises(ValueError, match="`plans` must be at least one plan by its label"):
-        report.memory({})
-    with pytest.raises(TypeError, match="`plans` must be a Plan for each label, but is 3"):
-        report.waiting({"random": 3})
+        report.batches({}, LENGTHS)
+    with pytest.raises(TypeError, match="`plans` must be a Plan, but is 3"):
+        report.batches({"random": 3}, LENGTHS)
     with pytest.raises(ValueError, match="`measures` must be measures by the label of the strategy"):
         report.padding({})
     with pytest.raises(ValueError, match="`lengths` must be at least one sequence"):
@@ -223,6 +197,6 @@ def test_text_and_marks_can_be_told_from_the_paper(dark):
 @pytest.mark.parametrize("letter", ["\x1b", "\0", "\ud800", "\uffff"])
 def test_control_characters_are_refused_and_end_no_process(tmp_path, letter):
     labelled = {f"a{letter}": PLANS["random"], "b": PLANS["sorted"]}
-    for chart, name in (report.histogram(LENGTHS, unit=letter), "a.svg"), (report.memory(labelled), "a.png"):
+    for chart, name in (report.histogram(LENGTHS, unit=letter), "a.svg"), (report.batches(labelled, LENGTHS), "a.png"):
         with pytest.raises(ValueError, match=r"^`labels` must be of letters that can be drawn, but is "):
             report.save_chart(chart, tmp_path / name)

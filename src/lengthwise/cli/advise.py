@@ -84,19 +84,18 @@ def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, 
     """Writes the page: random batches, the recommended batches, and all measures."""
     if arguments.html is None:
         return
-    plans, rows = {}, {}
+    plans, rows = {}, {advice.random.label: {}} | _measures(advice)  # random batches first
     world = lw.World(advice.world_size, advice.micro_batches)
     for row in (advice.random, advice.best):
         plan = lw.make_plan(lengths, row.batching, seed=arguments.seed, **world._asdict())
         plans[row.label] = plan
         # The measures may be those of a sample of the lengths.
-        rows[row.label] = row.measures.as_dict() | {"steps": plan.steps, "batches": len(plan.costs)}
+        rows[row.label] |= {"steps": plan.steps, "batches": len(plan.costs)}
     *lead, _code = advice.sentence.split("\n")
     page: dict[str, Any] = {
         "title": title,
         "loading": write_code(arguments),
         "lead": " ".join(lead),
-        "tables": [_table(advice)],
-        "charts": [lw.report.trade_off(_measures(advice), best=advice.best.label)],
+        "measured": _table(advice),
     }
     show.write_html(arguments.html, lengths, plans, rows, **page)

@@ -28,19 +28,19 @@ from lengthwise.lengths import as_lengths
 from lengthwise.measures.epochs import check_plan
 from lengthwise.measures.metrics import measure_epochs
 from lengthwise.planning.plan import Plan
-from lengthwise.report import batch_charts, length_charts, strategy_charts, tables, words
+from lengthwise.report import charts, tables, words
 from lengthwise.report.style import COLOURS, inline_svg, jinja2, rows_of
 from lengthwise.report.tables import Table
 
-_PLANS = 'Give {"random": plan}, for example.'
+_MEASURED = ("padding", "trade_off")  # charts of numbers in the table of all measures
 
 
 class Figure(NamedTuple):
-    """A chart of the page: its drawing, its text, and its rows."""
+    """A chart of the page: its drawing, its text, and its rows, unless another table has them."""
 
     svg: str
     text: str
-    table: Table
+    table: Table | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +61,7 @@ class Contents:
         best: The label of the recommended plan, by default the last. Give the first if no other is better.
         charts: More charts, before the others: of training runs, for example.
         tables: More tables, before the others.
+        measured: The table of `rows`; by default all measures.
     """
 
     lengths: NDArray[np.int64]
@@ -76,6 +77,7 @@ class Contents:
     best: str = ""
     charts: Sequence[Any] = ()
     tables: Sequence[Table] = ()
+    measured: Table | None = None
 
 
 def save_page(
@@ -116,13 +118,11 @@ def save_page(
     '<!DOCTYPE html>'
     """
     files.check_path("path", path)
-    if not isinstance(plans, Mapping) or not plans:
-        raise checks.value_error("plans", "at least one plan by its label", plans, _PLANS)
-    for name, text in (("title", title), ("unit", unit)):
-        if not isinstance(text, str):
-            raise checks.type_error(name, "text", text, 'Give "train.csv" or "frames", for example.')
+    checks.check_text("title", title, remedy='Give "train.csv", for example.')
+    checks.check_text("unit", unit, remedy='Give "frames", for example.')
     array = as_lengths(lengths)
-    plans_by_label = {checks.make_visible(str(label)): _list_epochs(value) for label, value in plans.items()}
+    values = charts.check_labels("plans", plans, "at least one plan by its label", '{"random": plan}')
+    plans_by_label = {checks.make_visible(label): _list_epochs(value) for label, value in values.items()}
     if len(plans_by_label) < len(plans):
         raise checks.value_error("plans", "under labels whose texts differ", list(plans), "Rename one.")
     rows = {label: measure_epochs(epochs, array).as_dict() for label, epochs in plans_by_label.items()}
@@ -135,7 +135,8 @@ def _list_epochs(value: Any) -> list[Plan]:
     if isinstance(value, Plan):
         return [value]
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        raise checks.type_error("plans", "a Plan for each label, or several", value, _PLANS)
+        remedy = 'Give {"random": plan}, for example.'
+        raise checks.type_error("plans", "a Plan for each label, or several", value, remedy)
     for plan in value:
         check_plan("plans", plan)
     return list(value)
@@ -148,6 +149,9 @@ def write_page(contents: Contents) -> str:
     plans = list(contents.plans.values())
     packed = any(plan.row_offsets is not None for plan in plans)
     slots = max((plan.world_size * plan.micro_batches for plan in plans), default=1)
+    measured = contents.measured
+    if measured is None and contents.rows:
+        measured = tables.measures(contents.rows, steps=slots > 1, packed=packed, best=best)
     script = _read("page.js").strip()
     text = _template().render(
         contents=contents,
@@ -155,8 +159,9 @@ def write_page(contents: Contents) -> str:
         first=next(iter(contents.rows), ""),
         tiles=tables.choose_tiles(contents.rows, best, slots=slots, seconds=contents.seconds),
         code=write_plan(contents.plans[best], loading=contents.loading) if plans else "",
-        figures=[_figure(chart, f"chart{number}") for number, chart in enumerate(_charts(contents, packed=packed))],
-        tables=_tables(contents, slots=slots, packed=packed),
+        figures=[_figure(chart, name) for name, chart in _charts(contents, packed=packed).items()],
+        tables=[*contents.tables, *filter(None, [measured])],
+        lengths=tables.facts(contents.lengths),
         style=_read("page.css"),
         themes=[{name: pair[dark] for name, pair in COLOURS.items()} for dark in (0, 1)],
         script=script,
@@ -167,35 +172,33 @@ def write_page(contents: Contents) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _charts(contents: Contents, *, packed: bool) -> list[Any]:
-    """Returns all charts that have data, the most important first."""
+def _charts(contents: Contents, *, packed: bool) -> dict[str, Any]:
+    """Returns all charts that have data by name, the most important first."""
     lengths, unit, rows, best = contents.lengths, contents.unit, contents.rows, contents.best
-    charts = list(contents.charts)
-    ends = list(dict.fromkeys([*list(contents.plans)[:1], best]))
-    shown = {label: contents.plans[label] for label in ends if label and contents.plans[label].steps}
-    if shown:
-        charts.append(strategy_charts.padding(rows, best=best, unit=unit))
+    gallery = {f"chart{number}": chart for number, chart in enumerate(contents.charts)}
+    labels = dict.fromkeys([*list(contents.plans)[:1], best])
+    ends = {label: contents.plans[label] for label in labels if label and contents.plans[label].steps}
+    if ends:
+        if len(rows) > 1:
+            gallery["padding"] = charts.padding(rows, best=best, unit=unit)
         if len(rows) > 1 and not packed and not contents.charts:
-            charts.append(strategy_charts.trade_off(rows, best=best))
-        shares = {label: rows[label]["padding_share"] for label in shown}
-        waste = {label: rows[label]["straggler_waste"] for label in shown}
-        charts.append(batch_charts.batches(shown, lengths, unit=unit, shares=shares))
-        if max(plan.world_size for plan in shown.values()) > 1:
-            charts.append(batch_charts.waiting(shown, shares=waste))
-        charts.append(batch_charts.memory(shown))
+            gallery["trade_off"] = charts.trade_off(rows, best=best)
+        shares = {label: rows[label]["padding_share"] for label in ends}
+        gallery["batches"] = charts.batches(ends, lengths, unit=unit, shares=shares)
     if len(lengths):
-        charts.append(length_charts.histogram(lengths, edges=_edges(contents), unit=unit))
-    return charts
+        gallery["histogram"] = charts.histogram(lengths, edges=_edges(contents), unit=unit)
+    return gallery
 
 
 def _figure(chart: Any, name: str) -> Figure:
+    text = str(chart.to_dict()["description"])
+    if name in _MEASURED:
+        return Figure(inline_svg(chart, name), text, None)
     rows = rows_of(chart)
-    heads = tuple(rows[0]) if rows else ()
     cells = [
         tuple(f"{value:,.4g}" if isinstance(value, float) else str(value) for value in row.values()) for row in rows
     ]
-    text = str(chart.to_dict()["description"])
-    return Figure(inline_svg(chart, name), text, Table(heads, cells, "Data of this chart"))
+    return Figure(inline_svg(chart, name), text, Table(tuple(rows[0]) if rows else (), cells, "Data of this chart"))
 
 
 def _edges(contents: Contents) -> NDArray[np.int64] | None:
@@ -211,13 +214,6 @@ def _edges(contents: Contents) -> NDArray[np.int64] | None:
     if order.edges is not None:
         return np.array(order.edges, np.int64)
     return None if order.buckets is None else EDGES[order.by](contents.lengths, order.buckets)
-
-
-def _tables(contents: Contents, *, slots: int, packed: bool) -> list[Table]:
-    measured = []
-    if contents.rows:
-        measured.append(tables.measures(contents.rows, steps=slots > 1, packed=packed, best=contents.best))
-    return [*contents.tables, *measured, tables.facts(contents.lengths)]
 
 
 @cache

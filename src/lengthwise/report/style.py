@@ -39,14 +39,14 @@ COLOURS = {
 }
 PICTURES = (".png", ".svg", ".pdf")
 WIDTH = 440  # pixels, axes included: one chart fits a phone, and three fit a screen
-HEIGHT = 250
+HEIGHT = 210  # pixels, without axes
 _SMALL, _LARGE = 13, 15  # pixels of letters
 _UNDRAWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML, and so SVG, forbids them
 
 
 def colour(name: str) -> str:
-    """Returns the colour of a part of a chart, for a light page. The part "computing" has the colour of data."""
-    return COLOURS["data" if name == "computing" else name][0]
+    """Returns the colour of a part of a chart, for a light page."""
+    return COLOURS[name][0]
 
 
 def parts(*names: str) -> alt.Color:
@@ -145,7 +145,7 @@ def inline_svg(chart: Chart, name: str) -> str:
     svg = _write_svg(chart, f"{name}-")
     for variable, (paper, _) in COLOURS.items():
         svg = svg.replace(f'"{paper}"', f'"var(--{variable})"')
-    svg = re.sub(r"(\.\d{2})\d+", r"\1", svg)
+    svg = re.sub(r"(\.\d{2})\d+(?=[^<>]*>)", r"\1", svg)  # within tags: the text 0.098 % stays
     # Vega describes each mark for screen readers; a title shows the same text as a tooltip.
     svg = re.sub(r'<(path|line)([^>]* aria-label="([^"]*)"[^>]*)/>', r"<\1\2><title>\3</title></\1>", svg)
     text = html.escape(str(chart.to_dict()["description"]))
