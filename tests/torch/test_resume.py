@@ -71,10 +71,8 @@ def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(epoch, deliver
     if epoch == 1 or (epoch == 2 and delivered == BATCHES):
         sampler.set_epoch(epoch)  # goes on where the state stood
         return
-    sentence = (
-        f"`first epoch` must be 1, the epoch of the loaded state, but is {epoch}. Begin with it, or the loaded position"
-    )
-    with pytest.warns(UserWarning, match=f"^{sentence} is lost: `for epoch in range"):
+    sentence = f"Epoch {epoch} is set, so the loaded position in epoch 1 is lost. Begin with epoch 1: `for"
+    with pytest.warns(UserWarning, match=f"^{sentence}"):
         sampler.set_epoch(epoch)
 
 

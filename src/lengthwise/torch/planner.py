@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +40,7 @@ class Planner:
     seed: int
     times: NDArray[np.float64] | None
     groups: NDArray[np.int64] | None
+    _steps: dict[World, int] = field(default_factory=dict, init=False)
 
     @classmethod
     def read(
@@ -57,12 +58,16 @@ class Planner:
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:
         """Plans the rest of an epoch after earlier runs, for all ranks of `world`."""
-        options: dict[str, Any] = {"seed": self.seed, "epoch": epoch, **world._asdict()}
+        options: dict[str, Any] = {"seed": self.seed, "epoch": epoch, **world._asdict(), "after": after}
         if self._drawn is not None:
             _check_taken(self._drawn, epoch)
-        return make_fitted(
-            self.lengths, self.batching, None, **options, after=after, times=self._drawn, groups=self.groups
-        )
+        return make_fitted(self.lengths, self.batching, None, **options, times=self._drawn, groups=self.groups)
+
+    def steps(self, world: World) -> int:
+        """Returns the steps of a whole epoch, planned once for each world."""
+        if world not in self._steps:
+            self._steps[world] = self.plan(0, world, ()).steps
+        return self._steps[world]
 
     @cached_property
     def _drawn(self) -> Draw | None:
