@@ -40,6 +40,24 @@ def test_an_epoch_that_is_left_before_its_end_warns_once(kind):
     loader.set_epoch(2)
 
 
+class Ending(Data):
+    """Ends every loop over it without an error, as `next` of an iterator does that is at its end."""
+
+    def __getitem__(self, number):
+        if number == planned()[2][0]:
+            raise StopIteration
+        return number
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_epoch_that_a_sample_ends_warns(workers):
+    loader = lw.torch.DataLoader(Ending(), sampler_of(), collate_fn=list, num_workers=workers)
+    assert list(loader) == planned()[:2]
+    assert loader.delivered == 2
+    with pytest.warns(UserWarning, match=LEFT_EARLY):
+        loader.set_epoch(1)
+
+
 def test_an_epoch_that_a_trainer_sets_on_the_sampler_is_noticed_with_the_next_loop():
     sampler = sampler_of()
     loader = loader_of(sampler=sampler)

@@ -83,6 +83,11 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
+def wait_for(batches):
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    return next(batches)
+
+
 WAITS = {
     "timeout": ({"timeout": 0.2}, None, RuntimeError),
     "signal": ({}, preempt, RuntimeError),
@@ -103,9 +108,8 @@ def test_with_workers_the_batch_comes_next_for_which_the_loop_waited_in_vain(wai
     before = signal.signal(signal.SIGALRM, handler or signal.SIG_IGN)
     try:
         for _ in range(2):
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
             with pytest.raises(error):
-                next(batches)
+                wait_for(batches)
             assert loader.delivered == 2
     finally:
         signal.signal(signal.SIGALRM, before)

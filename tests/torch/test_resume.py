@@ -76,6 +76,22 @@ def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(epoch, deliver
         sampler.set_epoch(epoch)
 
 
+def test_a_position_that_was_set_and_never_read_is_not_lost_in_silence():
+    state = made().state_after(4)
+    sampler = made_after(state)
+    with pytest.raises(TypeError, match=r"^`epoch` must be a whole number, but is '0'\."):
+        sampler.set_epoch("0")
+    sampler.set_epoch(0)
+    with pytest.raises(ValueError, match=r"^Epoch 0 was set, but the sampler was not read\. Give"):
+        sampler.set_epoch(1)
+    assert len(sampler) == BATCHES  # a length is asked for, but no batch
+    with pytest.warns(UserWarning, match="^Epoch 1 is set, so the loaded position in epoch 0 is lost"):
+        sampler.set_epoch(1)
+    sampler = made_after(state)
+    list(sampler)
+    sampler.set_epoch(1)
+
+
 @pytest.mark.parametrize("taken", [0, 5])
 @pytest.mark.parametrize(("world_size", "micro_batches"), [(1, 1), (2, 3), (3, 2)])
 def test_whoever_takes_over_plans_what_was_left_for_its_own_ranks_and_micro_batches(world_size, micro_batches, taken):

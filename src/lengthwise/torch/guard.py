@@ -42,11 +42,8 @@ class Notices:
             "Raise the trainer's limit (an epoch has sampler.steps steps), or let the trainer read the length of every"
             " epoch: in Lightning by reload_dataloaders_every_n_epochs=1."
         )
-        self._warn(
-            "early end",
-            f"Epoch {epoch} was left after {delivered} of its {batches} batches, so sequences are lost",
-            remedy,
-        )
+        state = f"Epoch {epoch} was left after {delivered} of its {batches} batches, so sequences are lost"
+        self._warn("early end", state, remedy)
 
     def warn_early_end_of_stream(self, epoch: int) -> None:
         """Warns that an epoch of a stream, whose length is unknown, is left before its end."""

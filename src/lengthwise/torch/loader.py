@@ -192,12 +192,10 @@ class DataLoader(data.DataLoader[Any]):
         remainder = self.batch_sampler.remainder
         if self._passes and self._passes[-1].remainder is not remainder:
             latest, self._passes = self._passes[-1], []
-            epoch = latest.remainder.plan.epoch
-            is_early = latest.state != "ended" and 1 < latest.taken < latest.remainder.batches_left
+            old, is_early = latest.remainder, 1 < latest.taken < latest.remainder.batches_left
             # If the new epoch is earlier or was loaded, another run begins. A single batch may have been a look.
-            if is_early and epoch < remainder.plan.epoch and not remainder.start:
-                delivered = latest.remainder.start + latest.taken
-                self.batch_sampler.notices.warn_early_end(delivered, len(latest.remainder), epoch)
+            if is_early and old.plan.epoch < remainder.plan.epoch and not remainder.start:
+                self.batch_sampler.notices.warn_early_end(old.start + latest.taken, len(old), old.plan.epoch)
         return self._passes
 
     def _has_used_up(self) -> bool:
@@ -244,7 +242,8 @@ class _Reader(Iterator[Any]):
             raise
         except BaseException as error:
             # Without workers, the batch is gone. With workers, an error of the batch comes in its place. Any other
-            # error, such as a timeout or Ctrl-C, came while the loop waited: then the same batch comes next.
+            # error, such as a timeout or Ctrl-C, came while the loop waited: then the same batch comes next. If an
+            # error hides PyTorch's text, a resumed run may take a batch again, but loses none.
             loop.failed += not loader.num_workers or " in DataLoader worker process " in str(error)
             raise
         if loop.remainder is not sampler.remainder:

@@ -215,7 +215,7 @@ class Pass:
         remainder: The plan, and the batches of it that were taken before.
         taken: The batches that the loop was given, and the failed ones before them.
         failed: The batches since then that could not be read. A resumed run tries them again.
-        state: "open" while the loop may go on, "left" once it was dropped, "ended" once it has asked for more than all.
+        state: "open" while the loop may go on, "left" once it was dropped, "ended" once it was at its end.
     """
 
     remainder: Remainder
@@ -245,7 +245,7 @@ def find_position(passes: Sequence[Pass], start: int) -> int:
         start: The batches of the epoch that were delivered before.
 
     Raises:
-        ValueError: Another pass is open. It may be the one that trains.
+        ValueError: An earlier pass may go on.
     """
     if any(loop.is_open for loop in passes[:-1]):
         remedy = "Give one a loader and a sampler of its own, or state_dict your count. To look, take loader.peek()."

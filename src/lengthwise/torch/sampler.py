@@ -163,13 +163,13 @@ class BatchSampler(Sampler[list[Any]]):
             remainder = self._follow_ranks()
             remainder.use = "set" if remainder.use == "asked" else remainder.use
             return
-        is_rest = remainder.start > 0 and (epoch < self.epoch or remainder.batches_left)
-        if is_rest and remainder.use == "asked" and not restart:
-            self.notices.warn_left_position(self.epoch, epoch)
         if epoch != self.epoch and remainder.use == "set":
             raise unused(self.epoch)
-        self._remainder = self._plan_remainder(epoch)
-        self._remainder.use = "set"
+        planned = self._plan_remainder(epoch)
+        is_loaded = remainder.use == "asked" and remainder.start > 0
+        if is_loaded and not restart and (epoch < self.epoch or remainder.batches_left):
+            self.notices.warn_left_position(self.epoch, epoch)
+        self._remainder, planned.use = planned, "set"
 
     @property
     def steps(self) -> int:
@@ -289,7 +289,7 @@ class BatchSampler(Sampler[list[Any]]):
             self.notices.warn_second_pass(self.epoch)
 
     def _ask(self) -> Remainder:
-        """Returns what is left, for whoever reads its plan or length."""
+        """Returns what is left, and notes that it was asked for."""
         remainder = self.remainder
         remainder.use = "asked" if remainder.use == "set" else remainder.use
         return remainder
