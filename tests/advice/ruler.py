@@ -4,7 +4,7 @@ import numpy as np
 
 import lengthwise as lw
 
-RULE = lw.Quadratic(per_batch=0.004, linear=1e-6, quadratic=2e-9)
+RULE = lw.Quadratic(per_batch=0.004, per_length=2e-5, linear=1e-6, quadratic=2e-9)
 HELD = lw.Quadratic(per_batch=1e9, linear=4e3)
 LENGTHS = lw.example_lengths("long-tailed", count=400)
 PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from ruler import HELD, LENGTHS, PAIRS, RULE, Ruler, measured
 
 import lengthwise as lw
 
-OF_PAIRS = lw.Quadratic(linear=(1e-6, 8e-6), quadratic=(2e-9, 0.0), per_batch=0.01)
+OF_PAIRS = lw.Quadratic(linear=(1e-6, 8e-6), quadratic=(2e-9, 0.0), per_length=(0.0, 3e-5), per_batch=0.01)
 
 
 @pytest.mark.parametrize(("lengths", "rule"), [(LENGTHS, RULE), (PAIRS, OF_PAIRS)], ids=["one", "two"])
@@ -32,9 +33,9 @@ def test_no_coefficients_of_at_least_zero_fit_better(seed):
     counts, longest = chance.integers(1, 40, 9), chance.integers(5, 900, 9)
     seconds = RULE(counts, longest[:, None]) * np.exp(chance.normal(0, 1, 9))
     fitted = lw.StepCost.of(counts, longest, seconds).seconds(counts, longest[:, None])
-    shares = np.column_stack([np.ones(9), counts * longest, counts * longest**2]) / seconds[:, None]
-    least = np.inf  # of all that leave none, some or all but one of the terms out
-    for kept in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
+    factors = np.column_stack([np.ones(9), counts * longest, counts * longest**2, longest])
+    shares, least = factors / seconds[:, None], np.inf
+    for kept in (list(kept) for size in range(1, 5) for kept in combinations(range(4), size)):
         coefficients = np.linalg.lstsq(shares[:, kept], np.ones(9), rcond=1e-20)[0]
         if (coefficients >= 0).all():
             least = min(least, np.square(shares[:, kept] @ coefficients - 1).sum())
@@ -111,7 +112,7 @@ def test_the_points_show_by_how_much_the_fit_misses_them():
     lines = str(dataclasses.replace(cost, measured_seconds=seconds / 2, seconds_error=0.1)).splitlines()
     assert lines[:3] == [
         "seconds = 2 + 1 n L, error 10.0%",
-        "bytes = 0.004 + 1e-06 n L + 2e-09 n L^2, error 0.0%",
+        "bytes = 0.004 + 1e-06 n L + 2e-09 n L^2 + 2e-05 L, error 0.0%",
         "measured on: a ruler",
     ]
     assert lines[3].split() == ["sequences", "padded", "to", "seconds", "fit"]

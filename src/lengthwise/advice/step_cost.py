@@ -194,17 +194,17 @@ def fit_quadratic(
     coefficients = _solve(shares)
     coefficients[coefficients * shares.max(axis=0) < 1e-9] = 0.0  # a term that adds so little is a rounding error
     rows = coefficients[1:].reshape(-1, dims).tolist()
-    linear, quadratic = (row[0] if dims == 1 else tuple(row) for row in rows)
-    fitted = Quadratic(per_batch=coefficients[0], linear=linear, quadratic=quadratic)
+    linear, quadratic, per_length = (row[0] if dims == 1 else tuple(row) for row in rows)
+    fitted = Quadratic(per_batch=coefficients[0], linear=linear, quadratic=quadratic, per_length=per_length)
     # Each point is predicted by the fit to all other points.
     errors = [abs(row @ _solve(np.delete(shares, point, axis=0)) - 1) for point, row in enumerate(shares)]
     return fitted, float(np.mean(errors))
 
 
 def _factors(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns the factors of `per_batch`, `linear` and `quadratic`: [points, 1 + 2 dims]."""
+    """Returns the factors of `per_batch`, `linear`, `quadratic` and `per_length`: [points, 1 + 3 dims]."""
     sizes, longest = counts.astype(np.float64)[:, None], padded_lengths.astype(np.float64)
-    return np.hstack([np.ones_like(sizes), sizes * longest, sizes * longest**2])
+    return np.hstack([np.ones_like(sizes), sizes * longest, sizes * longest**2, longest])
 
 
 def _solve(shares: NDArray[np.float64]) -> NDArray[np.float64]:

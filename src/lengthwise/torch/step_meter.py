@@ -18,6 +18,7 @@ from lengthwise.advice.step_cost import StepCost
 def run_on(device: torch.device, step: step_timing.Step, batch: Any) -> tuple[float, float | None]:
     """Runs a step, and waits for the device; returns the seconds, and the peak bytes if PyTorch counts them."""
     module = getattr(torch, device.type)
+    # The function of MPS takes no device.
     wait = module.synchronize if device.type == "mps" else partial(module.synchronize, device)
     counts_memory = hasattr(module, "max_memory_allocated")
     if counts_memory:
