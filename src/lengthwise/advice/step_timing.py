@@ -91,9 +91,10 @@ def measure_step(
         errors.
 
     Raises:
+        TypeError: The step or `make_batch` is not a function.
         ValueError: The step cannot be measured:
 
-            - The step or `make_batch` raises. The error names the shape.
+            - The step or `make_batch` raises, or memory runs out. The error names the shape.
             - The budget does not hold two short sequences, as if it had another unit than the lengths.
 
     >>> frames = lambda count, length: np.ones((count, length, 64))
