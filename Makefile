@@ -51,7 +51,7 @@ lowest:
 	$(PYTHON) -m venv --clear out/lowest
 	out/lowest/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		hypothesis pytest pytest-xdist torch uv
-	VIRTUAL_ENV=out/lowest out/lowest/bin/uv pip install --quiet --resolution lowest-direct --editable ".[report,io,advice]"
+	VIRTUAL_ENV=out/lowest out/lowest/bin/uv pip install --quiet --resolution lowest-direct --editable ".[report,io]"
 	out/lowest/bin/python -m pytest -p no:cacheprovider -W default::DeprecationWarning $(OF_THE_CORE)
 
 # What is handed out: built, installed alone, and used once.

@@ -52,7 +52,6 @@ EXTRAS = (
     "jiwer",
     "HersheyFonts",
     "jinja2",
-    "scipy",
 )
 
 

@@ -31,7 +31,7 @@ PUBLIC = (
 )
 CLASSES = {  # of trainers, and those that functions return or take
     *("lengthwise.torch.huggingface.PlannedTrainer", "lengthwise.torch.lightning.PlannedEpochs"),
-    *("lengthwise.advice.answer.Advice", "lengthwise.advice.answer.AdviceRow", "lengthwise.advice.step_timing.Meter"),
+    *("lengthwise.advice.answer.Advice", "lengthwise.advice.answer.AdviceRow"),
     *("lengthwise.engines.LengthsFile", "lengthwise.engines.BadRow", "lengthwise.lengths.description.Description"),
 }
 

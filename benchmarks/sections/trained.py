@@ -151,9 +151,10 @@ def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
     )
     fits = "; ".join(f"{fit['model']} {percent(fit['error'])}" for fit in document["fits"])
     loads = f"{min(document['loads']):.1f} to {max(document['loads']):.1f}"
+    shapes = max(fit["shapes"] for fit in document["fits"])
     note = (
-        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round times about "
-        f"fifteen shapes, each right after a run of the same shape, and trains an epoch of each batching. "
+        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round times "
+        f"{shapes} shapes, each right after a run of the same shape, and trains an epoch of each batching. "
         f"Errors of the fits on left-out shapes: {fits}. Other programs ran at the same time: the load was {loads} on "
         f"{document['cores']} cores, so the seconds of epochs vary."
     )

@@ -1,10 +1,10 @@
-"""A meter whose clock and memory follow a known rule, for the tests of steps that are measured."""
+"""A meter whose seconds and memory follow a known rule, for the tests of steps that are measured."""
 
 import numpy as np
 
 import lengthwise as lw
 
-RULE = lw.Quadratic(per_batch=0.004, per_length=2e-5, per_sequence=3e-4, linear=1e-6, quadratic=2e-9)
+RULE = lw.Quadratic(per_batch=0.004, per_length=2e-5, linear=1e-6, quadratic=2e-9)
 HELD = lw.Quadratic(per_batch=1e9, linear=4e3)
 LENGTHS = lw.example_lengths("long-tailed", count=400)
 PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])
@@ -13,17 +13,12 @@ PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])
 class Ruler:
     """A meter of steps that return the shape of their batch. `taken` lists the shapes."""
 
-    device = "a ruler"
-
     def __init__(self, seconds=RULE, held=HELD):
-        self.rules = seconds, held
-        self.taken = []
+        self.rules, self.taken = (seconds, held), []
 
-    def start(self):
-        self.taken.append(None)
-
-    def stop(self, returned):
-        self.taken[-1] = shape = np.array(returned)
+    def __call__(self, step, batch):
+        shape = np.array(step(batch))
+        self.taken.append(tuple(shape.tolist()))
         seconds, held = (None if rule is None else float(rule(shape[:1], shape[None, 1:])[0]) for rule in self.rules)
         return seconds, held
 
@@ -37,4 +32,5 @@ def shape_alone(*shape):
 
 
 def measured(lengths=LENGTHS, **asked):
-    return lw.measure_step(echo, shape_alone, lengths, **{"meter": Ruler(), "repeats": 2, **asked})
+    asked = {"meter": Ruler(), "device": "a ruler", "repeats": 2, **asked}
+    return lw.measure_step(echo, shape_alone, lengths, **asked)

@@ -2,5 +2,5 @@
 
 search            `advise`, which measures the candidates, and returns an answer
 code              choices and plans as lines of Python, and in words
-step_timing       `measure_step`, which checks steps (step_checks) and fits their cost (step_cost)
+step_timing       `measure_step`, which times steps and fits their cost (step_cost)
 """

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +21,6 @@ from lengthwise.measures.epochs import check_plan
 from lengthwise.planning.plan import Plan
 
 _FORMAT = "lengthwise.StepCost 1"
-_ARRAYS = ("counts", "padded_lengths", "measured_seconds", "measured_bytes")
-_LARGEST = 2**40  # the most sequences in a batch, as in a cut, and the longest padded length
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -63,27 +59,17 @@ class StepCost:
     measured_seconds: NDArray[np.float64]
     measured_bytes: NDArray[np.float64] | None
 
-    def __post_init__(self) -> None:
-        for name in _ARRAYS:
-            if (array := getattr(self, name)) is not None:
-                array.setflags(write=False)
-
     def __repr__(self) -> str:
-        points = f"{len(self.counts)} shapes on {self.device}" if self.device else f"{len(self.counts)} shapes"
-        return f"StepCost({self.seconds!r} seconds, error {self.seconds_error:.1%}, measured with {points})"
-
-    def __str__(self) -> str:
-        """Returns the fit in one line, and a table of the points with their errors."""
-        points = self.counts, self.padded_lengths
-        heads, columns = ["sequences", "padded to", "seconds", "fit"], [*points, self.measured_seconds]
-        columns.append(self.seconds(*points) / self.measured_seconds - 1)
-        lines = [f"seconds = {show_fit(self.seconds)}, error {self.seconds_error:.1%}"]
-        if self.bytes is not None and self.measured_bytes is not None:
-            lines.append(f"bytes = {show_fit(self.bytes)}, error {self.bytes_error:.1%}")
-            heads += ["bytes", "fit"]
-            columns += [self.measured_bytes, self.bytes(*points) / self.measured_bytes - 1]
-        device = [f"measured on: {self.device}"] if self.device else []
-        return "\n".join([*lines, *device, *show_table(heads, columns)])
+        """Returns the fits, a line each, and a table of the points with their errors."""
+        dims = self.padded_lengths.shape[1]
+        lines = [f"seconds = {show_fit(self.seconds, dims)}, error {self.seconds_error:.1%}"]
+        if self.bytes is not None:
+            lines.append(f"bytes = {show_fit(self.bytes, dims)}, error {self.bytes_error:.1%}")
+        lines += [f"measured on: {self.device}"] * bool(self.device)
+        errors = self.seconds(self.counts, self.padded_lengths) / self.measured_seconds - 1
+        seconds = [f"{one:.3g}" for one in self.measured_seconds.tolist()]
+        fit = [f"{error:+.1%}" for error in errors.tolist()]
+        return "\n".join([*lines, *show_shapes(self.counts, self.padded_lengths, seconds=seconds, fit=fit)])
 
     @classmethod
     def of(
@@ -98,30 +84,31 @@ class StepCost:
         """Fits a cost to your own measurements, such as those of a log.
 
         Args:
-            counts: [points], the number of sequences in each batch; two different counts at least.
+            counts: [points], the number of sequences in each batch.
             padded_lengths: [points] or [points, dims], the padded length of each batch; three different lengths at
-                least. The fit needs at least 2 + 3 * dims points.
+                least.
             seconds: [points], the seconds of a step, above 0.
             bytes: [points], the peak bytes of a step, above 0.
             device: The measured device, in words.
 
         Raises:
             ValueError: The shapes do not match, a number is not above 0, or there are too few points to fit.
-            ImportError: SciPy is not installed.
         """
-        points = _check_points(counts, padded_lengths)
-        times = _check_measured("seconds", seconds, len(points[0]))
-        memory = None if bytes is None else _check_measured("bytes", bytes, len(points[0]))
-        fitted, error = fit_quadratic(*points, times)
-        memory_fit, memory_error = (None, None) if memory is None else fit_quadratic(*points, memory)
+        points = np.size(counts)
+        sizes = _as_points("counts", counts, points).astype(np.int64)
+        longest = _as_points("padded_lengths", padded_lengths, points).astype(np.int64).reshape(points, -1)
+        times = _as_points("seconds", seconds, points)
+        memory = None if bytes is None else _as_points("bytes", bytes, points)
+        seconds_fit, seconds_error = fit_quadratic(sizes, longest, times)
+        bytes_fit, bytes_error = (None, None) if memory is None else fit_quadratic(sizes, longest, memory)
         return cls(
-            seconds=fitted,
-            bytes=memory_fit,
-            seconds_error=error,
-            bytes_error=memory_error,
+            seconds=seconds_fit,
+            bytes=bytes_fit,
+            seconds_error=seconds_error,
+            bytes_error=bytes_error,
             device=device,
-            counts=points[0],
-            padded_lengths=points[1],
+            counts=sizes,
+            padded_lengths=longest,
             measured_seconds=times,
             measured_bytes=memory,
         )
@@ -138,8 +125,7 @@ class StepCost:
             ValueError: The plan has another number of lengths for each sequence than the measured batches.
         """
         check_plan("plan", plan)
-        if plan.padded_lengths.shape[1] != self.padded_lengths.shape[1]:
-            dims = self.padded_lengths.shape[1]
+        if plan.padded_lengths.shape[1] != (dims := self.padded_lengths.shape[1]):
             rule = f"of {dims} length{'s' * (dims > 1)} a sequence, as measured"
             raise checks.value_error("plan", rule, plan.padded_lengths.shape[1], "Measure the step with these lengths.")
         seconds = self.seconds(plan.row_counts, plan.padded_lengths)[plan.grid]
@@ -152,10 +138,8 @@ class StepCost:
             FileNotFoundError: The folder of `path` does not exist.
             OSError: The system refuses, as on a full disk; an old file is unchanged.
         """
-        arrays = {name: None if (array := getattr(self, name)) is None else array.tolist() for name in _ARRAYS}
-        facts = {name: getattr(self, name) for name in ("seconds_error", "bytes_error", "device")}
-        costs = {"seconds": asdict(self.seconds), "bytes": None if self.bytes is None else asdict(self.bytes)}
-        files.write(path, json.dumps({"format": _FORMAT, **costs, **facts, **arrays}, indent=1) + "\n")
+        content = json.dumps({"format": _FORMAT, **asdict(self)}, indent=1, default=np.ndarray.tolist)
+        files.write(path, content + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> StepCost:
@@ -169,63 +153,26 @@ class StepCost:
         with files.refusals(path, "read"), open(path, "rb") as file:
             content = file.read()
         try:
-            return cls._parse(json.loads(content))
+            stored = json.loads(content)
+            if stored.pop("format") != _FORMAT:
+                raise ValueError
+            for name in ("seconds", "bytes"):
+                stored[name] = stored[name] and Quadratic(**stored[name])
+            for name in ("counts", "padded_lengths", "measured_seconds", "measured_bytes"):
+                stored[name] = stored[name] and np.array(stored[name])
+            return cls(**stored)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             remedy = "Measure the step again, by lengthwise.measure_step."
             rule = "a step cost that StepCost.save wrote"
             raise checks.value_error("path", rule, os.fspath(path), remedy) from error
 
-    @classmethod
-    def _parse(cls, stored: dict[str, Any]) -> StepCost:
-        if stored.pop("format") != _FORMAT or set(stored) != {field.name for field in fields(cls)}:
-            raise ValueError
-        points = _check_points(stored["counts"], stored["padded_lengths"])
-        memory = stored["measured_bytes"]
-        errors = [stored["seconds_error"], *[stored["bytes_error"]] * (memory is not None)]
-        if not all(0 <= float(error) < np.inf for error in errors) or (memory is None) != (stored["bytes"] is None):
-            raise ValueError
-        costs = [Quadratic(**fit) for fit in (stored["seconds"], stored["bytes"]) if fit is not None]
-        for cost in costs:
-            cost(*points)  # raises if the coefficients are for another number of lengths than the points have
-        return cls(
-            seconds=costs[0],
-            bytes=None if stored["bytes"] is None else costs[1],
-            seconds_error=float(stored["seconds_error"]),
-            bytes_error=None if stored["bytes_error"] is None else float(stored["bytes_error"]),
-            device=str(stored["device"]),
-            counts=points[0],
-            padded_lengths=points[1],
-            measured_seconds=_check_measured("seconds", stored["measured_seconds"], len(points[0])),
-            measured_bytes=None if memory is None else _check_measured("bytes", memory, len(points[0])),
-        )
 
-
-def _check_points(counts: ArrayLike, padded_lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    sizes = np.asarray(counts)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not len(sizes):
-        rule = "whole numbers of shape [points]"
-        raise checks.value_error("counts", rule, counts, "Give the number of sequences in each batch.")
-    longest = np.asarray(padded_lengths)
-    if longest.ndim not in (1, 2) or longest.dtype.kind not in "iu" or len(longest) != len(sizes):
-        rule = f"whole numbers of shape [{len(sizes)}] or [{len(sizes)}, dims]"
-        raise checks.value_error("padded_lengths", rule, padded_lengths, "Give one row for each of `counts`.")
-    for name, array in (("counts", sizes), ("padded_lengths", longest)):
-        if array.min() < 1 or array.max() > _LARGEST:
-            wrong = int(array.min()) if array.min() < 1 else int(array.max())
-            raise checks.value_error(name, "from 1 to 2**40", wrong, "Leave the point out.")
-    return sizes.astype(np.int64), longest.reshape(len(sizes), -1).astype(np.int64)
-
-
-def _check_measured(name: str, measured: ArrayLike, points: int) -> NDArray[np.float64]:
-    try:
-        numbers = np.array(measured, np.float64)
-    except (TypeError, ValueError) as error:
-        raise checks.type_error(name, "numbers", measured, "Give one number for each point.") from error
-    if numbers.shape != (points,):
-        raise checks.value_error(name, f"of shape ({points},)", numbers.shape, "Give one number for each point.")
-    if not (np.isfinite(numbers) & (numbers > 0)).all():
-        wrong = float(numbers[~(np.isfinite(numbers) & (numbers > 0))][0])
-        raise checks.value_error(name, "finite and above 0", wrong, "Leave the point out.")
+def _as_points(name: str, values: ArrayLike, points: int) -> NDArray[np.float64]:
+    """Returns a new array of numbers above 0: [points], or [points, dims]."""
+    numbers = np.array(values, np.float64, ndmin=1)
+    if len(numbers) != points or not ((numbers > 0) & (numbers < np.inf)).all():
+        rule = f"{points} finite numbers above 0, one for each batch"
+        raise checks.value_error(name, rule, values, "Leave other batches out.")
     return numbers
 
 
@@ -237,107 +184,71 @@ def fit_quadratic(
     The fit minimises the sum of the squares of predicted / measured - 1. So a step of a millisecond counts as much as
     one of a second. Coefficients are at least 0: no step gets cheaper as it grows.
     """
-    check_shapes(counts, padded_lengths)
     # Also tried: weights of 1 / sqrt(measured), absolute errors, the L1 norm, and Huber's loss. On a busy machine, each
     # was better in some runs of benchmarks/step_cost.py and worse in others.
-    shares = columns(counts, padded_lengths) / measured[:, None]
-    fitted = _solve(shares)
+    factors, dims = _factors(counts, padded_lengths), padded_lengths.shape[1]
+    if np.linalg.matrix_rank(factors / np.linalg.norm(factors, axis=0)) < factors.shape[1]:
+        shapes = np.column_stack([counts, padded_lengths]).tolist()
+        raise checks.value_error("shapes", "of two counts and three lengths at least", shapes, "Measure more shapes.")
+    shares = factors / measured[:, None]
+    coefficients = _solve(shares)
+    coefficients[coefficients * shares.max(axis=0) < 1e-9] = 0.0  # a term that adds so little is a rounding error
+    rows = coefficients[1:].reshape(-1, dims).tolist()
+    linear, quadratic, per_length = (row[0] if dims == 1 else tuple(row) for row in rows)
+    fitted = Quadratic(per_batch=coefficients[0], linear=linear, quadratic=quadratic, per_length=per_length)
     # Each point is predicted by the fit to all other points.
-    partial_fits = [_solve(np.delete(shares, point, axis=0)) for point in range(len(shares))]
-    errors = [abs(float(row @ partial_fit) - 1.0) for row, partial_fit in zip(shares, partial_fits, strict=True)]
-    return _as_quadratic(fitted, padded_lengths.shape[1]), float(np.mean(errors))
+    errors = [abs(row @ _solve(np.delete(shares, point, axis=0)) - 1) for point, row in enumerate(shares)]
+    return fitted, float(np.mean(errors))
 
 
-def check_shapes(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> None:
-    """Refuses shapes that cannot determine all coefficients: L and L^2 need three lengths, for example."""
-    shapes = np.unique(np.column_stack([counts, padded_lengths]), axis=0)
-    least = [2] + [3] * padded_lengths.shape[1]
-    ample = all(len(np.unique(column)) >= fewest for column, fewest in zip(shapes.T, least, strict=True))
-    rank = np.linalg.matrix_rank(_scale(columns(counts, padded_lengths))[0])
-    if not ample or rank < 2 + 3 * padded_lengths.shape[1]:
-        rule = "of two counts and three lengths at least, best each count with each length"
-        raise checks.value_error("shapes", rule, shapes.tolist(), "Measure more shapes.")
-
-
-def columns(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns the factor of each coefficient, in the order of `Quadratic.prices`: [points, 2 + 3 dims]."""
+def _factors(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns the factors of `per_batch`, `linear`, `quadratic` and `per_length`: [points, 1 + 3 dims]."""
     sizes, longest = counts.astype(np.float64)[:, None], padded_lengths.astype(np.float64)
-    return np.hstack([np.ones_like(sizes), sizes, sizes * longest, sizes * longest**2, longest])
+    return np.hstack([np.ones_like(sizes), sizes * longest, sizes * longest**2, longest])
 
 
 def _solve(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the coefficients of at least 0 for which `shares @ coefficients` is nearest to 1."""
-    nnls = import_solver()
-    scaled, sizes = _scale(shares)
-    solution = nnls(scaled, np.ones(len(shares)))[0]
-    # A term that adds at most 1e-9 is a rounding error.
-    return np.where(solution * scaled.max(axis=0) > 1e-9, solution, 0.0) / sizes
+    """Returns the coefficients of at least 0 for which `shares @ coefficients` is nearest to 1.
 
-
-def import_solver() -> Any:
-    """Imports SciPy's least squares with coefficients of at least 0.
-
-    Raises:
-        ImportError: SciPy is not installed.
+    References:
+        Portugal, Judice and Vicente (1994), section 2: Murty's pivots, one at a time.
     """
-    try:
-        from scipy.optimize import nnls
-    except ModuleNotFoundError as error:
-        raise ImportError('a fit needs SciPy: pip install "lengthwise[advice]"') from error
-    return nnls
+    norms = np.linalg.norm(shares, axis=0)
+    table, solution = shares / norms, np.zeros(len(norms))  # L^2 and 1 differ by many powers of ten
+    free = np.ones(len(norms), np.bool_)
+    for _ in range(1_000):  # far more than the pivots of 8 lengths; rounding could repeat them for ever
+        solution[:] = 0.0
+        solution[free] = np.linalg.lstsq(table[:, free], np.ones(len(table)), rcond=None)[0]
+        # A free coefficient must not be negative, and a larger one must not help where it is held at 0.
+        wrong = np.flatnonzero(np.where(free, solution < -1e-9, table.T @ (1.0 - table @ solution) > 1e-9))
+        if not len(wrong):
+            break
+        free[wrong[-1]] = not free[wrong[-1]]
+    return solution.clip(0.0) / norms
 
 
-def _scale(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the columns scaled to norm 1, and their norms, because L^2 and 1 differ by many powers of ten."""
-    sizes = np.linalg.norm(table, axis=0)
-    return table / sizes, sizes
-
-
-def _as_quadratic(coefficients: NDArray[np.float64], dims: int) -> Quadratic:
-    per_batch, per_sequence = coefficients[:2].tolist()
-    linear, quadratic, per_length = (tuple(row.tolist()) for row in coefficients[2:].reshape(3, dims))
-    if dims == 1:
-        linear, quadratic, per_length = linear[0], quadratic[0], per_length[0]
-    return Quadratic(
-        per_batch=per_batch, per_sequence=per_sequence, linear=linear, quadratic=quadratic, per_length=per_length
-    )
-
-
-def show_fit(cost: Quadratic) -> str:
+def show_fit(cost: Quadratic, dims: int) -> str:
     """Returns the cost as a formula of n sequences padded to L, without the parts that are 0.
 
-    >>> show_fit(Quadratic(per_batch=0.01, linear=2e-5, quadratic=0.0))
+    >>> show_fit(Quadratic(per_batch=0.01, linear=2e-5, quadratic=0.0), 1)
     '0.01 + 2e-05 n L'
-    >>> show_fit(Quadratic(linear=(1.0, 8.0), per_length=0.5))
-    '0.5 L1 + 0.5 L2 + 1 n L1 + 8 n L2'
+    >>> show_fit(Quadratic(linear=(1.0, 8.0), per_length=0.5), 2)
+    '1 n L1 + 8 n L2 + 0.5 L1 + 0.5 L2'
     """
-    dims = max(map(np.size, (cost.linear, cost.quadratic, cost.per_length)))
-    per_batch, per_sequence, *prices = cost.prices(dims).tolist()
     names = [f"L{dim + 1}" for dim in range(dims)] if dims > 1 else ["L"]
-    linear, quadratic, per_length = np.array(prices).reshape(3, dims).tolist()
-    parts = [(per_batch, ""), *zip(per_length, names, strict=True), (per_sequence, "n")]
-    parts += [(value, f"n {name}") for value, name in zip(linear, names, strict=True)]
-    parts += [(value, f"n {name}^2") for value, name in zip(quadratic, names, strict=True)]
-    return " + ".join(f"{value:.3g} {name}".strip() for value, name in parts if value) or "0"
+    factors = ["", "n", *(f"n {name}" for name in names), *(f"n {name}^2" for name in names), *names]
+    parts = zip(cost.prices(dims).tolist(), factors, strict=True)
+    return " + ".join(f"{value:.3g} {factor}".strip() for value, factor in parts if value) or "0"
 
 
-def show_table(heads: Sequence[str], columns: Sequence[NDArray[Any]]) -> list[str]:
-    r"""Returns the lines of a table: lengths as "812 x 90", the column "fit" in percent.
+def show_shapes(counts: NDArray[np.int64], padded_lengths: NDArray[np.int64], **more: list[str]) -> list[str]:
+    r"""Returns the lines of a table of shapes, with more columns by their heads.
 
-    >>> print(*show_table(["sequences", "fit"], [np.array([1, 16]), np.array([0.02, -0.1])]), sep="\n")
-    sequences     fit
-            1   +2.0%
-           16  -10.0%
+    >>> print(*show_shapes(np.array([1, 16]), np.array([[8, 9], [812, 90]]), fit=["+2.0%", "-1.0%"]), sep="\n")
+      sequences    padded to          fit
+              1        8 x 9        +2.0%
+             16     812 x 90        -1.0%
     """
-    cells = [[_write(head, value) for value in column] for head, column in zip(heads, columns, strict=True)]
-    widths = [max(len(head), *map(len, column)) for head, column in zip(heads, cells, strict=True)]
-    rows = [heads, *zip(*cells, strict=True)]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-
-
-def _write(head: str, value: Any) -> str:
-    if head == "fit":
-        return f"{value:+.1%}"
-    if isinstance(value, np.ndarray):
-        return " x ".join(f"{length:,}" for length in value.tolist())
-    return f"{value:,}" if isinstance(value, np.integer) else f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+    longest = [" x ".join(f"{length:,}" for length in lengths) for lengths in padded_lengths.tolist()]
+    columns = {"sequences": [f"{count:,}" for count in counts.tolist()], "padded to": longest, **more}
+    return ["".join(f"{cell:>13}" for cell in row) for row in ([*columns], *zip(*columns.values(), strict=True))]

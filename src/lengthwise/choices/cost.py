@@ -86,8 +86,8 @@ class Quadratic:
         per_batch + per_length L + count x (per_sequence + linear L + quadratic L^2)
 
     L is the padded length. The terms with L are summed over the dimensions. Give `linear`, `quadratic` and `per_length`
-    as one number for all dimensions, or a number for each. `lengthwise.measure_step` measures all five on your own
-    training step.
+    as one number for all dimensions, or a number for each. `lengthwise.measure_step` measures all but
+    `per_sequence` on your own training step.
 
     Args:
         linear: Cost of one padded frame.

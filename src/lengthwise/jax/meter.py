@@ -13,24 +13,15 @@ from lengthwise.advice import step_timing
 from lengthwise.advice.step_cost import StepCost
 
 
-class _Meter:
-    """A clock that waits for the arrays that the step returns."""
-
-    def __init__(self) -> None:
-        device = jax.devices()[0]
-        self.device: str = f"{device.platform}, {device.device_kind}"
-        self._started = 0.0
-
-    def start(self) -> None:
-        self._started = time.perf_counter()
-
-    def stop(self, returned: Any) -> tuple[float, float | None]:
-        arrays = [leaf for leaf in jax.tree.leaves(returned) if isinstance(leaf, jax.Array)]
-        if not arrays:
-            remedy = "Return the loss and the new weights, so that the clock can wait for them."
-            raise checks.value_error("step", "a function that returns arrays of JAX", returned, remedy)
-        jax.block_until_ready(arrays)
-        return time.perf_counter() - self._started, None  # JAX cannot reset its peak of memory
+def _run(step: step_timing.Step, batch: Any) -> tuple[float, None]:
+    """Runs a step, and waits for its arrays; JAX cannot reset its peak of memory."""
+    started = time.perf_counter()
+    returned = jax.block_until_ready(step(batch))
+    seconds = time.perf_counter() - started
+    if not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(returned)):
+        remedy = "Return the loss and the new weights, so that the clock can wait for them."
+        raise checks.value_error("step", "a function that returns arrays of JAX", returned, remedy)
+    return seconds, None
 
 
 def measure_step(
@@ -56,4 +47,6 @@ def measure_step(
     Raises:
         ValueError: As `lengthwise.measure_step`, or the step returns no array of JAX.
     """
-    return step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=_Meter())
+    device = jax.devices()[0]
+    words = f"{device.platform}, {device.device_kind}"
+    return step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=_run, device=words)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,23 +16,25 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from lengthwise import checks
-from lengthwise.advice.step_checks import (
+from lengthwise.advice.step_cost import show_shapes
+from lengthwise.advice.step_timing import (
+    RETURNS,
     MakeBatch,
     Step,
-    check_arguments,
-    check_batches,
+    call,
     check_functions,
-    tell_infinite,
+    place_of,
+    ran_out,
+    trial_lengths,
+    try_once,
 )
-from lengthwise.advice.step_cost import show_table
-from lengthwise.advice.step_timing import make_once, ran_out, trial_lengths, try_once
 from lengthwise.choices.arithmetic import round_up
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cost import Cost, cost_of_one
 from lengthwise.choices.cut import Budget
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.items import take_items
-from lengthwise.torch.step_meter import DeviceMeter, check_trained, choose_device, mark
+from lengthwise.torch.step_meter import check_trained, choose_device, mark, run_on
 
 _LEVELS = 4  # padded lengths to try, from short to the longest
 _EXACT = 32  # up to 32 sequences, the bisection is exact; beyond, it is exact to one in 32
@@ -63,7 +70,7 @@ class FoundBudget:
     def __str__(self) -> str:
         """The budget, and a table of the largest batches that fitted."""
         beyond = "larger batches ran out of memory" if self.ran_out else "larger batches were not tried"
-        table = show_table(["sequences", "padded to"], [self.counts, self.padded_lengths])
+        table = show_shapes(self.counts, self.padded_lengths)
         return "\n".join([f"budget {self.budget:,.16g}; {beyond}", *table])
 
 
@@ -105,7 +112,7 @@ def find_budget(
         device: The device of the step; by default the device of the model, else CUDA if PyTorch finds it, else the CPU.
 
     Raises:
-        TypeError: The step or `make_batch` cannot be called with such arguments.
+        TypeError: The step or `make_batch` is not a function.
         ValueError: The search cannot find a budget:
 
             - The step or `make_batch` raises an error that is not about memory.
@@ -131,15 +138,12 @@ def find_budget(
     most = checks.check_whole("max_sequences", max_sequences, minimum=1, remedy=remedy)
     bounded = replace(cut, max_sequences=min(most, cut.max_sequences or most))
     array = as_lengths(lengths)
-    check_arguments(step, make_batch, array[:1].size)
     # As plans pad: with multiple_of=64 a sequence of 400 frames takes 448, and those of 5 and 20 take 64.
-    levels = trial_lengths(take_items(array, batching)[0], levels=_LEVELS, aside=False)
+    levels = trial_lengths(take_items(array, batching)[0], levels=_LEVELS)
     padded = np.unique(round_up(levels, cut.multiple_of), axis=0)
-    meter = DeviceMeter(choose_device(model, device))
-    search = _Search(step, make_batch, model, meter, batching.cost, bounded, padded)
+    search = _Search(step, make_batch, model, choose_device(model, device), batching.cost, bounded, padded)
     search.take_first(marks)
     count = search.find_count()
-    tell_infinite(search.losses)
     budget, counts = search.leave_free(count, share), search.counts_of(count)
     # If every batch has fewer than `max_sequences`, the cut needs no such limit.
     cut = bounded if counts.max() == search.most else cut
@@ -161,17 +165,15 @@ class _Search:
     Attributes:
         cut: The cut, with the most sequences to try.
         padded: [k, dims], the padded lengths to try, rising.
-        losses: Losses of the step that are NaN or infinite.
     """
 
     step: Step
     make_batch: MakeBatch
     model: nn.Module | None
-    meter: DeviceMeter
+    device: torch.device
     cost: Cost
     cut: Budget
     padded: NDArray[np.int64]
-    losses: list[float] = field(default_factory=list[float])
 
     @property
     def most(self) -> int:
@@ -202,8 +204,7 @@ class _Search:
         if not 0.0 < self._budget_of(1) < self._budget_of(2):
             rule, remedy = "one that grows with the number of sequences", "Price the padded frames, as Padded() does."
             raise checks.value_error("cost", rule, self._budget_of(2), remedy, at="2 sequences")
-        ends = np.column_stack([[1, min(_FEW, self.most), 1], self.padded[[0, 0, -1]]])
-        check_batches(lambda shape: make_once(self.make_batch, shape), ends)
+        _check_batches(self.make_batch, self.padded, count=min(_FEW, self.most))
         for number in range(_SKIPPED):
             if not self._fits(1, self.padded[0]):
                 raise _no_room(self.padded[0])
@@ -256,7 +257,7 @@ class _Search:
 
     def _runs(self, count: int, padded: NDArray[np.int64]) -> bool:
         try:
-            try_once(self.step, self.make_batch, np.array([count, *padded]), self.meter, self.losses)
+            try_once(self.step, self.make_batch, np.array([count, *padded]), partial(run_on, self.device))
         except (MemoryError, RuntimeError) as error:
             if not ran_out(error):
                 raise
@@ -266,7 +267,7 @@ class _Search:
         if self.model is not None:
             self.model.zero_grad()
         gc.collect()
-        self.meter.empty_cache()
+        getattr(getattr(torch, self.device.type), "empty_cache", bool)()  # a CPU has none
         return False
 
 
@@ -286,3 +287,33 @@ def _check_batching(batching: Batching | None) -> tuple[Batching, Budget]:
         remedy = "Give Batching(budget=1), for example: find_budget finds the number."
         raise checks.value_error("batching", "cut by a budget", batching.cut, remedy)
     return batching, batching.cut
+
+
+def _check_batches(make_batch: MakeBatch, padded: NDArray[np.int64], *, count: int) -> None:
+    """Refuses a `make_batch` that ignores the count or the length, such as one that returns a loader's next batch.
+
+    Batches that hold anything but arrays are not checked.
+
+    Args:
+        make_batch: A function of a count and the padded lengths.
+        padded: [k, dims], the padded lengths to try, rising.
+        count: The sequences of the larger batch.
+
+    Raises:
+        ValueError: The size of a batch does not depend on the count, or not on the length.
+    """
+    shapes = np.column_stack([[1, count, 1], padded[[0, 0, -1]]])
+    with suppress(MemoryError, RuntimeError):  # memory ran out: the search will tell
+        sizes = [_count_numbers(call("make_batch", RETURNS, shape, make_batch, *shape.tolist())) for shape in shapes]
+        for shape, size, name in zip(shapes[1:], sizes[1:], ("count", "length"), strict=True):
+            if size == sizes[0] and (shape != shapes[0]).any():
+                value, remedy = f"{size:,} numbers, whatever the {name}", f"Make a batch of this {name}."
+                raise checks.value_error("make_batch", RETURNS, value, remedy, at=place_of(shape))
+
+
+def _count_numbers(batch: Any) -> float:
+    """Counts the numbers in the arrays of a nested batch; returns NaN if it has other parts."""
+    if isinstance(shape := getattr(batch, "shape", None), tuple):
+        return math.prod(shape)
+    parts = batch.values() if isinstance(batch, Mapping) else batch
+    return sum(map(_count_numbers, parts)) if isinstance(batch, Mapping | tuple | list) else math.nan

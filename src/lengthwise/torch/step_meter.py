@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import os
-import platform
 import time
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,53 +12,23 @@ from torch import nn
 
 from lengthwise import checks
 from lengthwise.advice import step_timing
-from lengthwise.advice.step_checks import tell_infinite
 from lengthwise.advice.step_cost import StepCost
 
 
-class DeviceMeter:
-    """A meter of one device: its seconds, by events on CUDA and by a clock elsewhere, and its memory."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._on, self._module = device, getattr(torch, device.type, None)
-        self.device: str = _name(device)
-        self._started = 0.0
-        self._first: torch.cuda.Event | None = None
-
-    def start(self) -> None:
-        if (reset := getattr(self._module, "reset_peak_memory_stats", None)) is not None:
-            reset(self._on)
-        self._wait()
-        self._first = self._record_event()
-        self._started = time.perf_counter()
-
-    def stop(self, returned: Any) -> tuple[float, float | None]:
-        last = self._record_event()
-        self._wait()
-        seconds = time.perf_counter() - self._started
-        if self._first is not None and last is not None:  # excludes the time until the host notices the end
-            seconds = self._first.elapsed_time(last) / 1_000
-        peak = getattr(self._module, "max_memory_allocated", None)
-        return seconds, None if peak is None else float(peak(self._on))
-
-    def empty_cache(self) -> None:
-        """Frees the memory that PyTorch caches."""
-        if (empty := getattr(self._module, "empty_cache", None)) is not None:
-            empty()
-
-    def _record_event(self) -> torch.cuda.Event | None:
-        """Records an event in the device's queue of work; returns None if the device is not CUDA."""
-        if self._on.type != "cuda":
-            return None
-        event = torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(self._on))
-        return event
-
-    def _wait(self) -> None:
-        if self._on.type == "mps":  # its `synchronize` takes no device
-            torch.mps.synchronize()
-        elif self._on.type != "cpu":
-            getattr(torch, self._on.type).synchronize(self._on)
+def run_on(device: torch.device, step: step_timing.Step, batch: Any) -> tuple[float, float | None]:
+    """Runs a step, and waits for the device; returns the seconds, and the peak bytes if PyTorch counts them."""
+    module = getattr(torch, device.type)
+    # The function of MPS takes no device.
+    wait = module.synchronize if device.type == "mps" else partial(module.synchronize, device)
+    counts_memory = hasattr(module, "max_memory_allocated")
+    if counts_memory:
+        module.reset_peak_memory_stats(device)
+    wait()
+    started = time.perf_counter()
+    step(batch)
+    wait()
+    seconds = time.perf_counter() - started
+    return seconds, float(module.max_memory_allocated(device)) if counts_memory else None
 
 
 def measure_step(
@@ -74,9 +42,6 @@ def measure_step(
     repeats: int = 5,
 ) -> StepCost:
     """Measures steps as `lengthwise.measure_step`, but waits for the device, and on CUDA measures memory too.
-
-    On CUDA the seconds are between two events in the current stream; work in other streams is not counted. Elsewhere
-    the seconds are those of a clock.
 
     The bytes are the peak that PyTorch allocates, including weights and the optimiser's state. The caching allocator
     needs some more: leave a tenth free if you compute a budget from these bytes.
@@ -106,8 +71,8 @@ def measure_step(
     """
     marks = mark(model)
     chosen = choose_device(model, device)
-    meter = DeviceMeter(chosen)
-    cost = step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=meter)
+    meter, name = partial(run_on, chosen), _name(chosen)
+    cost = step_timing.measure_step(step, make_batch, lengths, budget=budget, repeats=repeats, meter=meter, device=name)
     check_trained(model, marks)
     return cost
 
@@ -128,36 +93,23 @@ def choose_device(model: nn.Module | None, device: torch.device | str | None) ->
 
 def mark(model: nn.Module | None) -> list[tuple[int, float]]:
     """Returns the write count and the sum of each parameter: fused optimisers write without counting."""
-    if model is None:
-        return []
-    if not isinstance(model, nn.Module):
-        raise checks.type_error("model", "a torch.nn.Module", model, "Give the model that is trained.")
-    parameters = [parameter.detach() for parameter in model.parameters()]
+    parameters = [] if model is None else [parameter.detach() for parameter in model.parameters()]
     return [(parameter._version, parameter.sum(dtype=torch.float64).item()) for parameter in parameters]
 
 
 def check_trained(model: nn.Module | None, marks: list[tuple[int, float]]) -> None:
-    """Refuses steps that changed no parameter of the model; warns of parameters that are NaN and of a model in eval().
+    """Refuses steps that changed no parameter of the model.
 
     Raises:
         ValueError: No parameter changed.
     """
-    if model is None:
-        return
-    marks_after = mark(model)
-    if marks_after == marks:
+    if model is not None and mark(model) == marks:
         rule = "a function that changes the parameters of `model`"
         remedy = "Call backward and the optimizer's step in it, on this model."
         raise checks.value_error("step", rule, "one that changes none", remedy)
-    tell_infinite([total for _, total in marks_after if not math.isfinite(total)])
-    if not model.training:
-        rule, remedy = "in training mode after a step", "Call model.train(), before or in the step: dropout costs time."
-        checks.warn(checks.sentence("model", rule, "in evaluation mode", remedy))
 
 
 def _name(device: torch.device) -> str:
     if device.type == "cuda":
         return f"CUDA, {torch.cuda.get_device_name(device)}"
-    if device.type == "cpu":
-        return f"CPU, {platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
-    return str(device)
+    return f"{step_timing.CPU}, {torch.get_num_threads()} threads" if device.type == "cpu" else str(device)
