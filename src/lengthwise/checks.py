@@ -15,7 +15,9 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+_Error = TypeVar("_Error", bound=Exception)
 
 # Packages that may call us between the user's line and a warning: functools by cached properties, importlib when names
 # are imported, and PyTorch's loaders when they read a sampler.
@@ -95,7 +97,7 @@ def value_error(name: str, rule: str, value: object, remedy: str, *, at: str = "
     return ValueError(sentence(name, rule, value, remedy, at=at))
 
 
-def state_error(state: str, remedy: str, kind: type[Exception] = ValueError) -> Exception:
+def state_error(state: str, remedy: str, kind: type[_Error] = ValueError) -> _Error:
     """Returns the error for a state, or for arguments that exclude each other, to be raised.
 
     >>> str(state_error("Two loops over this loader are open", "End one of them."))

@@ -19,9 +19,10 @@ KINDS = {
     "persistent": {"num_workers": 1, "persistent_workers": True},
 }
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
-TWO_OPEN = "`loops` must be one at a time, for a position to be known, but is 'two that are open'. Give the other loop"
-SECOND_PASS = "`epoch` must be a new number for every epoch, but is 0"
-LEFT_EARLY = f"`batches delivered` must be {BATCHES} before the next epoch.* but is 2 at epoch 0"
+TWO_LOOPS = "Two loops over this loader have begun, so its position is unknown. Give one a loader and a sampler"
+SECOND_PASS = "Epoch 0 is taken a second time. Call set_epoch with a new number before each epoch. Look at a batch by"
+LEFT_EARLY = f"Epoch 0 was left after 2 of its {BATCHES} batches, so sequences are lost. Raise the trainer's limit"
+ONE_BATCH = "The state of epoch 0 counts the one batch of a loop that was left. If nothing was trained on it"
 
 
 class Data(Dataset):

@@ -2,13 +2,29 @@
 
 import itertools
 import json
+import multiprocessing
 import random
 import threading
 import traceback
 from queue import Queue
 
 import pytest
-from loaders import BATCHES, EVERY_KIND, SECOND_PASS, TWO_OPEN, loader_after, loader_of, planned, rest_of
+import torch
+from loaders import (
+    BATCHES,
+    EVERY_KIND,
+    ONE_BATCH,
+    SECOND_PASS,
+    TWO_LOOPS,
+    loader_after,
+    loader_of,
+    planned,
+    rest_of,
+    sampler_of,
+)
+from torch.utils.data import Dataset
+
+import lengthwise as lw
 
 pytestmark = pytest.mark.slow
 
@@ -42,43 +58,92 @@ def test_persistent_workers_serve_one_loop_at_a_time():
     batches = iter(loader)
     next(batches)
     assert next(iter(loader)) == planned(2)[0]
-    with pytest.raises(ValueError, match="`loop` must be the one that was begun last, but is 'an earlier one'"):
+    with pytest.raises(ValueError, match=r"^Persistent workers serve one loop at a time, and a later one has begun"):
         next(batches)
 
 
 @EVERY_KIND
-def test_a_look_takes_nothing(kind):
-    loader = loader_of(kind)
-    assert next(iter(loader)) == planned()[0]
-    assert rest_of(loader) == planned()  # though no loop follows
-    for taken, batch in enumerate(loader, start=1):
+@pytest.mark.parametrize("start", [0, 4, BATCHES - 1])
+def test_a_peek_shows_the_next_batch_and_counts_nothing(kind, start):
+    loader, begun = loader_after(start, kind), multiprocessing.active_children()
+    assert loader.peek() == planned()[start]
+    assert multiprocessing.active_children() == begun
+    assert loader.delivered == start
+    for taken, batch in enumerate(loader, start=start + 1):
         assert batch == planned()[taken - 1]
-        if taken in (1, 4) and kind in ("no workers", "workers"):
-            next(iter(loader))
+        if taken in (1, 6, BATCHES):
+            assert loader.peek() == planned()[start]
         assert loader.delivered == taken
-    if kind != "ahead":  # three looks that fetch all batches are to the sampler as three epochs are
-        next(iter(loader))
-    assert loader.delivered == BATCHES
+    assert loader.peek() in planned()
+    assert rest_of(loader) == []
+    loader.set_epoch(1)
+    assert loader.peek() == planned(1)[0]
+
+
+def test_a_peek_at_an_epoch_without_rest_shows_its_first_batch():
+    loader = loader_after(BATCHES)
+    assert loader.peek() == planned()[0]
+    assert list(loader) == []
+
+
+def test_a_peek_at_a_plan_without_batches_is_refused():
+    batching = lw.Batching(cut=lw.FixedSize(2), deal=lw.Balanced(tail="drop"))
+    alone, third = (lw.torch.BatchSampler([5] * 16, batching, rank=0, world_size=size) for size in (1, 3))
+    third.resume(alone.state_after(6))  # two batches make no step of three ranks
+    with pytest.raises(ValueError, match=r"^Nothing is left of epoch 0\. Set the next epoch, then look\.$"):
+        lw.torch.DataLoader(range(16), third).peek()
+
+
+class Noisy(Dataset):
+    """Draws its samples, as an augmentation does."""
+
+    def __len__(self):
+        return 2 * BATCHES
+
+    def __getitem__(self, number):
+        return number, torch.rand(1).item()
+
+
+def test_a_peek_with_workers_draws_what_the_loop_will_draw():
+    loader = lw.torch.DataLoader(Noisy(), sampler_of(), num_workers=2, collate_fn=list)
+    before = torch.get_rng_state()
+    assert loader.peek() == loader.peek() == next(iter(loader))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@EVERY_KIND
+def test_a_first_batch_counts_until_another_loop_has_one(kind):
+    loader = loader_of(kind)
+    for batch in loader:
+        assert batch == planned()[0]
+        assert rest_of(loader) == planned()[1:]
+        break
+    with pytest.warns(UserWarning, match=ONE_BATCH):
+        assert rest_of(loader) == planned()[1:]
+    assert [loader.delivered for _ in loader] == list(range(1, BATCHES + 1))
+    loader.set_epoch(1)
 
 
 @EVERY_KIND
 @pytest.mark.parametrize("left", [1, 2])
 def test_a_look_at_the_last_batches_of_a_resumed_epoch_uses_nothing_up(kind, left):
     loader = loader_after(BATCHES - left, kind)
-    next(iter(loader))
-    assert loader.delivered == BATCHES - left
+    assert next(iter(loader)) == planned()[-left]
     assert list(loader) == planned()[-left:]
     assert loader.delivered == BATCHES
 
 
-def test_two_loops_that_are_open_are_refused_until_one_is_dropped():
+def test_two_loops_are_refused_until_the_earlier_one_goes_on():
     loader = loader_of()
     outer, inner = iter(loader), iter(loader)
     next(outer), next(outer), next(inner)
-    with pytest.raises(ValueError, match=TWO_OPEN):
+    with pytest.raises(ValueError, match=TWO_LOOPS):
         loader.state_dict()
-    del inner
-    assert loader.delivered == 2
+    del inner  # the outer loop may have been left for good: which of the two trained?
+    with pytest.raises(ValueError, match=TWO_LOOPS):
+        loader.state_dict()
+    next(outer)
+    assert loader.delivered == 3
     kept = iter(loader)
     next(kept), next(kept)
     loader.set_epoch(0)  # begins anew: what was open before is over
@@ -93,10 +158,16 @@ def test_an_early_exit_keeps_its_position(kind):
         if taken == 5:
             break
     assert rest_of(loader) == planned()[5:]
-    next(iter(loader))
-    assert loader.delivered == 5
     with pytest.warns(UserWarning, match=SECOND_PASS):
         assert [loader.delivered for _ in loader] == list(range(1, BATCHES + 1))
+
+
+def test_a_look_by_a_loop_is_a_second_pass_of_an_epoch_that_was_taken():
+    loader = loader_of()
+    list(loader)
+    with pytest.warns(UserWarning, match=SECOND_PASS):
+        next(iter(loader))
+    assert loader.delivered == 1
 
 
 @EVERY_KIND
@@ -146,10 +217,10 @@ class Trial:
     def run(self, epoch):
         self.loader.set_epoch(epoch)
         self.epoch, self.taken, self.failed, self.first = epoch, 0, 0, True
-        self.detour()
+        self.peek()
         self.begin()
         while self.taken + self.failed < BATCHES:
-            self.chance.choice([self.take] * 4 + [self.fail, self.detour, self.resume, self.reload])()
+            self.chance.choice([self.take] * 4 + [self.fail, self.peek, self.detour, self.resume, self.reload])()
             self.check()
         assert next(self.batches, None) is None
         assert self.loader.delivered == BATCHES
@@ -174,16 +245,20 @@ class Trial:
         self.failed += 1
 
     def detour(self):
-        """Reads a batch, or another pass that is left or ends."""
+        """Reads another pass, which is left or ends."""
         if self.kind == "persistent":
             return
         stop = 1 if self.first else self.chance.choice([1, 1, 3, None])
         for _ in itertools.islice(self.loader, stop):
             pass
-        if stop != 1 and self.taken + self.failed < BATCHES:  # known again with the next batch
-            with pytest.raises(ValueError, match="two that are open"):
-                self.loader.state_dict()
+        if self.taken + self.failed < BATCHES:  # known again with the next batch
+            if not self.first:
+                with pytest.raises(ValueError, match=TWO_LOOPS):
+                    self.loader.state_dict()
             self.take()
+
+    def peek(self):
+        assert self.loader.peek() == planned(self.epoch)[self.loader.batch_sampler.start % BATCHES]
 
     def resume(self):
         state = self.loader.state_dict()
@@ -203,7 +278,7 @@ class Trial:
         assert self.loader.delivered == self.taken
 
 
-@pytest.mark.filterwarnings("ignore:`(epoch|batches delivered)` must be")
+@pytest.mark.filterwarnings("ignore:(Epoch|The state of epoch)")
 @pytest.mark.parametrize(
     ("kind", "seed"), [*(("no workers", seed) for seed in range(16)), ("workers", 1), ("ahead", 2), ("persistent", 3)]
 )

@@ -40,6 +40,24 @@ def test_an_epoch_that_is_left_before_its_end_warns_once(kind):
     loader.set_epoch(2)
 
 
+class Ending(Data):
+    """Ends every loop over it without an error, as `next` of an iterator does that is at its end."""
+
+    def __getitem__(self, number):
+        if number == planned()[2][0]:
+            raise StopIteration
+        return number
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_epoch_that_a_sample_ends_warns(workers):
+    loader = lw.torch.DataLoader(Ending(), sampler_of(), collate_fn=list, num_workers=workers)
+    assert list(loader) == planned()[:2]
+    assert loader.delivered == 2
+    with pytest.warns(UserWarning, match=LEFT_EARLY):
+        loader.set_epoch(1)
+
+
 def test_an_epoch_that_a_trainer_sets_on_the_sampler_is_noticed_with_the_next_loop():
     sampler = sampler_of()
     loader = loader_of(sampler=sampler)
@@ -79,7 +97,7 @@ def test_an_epoch_that_is_set_too_late_is_refused(kind):
     loader = loader_of(kind)
     batches = iter(loader)
     loader.set_epoch(1)
-    with pytest.raises(ValueError, match="`epoch` must be 0 until its pass has ended, but is 1"):
+    with pytest.raises(ValueError, match=r"^Epoch 1 was set within a pass over epoch 0\. Set the epoch"):
         next(batches)
     loader = loader_of()
     batches = iter(loader)
@@ -92,9 +110,7 @@ def test_a_position_that_is_loaded_ends_the_loop_before():
     batches = iter(loader)
     next(batches)
     loader.load_state_dict(sampler_of().state_after(4))
-    with pytest.raises(
-        ValueError, match=r"`position` must be kept until the pass has ended, but is 'loaded or .+\. Set"
-    ):
+    with pytest.raises(ValueError, match=r"^A position was loaded or restarted within a pass over epoch 0\. Set the"):
         next(batches)
     assert loader.delivered == 4
     assert list(loader) == planned()[4:]
@@ -196,8 +212,7 @@ class Stream(IterableDataset):
 
 @pytest.mark.parametrize("make", [sampler_of, lambda: lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(2))])
 def test_a_dataset_that_draws_from_a_sampler_in_a_worker_is_refused(make):
-    given = "read by the dataset, in worker 0 of 1"
-    sentence = f"`sampler` must be read in the process that trains, but is '{given}'"
+    sentence = "The dataset reads the sampler in worker 0 of 1, so each takes all batches. Give the loader a dataset"
     assert sentence in refusal(DataLoader(Stream(make()), batch_size=None, num_workers=1))
 
 
@@ -205,7 +220,7 @@ def test_a_dataset_that_draws_from_a_sampler_in_a_worker_is_refused(make):
 def test_whoever_asks_one_rank_of_several_to_drop_the_last_is_refused(make):
     how = BATCHING if make is lw.torch.BatchSampler else lw.FixedSize(2)
     assert make(LENGTHS, how, rank=0, world_size=1).drop_last is False
-    with pytest.raises(ValueError, match="`batches` must be shared out once, by the sampler's own rank and world_size"):
+    with pytest.raises(ValueError, match=r"^The sampler has shared its batches out to 2 ranks, and the loader would"):
         assert make(LENGTHS, how, rank=0, world_size=2).drop_last
 
 

@@ -71,11 +71,25 @@ def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(epoch, deliver
     if epoch == 1 or (epoch == 2 and delivered == BATCHES):
         sampler.set_epoch(epoch)  # goes on where the state stood
         return
-    sentence = (
-        f"`first epoch` must be 1, the epoch of the loaded state, but is {epoch}. Begin with it, or the loaded position"
-    )
-    with pytest.warns(UserWarning, match=f"^{sentence} is lost: `for epoch in range"):
+    sentence = f"Epoch {epoch} is set, so the loaded position in epoch 1 is lost. Begin with epoch 1: `for"
+    with pytest.warns(UserWarning, match=f"^{sentence}"):
         sampler.set_epoch(epoch)
+
+
+def test_a_position_that_was_set_and_never_read_is_not_lost_in_silence():
+    state = made().state_after(4)
+    sampler = made_after(state)
+    with pytest.raises(TypeError, match=r"^`epoch` must be a whole number, but is '0'\."):
+        sampler.set_epoch("0")
+    sampler.set_epoch(0)
+    with pytest.raises(ValueError, match=r"^Epoch 0 was set, but the sampler was not read\. Give"):
+        sampler.set_epoch(1)
+    assert len(sampler) == BATCHES  # a length is asked for, but no batch
+    with pytest.warns(UserWarning, match="^Epoch 1 is set, so the loaded position in epoch 0 is lost"):
+        sampler.set_epoch(1)
+    sampler = made_after(state)
+    list(sampler)
+    sampler.set_epoch(1)
 
 
 @pytest.mark.parametrize("taken", [0, 5])

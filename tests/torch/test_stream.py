@@ -81,8 +81,8 @@ def test_it_goes_on_after_every_batch(batching, micro_batches):
     check_goes_on(lambda: stream_of(shards_of([50, 33]), batching, micro_batches=micro_batches), every=1)
 
 
-SECOND_PASS = "^`epoch` must be a new number for every epoch, but is 0 at the second pass"
-LEFT_EARLY = "^`stream` must be read to its end before the next epoch, or sequences are lost"
+SECOND_PASS = "^Epoch 0 is taken a second time. Call set_epoch"
+LEFT_EARLY = "^Epoch [12] of the stream was left before its end, so sequences are lost. Let the"
 
 
 def test_an_epoch_that_is_taken_again_warns_once():
@@ -120,12 +120,15 @@ def test_an_epoch_that_is_left_early_warns_once():
     resumed.set_epoch(4)
 
 
-@pytest.mark.filterwarnings("ignore:`stream` must be read to its end")
+@pytest.mark.filterwarnings("ignore:Epoch [0-9] of the stream was left")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda stream: stream.set_epoch(1), "^`epoch` must be 0 until its pass has ended, but is 1. Set"),
-        (lambda stream: stream.load_state_dict(stream.state_dict()), "^`position` must be kept until the pass has end"),
+        (lambda stream: stream.set_epoch(1), "^Epoch 1 was set within a pass over epoch 0. Set"),
+        (
+            lambda stream: stream.load_state_dict(stream.state_dict()),
+            "^A position was loaded or restarted within",
+        ),
     ],
 )
 def test_an_epoch_or_a_state_that_is_set_within_a_loop_is_refused(change, said):
@@ -161,8 +164,7 @@ def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(batches):
             resumed.set_epoch(epoch)  # goes on, or the loaded epoch had ended
             assert sum(map(len, resumed)) < 60 or epoch == 3
         else:
-            sentence = f"`first epoch` must be 2, the epoch of the loaded state, but is {epoch}. Begin with it, or"
-            with pytest.warns(match=f"^{sentence} the loaded position is lost: `for epoch in range"):
+            with pytest.warns(match=f"^Epoch {epoch} is set, so the loaded position in epoch 2 is lost. Begin"):
                 resumed.set_epoch(epoch)
 
 

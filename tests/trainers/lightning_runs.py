@@ -27,7 +27,7 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 
 from lengthwise.torch.lightning import PlannedEpochs
 
-OURS = "`.*` must be "  # how our warnings begin
+OURS = "`.*` must be |Epoch |The state "  # how our warnings begin
 
 
 class Task(LightningModule):

@@ -103,7 +103,7 @@ REFUSED = {  # how the run is set up, and what is said to it
     "uneven": ({"trainer": Resharding, "accelerator_config": {"even_batches": False}}, "leave this loader out of"),
     "prepared": (
         {"trainer": ReshardingPlanned},
-        "`batches` must be shared out once, by the sampler's own rank and world_size of 2",
+        "The sampler has shared its batches out to 2 ranks, and the loader would do so again.",
     ),
     "accumulation": (
         {"gradient_accumulation_steps": 3},

@@ -126,7 +126,7 @@ def test_the_log_of_a_run_tells_what_it_trains_on_and_its_padding_and_speed(of_r
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("fetched too early", "`epoch` must be 0 until its pass has ended, but is 1."),
+        ("fetched too early", "Epoch 1 was set within a pass over epoch 0."),
         ("sharded twice", "or set `Trainer(use_distributed_sampler=False)`"),
         ("sharded twice, unplanned", "or set `Trainer(use_distributed_sampler=False)`"),
         ("lengths read once", "`reload_dataloaders_every_n_epochs` must be 1, but is 0. Give it to the Trainer"),

@@ -43,9 +43,9 @@ STAGES = range(4) if find_spec("deepspeed") else ()
 LOOPS |= {f"DeepSpeed, stage {stage}": (loops.Engine, {"stage": stage}) for stage in STAGES}
 RESUMED = [name for name in LOOPS if name not in ("DeepSpeed, stage 1", "DeepSpeed, stage 2")]
 PREPARED = {  # settings under which Accelerate prepares a loader of PyTorch's, and what is said of our sampler in it
-    "even batches": ({"even_batches": True}, "`batches` must be shared out once"),
-    "uneven batches": ({"even_batches": False}, "`batches` must be shared out once"),
-    "stateful": ({"use_stateful_dataloader": True}, "`batches` must be shared out once"),
+    "even batches": ({"even_batches": True}, "The sampler has shared its batches out to 2 ranks"),
+    "uneven batches": ({"even_batches": False}, "The sampler has shared its batches out to 2 ranks"),
+    "stateful": ({"use_stateful_dataloader": True}, "The sampler has shared its batches out to 2 ranks"),
     "split batches": ({"split_batches": True}, "you must have a `batch_size` attribute"),
 }
 

@@ -343,7 +343,7 @@ def _sort_with_noise(sizes: NDArray[np.float64], scale: float, key: Key) -> Orde
     return Ordered(_random.argsort(moved))
 
 
-def _unfitted(order: Order) -> Exception:
+def _unfitted(order: Order) -> ValueError:
     """Returns the error for an order that sorts before it was fitted."""
     name = type(order).__name__
     return checks.state_error(f"{name} was called before it was fitted to the lengths", "make_plan fits it.")

@@ -26,10 +26,15 @@ class Notices:
         self._given.add(name)
         return is_first
 
-    def warn_second_pass(self, epoch: int) -> None:
-        """Warns that an epoch is taken a second time."""
-        remedy = "Call set_epoch with a new number before each epoch."
-        self._warn("epoch", "a new number for every epoch", epoch, remedy, at="the second pass")
+    def warn_second_pass(self, epoch: int, look: str = "") -> None:
+        """Warns that an epoch is taken a second time; `look` says how to look at a batch only."""
+        remedy = f"Call set_epoch with a new number before each epoch.{look}"
+        self._warn("second pass", f"Epoch {epoch} is taken a second time", remedy)
+
+    def warn_only_batch(self, epoch: int) -> None:
+        """Warns that a state counts a batch that may have been a look."""
+        remedy = "If nothing was trained on it, this batch is lost: look at batches by loader.peek()."
+        self._warn("only batch", f"The state of epoch {epoch} counts the one batch of a loop that was left", remedy)
 
     def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
         """Warns that an epoch is left before its end."""
@@ -37,35 +42,34 @@ class Notices:
             "Raise the trainer's limit (an epoch has sampler.steps steps), or let the trainer read the length of every"
             " epoch: in Lightning by reload_dataloaders_every_n_epochs=1."
         )
-        rule = f"{batches} before the next epoch, or sequences are lost"
-        self._warn("batches delivered", rule, delivered, remedy, at=f"epoch {epoch}")
+        state = f"Epoch {epoch} was left after {delivered} of its {batches} batches, so sequences are lost"
+        self._warn("early end", state, remedy)
 
     def warn_early_end_of_stream(self, epoch: int) -> None:
         """Warns that an epoch of a stream, whose length is unknown, is left before its end."""
         remedy = "Let the loop end by itself; if your epochs are shorter than the stream, keep one iterator for all."
-        rule = "read to its end before the next epoch, or sequences are lost"
-        self._warn("stream", rule, "left early", remedy, at=f"epoch {epoch}")
+        self._warn("early end", f"Epoch {epoch} of the stream was left before its end, so sequences are lost", remedy)
 
     def warn_left_position(self, loaded: int, epoch: int) -> None:
         """Warns that another epoch is set although the loaded position has batches left."""
-        remedy = f"Begin with it, or the loaded position is lost: `for epoch in range({loaded}, epochs)`."
-        self._warn("first epoch", f"{loaded}, the epoch of the loaded state", epoch, remedy)
+        remedy = f"Begin with epoch {loaded}: `for epoch in range({loaded}, epochs)`."
+        self._warn("left position", f"Epoch {epoch} is set, so the loaded position in epoch {loaded} is lost", remedy)
 
-    def _warn(self, name: str, rule: str, value: object, remedy: str, *, at: str = "") -> None:
+    def _warn(self, name: str, state: str, remedy: str) -> None:
         # Warn once for each kind, not for each epoch: 100 epochs would repeat the warning 100 times.
         if self.is_first(name):
-            checks.warn(checks.sentence(name, rule, value, remedy, at=at))
+            checks.warn(f"{state}. {remedy}")
 
 
 def check_no_worker(name: str = "sampler", remedy: str = "") -> None:
     """Refuses a sampler or a stream that is read in a loader's worker: each worker would take all batches."""
     if (worker := get_worker_info()) is not None:
-        reader = f"read by the dataset, in worker {worker.id} of {worker.num_workers}"
+        state = f"The dataset reads the {name} in worker {worker.id} of {worker.num_workers}, so each takes all batches"
         default_remedy = (
             "Give the loader a dataset with __getitem__, and the sampler as batch_sampler=; or let the dataset read"
             " lw.make_plan(...).batches(rank), which keeps no position."
         )
-        raise checks.value_error(name, "read in the process that trains", reader, remedy or default_remedy)
+        raise checks.state_error(state, remedy or default_remedy)
 
 
 def refuse_second_sharing(world_size: int) -> bool:
@@ -75,12 +79,12 @@ def refuse_second_sharing(world_size: int) -> bool:
     most of them.
     """
     if world_size > 1:
-        rule = f"shared out once, by the sampler's own rank and world_size of {world_size}"
         remedy = (
             "Give accelerator.prepare an lw.torch.DataLoader, which it leaves as it is, or leave this loader out of"
             " prepare; or make the sampler with rank=0, world_size=1."
         )
-        raise checks.value_error("batches", rule, "shared out to the ranks again", remedy)
+        state = f"The sampler has shared its batches out to {world_size} ranks, and the loader would do so again"
+        raise checks.state_error(state, remedy)
     return False
 
 
@@ -102,13 +106,11 @@ def unused(epoch: int) -> ValueError:
         "Give lw.torch.DataLoader(dataset, sampler) to the trainer, and no training_data to deepspeed.initialize. "
         "To skip epochs, set only the first epoch that is trained."
     )
-    rule = "read in every epoch that is set"
-    return checks.value_error("sampler", rule, "not read", remedy, at=f"epoch {epoch}")
+    return checks.state_error(f"Epoch {epoch} was set, but the sampler was not read", remedy)
 
 
 def changed(begun: int, epoch: int) -> ValueError:
     """Returns the error for a pass over the epoch `begun` during which another epoch or position was set."""
+    change = "A position was loaded or restarted" if epoch == begun else f"Epoch {epoch} was set"
     remedy = "Set the epoch, or load the position, before the loader begins to fetch its batches."
-    if epoch != begun:
-        return checks.value_error("epoch", f"{begun} until its pass has ended", epoch, remedy)
-    return checks.value_error("position", "kept until the pass has ended", "loaded or restarted since", remedy)
+    return checks.state_error(f"{change} within a pass over epoch {begun}", remedy)

@@ -1,20 +1,13 @@
 """PyTorch's DataLoader, which also counts the batches that it yields to a training loop.
 
-Each `iter(loader)` is a loop with its own count. The loop that got the latest batch has the position:
-
-    a look        was left after its first batch: its batch does not count
-    closed        is at its end, or was left by a `break`: it has the position until another loop has two batches
-    open          may go on: with two open loops, the position is unknown, and `state_dict` raises
-
-A batch that raises an error counts once the next batch is read.
+Each loop over the loader is a `Pass`, which counts its batches. The pass that had the latest batch has the position,
+whether its loop goes on, was left, or has ended. If an earlier loop may go on too, the position is unknown.
 """
 
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +20,7 @@ from lengthwise.choices.cut import Cut
 from lengthwise.choices.rows import Rows
 from lengthwise.torch.collate import PadCollate
 from lengthwise.torch.guard import changed, check_dataset
-from lengthwise.torch.position import Remainder
+from lengthwise.torch.position import Pass, find_position
 from lengthwise.torch.rows import RowCollate
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.summary import describe_padding
@@ -40,7 +33,7 @@ class DataLoader(data.DataLoader[Any]):
     prefetching thread, reads batches ahead of the training loop, the loader counts them too: then give
     `state_dict(delivered=...)` your own count.
 
-    - If an iterator is dropped after its first batch, that batch does not count.
+    - Every batch that a loop yields counts. To look at a batch, take `peek`: it counts nothing.
     - A batch that cannot be read counts once the loop reads the next one. Until then, a resumed run tries it again.
     - You get one warning if an epoch is left early or taken twice, or if the loaded position is not used.
     - You get a warning if the sizes of the first batches do not match the plan. The data set may have another order
@@ -102,8 +95,9 @@ class DataLoader(data.DataLoader[Any]):
         options["generator"] = self._own_generator or generator
         super().__init__(dataset, batch_sampler=batch_sampler, collate_fn=collate, **options)
         self.quiet = quiet
-        self._loops = 0
-        self._remainder, self._counts = batch_sampler.remainder, list[_Count]()
+        self._options = options
+        self._newest: Pass | None = None
+        self._passes: list[Pass] = []  # those that had a batch, in the order of their latest ones
 
     @property
     def epoch(self) -> int:
@@ -117,26 +111,41 @@ class DataLoader(data.DataLoader[Any]):
             epoch: Counted from 0, and the same on every rank.
             restart: If True, forgets the position: the next loop takes the whole epoch.
         """
-        used_up = epoch == self.epoch and self._has_used_up()
-        self.batch_sampler.set_epoch(epoch, restart=restart or used_up)
-        self._current_counts()  # warns of an epoch that was left early
-        self._counts = []
+        self.batch_sampler.set_epoch(epoch, restart=restart or self._has_used_up())
+        self._current_passes()  # warns of an epoch that was left early
+        self._passes = []
 
     @property
     def delivered(self) -> int:
         """The batches of the epoch that this rank has had, including those before a loaded state.
 
         Raises:
-            ValueError: Two loops over this loader are open, so the count is unknown.
+            ValueError: Two loops have begun and the earlier one may go on, so the count is unknown.
         """
-        counts = [count for count in self._current_counts() if not count.was_look]
-        if any(count.is_open for count in counts[:-1]):
-            remedy = (
-                "Give the other loop a sampler and a loader of its own, and call set_epoch before each epoch; or give"
-                " state_dict your own count."
-            )
-            raise checks.value_error("loops", "one at a time, for a position to be known", "two that are open", remedy)
-        return counts[-1].delivered if counts else self._remainder.start
+        return find_position(self._current_passes(), self.batch_sampler.start)
+
+    def peek(self) -> Any:
+        """Returns the first batch of the next loop, which will yield it again: a look that no state counts.
+
+        Once nothing is left of an epoch, this is the first batch of the plan. With workers, one worker reads the batch.
+
+        Raises:
+            ValueError: The plan has no batch.
+
+        >>> import lengthwise as lw
+        >>> sampler = BatchSampler([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(4)))
+        >>> loader = DataLoader("abcd", sampler, collate_fn=sorted)
+        >>> loader.peek(), loader.delivered
+        (['a', 'b', 'c', 'd'], 0)
+        """
+        remainder, rank = self.batch_sampler.remainder, self.batch_sampler.rank
+        first = next(remainder.batches(rank, remainder.taken if remainder.batches_left else 0), None)
+        if first is None:
+            raise checks.state_error(f"Nothing is left of epoch {self.epoch}", "Set the next epoch, then look.")
+        one_worker: dict[str, Any] = {"num_workers": min(self.num_workers, 1), "persistent_workers": False}
+        options = self._options | one_worker | {"generator": self._seed(torch.Generator())}
+        (batch,) = data.DataLoader(self.dataset, batch_sampler=[first], collate_fn=self.collate_fn, **options)
+        return batch
 
     def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
         """Returns the position, the same on every rank, under a kilobyte; see `BatchSampler.state_after`.
@@ -145,137 +154,104 @@ class DataLoader(data.DataLoader[Any]):
             delivered: The batches of the epoch that were trained on; by default those that this loader has yielded.
                 Give it if a wrapper reads batches ahead.
         """
-        return self.batch_sampler.state_after(self.delivered if delivered is None else delivered)
+        if delivered is None:
+            delivered = self.delivered
+            if any(loop.state == "left" and loop.taken == 1 for loop in self._passes[-1:]):
+                self.batch_sampler.notices.warn_only_batch(self.epoch)
+        return self.batch_sampler.state_after(delivered)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resumes where `state` was saved, on any number of ranks; see `BatchSampler.resume`."""
         self.batch_sampler.resume(state)
-        self._remainder, self._counts = self.batch_sampler.remainder, []
+        self._passes = []
 
     def __iter__(self) -> Iterator[Any]:  # pyrefly: ignore[bad-override]  # wraps PyTorch's own
+        return _Reader(self)
+
+    def _begin(self) -> tuple[Pass, Iterator[Any]]:
+        """Begins a pass over PyTorch's batches."""
+        # A single batch may have been a look.
+        if any(loop.state == "ended" or (loop.taken > 1 and not loop.is_open) for loop in self._current_passes()):
+            look = " Look at a batch by loader.peek()."
+            self.batch_sampler.notices.warn_second_pass(self.epoch, look)
         if self._has_used_up():
-            self.batch_sampler.notices.warn_second_pass(self.epoch)
             self.batch_sampler.set_epoch(self.epoch, restart=True)
         if self._own_generator is not None:
-            place = (self.batch_sampler.seed, self.epoch, self.batch_sampler.rank, self.batch_sampler.start)
-            self._own_generator.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0]))
-        self._loops += 1
-        return _Loop(self, super().__iter__(), self._loops)
+            self._seed(self._own_generator)
+        batches = super().__iter__()
+        self._newest = Pass(self.batch_sampler.remainder)
+        return self._newest, batches
 
-    def _current_counts(self) -> list[_Count]:
-        """Returns the counts of the loops over the current plan and position; the last has the latest batch."""
+    def _seed(self, generator: torch.Generator) -> torch.Generator:
+        """Seeds the workers of the next pass."""
+        place = (self.batch_sampler.seed, self.epoch, self.batch_sampler.rank, self.batch_sampler.start)
+        return generator.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0]))
+
+    def _current_passes(self) -> list[Pass]:
+        """Returns the passes over what the sampler has now; warns if an earlier epoch was left early."""
         remainder = self.batch_sampler.remainder
-        if remainder is not self._remainder:
-            latest, self._counts, self._remainder = self._counts[-1:], [], remainder
-            for count in latest:
-                epoch = count.remainder.plan.epoch
-                # No warning if the new epoch is earlier, or was loaded: then another run begins.
-                if count.taken > 1 and not count.has_all and epoch < remainder.plan.epoch and not remainder.start:
-                    self.batch_sampler.notices.warn_early_end(count.delivered, len(count.remainder), epoch)
-        return self._counts
+        if self._passes and self._passes[-1].remainder is not remainder:
+            latest, self._passes = self._passes[-1], []
+            old, is_early = latest.remainder, 1 < latest.taken < latest.remainder.batches_left
+            # If the new epoch is earlier or was loaded, another run begins. A single batch may have been a look.
+            if is_early and old.plan.epoch < remainder.plan.epoch and not remainder.start:
+                self.batch_sampler.notices.warn_early_end(old.start + latest.taken, len(old), old.plan.epoch)
+        return self._passes
 
     def _has_used_up(self) -> bool:
-        """Tells if a loop has taken all batches that a loaded state left of its epoch."""
-        return any(count.has_all for count in self._current_counts()) and self._remainder.start > 0
+        """Tells if a loop was at the end of the epoch whose rest was loaded."""
+        return self.batch_sampler.start > 0 and any(loop.state == "ended" for loop in self._current_passes())
 
-    def _note_end(self, count: _Count) -> None:
-        """Marks a loop as ended, and counts the failed batches at its end."""
-        count.ended, count.taken, count.failed = True, count.taken + count.failed, 0
-        if count.remainder is self.batch_sampler.remainder and count not in self._current_counts():
-            self._counts.append(count)
-
-    def _note_batch(self, count: _Count, batch: Any) -> None:
-        """Counts a batch, and the failed batches just before it."""
-        sampler = self.batch_sampler
-        if count.remainder is not sampler.remainder:
-            raise changed(count.remainder.plan.epoch, self.epoch)
-        count.taken, count.failed = count.taken + 1 + count.failed, 0
-        if self._counts != [count]:
-            self._hand_position(count)
-        if not sampler.padded.has_seen_enough:
-            sampler.padded.look(batch, count.remainder.plan, sampler.rank, count.remainder.taken + count.taken - 1)
-
-    def _hand_position(self, count: _Count) -> None:
-        """Gives the position to a loop. When it has two batches, closed loops are forgotten."""
-        sampler = self.batch_sampler
-        counts = [loop for loop in self._current_counts() if loop is not count and not loop.was_look]
-        if count.taken > 1:
-            if any(loop.number < count.number and not loop.is_open for loop in counts):
-                sampler.notices.warn_second_pass(self.epoch)
-            counts = [loop for loop in counts if loop.is_open]
-        self._counts = [*counts, count]
-        if not (self.quiet or sampler.rank) and sampler.notices.is_first("what an epoch pads"):
-            print(describe_padding(count.remainder.plan, sampler.lengths), file=sys.stderr)
+    def _give_position(self, latest: Pass) -> None:
+        """Gives the position to the pass that had the latest batch, or that has ended."""
+        passes, sampler = self._current_passes(), self.batch_sampler
+        if latest.remainder is not sampler.remainder:
+            return
+        if latest.taken and not (self.quiet or sampler.rank) and sampler.notices.is_first("what an epoch pads"):
+            print(describe_padding(latest.remainder.plan, sampler.lengths), file=sys.stderr)
+        self._passes = [*(loop for loop in passes if loop.state == "open" and loop is not latest), latest]
 
 
-@dataclass(eq=False)
-class _Count:
-    """A count of a loop's batches; it outlives the loop.
+class _Reader(Iterator[Any]):
+    """The iterator of one loop over a loader."""
 
-    Attributes:
-        remainder: The plan and position that the loop reads.
-        number: The number of the loop, rising with each `iter`.
-        loop: The iterator.
-        taken: The batches yielded, and the failed ones before them.
-        failed: The batches that failed since the last one yielded.
-        ended: True if the loop has reached its end.
-    """
+    _reading: tuple[Pass, Iterator[Any]] | None = None
 
-    remainder: Remainder
-    number: int
-    loop: weakref.ref[Any]
-    taken: int = 0
-    failed: int = 0
-    ended: bool = False
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader = loader
+        # Workers fetch batches at once. Without workers, the epoch may be set until the first batch is read.
+        if loader.num_workers:
+            self._reading = loader._begin()
 
-    @property
-    def delivered(self) -> int:
-        """The batches of the epoch that were delivered, including those before this loop."""
-        return self.remainder.start + self.taken
-
-    @property
-    def has_all(self) -> bool:
-        """Tells if no batch is left. A single batch may be a look until the loop asks for more."""
-        return self.ended or self.taken >= max(self.remainder.batches_left, 2)
-
-    @property
-    def is_open(self) -> bool:
-        """Tells if the loop may yield more batches."""
-        return not self.has_all and self.loop() is not None
-
-    @property
-    def was_look(self) -> bool:
-        return self.taken == 1 and not self.ended and self.loop() is None
-
-
-class _Loop(Iterator[Any]):
-    """One loop over a loader."""
-
-    def __init__(self, loader: DataLoader, batches: Iterator[Any], number: int) -> None:
-        self._loader, self._batches, self._number = loader, batches, number
-        # With workers, the first batches are drawn already. Without workers, the epoch may be set until the first
-        # batch is read.
-        self._count = self._begin() if loader.num_workers else None
-
-    def _begin(self) -> _Count:
-        return _Count(self._loader.batch_sampler.remainder, self._number, weakref.ref(self))
+    def __del__(self) -> None:
+        if self._reading is not None and self._reading[0].state == "open":
+            self._reading[0].state = "left"
 
     def __next__(self) -> Any:
-        loader = self._loader
-        if loader.persistent_workers and self._number != loader._loops:
-            remedy = "Persistent workers serve one loop at a time: give the other loop a loader of its own."
-            raise checks.value_error("loop", "the one that was begun last", "an earlier one", remedy)
-        if self._count is None:
-            self._count = self._begin()
+        loader, sampler = self._loader, self._loader.batch_sampler
+        self._reading = loop, batches = self._reading or loader._begin()
+        if loader.persistent_workers and loop is not loader._newest:
+            remedy = "Give the other loop a loader of its own."
+            raise checks.state_error("Persistent workers serve one loop at a time, and a later one has begun", remedy)
         try:
-            batch = next(self._batches)
+            batch = next(batches)
         except StopIteration:
-            loader._note_end(self._count)
+            loop.count(0)
+            loop.state = "ended"
+            loader._give_position(loop)
             raise
-        except Exception:
-            self._count.failed += 1
+        except BaseException as error:
+            # Without workers, the batch is gone. With workers, an error of the batch comes in its place. Any other
+            # error, such as a timeout or Ctrl-C, came while the loop waited: then the same batch comes next. If an
+            # error hides PyTorch's text, a resumed run may take a batch again, but loses none.
+            loop.failed += not loader.num_workers or " in DataLoader worker process " in str(error)
             raise
-        loader._note_batch(self._count, batch)
+        if loop.remainder is not sampler.remainder:
+            raise changed(loop.remainder.plan.epoch, sampler.epoch)
+        loop.count(1)
+        loader._give_position(loop)
+        if not sampler.padded.has_seen_enough:
+            sampler.padded.look(batch, loop.remainder.plan, sampler.rank, loop.remainder.taken + loop.taken - 1)
         return batch
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,6 +43,7 @@ class Planner:
     seed: int
     times: NDArray[np.float64] | None
     groups: NDArray[np.int64] | None
+    _steps: dict[World, int] = field(default_factory=dict, init=False)
 
     @classmethod
     def read(
@@ -63,6 +64,12 @@ class Planner:
         if self._source.copies is not None:
             _check_taken(self._source.copies, epoch)
         return plan_run(self._source, self.batching, Key(seed=self.seed, epoch=epoch), world, read_runs(after))
+
+    def steps(self, world: World) -> int:
+        """Returns the steps of a whole epoch, planned once for each world."""
+        if world not in self._steps:
+            self._steps[world] = self.plan(0, world, ()).steps
+        return self._steps[world]
 
     @cached_property
     def _source(self) -> Source:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from lengthwise import checks
 from lengthwise.choices.batching import spell_out
@@ -141,7 +141,7 @@ def _digest(choices: Mapping[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(spell_out(choices)).encode(), digest_size=8).hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Remainder:
     """A plan, and the number of its batches that each rank has taken.
 
@@ -152,11 +152,16 @@ class Remainder:
         plan: The plan of all that the earlier runs left, or of the whole epoch.
         earlier: The earlier runs, on other numbers of ranks or micro-batches.
         taken: The batches of the plan that each rank had before the next pass.
+        use: "set" once its epoch was set, "asked" once its plan or length was read, "begun" once a pass has begun. The
+            plan of a new sampler or of a loaded state counts as asked.
+        complete_passes: The passes that have read all batches from the sampler.
     """
 
     plan: EpochPlan
     earlier: tuple[EarlierRun, ...]
     taken: int
+    use: Literal["set", "asked", "begun"] = "asked"
+    complete_passes: int = 0
 
     @classmethod
     def after(cls, runs: tuple[EarlierRun, ...], plan: EpochPlan) -> Remainder:
@@ -187,6 +192,12 @@ class Remainder:
         """The batches that the next pass yields."""
         return len(self.plan) - self.taken
 
+    def batches(self, rank: int, start: int) -> Iterator[list[Any]]:
+        """Yields the batches of a rank from number `start` of the plan on, each as a new list for a data set."""
+        for batch in self.plan.batches(rank, start):
+            # Chunks are rows (sequence, start, stop): the data set gets one at a time, as a tuple.
+            yield list(map(tuple, batch.tolist())) if batch.ndim == 2 else batch.tolist()
+
     def runs(self, taken_count: int) -> tuple[EarlierRun, ...]:
         """Returns the runs of the epoch; the last took `taken_count` batches of the plan, and is left out for 0."""
         latest_run = EarlierRun(World(self.plan.world_size, self.plan.micro_batches), taken_count)
@@ -196,6 +207,52 @@ class Remainder:
     def fingerprint(self) -> str:
         """The fingerprint of the plan, computed once because a loader may save a state with every batch."""
         return self.plan.fingerprint()
+
+
+@dataclass(eq=False)
+class Pass:
+    """One loop over the batches that are left of a plan.
+
+    Attributes:
+        remainder: The plan, and the batches of it that were taken before.
+        taken: The batches that the loop was given, and the failed ones before them.
+        failed: The batches since then that could not be read. A resumed run tries them again.
+        state: "open" while the loop may go on, "left" once it was dropped, "ended" once it was at its end.
+    """
+
+    remainder: Remainder
+    taken: int = 0
+    failed: int = 0
+    state: Literal["open", "left", "ended"] = "open"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has no loop that may go on."""
+        return self.__dict__ | {"state": self.state.replace("open", "left")}
+
+    @property
+    def is_open(self) -> bool:
+        """Tells if the loop may yield more batches."""
+        return self.state == "open" and self.taken + self.failed < self.remainder.batches_left
+
+    def count(self, batches: int) -> None:
+        """Counts batches that the loop was given, and the failed ones just before them."""
+        self.taken, self.failed = self.taken + self.failed + batches, 0
+
+
+def find_position(passes: Sequence[Pass], start: int) -> int:
+    """Returns the batches of the epoch that were delivered: those of the pass that had the latest batch.
+
+    Args:
+        passes: The passes that begin at `start`, in the order of their latest batches.
+        start: The batches of the epoch that were delivered before.
+
+    Raises:
+        ValueError: An earlier pass may go on.
+    """
+    if any(loop.is_open for loop in passes[:-1]):
+        remedy = "Give one a loader and a sampler of its own, or state_dict your count. To look, take loader.peek()."
+        raise checks.state_error("Two loops over this loader have begun, so its position is unknown", remedy)
+    return start + (passes[-1].taken if passes else 0)
 
 
 def check_alike(

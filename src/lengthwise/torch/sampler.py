@@ -16,7 +16,7 @@ from lengthwise.choices.deal import World, check_world, has_equal_epochs
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.resume import EarlierRun
-from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
+from lengthwise.planning.window_epoch import WindowEpoch
 from lengthwise.torch.guard import Notices, changed, check_no_worker, refuse_second_sharing, unused
 from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.planner import Planner
@@ -88,10 +88,6 @@ class BatchSampler(Sampler[list[Any]]):
         self.batching = batching
         self.seed = seed
         self.micro_batches = micro_batches
-        self._asked = True  # whether the sampler was used since the epoch was set
-        self._resumed = False  # whether a state was loaded, and since then no epoch was set and no pass begun
-        self._steps: dict[World, int] = {}
-        self._begun, self._drawn = False, 0  # whether a pass of this epoch or position has begun; the complete passes
         self.notices: Notices = Notices()
         with self._own_rank.alike(self._facts):
             self._planner = self._read(lengths, times, groups)
@@ -103,11 +99,9 @@ class BatchSampler(Sampler[list[Any]]):
             self._named = self._planner.facts(self._remainder.plan)
 
     def __repr__(self) -> str:
+        rank = f"rank {self.rank} of {self.world_size}"
         place = f"epoch {self.epoch} from batch {self.start} of {len(self.remainder)}"
-        return (
-            f"{type(self).__name__}(rank {self.rank} of {self.world_size}, {place}, {len(self.lengths)} sequences, "
-            f"{self.batching})"
-        )
+        return f"{type(self).__name__}({rank}, {place}, {len(self.lengths)} sequences, {self.batching})"
 
     @property
     def rank(self) -> int:
@@ -120,8 +114,7 @@ class BatchSampler(Sampler[list[Any]]):
     @property
     def plan(self) -> Plan:
         """The plan of the current epoch. If another number of ranks saved the loaded state, the plan of the rest."""
-        self._asked = True
-        return cast(Plan, self.remainder.plan)  # a WindowSampler has a WindowEpoch, and overrides `plan`
+        return cast(Plan, self._ask().plan)  # a WindowSampler has a WindowEpoch, and overrides `plan`
 
     @property
     def epoch(self) -> int:
@@ -136,7 +129,7 @@ class BatchSampler(Sampler[list[Any]]):
     def remainder(self) -> Remainder:
         """The plan and the position of a pass; a new object for each epoch or loaded position."""
         # If torch.distributed ends within a pass, the state still has the number of ranks that took the batches.
-        return self._remainder if self._begun else self._follow_ranks()
+        return self._remainder if self._remainder.use == "begun" else self._follow_ranks()
 
     @property
     def sampler(self) -> BatchSampler:
@@ -165,16 +158,18 @@ class BatchSampler(Sampler[list[Any]]):
         >>> sorted(sampler)
         [[0, 1], [2]]
         """
-        resumed, self._resumed = self._resumed, False
+        remainder = self._remainder
         if epoch == self.epoch and not restart:
-            self._asked = self._begun
-            self._follow_ranks()
+            remainder = self._follow_ranks()
+            remainder.use = "set" if remainder.use == "asked" else remainder.use
             return
-        if resumed and not restart and (epoch < self.epoch or self._remainder.batches_left):
-            self.notices.warn_left_position(self.epoch, epoch)
-        if epoch != self.epoch and not self._asked:
+        if epoch != self.epoch and remainder.use == "set":
             raise unused(self.epoch)
-        self._stand(self._plan_remainder(epoch))
+        planned = self._plan_remainder(epoch)
+        is_loaded = remainder.use == "asked" and remainder.start > 0
+        if is_loaded and not restart and (epoch < self.epoch or remainder.batches_left):
+            self.notices.warn_left_position(self.epoch, epoch)
+        self._remainder, planned.use = planned, "set"
 
     @property
     def steps(self) -> int:
@@ -187,10 +182,7 @@ class BatchSampler(Sampler[list[Any]]):
             remedy = "Take Budget, FixedSize or Rows, or end each epoch where the loader does."
             rule = "one that gives every epoch the same number of steps"
             raise checks.value_error("cut", rule, self.batching.cut, remedy)
-        world = World(self.world_size, self.micro_batches)
-        if world not in self._steps:
-            self._steps[world] = self._plan_remainder(0).plan.steps
-        return self._steps[world]
+        return self._planner.steps(World(self.world_size, self.micro_batches))
 
     def summary(self, *, batch_size: int | None = None) -> str:
         """Returns sentences that compare the current epoch with random batches.
@@ -232,16 +224,13 @@ class BatchSampler(Sampler[list[Any]]):
         [0, 1] 0.67
         [2] 0.33
         """
-        options: dict[str, Any] = {
-            "reduction": reduction,
-            "ranks_averaged": ranks_averaged,
-            "micro_batches_averaged": micro_batches_averaged,
-        }
-        plan: EpochPlan = self.plan
-        taken = self.remainder.taken
+        averaged: Any = {"ranks_averaged": ranks_averaged, "micro_batches_averaged": micro_batches_averaged}
+        remainder = self._ask()
+        plan, taken = remainder.plan, remainder.taken
         if isinstance(plan, WindowEpoch):
-            return np.fromiter(plan.loss_scales(weights, rank=self.rank, start=taken, **options), np.float64)
-        return loss_scales(plan, weights, **options)[:, :, self.rank].reshape(-1)[taken:]
+            scales = plan.loss_scales(weights, rank=self.rank, start=taken, reduction=reduction, **averaged)
+            return np.fromiter(scales, np.float64)
+        return loss_scales(plan, weights, reduction=reduction, **averaged)[:, :, self.rank].reshape(-1)[taken:]
 
     def state_after(self, delivered: int) -> dict[str, Any]:
         """Returns the position after `delivered` batches, the same on every rank, under a kilobyte.
@@ -254,10 +243,8 @@ class BatchSampler(Sampler[list[Any]]):
             A state for `resume` on any number of ranks, which JSON can hold.
         """
         remainder, remedy = self.remainder, "Count from the beginning of the epoch."
-        count = checks.check_whole(
-            "delivered", delivered, minimum=remainder.start, maximum=len(remainder), remedy=remedy
-        )
-        plan = remainder.plan
+        plan, least, most = remainder.plan, remainder.start, len(remainder)
+        count = checks.check_whole("delivered", delivered, minimum=least, maximum=most, remedy=remedy)
         facts = self._named | {"sequences": len(self.lengths), "epoch": plan.epoch, "plan": remainder.fingerprint}
         return write_state(facts, World(plan.world_size, plan.micro_batches), remainder.runs(count - remainder.before))
 
@@ -279,40 +266,41 @@ class BatchSampler(Sampler[list[Any]]):
             position.check_plan(remainder.fingerprint)
             if position.world != (self.world_size, self.micro_batches):
                 remainder = self._plan_remainder(position.epoch, position.runs)
-            self._stand(remainder)
-            self._asked, self._resumed = True, remainder.start > 0
+            self._remainder = remainder
 
     def __len__(self) -> int:
         """The batches of this rank in the whole epoch, exact before it begins. A pass yields `start` fewer."""
-        self._asked = True
-        return len(self.remainder)
+        return len(self._ask())
 
     def __iter__(self) -> Iterator[list[Any]]:
         # A generator starts with its first batch: until then the epoch may be set.
         check_no_worker()
         remainder = self._follow_ranks()
-        self._asked, self._begun, self._resumed = True, True, False
+        remainder.use = "begun"
         self._own_rank.check_started(self._facts)
-        for batch in remainder.plan.batches(self.rank, remainder.taken):
+        for batch in remainder.batches(self.rank, remainder.taken):
             if remainder is not self._remainder:
                 raise changed(remainder.plan.epoch, self.epoch)
-            # Chunks are rows (sequence, start, stop): the dataset gets one at a time, as a tuple.
-            yield [tuple(span) for span in batch.tolist()] if batch.ndim == 2 else batch.tolist()
+            yield batch
         # A loop that stops after one batch may have had workers that drew all of a short epoch. So a second complete
         # pass may be the first whole loop; a third is not.
-        self._drawn += remainder is self._remainder
-        if self._drawn > 2:
+        remainder.complete_passes += 1
+        if remainder.complete_passes > 2:
             self.notices.warn_second_pass(self.epoch)
+
+    def _ask(self) -> Remainder:
+        """Returns what is left, and notes that it was asked for."""
+        remainder = self.remainder
+        remainder.use = "asked" if remainder.use == "set" else remainder.use
+        return remainder
 
     def _follow_ranks(self) -> Remainder:
         """Returns the rest of the epoch for the current ranks: torch.distributed may have started or ended since."""
-        if self._remainder.plan.world_size != self.world_size:
-            self._remainder = self._plan_remainder(self.epoch, self._remainder.runs(self._remainder.taken))
+        remainder = self._remainder
+        if remainder.plan.world_size != self.world_size:
+            self._remainder = self._plan_remainder(self.epoch, remainder.runs(remainder.taken))
+            self._remainder.use = remainder.use
         return self._remainder
-
-    def _stand(self, remainder: Remainder) -> None:
-        """Sets the plan and the position of the next pass."""
-        self._remainder, self._begun, self._drawn, self._asked = remainder, False, 0, False
 
     def _plan_remainder(self, epoch: int, runs: tuple[EarlierRun, ...] = (), world: World | None = None) -> Remainder:
         """Plans the rest of an epoch after `runs` for `world`, by default this run's."""
