@@ -24,7 +24,7 @@ ROOMS = (
 WITHIN = {
     "choices": (
         *("__init__", "arithmetic", "cost", "chunk", "buckets", "bands", "order", "greedy", "cut", "rows", "deal"),
-        *("arrange", "batching"),
+        *("arrange", "names", "batching"),
     ),
     "engines": ("rule", "files", "packages", "write", "__init__"),
     "planning": (

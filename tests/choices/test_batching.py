@@ -9,7 +9,7 @@ import pytest
 
 import lengthwise as lw
 import menu
-from lengthwise.choices import batching as tags
+from lengthwise.choices import names as tags
 
 LENGTHS = lw.example_lengths("long-tailed", count=3_000)
 

@@ -154,13 +154,17 @@ def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, ov
     expected = cut_by_hand(lengths, boundaries.tolist(), prices, budget, most, overshoot)
     for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
         offsets = np.empty(len(lengths) + 1, np.int64)
-        batches = kernel(lengths, boundaries, _kernels.Bounds(prices, float(budget), most, 1), overshoot, offsets)
+        batches = kernel(
+            lengths, boundaries, _kernels.Bounds(prices, float(budget), most, 1, prices, np.inf), overshoot, offsets
+        )
         assert offsets[: batches + 1].tolist() == expected
 
 
 def test_a_limit_near_the_end_of_64_bits_is_no_limit_for_multiples():
     lengths, prices, offsets = np.full((40, 1), 10), lw.Padded().prices(1), np.zeros(41, np.int64)
-    batches = _kernels.greedy_cut(lengths, NO_BOUNDARIES, _kernels.Bounds(prices, 160.0, 2**63 - 8, 8), False, offsets)
+    batches = _kernels.greedy_cut(
+        lengths, NO_BOUNDARIES, _kernels.Bounds(prices, 160.0, 2**63 - 8, 8, prices, np.inf), False, offsets
+    )
     assert offsets[: batches + 1].tolist() == [0, 16, 32, 40]
 
 

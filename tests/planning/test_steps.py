@@ -195,7 +195,9 @@ def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
         for count in (1, 2, 3, 5):
             for budget in (np.nextafter(once + count * each, 0.0), once + count * each):
                 fits = max([size for size in range(1, 7) if once + size * each <= budget], default=1)
-                batches, *_ = _kernels.try_budget(lengths, none, _kernels.Bounds(prices, budget, 6, 1), True, 6, ends)
+                batches, *_ = _kernels.try_budget(
+                    lengths, none, _kernels.Bounds(prices, budget, 6, 1, prices, np.inf), True, 6, ends
+                )
                 assert np.diff(ends[:batches], prepend=0).max() == fits
                 checked += (budget - once) / each >= fits + 1
     assert checked > 0, "no division was rounded up"

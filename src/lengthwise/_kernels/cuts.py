@@ -18,15 +18,19 @@ class Bounds(NamedTuple):
 
     Attributes:
         prices: [2 + 3 dims] float64: fixed, each, linear..., quadratic..., per_length...
-        budget: The most that a batch of several sequences may cost.
+        budget: The most that a batch of several sequences may cost: a hard limit, as of memory.
         max_sequences: The most sequences in a batch.
         multiple: Batches are priced with the rows that `count_rows` fills up to this multiple.
+        level_prices: [2 + 3 dims] float64, the prices of another cost, such as of time.
+        level: The most that a batch of several sequences may cost by `level_prices`; searched, to level batches.
     """
 
     prices: NDArray[np.float64]
     budget: float
     max_sequences: int
     multiple: int
+    level_prices: NDArray[np.float64]
+    level: float
 
 
 _TRIES = 8  # tries that follow the estimate of the one before; then bisection
@@ -42,39 +46,54 @@ def count_rows(count, multiple):
 
 
 @kernel
-def fill_batch(lengths, start, bounds, overshoot, longest):
-    """Fills a batch from row `start` of `lengths` [m, dims] on. Returns its count, cost, and cost with one more.
+def _price_lengths(prices, lengths, row, longest):
+    """Returns the prices of a batch and of each of its rows, if `lengths[row]` joins sequences up to `longest`."""
+    dims = longest.size
+    per_batch, per_row = prices[0], 0.0
+    for dim in range(dims):
+        length = float(max(longest[dim], lengths[row, dim]))
+        per_row += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
+        per_batch += prices[2 + 2 * dims + dim] * length
+    return per_batch, prices[1] + per_row
 
-    A batch takes at least one sequence. If no other is left, one more costs infinity. With `overshoot`, the batch ends
-    after the sequence that reaches the budget. `longest` [dims] is memory to work in.
+
+@kernel
+def fill_batch(lengths, start, bounds, overshoot, longest):
+    """Fills a batch from row `start` of `lengths` [m, dims] on. `longest` [dims] is memory to work in.
+
+    A batch takes at least one sequence. With `overshoot`, it ends after the sequence that reaches the budget.
+
+    Returns:
+    - the number of its sequences;
+    - its cost, and its cost by `level_prices`;
+    - the least level by which it would take one more; infinite if none is left, or another limit ends it.
     """
-    prices = bounds.prices
     dims, stop = lengths.shape[1], lengths.shape[0]
     for dim in range(dims):
         longest[dim] = 0
-    per_row, per_batch, cost, grown, size = 0.0, 0.0, 0.0, np.inf, 0
+    cost, level_cost, size = 0.0, 0.0, 0
+    cost_once, cost_each, level_once, level_each = 0.0, 0.0, 0.0, 0.0
     for row in range(start, stop):
         # All sequences are padded to the longest. Most sequences are shorter, and leave the cost of a row as it is.
         longer = False
         for dim in range(dims):
             longer = longer or lengths[row, dim] > longest[dim]
         if longer:
-            per_row, per_batch = 0.0, prices[0]
-            for dim in range(dims):
-                length = float(max(longest[dim], lengths[row, dim]))
-                per_row += prices[2 + dim] * length + prices[2 + dims + dim] * (length * length)
-                per_batch += prices[2 + 2 * dims + dim] * length
-        grown = per_batch + count_rows(size + 1, bounds.multiple) * (prices[1] + per_row)
-        if size > 0 and (
-            size == bounds.max_sequences or (cost >= bounds.budget if overshoot else grown > bounds.budget)
-        ):
-            return size, cost, grown
+            cost_once, cost_each = _price_lengths(bounds.prices, lengths, row, longest)
+            level_once, level_each = _price_lengths(bounds.level_prices, lengths, row, longest)
+        rows = count_rows(size + 1, bounds.multiple)
+        grown, level_grown = cost_once + rows * cost_each, level_once + rows * level_each
+        if size > 0:
+            if size == bounds.max_sequences or (cost >= bounds.budget if overshoot else grown > bounds.budget):
+                return size, cost, level_cost, np.inf
+            if level_grown > bounds.level:
+                return size, cost, level_cost, level_grown
         if longer:
             for dim in range(dims):
                 longest[dim] = max(longest[dim], lengths[row, dim])
         size += 1
-        cost = grown
-    return size, cost, np.inf
+        cost, level_cost = grown, level_grown
+    return size, cost, level_cost, np.inf
 
 
 @kernel
@@ -100,27 +119,43 @@ def greedy_cut(lengths, boundaries, bounds, overshoot, offsets):
 
 
 @kernel
-def _divide_budget(length, left, bounds):
-    """Fills a batch as `fill_batch` does, from `left` sequences with one length each. The first, `length`, is longest.
+def _price_length(prices, length):
+    """Returns the price of a batch of this padded length, and of each of its rows."""
+    return prices[0] + prices[4] * length, prices[1] + (prices[2] * length + prices[3] * (length * length))
+
+
+@kernel
+def _count_within(prices, length, budget, rows):
+    """Counts the rows of one length, at most `rows`, that cost at most `budget`; at least one.
 
     A division finds about how many fit, and its rounding is corrected one by one.
     """
-    prices, budget, multiple = bounds.prices, bounds.budget, bounds.multiple
-    per_row = prices[1] + (prices[2] * length + prices[3] * (length * length))
-    per_batch = prices[0] + prices[4] * length
-    size = min(bounds.max_sequences, left)
-    rows = count_rows(size, multiple)
-    if per_batch + rows * per_row > budget:
-        fits = (budget - per_batch) / per_row if per_row > 0.0 else 1.0
-        size = min(rows, int(fits)) if fits > 1.0 else 1
-        while size < rows and per_batch + (size + 1) * per_row <= budget:
-            size += 1
-        while size > 1 and per_batch + size * per_row > budget:
-            size -= 1
-        # `size` rows fit. With a multiple of 8, 13 rows hold 8 sequences, and 5 rows hold 5.
-        size -= size % multiple if size >= multiple else 0
-    cost = per_batch + count_rows(size, multiple) * per_row
-    return size, cost, per_batch + count_rows(size + 1, multiple) * per_row if size < left else np.inf
+    per_batch, per_row = _price_length(prices, length)
+    if per_batch + rows * per_row <= budget:
+        return rows
+    fits = (budget - per_batch) / per_row if per_row > 0.0 else 1.0
+    size = min(rows, int(fits)) if fits > 1.0 else 1
+    while size < rows and per_batch + (size + 1) * per_row <= budget:
+        size += 1
+    while size > 1 and per_batch + size * per_row > budget:
+        size -= 1
+    return size
+
+
+@kernel
+def _divide_budget(length, left, bounds):
+    """Fills a batch as `fill_batch` does, from `left` sequences of one length each. The first, `length`, is longest."""
+    multiple = bounds.multiple
+    most = min(bounds.max_sequences, left)
+    within = _count_within(bounds.prices, length, bounds.budget, count_rows(most, multiple))
+    fits = _count_within(bounds.level_prices, length, bounds.level, within)
+    # `fits` rows fit. With a multiple of 8, 13 rows hold 8 sequences, and 5 rows hold 5.
+    size = min(most, fits - (fits % multiple if fits >= multiple else 0))
+    once, each = _price_length(bounds.prices, length)
+    level_once, level_each = _price_length(bounds.level_prices, length)
+    rows, more = count_rows(size, multiple), count_rows(size + 1, multiple)
+    grown = level_once + more * level_each if size < most and more <= within else np.inf
+    return size, once + rows * each, level_once + rows * level_each, grown
 
 
 @kernel
@@ -133,8 +168,8 @@ def try_budget(lengths, boundaries, bounds, falling, wanted, ends):
 
     Returns:
     - the number of batches, or wanted + 1 if the sequences need more than `wanted`;
-    - the cost of the costliest batch, except those that alone are over the budget;
-    - the least budget by which one of them would take another sequence; infinite if none can;
+    - the costliest by `level_prices`, except those that alone are over the budget or the level;
+    - the least level by which a batch would take another sequence; infinite if none can;
     - about how many batches all sequences fill: 2.5 if the third of three is half full. If only two are `wanted`, it is
       2.5 if the sequences left over are half as many as those of the second.
     """
@@ -142,28 +177,28 @@ def try_budget(lengths, boundaries, bounds, falling, wanted, ends):
     # No literals: a kernel that is called with a literal is compiled a second time.
     count, overshoot = np.int64(lengths.shape[0]), np.bool_(False)
     start, batches, size, passed = np.int64(0), 0, np.int64(0), 0
-    cost, costliest, next_budget, filled = 0.0, 0.0, np.inf, 0.0
+    cost, level_cost, costliest, next_level, filled = 0.0, 0.0, 0.0, np.inf, 0.0
     while start < count:
         if batches == wanted:
-            return wanted + 1, costliest, next_budget, wanted + (count - start) / size
+            return wanted + 1, costliest, next_level, wanted + (count - start) / size
         while passed < boundaries.size and boundaries[passed] <= start:
             passed += 1
         stop = boundaries[passed] if passed < boundaries.size else count
         if falling and longest.size == 1:
             length = float(lengths[start, 0])
-            size, cost, grown = _divide_budget(length, stop - start, bounds)
+            size, cost, level_cost, grown = _divide_budget(length, stop - start, bounds)
         else:
-            size, cost, grown = fill_batch(lengths[:stop], start, bounds, overshoot, longest)
-        # A batch that is full by count takes no more under any budget.
-        next_budget = min(next_budget, grown) if size < bounds.max_sequences else next_budget
-        costliest = max(costliest, cost) if cost <= bounds.budget else costliest
+            size, cost, level_cost, grown = fill_batch(lengths[:stop], start, bounds, overshoot, longest)
+        next_level = min(next_level, grown)
+        if cost <= bounds.budget and level_cost <= bounds.level:
+            costliest = max(costliest, level_cost)
         start += size
         ends[batches] = start
         batches += 1
     if batches > 0:
-        spent = min(1.0, cost / bounds.budget) if bounds.budget > 0.0 else 1.0
-        filled = batches - 1.0 + max(spent, size / bounds.max_sequences)
-    return batches, costliest, next_budget, filled
+        spent = max(cost / bounds.budget, level_cost / bounds.level) if bounds.level > 0.0 else 1.0
+        filled = batches - 1.0 + max(min(1.0, spent), size / bounds.max_sequences)
+    return batches, costliest, next_level, filled
 
 
 @kernel
@@ -229,8 +264,8 @@ def _copy(source, target):
 def cut_into(lengths, boundaries, bounds, falling, tolerance, guess, ends):
     """Cuts sequences in order into as many batches as there are `ends`, the costliest as cheap as possible.
 
-    Bisects the budget. The result is exact, because both ends move to costs that occur. A budget that is too small is
-    raised to the next one that changes a batch. A budget that is enough is lowered to the cost of its costliest batch.
+    Bisects the level. The result is exact, because both ends move to costs that occur. A level that is too low is
+    raised to the next one that changes a batch. A level that is enough is lowered to the cost of its costliest batch.
     So the order of tries only changes the time: first the `guess`, then the estimate of each try. In the end, the
     batches with the most sequences are halved until there are enough.
 
@@ -238,31 +273,31 @@ def cut_into(lengths, boundaries, bounds, falling, tolerance, guess, ends):
         lengths, boundaries: As in `greedy_cut`.
         bounds: The limits of a batch; no batch of the result costs more than its budget.
         falling: As in `try_budget`.
-        tolerance: The search ends once at most so many batches are missing, or the budget hardly changes; 0 searches
+        tolerance: The search ends once at most so many batches are missing, or the level hardly changes; 0 searches
             exactly.
-        guess: The first budget to try.
+        guess: The first level to try.
         ends: [batches], receives the number of sequences up to the end of each batch.
 
     Returns:
         The number of batches: fewer than wanted only if all are single sequences, and one more if the sequences need
-        more. And the least budget that was found.
+        more. And the least level that was found.
     """
     low, tries, wanted, best_ends = 0.0, 0, ends.size, np.empty(ends.size, np.int64)
     best_count, high, _, _ = try_budget(lengths, boundaries, bounds, falling, wanted, ends)
     if best_count > wanted:
         return best_count, high
     _copy(ends, best_ends)
-    middle = guess if guess < high else high * (1.0 - 2.0**-10)  # full steps need nearly all of the budget
+    middle = guess if guess < high else high * (1.0 - 2.0**-10)  # full steps need nearly all of the level
     while low < high and wanted > 1:
         if tolerance > 0 and (wanted - best_count <= tolerance or high - low < high * 2.0**-11):
             break
         middle = low + (high - low) / 2.0 if tries >= _TRIES else max(low, min(middle, high - high * 2.0**-52))
         if middle >= high:  # no float lies between
             break
-        tried = Bounds(bounds.prices, middle, bounds.max_sequences, bounds.multiple)
-        batches, costliest, next_budget, filled = try_budget(lengths, boundaries, tried, falling, wanted, ends)
+        tried = Bounds(bounds.prices, bounds.budget, bounds.max_sequences, bounds.multiple, bounds.level_prices, middle)
+        batches, costliest, next_level, filled = try_budget(lengths, boundaries, tried, falling, wanted, ends)
         if batches > wanted:
-            low = next_budget
+            low = next_level
         else:
             best_count, high = batches, costliest
             _copy(ends, best_ends)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from lengthwise.choices.batching import Batching, arguments_of, tag_of
+from lengthwise.choices.batching import Batching, arguments_of
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import World
+from lengthwise.choices.names import tag_of
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.plan import Plan
 

@@ -1,10 +1,9 @@
-"""Batching: an order, a cut, a deal and an arrangement; and the names of choices in JSON and in checkpoints."""
+"""Batching: an order, a cut, a deal and an arrangement."""
 
 from __future__ import annotations
 
 import json
 import numbers
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -14,57 +13,17 @@ from typing import Any
 import numpy as np
 
 from lengthwise import checks
-from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
+from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
-from lengthwise.choices.cost import Cost, Padded, Quadratic, is_priced
-from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize, is_hard
-from lengthwise.choices.deal import TAILS, Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
-from lengthwise.choices.order import (
-    AlternatedSort,
-    Bucketed,
-    MaxEntropy,
-    Order,
-    SemiSorted,
-    Shuffled,
-    Sorted,
-    Windowed,
-    finds_noise,
-    pads_to_edge,
-)
+from lengthwise.choices.cost import Cost, Padded, is_priced
+from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, is_hard
+from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
+from lengthwise.choices.names import describe, make, spell_out_choice, tag_of
+from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
 
-_STAGES = {
-    "arrange": (CostliestFirst, InOrder, ShortestFirst, ShuffledSteps),
-    "chunk": (Chunks,),
-    "cost": (Padded, Quadratic),
-    "cut": (Budget, DynamicSize, FixedSize, Rows),
-    "deal": (Balanced, InTurn, Mixed, Portions, RandomSteps, Stratified),
-    "order": (AlternatedSort, Bucketed, MaxEntropy, SemiSorted, Shuffled, Sorted, Windowed),
-}
-# The names of choices in JSON, such as "order.Sorted": moving a class to another file does not change its name.
-CLASSES: dict[str, Any] = {f"{stage}.{kind.__name__}": kind for stage, kinds in _STAGES.items() for kind in kinds}
-
-# Tags by class, not by name: a subclass of a choice may do anything, and has no tag.
-_TAGS = {kind: tag for tag, kind in CLASSES.items()}
-
-
-def is_custom(choice: object) -> bool:
-    """Returns True if the choice is not of this package, but written by the user."""
-    return tag_of(choice) is None
-
-
-def tag_of(choice: object) -> str | None:
-    """Returns the tag of a choice of this package, or of its class; None for anything else, also for a subclass.
-
-    >>> tag_of(Sorted()), tag_of(Sorted), tag_of(len)
-    ('order.Sorted', 'order.Sorted', None)
-    """
-    return _TAGS.get(choice if isinstance(choice, type) else type(choice))
-
-
 DEFAULT_PADDING = 0.1
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_DEFAULTS = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None}
+_DEFAULTS: dict[str, Any] = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None, "balance": None}
 
 
 @dataclass(frozen=True, init=False, repr=False, slots=True)
@@ -95,6 +54,10 @@ class Batching:
         cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own by module, name and
             `repr`. All lambdas of a module have the same name: only the fingerprint of the plan tells them apart.
         chunks: Cuts sequences into pieces first.
+        balance: The cost that ranks share evenly, if it is not the `cost` that the budget bounds. For example, padded
+            frames fill the memory, and attention takes the time: `balance=Quadratic(quadratic=0.001)`. No batch is over
+            the budget. Random steps are then formed at 0.8 of the budget, which leaves room to balance: about a quarter
+            more steps.
         budget: The largest batch in padded frames: 16 sequences have about 16 times their mean length. Short for
             `cut=Budget(budget)`; beside `cut=Budget(...)`, it replaces the budget of the cut.
         padding: The share of the computed frames that may be padding. Unless the lengths and the ranks decide, it is
@@ -129,6 +92,7 @@ class Batching:
     arrange: Arrangement
     cost: Cost
     chunks: Chunks | None
+    balance: Cost | None
     padding: float | None
 
     def __init__(
@@ -140,23 +104,28 @@ class Batching:
         arrange: Arrangement = _DEFAULTS["arrange"],
         cost: Cost = _DEFAULTS["cost"],
         chunks: Chunks | None = None,
+        balance: Cost | None = None,
         budget: float | None = None,
         padding: float | None = None,
     ) -> None:
         cut = _choose_cut(cut, budget)
         choices = {"cut": cut, "order": order, "deal": deal, "arrange": arrange, "cost": cost, "chunks": chunks}
+        choices["balance"] = balance
         for name, choice in choices.items():
             if choice is not None or name not in ("order", "deal"):
                 check_choice(name, choice)
         if deal is not None:
             checks.check_choice("tail", deal.tail, TAILS)
-        choices["order"], choices["deal"], padding = _choose_order_and_deal(cut, cost, order, deal, padding)
+        choices["order"], choices["deal"], padding = _choose_order_and_deal(
+            cut, is_priced(cost) and (balance is None or is_priced(balance)), order, deal, padding
+        )
         checks.keep(self, **choices, padding=padding)
         if self.takes_random_steps:
             self.deal.check_cut(cut)
-            if not isinstance(self.cut, Rows) and not is_priced(self.cost):
-                remedy = "Take another deal, such as Stratified(), or describe the cost by a Quadratic."
-                raise checks.value_error("cost", "Padded() or a Quadratic beside RandomSteps", self.cost, remedy)
+            for name in () if isinstance(self.cut, Rows) else ("cost", "balance"):
+                if (price := getattr(self, name)) is not None and not is_priced(price):
+                    remedy = "Take another deal, such as Stratified(), or describe the cost by a Quadratic."
+                    raise checks.value_error(name, "Padded() or a Quadratic beside RandomSteps", price, remedy)
             _check_chain(self.order)
 
     @property
@@ -179,7 +148,7 @@ class Batching:
     def to_json(self) -> str:
         """Writes the choices as JSON, which `from_json` reads: the cut, and all else that differs from its default."""
         chosen = {name: choice for name in _CHOICES if (choice := getattr(self, name)) != _DEFAULTS.get(name)}
-        described = {name: _describe(choice) for name, choice in chosen.items()}
+        described = {name: describe(choice) for name, choice in chosen.items()}
         return json.dumps(described if self.padding is None else described | {"padding": self.padding})
 
     @classmethod
@@ -193,9 +162,7 @@ class Batching:
         if not isinstance(described, dict) or set(described) - {field.name for field in fields(cls)}:
             raise checks.value_error("text", "a batching as JSON", text, remedy)
         # Files of 0.1 may write null for what is left out.
-        choices = {
-            name: _make(choice) for name, choice in described.items() if choice is not None and name != "padding"
-        }
+        choices = {name: make(choice) for name, choice in described.items() if choice is not None and name != "padding"}
         return cls(**choices, padding=described.get("padding"))
 
 
@@ -237,14 +204,14 @@ def close(batching: Batching, *, in_steps: bool) -> Batching:
 
 
 def _choose_order_and_deal(
-    cut: object, cost: Cost, order: Order | None, deal: Deal | None, padding: float | None
+    cut: object, priced: bool, order: Order | None, deal: Deal | None, padding: float | None
 ) -> tuple[Order | None, Deal | None, float | None]:
     """Returns the order, the deal, and the padding of a batching that leaves both open.
 
     All defaults of order and deal are here. A hard budget leaves both open: `close` chooses, by lengths and ranks.
     """
     packs = isinstance(cut, Rows)
-    if order is None and deal is None and not packs and is_hard(cut) and is_priced(cost):
+    if order is None and deal is None and not packs and is_hard(cut) and priced:
         return None, None, None if padding is None else MaxEntropy(padding=padding).padding  # checked
     if packs or isinstance(deal, RandomSteps):
         _refuse_padding(order, padding, packs=packs)
@@ -294,6 +261,7 @@ _CHOICES = {
     "arrange": (("__call__",), "InOrder()"),
     "cost": (("__call__",), "Padded()"),
     "chunks": (("__call__",), "Chunks(50)"),
+    "balance": (("__call__",), "Quadratic(quadratic=0.001)"),
 }
 
 
@@ -306,48 +274,21 @@ def check_batching(batching: object) -> None:
 
 def check_choice(name: str, choice: object) -> None:
     """Refuses a value that is no choice for `name`, such as "cut": a number, a name, a class that was not called."""
-    if choice is None and name == "chunks":
+    if choice is None and name in ("chunks", "balance"):
         return
     verbs, example = _CHOICES[name]
     tag = tag_of(choice)
     # Without tags, Sorted() could pass as a cost, because both can be called. The call would fail in the middle of a
     # plan.
-    misplaced = tag is not None and tag.partition(".")[0] != name.removesuffix("s")  # the tags of `chunks`: "chunk."
+    stage = {"chunks": "chunk", "balance": "cost"}.get(name, name)
+    misplaced = tag is not None and tag.partition(".")[0] != stage
     if misplaced or isinstance(choice, type) or not all(hasattr(choice, verb) for verb in verbs):
         remedy = f"Give {name}={example}, for example."
         if name == "cut" and isinstance(choice, numbers.Real):
             remedy = f"Give FixedSize({choice}) for sequences, or Budget({choice}) for padded frames. {BUDGET_REMEDY}"
-        elif name == "cost" and callable(getattr(choice, "seconds", None)):  # what `measure_step` returns
+        elif name in ("cost", "balance") and callable(getattr(choice, "seconds", None)):  # what `measure_step` returns
             remedy = "Give its seconds: cost=step_cost.seconds, and a budget in seconds."
         raise checks.type_error(name, f"a choice such as {example}", choice, remedy)
-
-
-def _describe(choice: Any) -> dict[str, Any]:
-    """Describes a choice for JSON: its tag, and the fields that differ from their defaults.
-
-    So an option that a later version adds changes no file. `_name_custom` describes a user's choice.
-
-    >>> _describe(Budget(200, multiple_of=8))
-    {'choice': 'cut.Budget', 'budget': 200.0, 'multiple_of': 8}
-    """
-    tag = tag_of(choice)
-    if tag is None:
-        return _name_custom(choice)
-    values = {
-        field.name: getattr(choice, field.name)
-        for field in fields(choice)
-        if field.default != getattr(choice, field.name)
-    }
-    return {"choice": tag, **values}
-
-
-# The options of 0.1. Fingerprints and digests cover all of them, and a later option only where it is not the default.
-_FIRST_OPTIONS = (
-    *("batch_size", "budget", "capacity", "count_multiple_of", "drop_incomplete", "max_in_row", "max_sequences"),
-    *("multiple_of", "oversize", "pool", "rows", "rule", "tail", "even", "epochs", "reverse", "steps", "step"),
-    *("bins", "buckets", "by", "descending", "edges", "longer", "pad_to_edge", "padding", "randomization_factor"),
-    *("scale", "size", "window", "dims", "linear", "quadratic", "per_batch", "per_length", "per_sequence"),
-)
 
 
 def spell_out(described: Mapping[str, Any]) -> dict[str, Any]:
@@ -356,44 +297,7 @@ def spell_out(described: Mapping[str, Any]) -> dict[str, Any]:
     >>> spell_out({"cut": {"choice": "cut.FixedSize", "batch_size": 4}})["cut"]
     {'choice': 'cut.FixedSize', 'batch_size': 4, 'drop_incomplete': False, 'multiple_of': 1}
     """
-    defaults = {name: None if choice is None else _describe(choice) for name, choice in _DEFAULTS.items()}
-    choices = {name: _spell_out(described.get(name, defaults.get(name))) for name in _CHOICES}
+    defaults = {name: None if choice is None else describe(choice) for name, choice in _DEFAULTS.items()}
+    first = [name for name in _CHOICES if name != "balance"]
+    choices = {name: spell_out_choice(described.get(name, defaults.get(name))) for name in first}
     return {**choices, "padding": None, **{name: value for name, value in described.items() if name not in choices}}
-
-
-def _spell_out(choice: Any) -> Any:
-    kind = CLASSES.get(choice.get("choice", "")) if isinstance(choice, Mapping) else None
-    if kind is None:
-        return choice
-    first = {field.name: field.default for field in fields(kind) if field.name in _FIRST_OPTIONS}
-    return {"choice": choice["choice"]} | first | choice
-
-
-def _name_custom(choice: Any) -> dict[str, str]:
-    """Names a user's choice by module, name and `repr`: the same in every process.
-
-    >>> _name_custom(partial(np.full, fill_value=3))
-    {'choice': 'functools:partial', 'repr': 'functools.partial(<function full>, fill_value=3)'}
-    """
-    owner = choice if isinstance(getattr(choice, "__qualname__", None), str) else type(choice)
-    name = f"{getattr(owner, '__module__', None) or type(choice).__module__}:{owner.__qualname__}"
-    # Addresses differ between processes. A spawned process runs the training script under the name `__mp_main__`.
-    described = {"choice": name, "repr": _ADDRESS.sub("", repr(choice))}
-    return {key: text.replace("__mp_main__", "__main__") for key, text in described.items()}
-
-
-def _make(described: Any) -> Any:
-    remedy = "Give what Batching.to_json wrote."
-    if not isinstance(described, dict) or not isinstance(described.get("choice"), str):
-        raise checks.value_error("choice", 'of the form {"choice": ...}', described, remedy)
-    kind = CLASSES.get(described["choice"])
-    if kind is None:
-        remedy = "Make the Batching in code, with the choice itself."
-        raise checks.value_error("choice", "one of this package", described["choice"], remedy)
-    # JSON has lists only; the fields that hold several numbers, such as edges, are tuples.
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in described.items()}
-    del values["choice"]
-    unknown = sorted(set(values) - {field.name for field in fields(kind)})
-    if unknown:
-        raise checks.value_error("choice", f"one with a field {unknown[0]}", described["choice"], remedy)
-    return kind(**values)

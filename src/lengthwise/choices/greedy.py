@@ -20,7 +20,7 @@ _MOST_COUNTED = 2**40  # sequences: no batch is larger
 class Limits(NamedTuple):
     """The limits of a batch: at most `size` sequences; or, if that is 0, `max_sequences`, and `budget` in cost.
 
-    The rows of a batch are filled up to a `multiple`.
+    The rows of a batch are filled up to a `multiple`. A batch is as cheap as can be by `balance`, or else by the cost.
     """
 
     cost: Cost
@@ -28,13 +28,15 @@ class Limits(NamedTuple):
     max_sequences: int = 2**62  # more than any data set has
     multiple: int = 1
     size: int = 0
+    balance: Cost | None = None
 
     def bounds(self, dims: int) -> _kernels.Bounds | None:
         """Returns the limits as kernels take them, for `dims` lengths; None for a cost without prices."""
-        prices = prices_of(self.cost, dims)
-        if prices is None:
+        prices, balance = prices_of(self.cost, dims), prices_of(self.balance or self.cost, dims)
+        if prices is None or balance is None:
             return None
-        return _kernels.Bounds(prices, float(self.budget), int(self.max_sequences), int(self.multiple))
+        most, multiple = int(self.max_sequences), int(self.multiple)
+        return _kernels.Bounds(prices, float(self.budget), most, multiple, balance, np.inf)
 
 
 def cut_greedily(

@@ -233,12 +233,15 @@ def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArr
 
 
 def _waste(plans: Sequence[Plan]) -> float:
-    largest = max(float(plan.costs.max(initial=0.0)) for plan in plans)
+    costs = [plan.costs if plan.balances is None else plan.balances for plan in plans]
+    largest = max(float(batch_costs.max(initial=0.0)) for batch_costs in costs)
     if not largest:  # no steps, or batches that cost nothing: no rank waits
         return 0.0
     # Divide by a power of two near the largest cost: no sum overflows, and the division rounds nothing.
     exponent = -np.frexp(largest)[1]
-    ranks = [np.ldexp(plan.costs, exponent)[plan.grid].sum(axis=1) for plan in plans]
+    ranks = [
+        np.ldexp(batch_costs, exponent)[plan.grid].sum(axis=1) for plan, batch_costs in zip(plans, costs, strict=True)
+    ]
     # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.
     work = sum(float(costs_of_ranks.mean(axis=1).sum()) for costs_of_ranks in ranks)
     return 1.0 - work / sum(float(costs_of_ranks.max(axis=1).sum()) for costs_of_ranks in ranks)

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.arithmetic import length_multiple
-from lengthwise.choices.batching import Batching, is_custom
+from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Deal, Portions, World
+from lengthwise.choices.names import is_custom
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.custom import check_arrangement, check_grid, check_portions
 from lengthwise.planning.fill import split_largest
@@ -171,7 +172,7 @@ def complete_steps(
         raise checks.state_error(f"The plan has {most} batches for {wanted} places", remedy)
     borders = np.cumsum([0] + [len(portion.costs) for portion in portions])
     numbers = [
-        _fill(np.arange(start, stop), batches.costs, wanted, key)
+        _fill(np.arange(start, stop), batches.balances, wanted, key)
         for start, stop, key in zip(borders[:-1], borders[1:], keys, strict=True)
     ]
     return batches, np.stack(numbers)
@@ -199,7 +200,7 @@ def split_batches(batches: Portion, places: int, batching: Batching) -> Portion:
     # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1].
     origins = np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1
     lengths = None if batches.bucket_lengths is None else batches.bucket_lengths[origins]
-    return pad(batches._replace(offsets=offsets, bucket_lengths=lengths), batching.cut, batching.cost)
+    return pad(batches._replace(offsets=offsets, bucket_lengths=lengths), batching.cut, batching.cost, batching.balance)
 
 
 def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, key: Key) -> NDArray[np.int64]:
@@ -226,7 +227,7 @@ def deal_and_arrange(
         deal: The key of the deal.
         arrange: The key of the order of the steps.
     """
-    grid = batching.deal.grid(numbers, batches.costs, world, deal)
+    grid = batching.deal.grid(numbers, batches.balances, world, deal)
     if is_custom(batching.deal):
         grid = check_grid(grid, numbers, world)
     steps = grid.reshape(len(grid), world.slots)

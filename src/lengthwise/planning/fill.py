@@ -19,14 +19,15 @@ _NEAR = 256  # for each 256 batches one may be missing, to shorten the search; t
 _HALVINGS = 60  # of the range of batch sizes: as fine as floats are
 
 
-def exact_limits(cut: Cut, cost: Cost, longest: NDArray[np.int64]) -> Limits | None:
+def exact_limits(cut: Cut, cost: Cost, longest: NDArray[np.int64], balance: Cost | None = None) -> Limits | None:
     """Returns the limits of a batch, where `longest` [dims] is the longest of the data set.
 
-    None if only the cut itself can find its batches: `Rows`, `DynamicSize(rule="paper")`, or a cut of the user.
+    Batches are as cheap as can be by `balance`, or else by the cost. The limits are None if only the cut itself can
+    find its batches: `Rows`, `DynamicSize(rule="paper")`, or a cut of the user.
     """
     if type(cut) is FixedSize:
-        return Limits(cost, size=cut.batch_size)
-    return limits_of(cut, cost, longest) if is_hard(cut) else None
+        return Limits(cost, size=cut.batch_size, balance=balance)
+    return limits_of(cut, cost, longest)._replace(balance=balance) if is_hard(cut) else None
 
 
 def cut_into(

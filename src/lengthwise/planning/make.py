@@ -168,6 +168,7 @@ def plan_epoch(
         offsets=batches.offsets,
         padded_lengths=batches.padded_lengths,
         costs=batches.costs,
+        balances=None if settled.batching.balance is None else batches.balances,
         grid=np.ascontiguousarray(grid),
         row_offsets=cut.find_rows(batches.needed, batches.offsets) if isinstance(cut, Rows) else None,
         spans=items.spans,

@@ -21,7 +21,19 @@ from lengthwise.choices.arithmetic import fill_up
 from lengthwise.choices.batching import spell_out
 from lengthwise.planning.times import copies_of
 
-_ARRAYS = ("sequences", "offsets", "padded_lengths", "costs", "grid", "row_offsets", "spans", "delivered", "times")
+_ARRAYS = (
+    "sequences",
+    "offsets",
+    "padded_lengths",
+    "costs",
+    "grid",
+    "row_offsets",
+    "spans",
+    "delivered",
+    "times",
+    "balances",
+)
+_PRICED = ("costs", "balances")  # arrays of floats
 _FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost")
 
 
@@ -43,6 +55,7 @@ class Plan:
         offsets: [batches + 1]; batch b is `sequences[offsets[b]:offsets[b + 1]]`.
         padded_lengths: [batches, dims], the length that each batch is padded to.
         costs: [batches], the cost of each batch, in the unit of the budget.
+        balances: [batches], the cost of each batch that ranks share evenly; None if these are the `costs`.
         grid: [steps, micro_batches, ranks], batch numbers: which batch each rank takes in each step.
         row_offsets: [rows + 1], where each packed row begins in `sequences`, and the end; None if rows are not packed.
         spans: [chunks, 3], sequence, start and stop of each chunk; None without chunks.
@@ -78,6 +91,7 @@ class Plan:
     spans: NDArray[np.int64] | None
     delivered: NDArray[np.int64] | None = None
     times: NDArray[np.int64] | None = None
+    balances: NDArray[np.float64] | None = None
     copies: NDArray[np.int64] | None = field(init=False)
     count: int
     batching: str
@@ -243,7 +257,7 @@ class Plan:
         digest = hashlib.blake2b(digest_size=8)
         for name in _ARRAYS:
             # Costs are left out: a user's cost may be rounded differently on another platform.
-            if name != "costs" and (array := getattr(self, name)) is not None:
+            if name not in _PRICED and (array := getattr(self, name)) is not None:
                 digest.update(f"{name}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array, "<i8").data)
         batching = json.dumps(spell_out(json.loads(self.batching)))
@@ -277,7 +291,9 @@ class Plan:
             content = Path(path).read_bytes()
         try:
             plan, fingerprint = _parse(content)
-            if plan.fingerprint() == fingerprint and len(plan.costs) == len(plan.offsets) - 1:
+            # The fingerprint leaves out the costs.
+            priced = [plan.costs, plan.balances] if "balance" in json.loads(plan.batching) else [plan.costs]
+            if plan.fingerprint() == fingerprint and {*map(len, priced)} == {len(plan.offsets) - 1}:
                 return plan
             cause = None
         except MemoryError:
@@ -297,7 +313,7 @@ def _parse(content: bytes) -> tuple[Plan, str]:
         facts = json.loads(str(stored["facts"]))
         # Convert to this machine's byte order: the file may have another.
         arrays: dict[str, Any] = {
-            name: stored[name].astype(np.float64 if name == "costs" else np.int64) if name in stored else None
+            name: stored[name].astype(np.float64 if name in _PRICED else np.int64) if name in stored else None
             for name in _ARRAYS
         }
     return Plan(**arrays, **{name: facts[name] for name in _FACTS}), facts["fingerprint"]

@@ -26,10 +26,11 @@ from lengthwise.choices.arithmetic import (
     sum_rows,
 )
 from lengthwise.choices.bands import line_up
-from lengthwise.choices.batching import Batching, is_custom
+from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, costs_of_rows
 from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.greedy import Limits
+from lengthwise.choices.names import is_custom
 from lengthwise.choices.order import Bucketed, Order, Ordered
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.custom import check_cuts, check_ordered
@@ -72,7 +73,8 @@ class Portion(NamedTuple):
         limits: The limits of a batch; None if only the cut itself can find its batches.
         offsets: [batches + 1]; batch b is members[offsets[b]:offsets[b + 1]].
         padded_lengths: [batches, dims], the longest that the members of each batch need.
-        costs: [batches].
+        costs: [batches], which the budget bounds.
+        balances: [batches], the costs that ranks share evenly: by `balance`, or the same as `costs`.
         bucket_lengths: [batches], the longest length of each batch's bucket; None where there are no buckets.
     """
 
@@ -85,6 +87,7 @@ class Portion(NamedTuple):
     offsets: NDArray[np.int64] = np.zeros(1, np.int64)
     padded_lengths: NDArray[np.int64] = _NONE
     costs: NDArray[np.float64] = np.empty(0)
+    balances: NDArray[np.float64] = np.empty(0)
     bucket_lengths: NDArray[np.float64] | None = None
 
     @property
@@ -125,7 +128,7 @@ def cut_portion(
     portion = _order_portion(items, members, settled, key)
     # An edge may be longer than any sequence.
     longest = np.maximum(longest_of(items.lengths), longest_of(portion.needed))
-    limits = exact_limits(batching.cut, batching.cost, longest)
+    limits = exact_limits(batching.cut, batching.cost, longest, batching.balance)
     try:
         if batching.takes_random_steps:
             options: dict[str, Any] = {"slots": slots, "bands": settled.bands, "steps": steps}
@@ -165,23 +168,27 @@ def cut_again(portion: Portion, batching: Batching, batches: int) -> Portion:
     return portion._replace(offsets=offsets)
 
 
-def pad(portion: Portion, cut: Cut, cost: Cost) -> Portion:
+def pad(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -> Portion:
     """Pads and prices the batches."""
     needed, offsets = portion.needed, portion.offsets
     if len(offsets) == 1:  # no batches: `reduceat` wants at least one start
         return portion._replace(padded_lengths=np.empty((0, needed.shape[1]), np.int64))
     if isinstance(cut, Rows):
-        lengths = np.full((len(offsets) - 1, 1), cut.capacity)
-        return portion._replace(padded_lengths=lengths, costs=costs_of_rows(cost, needed, offsets, cut.capacity))
+        lengths, capacity = np.full((len(offsets) - 1, 1), cut.capacity), cut.capacity
+        costs = costs_of_rows(cost, needed, offsets, capacity)
+        balances = costs if balance is None else costs_of_rows(balance, needed, offsets, capacity)
+        return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
-    costs = costs_of(cost, fill_up(np.diff(offsets), count_multiple(cut)), lengths)
-    return portion._replace(padded_lengths=lengths, costs=costs)
+    rows = fill_up(np.diff(offsets), count_multiple(cut))
+    costs = costs_of(cost, rows, lengths)
+    balances = costs if balance is None else costs_of(balance, rows, lengths)
+    return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
 
 
 def price(portion: Portion, batching: Batching) -> Portion:
     """Pads and prices the batches, and notes for each the longest length of its bucket."""
-    portion = pad(portion, batching.cut, batching.cost)
+    portion = pad(portion, batching.cut, batching.cost, batching.balance)
     offsets, boundaries = portion.offsets, portion.boundaries
     if not len(boundaries):
         return portion
@@ -209,6 +216,7 @@ def join(portions: Sequence[Portion]) -> Portion:
         offsets=np.concatenate([*starts, ends[-1:]]),
         padded_lengths=np.concatenate([portion.padded_lengths for portion in portions]),
         costs=np.concatenate([portion.costs for portion in portions]),
+        balances=np.concatenate([portion.balances for portion in portions]),
         bucket_lengths=np.concatenate([portion.lengths for portion in portions]) if has_buckets else None,
     )
 
@@ -224,6 +232,7 @@ def select(batches: Portion, chosen: NDArray[np.bool_]) -> Portion:
         offsets=np.concatenate([[0], np.cumsum(sizes[chosen])]),
         padded_lengths=batches.padded_lengths[chosen],
         costs=batches.costs[chosen],
+        balances=batches.balances[chosen],
         bucket_lengths=None if batches.bucket_lengths is None else batches.bucket_lengths[chosen],
     )
 

@@ -98,7 +98,7 @@ def take_runs(
         if next_world.slots == run.world.slots and not torn:
             # A row of `steps` is a step for any ranks: 4 ranks x 2 micro-batches and 8 ranks x 1 both take 8 batches.
             steps = grid[whole_steps:].reshape(-1, next_world.slots)
-            grid = share_out(steps, batches.costs, next_world.world_size)
+            grid = share_out(steps, batches.balances, next_world.world_size)
         else:
             # A batch with two places in the grid is taken at the first one, perhaps by an earlier run.
             seen |= np.isin(batches.members[batches.offsets[:-1]], members)
@@ -123,7 +123,7 @@ def _deal_again(
         numbers = numbers[np.argsort(batches.lengths[numbers], kind="stable")]
     portions = len(batching.deal.portions(0, world, deal))
     if portions > 1:  # the portions of the ranks are mixed by now: each gets batches of every cost, in turn
-        numbers = numbers[np.argsort(batches.costs[numbers], kind="stable")]
+        numbers = numbers[np.argsort(batches.balances[numbers], kind="stable")]
     # In turn: [3, 1, 2, 0] for 2 portions are [3, 2] and [1, 0].
     numbers = numbers.reshape(-1, portions).T
     return batches, deal_and_arrange(batches, numbers, world, batching, deal=deal, arrange=arrange)

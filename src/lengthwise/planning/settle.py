@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise.choices.arithmetic import distinct, length_multiple, round_up
 from lengthwise.choices.bands import count_bands
-from lengthwise.choices.batching import DEFAULT_PADDING, Batching, close, is_custom
+from lengthwise.choices.batching import DEFAULT_PADDING, Batching, close
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import World, has_equal_epochs
+from lengthwise.choices.names import is_custom
 from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.epoch import count_portions

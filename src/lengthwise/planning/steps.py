@@ -31,6 +31,7 @@ from lengthwise.planning.fill import cut_into, split_evenly, split_largest
 
 _ASKED = 1_000  # sequences from which the size of a step is estimated
 _ROUNDS = 6  # the most tries to fill steps by a smaller budget
+_ROOM = 0.8  # of the budget: at this share steps are formed if another cost is balanced within the budget
 _MANY = 256  # for each 256 steps one may be missing; then the largest steps are halved
 _FULL = 0.9  # a last step counts as full if it has this share of the mean of other steps
 _NO_BOUNDARIES = np.empty(0, np.int64)
@@ -100,13 +101,14 @@ def form_steps(
     if inside is not None:
         needed, groups = needed[inside], None if groups is None else groups[inside]
     queue = _queue(needed, bands, groups)
-    filled = _fill(queue, limits, slots)
+    room = limits if limits.balance is None else limits._replace(budget=_ROOM * limits.budget)
+    filled = _fill(queue, room, slots)
     if batching.deal.tail == "drop":
-        filled = _drop_last(filled, queue, limits, slots, steps)
+        filled = _drop_last(filled, queue, room, slots, steps)
     elif steps is not None and len(filled.counts) > steps:
         return None
     else:
-        filled = filled if steps is None else _level(queue, filled, limits, slots, steps)
+        filled = filled if steps is None else _level(queue, filled, room, slots, steps)
         counts = spread(filled.counts, slots)
         filled = filled if counts is filled.counts else queue.sort(counts)
     if filled is None:
@@ -260,7 +262,7 @@ def _form_steps_of_rows(needed: NDArray[np.int64], batching: Batching, slots: in
         wanted = -(-rows // of_step) if steps is None else steps
         starts = split_largest(starts, slots * wanted)  # a row for each batch, if sequences are enough
         counts = spread(np.clip(len(starts) - 1 - of_step * np.arange(wanted), 0, of_step), slots)
-    batch = _share(lengths, starts, counts, slots, cut, batching.cost)
+    batch = _share(lengths, starts, counts, slots, cut, batching.balance or batching.cost)
     # Rows batch by batch; within a batch, in the order in which they were filled.
     rows = np.argsort(batch, kind="stable")
     places = np.empty(starts[len(batch)], np.int64)

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from lengthwise._random import Key
 from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, longest_of
-from lengthwise.choices.batching import Batching, is_custom
+from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import prices_of
 from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.deal import World
+from lengthwise.choices.names import is_custom
 from lengthwise.choices.order import Order, Shuffled, Sorted
 from lengthwise.planning.custom import check_batch_sizes
 from lengthwise.planning.epoch import count_steps, cut_portions, fill_portions
