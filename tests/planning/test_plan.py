@@ -99,9 +99,7 @@ def test_a_plan_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
 
 
 # A plan of every array: of chunks, what a run left, as if rows were packed too, and of copies.
-SORTED = lw.Batching(
-    cut=lw.FixedSize(2), chunks=lw.Chunks(4), order=lw.Sorted(), balance=lw.Quadratic(quadratic=0.5)
-)
+SORTED = lw.Batching(cut=lw.FixedSize(2), chunks=lw.Chunks(4), order=lw.Sorted(), balance=lw.Quadratic(quadratic=0.5))
 PLAN = lw.make_plan([5, 9, 2, 4, 7, 7, 1, 3], SORTED, seed=3, world_size=2, after=[(2, 1, 1)])
 PLAN = replace(PLAN, row_offsets=np.union1d(PLAN.offsets, [3]))
 PLAN = replace(PLAN, times=np.array([PLAN.count - 1, 0, 1]))
@@ -164,7 +162,9 @@ def test_another_array_is_refused(tmp_path, name):
     content = stored(tmp_path)
     array = content.pop(name)
     changes = [None, array[:-1], np.array(3), np.array([]), np.array(["text"]), np.array([print], object)]
-    for change in changes if name in ("costs", "balances") else [*changes, array + 1, np.zeros_like(array), np.roll(array, 1)]:
+    for change in (
+        changes if name in ("costs", "balances") else [*changes, array + 1, np.zeros_like(array), np.roll(array, 1)]
+    ):
         np.savez(tmp_path / "plan.npz", **content, **({} if change is None else {name: change}))
         with pytest.raises(ValueError, match=REFUSED):
             lw.Plan.load(tmp_path / "plan.npz")

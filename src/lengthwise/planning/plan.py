@@ -292,7 +292,7 @@ class Plan:
         try:
             plan, fingerprint = _parse(content)
             # The fingerprint leaves out the costs.
-            priced = [plan.costs, plan.balances] if "balance" in json.loads(plan.batching) else [plan.costs]
+            priced: list[Any] = [plan.costs, plan.balances] if "balance" in json.loads(plan.batching) else [plan.costs]
             if plan.fingerprint() == fingerprint and {*map(len, priced)} == {len(plan.offsets) - 1}:
                 return plan
             cause = None
