@@ -1,0 +1,114 @@
+"""Two limits: the budget bounds one cost, and ranks share another evenly."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import length_sets
+import lengthwise as lw
+from lengthwise.choices.greedy import Limits, cut_greedily
+from lengthwise.planning.fill import cut_into
+
+ATTENTION = lw.Quadratic(quadratic=0.001)
+LONG = lw.example_lengths("long-tailed", count=3_000)
+NONE = np.empty(0, np.int64)
+
+
+def price(plan, lengths, cost=ATTENTION):
+    """The cost that the ranks compute and wait for, for each of the data's."""
+    of_ranks = cost(plan.batch_sizes, plan.padded_lengths)[plan.grid].sum(axis=1)
+    return of_ranks.max(axis=-1).sum() * plan.world_size / cost(np.ones(len(lengths)), lengths[:, None]).sum()
+
+
+DEALS = {
+    "random steps": {"deal": lw.RandomSteps()},
+    "balanced": {"padding": 0.05, "deal": lw.Balanced()},
+    "strata": {"padding": 0.05, "deal": lw.Stratified()},
+    "portions": {"order": lw.Sorted(), "deal": lw.Portions()},
+}
+
+
+@pytest.mark.parametrize("choices", DEALS.values(), ids=DEALS)
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(length_sets.flat, st.integers(1, 4), st.integers(1, 3), st.floats(1.0, 4.0))
+def test_no_batch_is_over_the_budget_whatever_is_balanced(choices, lengths, ranks, micro_batches, room):
+    budget = room * lengths.max(initial=1)
+    batching = lw.Batching(budget=budget, balance=ATTENTION, **choices)
+    plan = lw.make_plan(lengths, batching, world_size=ranks, micro_batches=micro_batches)
+    assert (plan.batch_sizes * plan.padded_lengths[:, 0] <= budget).all()
+    assert plan.costs.tolist() == (plan.batch_sizes * plan.padded_lengths[:, 0]).tolist()
+    assert plan.balances.tolist() == ATTENTION(plan.batch_sizes, plan.padded_lengths).tolist()
+    assert sorted(plan.sequences.tolist()) == list(range(len(lengths)))
+    assert not len(plan.over_max_cost())
+
+
+@settings(max_examples=120, derandomize=True, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=9), st.integers(30, 90), st.integers(0, 8))
+def test_the_costliest_batch_is_as_cheap_as_brute_force_finds_within_the_budget(lengths, budget, more):
+    needed = np.array(sorted(lengths, reverse=True))[:, None]
+    limits = Limits(lw.Padded(), float(budget), balance=lw.Quadratic(quadratic=0.2))
+    batches = min(len(needed), len(cut_greedily(needed, NONE, limits)) - 1 + more)
+
+    def costs(offsets, cost):
+        parts = [needed[start:stop] for start, stop in itertools.pairwise(offsets)]
+        return cost(np.array(list(map(len, parts))), np.array([part.max(axis=0) for part in parts])).max()
+
+    ways = ([0, *inner, len(needed)] for inner in itertools.combinations(range(1, len(needed)), batches - 1))
+    best = min(costs(way, limits.balance) for way in ways if costs(way, limits.cost) <= budget)
+    offsets = cut_into(needed, NONE, batches, limits)
+    assert len(offsets) - 1 == batches
+    assert costs(offsets, limits.cost) <= budget
+    assert costs(offsets, limits.balance) == best
+
+
+def test_ranks_wait_less_by_the_cost_that_is_balanced():
+    plain = lw.Batching(budget=20_000, deal=lw.RandomSteps())
+    balanced = replace(plain, balance=ATTENTION)
+    plans = [lw.make_plan(LONG, batching, world_size=8, micro_batches=4) for batching in (plain, balanced)]
+    before, after = (price(plan, LONG) for plan in plans)
+    assert after < 0.85 * before
+    assert plans[1].steps <= 1.4 * plans[0].steps
+    # What is measured is the waiting by this cost.
+    of_ranks = plans[1].balances[plans[1].grid].sum(axis=1)
+    waiting = 1 - of_ranks.mean(axis=-1).sum() / of_ranks.max(axis=-1).sum()
+    assert lw.measure(plans[1], LONG).straggler_waste == pytest.approx(waiting)
+
+
+def test_a_cost_of_the_users_own_may_be_balanced_by_dealing_alone():
+    own = lw.Batching(budget=20_000, padding=0.05, deal=lw.Balanced(), balance=lambda *batch: ATTENTION(*batch))
+    plans = [lw.make_plan(LONG, replace(own, balance=cost), world_size=8) for cost in (None, own.balance, ATTENTION)]
+    unbalanced, dealt, cut = (price(plan, LONG) for plan in plans)
+    assert cut <= dealt < unbalanced
+    with pytest.raises(ValueError, match=r"^`balance` must be Padded\(\) or a Quadratic beside RandomSteps, but is <"):
+        replace(own, order=None, padding=None, deal=lw.RandomSteps())
+
+
+def test_packed_rows_are_shared_out_by_it():
+    plain = lw.Batching(cut=lw.Rows(6_144, rows=8), deal=lw.RandomSteps())
+    plans = [lw.make_plan(LONG, replace(plain, balance=cost), world_size=4) for cost in (None, ATTENTION)]
+    assert plans[1].costs.max() <= 8 * 6_144
+    waits = [np.ptp(ATTENTION_OF_ROWS(plan)[plan.grid].sum(axis=1), axis=-1).sum() for plan in plans]
+    assert waits[1] < 0.5 * waits[0]
+
+
+def ATTENTION_OF_ROWS(plan):  # noqa: N802
+    """The cost of each batch of packed rows: of each sequence by itself."""
+    costs = ATTENTION(np.ones(len(plan.sequences)), LONG[plan.sequences, None])
+    return np.add.reduceat(costs, plan.offsets[:-1])
+
+
+def test_the_rest_of_an_epoch_is_balanced_by_it_too():
+    batching = lw.Batching(budget=20_000, deal=lw.RandomSteps(), balance=ATTENTION)
+    whole = lw.make_plan(LONG, batching, world_size=4, micro_batches=2)
+    rest = lw.make_plan(LONG, batching, world_size=8, after=[(4, 2, 4)])
+    assert [set(step.reshape(-1)) for step in whole.grid[2:]] != []
+    taken = [np.sort(np.concatenate([rest.batch(number) for number in step.reshape(-1)])) for step in rest.grid]
+    expected = [
+        np.sort(np.concatenate([whole.batch(number) for number in step.reshape(-1)])) for step in whole.grid[2:]
+    ]
+    assert all(map(np.array_equal, taken, expected))
+    assert rest.balances.tolist() == ATTENTION(rest.batch_sizes, rest.padded_lengths).tolist()
