@@ -8,7 +8,7 @@ import pytest
 from lengthwise.cli.parser import Parser
 from lengthwise_recipes.claims import Claim
 from lengthwise_recipes.commands import rerun
-from lengthwise_recipes.commands.extras import explain_missing
+from lengthwise_recipes.commands.options import explain_missing
 
 CLAIM = Claim(
     claim="it is faster",

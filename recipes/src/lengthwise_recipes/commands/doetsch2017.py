@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lengthwise.checks import value_error
 from lengthwise.cli.parser import command
 from lengthwise_recipes.commands import rerun
-from lengthwise_recipes.commands.extras import explain_missing
+from lengthwise_recipes.commands.options import explain_missing
 
 if TYPE_CHECKING:
     from lengthwise_recipes.acoustic.units import Units
@@ -24,7 +24,7 @@ SPEECH = (
 
 def add(papers: Any) -> None:
     """Adds the paper and its options."""
-    parser = rerun.add(
+    size = rerun.add(
         papers,
         NAME,
         run=run,
@@ -32,17 +32,13 @@ def add(papers: Any) -> None:
         description="Trains a bidirectional LSTM acoustic model on chunks and on whole utterances in every order of "
         "Doetsch et al. 2017 and of this package, decodes, and writes JSON, figures and a page that sets the claims "
         "of the paper beside what came out.",
-    )
-    _add_data(parser)
-    size = rerun.add_sizes(
-        parser,
+        add_data=_add_data,
         small="half an hour on one core",
         full="512 cells, 10 ms a frame, the paper's bins, on a GPU",
         epochs="8; full 20",
         seeds="3",
     )
     size.add_argument("--count", type=int, help="utterances to train on (400; full 8738)")
-    rerun.add_output(parser, NAME)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.cli import show
 from lengthwise.cli.parser import command
-from lengthwise_recipes.commands.extras import explain_missing
+from lengthwise_recipes.commands.options import add_machine, check_folder, explain_missing, numbers
 
 if TYPE_CHECKING:
     from lengthwise_recipes.quality.tasks import Kind, Source
@@ -40,11 +40,11 @@ def add(studies: Any) -> None:
     _add_data(parser)
     group = parser.add_argument_group("training")
     text = "padding shares to compare at, rising (by task, about 0.05,0.1)"
-    group.add_argument("--padding", type=_shares, metavar="SHARE,...", help=text)
+    shares = numbers(float, "numbers such as 0.05,0.1")
+    group.add_argument("--padding", type=shares, metavar="SHARE,...", help=text)
     group.add_argument("--seeds", type=int, default=5, help="runs of each strategy (%(default)s)")
     group.add_argument("--epochs", type=int, help="epochs of each run (by task)")
-    group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
-    group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
+    add_machine(group)
     group.add_argument("--checkpoints", metavar="FOLDER", help="where an interrupted study continues")
     show.add(
         parser,
@@ -63,20 +63,14 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise_recipes.quality.tasks import KINDS
     show.check(arguments)
     _check_scripts(arguments)
-    kind, folder = KINDS[arguments.task], _folder(arguments.checkpoints)
+    kind = KINDS[arguments.task]
+    folder = None if arguments.checkpoints is None else check_folder("checkpoints", arguments.checkpoints)
     settings = _settings(arguments, kind)
     paddings = kind.paddings if arguments.padding is None else arguments.padding
     check_paddings(paddings)  # raises before the data are read
     task = kind.make(_source(arguments, kind, folder))
-    document = study_quality(
-        task,
-        kind,
-        settings,
-        paddings=paddings,
-        folder=None if folder is None else folder / "runs",
-        progress=not arguments.quiet,
-        command=command(),
-    )
+    runs, progress = None if folder is None else folder / "runs", not arguments.quiet
+    document = study_quality(task, kind, settings, paddings=paddings, folder=runs, progress=progress, command=command())
     _show(document, arguments)
     if arguments.html is not None:
         from lengthwise_recipes.quality.report import first_plans, outcomes
@@ -126,45 +120,22 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--strict", action="store_true", help="refuse unusable data in place of skipping it")
 
 
-def _shares(text: str) -> tuple[float, ...]:
-    """Reads numbers with commas between."""
-    try:
-        return tuple(float(word) for word in text.split(","))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be numbers such as 0.05,0.1, but is {text!r}") from error
-
-
-def _folder(checkpoints: str | None) -> Path | None:
-    if checkpoints is None:
-        return None
-    folder = Path(checkpoints)
-    if folder.exists() and not folder.is_dir():
-        raise value_error("checkpoints", "a folder", checkpoints, "Name another.")
-    return folder
-
-
 def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     """Writes JSON and figure, and prints the page's answers on this task."""
-    from lengthwise_recipes.quality.page import (
-        SPARE,
-        lead,
-        orders_sentence,
-        strategy_cells,
-        strategy_heads,
-        write_figure,
-    )
+    from lengthwise_recipes.quality import page
     from lengthwise_recipes.skipped import tell
 
     show.write_json(document, arguments.json)
     read = json.loads(json.dumps(document))
     if arguments.plot is not None:
-        write_figure([read], Path(arguments.plot))
+        page.write_figure([read], Path(arguments.plot))
     if not show.fills_output(arguments):
         title = f"{document['sequences']:,} sequences of {document['data']['name']}"
         notes = [
-            *lead([read]),
-            orders_sentence([read]),
+            *page.lead([read]),
+            page.orders_sentence([read]),
             *(f"Left out: {sentence}" for sentence in document["left_out"]),
             *tell(document["data"]),
         ]
-        show.table(strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=SPARE)
+        heads, cells = page.strategy_heads(read), page.strategy_cells(read)
+        show.table(heads, cells, title=title, notes=notes, words=2, spare=page.SPARE)

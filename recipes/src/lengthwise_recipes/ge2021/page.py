@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lengthwise_recipes.claims import OF_SEEDS, RULE
+from lengthwise_recipes import pages
+from lengthwise_recipes.claims import OF_SEEDS
 from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 from lengthwise_recipes.ge2021.claims import claims_of
-from lengthwise_recipes.ge2021.figures import FIGURES, figure_name
+from lengthwise_recipes.ge2021.figures import FIGURES, PAPER
 from lengthwise_recipes.ge2021.outcomes import AVERAGE, STAGES, Outcome, outcomes, reduction
 from lengthwise_recipes.ge2021.printed import (
     RANDOM_MINUTES,
@@ -21,17 +22,7 @@ from lengthwise_recipes.ge2021.printed import (
 )
 from lengthwise_recipes.ge2021.table1 import read_row, tally
 from lengthwise_recipes.intervals import interval
-from lengthwise_recipes.pages import (
-    claims_table,
-    features_note,
-    machine_note,
-    percent,
-    plans_note,
-    reasons,
-    spread,
-    table,
-    verdicts,
-)
+from lengthwise_recipes.pages import percent, spread, table
 from lengthwise_recipes.study.results import read_rows
 
 NAMES = (
@@ -53,19 +44,17 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     claims = claims_of(document)
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
-        f"{verdicts(claims)} The settings of this rerun are below.",
-        *plans_note(document["date"]),
-        machine_note(document, link=json_link),
+        f"{pages.verdicts(claims)} The settings of this rerun are below.",
+        *pages.plans_note(document["date"]),
+        pages.machine_note(document, link=json_link),
         NAMES,
-        claims_table(claims),
-        RULE,
-        reasons(claims),
+        pages.judgement(claims),
         "## Table 1: the knobs",
         knobs_table(document),
         *printed_table(document),
         "## Table 2: padding, time and loss",
         strategies_table(document),
-        f"{settings_note(document)} {features_note(document['study']['data'])} {columns_note(document)}",
+        f"{settings_note(document)} {pages.features_note(document['study']['data'])} {columns_note(document)}",
         paper_table(),
         "## Table 3: time saved",
         saved_table(document),
@@ -75,8 +64,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         ours_table(document),
         "## Beyond the paper: speaking without true frames",
         speaking_table(document),
-        "## Figures",
-        *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in FIGURES.items()),
+        pages.figures(PAPER, FIGURES),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -48,10 +48,10 @@ from lengthwise_recipes.ge2021.figures import SAMPLES
 from lengthwise_recipes.ge2021.outcomes import Outcome, frame_saving, outcomes, reduction, spreads, stages, time_saving
 from lengthwise_recipes.ge2021.printed import TABLE_4
 from lengthwise_recipes.ge2021.table1 import BATCH_SIZE, table1
+from lengthwise_recipes.speech.corpus import Corpus
 from lengthwise_recipes.study.results import Study, plain
 from lengthwise_recipes.study.settings import Settings
 from lengthwise_recipes.study.study import run_study
-from lengthwise_recipes.synthesis.corpus import SpeechCorpus
 from lengthwise_recipes.synthesis.network import Network
 from lengthwise_recipes.synthesis.task import SynthesisTask
 
@@ -101,7 +101,7 @@ FULL = Size(name="full", count=13_100, epochs=220, seeds=1, batch_size=16, devic
 
 
 def reproduce(
-    corpus: SpeechCorpus,
+    corpus: Corpus,
     size: Size,
     *,
     paper_sets: Mapping[int, NDArray[np.int64]] = MappingProxyType({}),

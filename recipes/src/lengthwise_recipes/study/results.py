@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
@@ -84,6 +84,15 @@ def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[EpochRow]:
         field_values: dict[str, Any] = {name: values.pop(name) for name in fields}
         epoch_rows.append(EpochRow(**field_values, metrics=values))
     return epoch_rows
+
+
+def runs_of(rows: Iterable[EpochRow], strategy: str) -> list[list[EpochRow]]:
+    """Returns the epochs of a strategy under each seed, in order."""
+    runs: dict[int, list[EpochRow]] = {}
+    for row in rows:
+        if row.strategy == strategy:
+            runs.setdefault(row.seed, []).append(row)
+    return [runs[seed] for seed in sorted(runs)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,17 +214,11 @@ def summarise(
     rows: Sequence[EpochRow], tests: Sequence[RunRow] = (), peak_bytes: Mapping[str, int] | None = None
 ) -> tuple[Summary, ...]:
     """Summarises each strategy, in the order of their first rows."""
-    labels = list(dict.fromkeys(row.strategy for row in rows))
-    first = fmean(row.seconds for row in rows if row.strategy == labels[0])
+    first = fmean(row.seconds for row in rows if row.strategy == rows[0].strategy)
     peaks = peak_bytes or {}
     return tuple(
-        _summary(
-            [row for row in rows if row.strategy == label],
-            [row for row in tests if row.strategy == label],
-            first,
-            peaks.get(label),
-        )
-        for label in labels
+        _summary(runs_of(rows, label), [row.metrics for row in tests if row.strategy == label], first, peaks.get(label))
+        for label in dict.fromkeys(row.strategy for row in rows)
     )
 
 
@@ -230,9 +233,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _summary(rows: Sequence[EpochRow], tests: Sequence[RunRow], first: float, peak_bytes: int | None) -> Summary:
-    seeds = list(dict.fromkeys(row.seed for row in rows))
-    runs = [[row for row in rows if row.seed == seed] for seed in seeds]
+def _summary(
+    runs: Sequence[Sequence[EpochRow]], tests: Sequence[Mapping[str, float]], first: float, peak_bytes: int | None
+) -> Summary:
+    rows = [row for run in runs for row in run]
     total = sum(row.seconds for row in rows)
     return Summary(
         strategy=rows[0].strategy,
@@ -249,7 +253,7 @@ def _summary(rows: Sequence[EpochRow], tests: Sequence[RunRow], first: float, pe
         share_of_first_seconds=total / len(rows) / first,
         best_validation_loss=_spread([min(row.validation_loss for row in run) for run in runs]),
         metrics=_spreads([run[-1].metrics for run in runs]),
-        tests=_spreads([row.metrics for row in tests]),
+        tests=_spreads(tests),
         peak_bytes=peak_bytes,
     )
 

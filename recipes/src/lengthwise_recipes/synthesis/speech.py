@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lengthwise.checks import check_flag, check_whole, value_error
 from lengthwise_recipes.skipped import Skipped
-from lengthwise_recipes.synthesis.corpus import SpeechCorpus
+from lengthwise_recipes.speech.corpus import Corpus
 from lengthwise_recipes.synthesis.ljspeech import read_folder, read_texts
 from lengthwise_recipes.synthesis.sentences import own_sentences
 from lengthwise_recipes.synthesis.voice import speak_sentences
@@ -25,7 +25,7 @@ def read_speech(
     seed: int = 0,
     strict: bool = False,
     progress: bool = False,
-) -> SpeechCorpus:
+) -> Corpus:
     """Reads a folder in the format of LJSpeech, or speaks sentences to such a folder and reads it.
 
     Args:
