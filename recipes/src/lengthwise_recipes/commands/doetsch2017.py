@@ -88,6 +88,6 @@ def _parts(arguments: argparse.Namespace, size: Size) -> Parts:
 
 
 def _units(arguments: argparse.Namespace) -> Units | None:
-    from lengthwise_recipes.speech.lexicon import read_lexicon
+    from lengthwise_recipes.speech.kaldi import read_lexicon
 
     return None if arguments.lexicon is None else read_lexicon(arguments.lexicon)

@@ -51,7 +51,9 @@ def outcomes(study: Study) -> dict[str, Outcome]:
 
 def read_outcome(fields: Mapping[str, Any]) -> Outcome:
     """Reads an outcome from JSON, where null stands for nan."""
-    finite = {name: [math.nan if number is None else number for number in fields[name]] for name in OF_SEEDS}
+    finite: dict[str, Any] = {
+        name: [math.nan if number is None else number for number in fields[name]] for name in OF_SEEDS
+    }
     return Outcome(**{**fields, **finite})
 
 

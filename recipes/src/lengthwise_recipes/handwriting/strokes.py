@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import check_number, check_whole, sentence, value_error
+from lengthwise.checks import check_number, check_whole, load_package, value_error
 from lengthwise_recipes.handwriting.pen import Sample, Stroke, as_sample, resample
 
 FONTS = ("futural", "scripts")  # print and script; the other single-stroke Latin fonts repeat their small letters
@@ -151,12 +151,8 @@ def write_lines(
 @cache
 def _alphabet(font: str) -> dict[str, tuple[tuple[Stroke, ...], float]]:
     """Returns the shape and width of each letter, with baseline y = 0, y upwards and cap height 1."""
-    try:
-        from HersheyFonts import HersheyFonts
-    except ModuleNotFoundError as error:
-        remedy = "Install it: pip install lengthwise-recipes."
-        raise ModuleNotFoundError(sentence("HersheyFonts", "installed to write lines", None, remedy)) from error
-    fonts = HersheyFonts()
+    package = load_package("HersheyFonts", "write lines", "Install it: pip install lengthwise-recipes.")
+    fonts = package.HersheyFonts()
     fonts.load_default_font(font)
     shapes = {}
     for letter, glyph in fonts.all_glyphs.items():

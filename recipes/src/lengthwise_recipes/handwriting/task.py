@@ -18,7 +18,7 @@ import lengthwise as lw
 from lengthwise.checks import check_flag, check_number, check_whole, value_error
 from lengthwise_recipes.handwriting.data import Corpus
 from lengthwise_recipes.handwriting.model import Recognizer, ctc_losses, decode, pad_frames
-from lengthwise_recipes.handwriting.prepared import Prepared, PreparedCorpus, prepare_corpus, select_learnable
+from lengthwise_recipes.handwriting.prepared import Prepared, prepare, select_learnable
 
 VALIDATION_BATCH = 16
 
@@ -75,9 +75,10 @@ class HandwritingTask:
         return {"corpus": self.corpus, "network": self.network}  # each process makes its own tensors
 
     @cached_property
-    def prepared(self) -> PreparedCorpus:
-        """The samples in the form of the network's input."""
-        return prepare_corpus(self.corpus, self.network.stack)
+    def prepared(self) -> dict[str, Prepared]:
+        """The parts of the corpus in the form of the network's input."""
+        alphabet, stack = self.corpus.alphabet, self.network.stack
+        return {name: prepare(part, alphabet, stack) for name, part in self.corpus.parts.items()}
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -104,7 +105,7 @@ class HandwritingTask:
             remedy = "Leave the chunks out: CTC needs the whole text."
             raise value_error("batchings", "of whole sequences", f"chunks of shape {batch.shape}", remedy)
         frames = -(-width // self.network.stack)
-        return ctc_losses(*_forward(model, self.prepared.train, batch, frames)).mean()
+        return ctc_losses(*_forward(model, self.prepared["train"], batch, frames)).mean()
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Returns mean CTC loss per symbol and character error rate over fixed random batches, as in Ge et al. 2021.
@@ -113,10 +114,10 @@ class HandwritingTask:
             "validation_loss" and "character_error_rate"; and "test_loss" and "test_character_error_rate" if the corpus
             has a test part.
         """
-        loss, error_rate = self._judge(model, self.prepared.validation)
+        loss, error_rate = self._judge(model, self.prepared["validation"])
         measures = {"validation_loss": loss, "character_error_rate": error_rate}
-        if self.prepared.test is not None:
-            measures["test_loss"], measures["test_character_error_rate"] = self._judge(model, self.prepared.test)
+        if "test" in self.prepared:
+            measures["test_loss"], measures["test_character_error_rate"] = self._judge(model, self.prepared["test"])
         return measures
 
     def _judge(self, model: nn.Module, samples: Prepared) -> tuple[float, float]:

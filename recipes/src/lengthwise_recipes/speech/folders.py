@@ -42,7 +42,7 @@ def read_folder(folder: str | Path, *, strict: bool = False) -> Corpus:
 
 
 def usable_utterances(pieces: Sequence[Piece], skipped: Skipped) -> tuple[int, tuple[Utterance, ...]]:
-    """Reads the headers of wavs. Returns their most frequent rate and the utterances of that rate; the rest is skipped."""
+    """Reads the headers of wavs; returns their most frequent rate and the utterances of that rate. Skips the others."""
     headers: dict[Path, Wav] = {}
     for path in dict.fromkeys(piece.path for piece in pieces):
         try:

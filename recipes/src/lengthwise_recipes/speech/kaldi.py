@@ -1,4 +1,4 @@
-"""The text files of a Kaldi data folder: wav.scp, text, utt2spk and segments.
+"""The text files of Kaldi: wav.scp, text, utt2spk and segments of a data folder, and lexicons.
 
 Nothing is executed: a wav.scp with commands raises an error.
 """
@@ -79,7 +79,7 @@ def read_table(path: Path) -> dict[str, str]:
         ValueError: The file is missing, is not UTF-8, or has two lines of one name.
     """
     table: dict[str, str] = {}
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(_lines(path, path.name, "Write one line for each entry."), start=1):
         name, _, entry = line.strip().partition(" ")
         if name in table:
             remedy = "Remove one of the two."
@@ -89,15 +89,45 @@ def read_table(path: Path) -> dict[str, str]:
     return table
 
 
-def _lines(path: Path) -> list[str]:
+def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
+    """Reads a lexicon.txt: a word and its phonemes on every line, separated by blanks or tabs, in UTF-8.
+
+    If a word has several lines, the first counts. In lexiconp.txt the probability after each word is skipped.
+
+    Args:
+        path: A lexicon.txt or lexiconp.txt.
+
+    Raises:
+        ValueError: The file cannot be read or is not UTF-8, or a word has no phonemes.
+
+    References:
+        Doetsch et al. 2017, section 5: states of phonemes in context.
+    """
+    path = Path(path)
+    units: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(_lines(path, "lexicon", "Name a lexicon.txt."), start=1):
+        word, *phonemes = line.split() or [""]
+        if path.name.startswith("lexiconp"):
+            phonemes = phonemes[1:]
+        if word and not phonemes:
+            remedy = "Write them after the word, such as: two T UW."
+            raise value_error("lexicon", "of phonemes for every word", word, remedy, at=f"line {number} of {path}")
+        if word:
+            units.setdefault(word, tuple(phonemes))
+    if not units:
+        raise value_error("lexicon", "of at least one word", str(path), "Write a word and its phonemes on every line.")
+    return units
+
+
+def _lines(path: Path, name: str, remedy: str) -> list[str]:
     try:
         files.check_regular(path)
         return path.read_text(encoding="utf-8-sig").replace("\t", " ").split("\n")
     except UnicodeDecodeError as error:
         shown, place = error.object[error.start : error.end], f"byte {error.start} of {path}"
-        raise value_error(path.name, "UTF-8", shown, "Convert the file.", at=place) from error
+        raise value_error(name, "UTF-8", shown, "Convert the file.", at=place) from error
     except OSError as error:
-        raise value_error(path.name, "a file that can be read", str(path), "Write one line for each entry.") from error
+        raise value_error(name, "a file that can be read", str(path), remedy) from error
 
 
 def _optional(path: Path) -> dict[str, str]:
