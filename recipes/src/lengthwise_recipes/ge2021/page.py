@@ -20,7 +20,7 @@ from lengthwise_recipes.ge2021.printed import (
     TABLE_4,
     printed_reduction,
 )
-from lengthwise_recipes.ge2021.table1 import read_row, tally
+from lengthwise_recipes.ge2021.table1 import UNITS, read_row, tally
 from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.pages import percent, spread, table
 from lengthwise_recipes.study.results import read_rows
@@ -31,7 +31,6 @@ NAMES = (
     "of padding, a mean over batches; ABL: the mean padded length of a batch; VL: validation loss. ME is max-entropy "
     "batching, ours."
 )
-UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:

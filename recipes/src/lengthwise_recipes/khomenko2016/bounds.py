@@ -7,7 +7,6 @@ the buckets. Time that does not depend on frames makes the speed-up less. Length
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
@@ -86,26 +85,16 @@ def sigma_that_allows(speed_up: float, *, buckets: int, count: int = SEQUENCES) 
     return high
 
 
-def _uniform() -> NDArray[np.int64]:
-    return np.arange(1, SEQUENCES + 1)
-
-
-def _exponential() -> NDArray[np.int64]:
+def families() -> dict[str, NDArray[np.int64]]:
+    """Returns the computed lengths of each family, `SEQUENCES` of them."""
     shares = (np.arange(SEQUENCES) + 0.5) / SEQUENCES
-    return np.ceil(-MEDIAN * np.log1p(-shares)).astype(np.int64)
-
-
-def _two_lengths() -> NDArray[np.int64]:
-    return np.repeat([100, 1000], [SEQUENCES * 9 // 10, SEQUENCES // 10])
-
-
-FAMILIES: dict[str, Callable[[], NDArray[np.int64]]] = {
-    "all alike": lambda: np.full(SEQUENCES, 200),
-    "uniform from 1 on": _uniform,
-    "one in ten 10 times as long": _two_lengths,
-    "exponential": _exponential,
-    **{f"log-normal of sigma {sigma:g}": lambda sigma=sigma: log_normal(sigma) for sigma in (0.25, 0.5, 0.75, 1.0)},
-}
+    return {
+        "all alike": np.full(SEQUENCES, 200),
+        "uniform from 1 on": np.arange(1, SEQUENCES + 1),
+        "one in ten 10 times as long": np.repeat([100, 1000], [SEQUENCES * 9 // 10, SEQUENCES // 10]),
+        "exponential": np.ceil(-MEDIAN * np.log1p(-shares)).astype(np.int64),
+        **{f"log-normal of sigma {sigma:g}": log_normal(sigma) for sigma in (0.25, 0.5, 0.75, 1.0)},
+    }
 
 
 @cache

@@ -39,7 +39,7 @@ import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise_recipes.handwriting.data import Corpus
 from lengthwise_recipes.handwriting.task import HandwritingTask, Network
-from lengthwise_recipes.khomenko2016.bounds import FAMILIES, SEQUENCES, bound_of, sigma_that_allows
+from lengthwise_recipes.khomenko2016.bounds import SEQUENCES, bound_of, families, sigma_that_allows
 from lengthwise_recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, PAPER_SPEED_UP, SHUFFLED, label
 from lengthwise_recipes.study.results import Study
 from lengthwise_recipes.study.settings import Settings
@@ -157,7 +157,7 @@ def _bounds(lengths: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
     samples: Mapping[str, NDArray[np.int64]] = {
         f"trained on: {name}": lengths,
         **{f"example {example}": lw.example_lengths(example) for example in ("long-tailed", "speech")},
-        **{family: make() for family, make in FAMILIES.items()},
+        **families(),
     }
     bounds: list[dict[str, Any]] = [
         dataclasses.asdict(bound_of(name, sample, BUCKETS)) for name, sample in samples.items()
