@@ -91,9 +91,7 @@ def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:
         numbers = [f"{value:.{digits}f}" for value in (row.paper, row.mean, row.least, row.greatest)]
         spread = numbers[2] if numbers[2] == numbers[3] else " to ".join(numbers[2:])
         unit, verdict = table1.UNITS[row.quantity], OF_SEEDS[row.holds]
-        cells.append(
-            (*(names if names != above else ("", "")), unit, *numbers[:2], spread, verdict)
-        )
+        cells.append((*(names if names != above else ("", "")), unit, *numbers[:2], spread, verdict))
         above = names
     return cells
 

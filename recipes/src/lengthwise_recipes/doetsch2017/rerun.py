@@ -32,11 +32,9 @@ from numpy.typing import NDArray
 
 from lengthwise.checks import check_whole, value_error
 from lengthwise_recipes.acoustic.decoder import Search
-from lengthwise_recipes.acoustic.em import Rounds
-from lengthwise_recipes.acoustic.labelling import Labelling
+from lengthwise_recipes.acoustic.labelling import choose_labelling
 from lengthwise_recipes.acoustic.prepared import Prepared, prepare
 from lengthwise_recipes.acoustic.task import AcousticTask
-from lengthwise_recipes.acoustic.tying import Tree
 from lengthwise_recipes.acoustic.units import Units
 from lengthwise_recipes.doetsch2017.batchings import FIGURE_UTTERANCES, PAPER_BINS, PAPER_FRAMES, batchings
 from lengthwise_recipes.doetsch2017.outcomes import outcomes
@@ -118,7 +116,7 @@ FULL = Size(
 def prepare_for(
     parts: Parts, size: Size, *, units: Units | None = None, folder: Path | None = None, strict: bool = False
 ) -> Prepared:
-    """Aligns speech with the states that `labelling` gives it.
+    """Aligns speech with the states of `acoustic.labelling.choose_labelling`.
 
     Args:
         parts: Speech to train on, to validate on and to decode, see `speech.parts`.
@@ -130,8 +128,8 @@ def prepare_for(
     Raises:
         ValueError: As `acoustic.prepared.prepare` does.
     """
-    search = Search(beam=BEAM)
-    return prepare(parts, labelling(parts, size, units), search=search, folder=folder, strict=strict)
+    labelling = choose_labelling(parts, splits=size.splits, units=units)
+    return prepare(parts, labelling, search=Search(beam=BEAM), folder=folder, strict=strict)
 
 
 def reproduce(
@@ -178,14 +176,6 @@ def settings(size: Size) -> Settings:
         device=size.device,
         memory=True,
     )
-
-
-def labelling(parts: Parts, size: Size, units: Units | None = None) -> Labelling:
-    """Gives digits without `units` states of whole words, and other speech 1500 tied states, or fewer."""
-    rounds = Rounds(splits=size.splits, alignments=4)
-    if parts.any_order and units is None:
-        return Labelling(rounds=rounds)
-    return Labelling(tree=Tree(), units=units, rounds=rounds)
 
 
 def _document(prepared: Prepared, size: Size, study: Study) -> dict[str, Any]:

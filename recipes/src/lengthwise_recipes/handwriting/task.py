@@ -14,13 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-import lengthwise as lw
 from lengthwise.checks import check_flag, check_number, check_whole, value_error
 from lengthwise_recipes.handwriting.data import Corpus
 from lengthwise_recipes.handwriting.model import Recognizer, ctc_losses, decode, pad_frames
 from lengthwise_recipes.handwriting.prepared import Prepared, prepare, select_learnable
-
-VALIDATION_BATCH = 16
+from lengthwise_recipes.study.task import validation_batches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,9 +121,8 @@ class HandwritingTask:
     def _judge(self, model: nn.Module, samples: Prepared) -> tuple[float, float]:
         """Returns the mean CTC loss per symbol of samples and their character error rate."""
         alphabet = self.corpus.alphabet
-        batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
         losses, truths, guesses = [], [], []
-        for batch in lw.make_plan(samples.lengths, batching, seed=0, epoch=0).batches():
+        for batch in validation_batches(samples.lengths):
             log_probabilities, counts, labels = _forward(model, samples, batch)
             losses.append(ctc_losses(log_probabilities, counts, labels))
             truths += [samples.texts[number] for number in batch]

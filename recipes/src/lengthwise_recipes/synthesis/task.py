@@ -22,6 +22,7 @@ from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.corpus import Corpus, Utterance
 from lengthwise_recipes.speech.features import MADE_BY, corpus_features
+from lengthwise_recipes.study.task import validation_batches
 from lengthwise_recipes.synthesis.layers import data_mask
 from lengthwise_recipes.synthesis.loss import MEANS, Errors, synthesis_errors, together
 from lengthwise_recipes.synthesis.mel import LogMel, Mel
@@ -37,10 +38,9 @@ from lengthwise_recipes.synthesis.utterances import (
     symbols_of,
 )
 
-VALIDATION_BATCH = 16
 SPOKEN_TEXTS = 64  # held-out texts that the network speaks in a test, at most
 LONGEST_SPOKEN = 2  # times the longest training utterance: then the network is stopped
-VALIDATION_SEED = 0  # of the batches, and of the dropout of the prenet, which is always on
+VALIDATION_SEED = 0  # of the dropout of the prenet, which is always on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,10 +228,8 @@ class SynthesisTask:
 
     def _judge(self, model: nn.Module, utterances: Utterances) -> list[Errors]:
         """Returns the errors of fixed random batches, with the same dropout."""
-        batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
-        plan = lw.make_plan(utterances.lengths, batching, seed=VALIDATION_SEED, epoch=0)
         with _same_dropout(_device(model)):
-            return [self._errors(model, utterances, batch, 0) for batch in plan.batches()]
+            return [self._errors(model, utterances, batch, 0) for batch in validation_batches(utterances.lengths)]
 
     def _errors(self, model: nn.Module, utterances: Utterances, numbers: NDArray[np.int64], width: int) -> Errors:
         """Returns the errors of a batch, padded to `width` frames or to its longest if that is more."""
