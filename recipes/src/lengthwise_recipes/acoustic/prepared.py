@@ -17,7 +17,7 @@ from lengthwise_recipes.acoustic.alignment import state_priors
 from lengthwise_recipes.acoustic.bigram import Bigram, count_bigram, even_bigram
 from lengthwise_recipes.acoustic.decoder import Search, word_error_rate
 from lengthwise_recipes.acoustic.em import WordModel
-from lengthwise_recipes.acoustic.frames import Scale, Utterances, end_to_end, fit_scale
+from lengthwise_recipes.acoustic.frames import Utterances, end_to_end, fit_scale
 from lengthwise_recipes.acoustic.graph import Scores
 from lengthwise_recipes.acoustic.hmm import WordStates
 from lengthwise_recipes.acoustic.labelling import (
@@ -95,15 +95,20 @@ def prepare(
     )
     for name, speech in spoken._asdict().items():
         _check_some(name, speech)
-    bigram = _bigram(parts, spoken.train, states)
+    words = states.words
+    bigram = even_bigram(words) if parts.any_order else count_bigram(spoken.train.corpus.transcripts, words)
     make = functools.partial(_align, spoken, states, labelling, bigram, search)
     fingerprint = name_speech(spoken, labelling, any_order=parts.any_order)
     aligned = read_or_make(folder, f"{fingerprint} {search}", make)
-    scale = fit_scale(spoken.train.features)
+    scale, labels = fit_scale(spoken.train.features), (aligned.train, aligned.validation, aligned.test)
+    train, validation, test = (
+        end_to_end(speech.features, speech.corpus.transcripts, scale, states_of_frames)
+        for speech, states_of_frames in zip(spoken, labels, strict=True)
+    )
     return Prepared(
-        train=_lay_out(spoken.train, scale, aligned.train),
-        validation=_lay_out(spoken.validation, scale, aligned.validation),
-        test=_lay_out(spoken.test, scale, aligned.test),
+        train=train,
+        validation=validation,
+        test=test,
         states=aligned.model.states,
         stay=aligned.model.stay,
         priors=state_priors([aligned.train], aligned.model.states.total),
@@ -121,14 +126,6 @@ class _Spoken(NamedTuple):
     train: Speech
     validation: Speech
     test: Speech
-
-
-def _lay_out(speech: Speech, scale: Scale, labels: NDArray[np.int64]) -> Utterances:
-    return end_to_end(speech.features, speech.corpus.transcripts, scale, labels)
-
-
-def _bigram(parts: Parts, train: Speech, states: WordStates) -> Bigram:
-    return even_bigram(states.words) if parts.any_order else count_bigram(train.corpus.transcripts, states.words)
 
 
 def _align(spoken: _Spoken, states: WordStates, labelling: Labelling, bigram: Bigram, search: Search) -> Aligned:

@@ -141,8 +141,7 @@ def reproduce(
         prepared: Speech, see `prepare_for`.
         size: The size given to `prepare_for`.
         folder: Stores the checkpoints, from which an interrupted rerun continues.
-        progress: Show a bar on standard error.
-        command: The command line, for the record.
+        progress, command: See `run_study`.
 
     Returns:
         The document, ready for JSON: outcomes, lengths of figure 1, and the study. `claims.claims_of` judges it.
@@ -163,11 +162,7 @@ def reproduce(
 
 
 def settings(size: Size) -> Settings:
-    """Returns the settings that all runs share.
-
-    Raises:
-        ValueError: As `Settings` does, before anything is read or trained.
-    """
+    """Returns the settings that all runs share; raises a ValueError as `Settings` does."""
     return Settings(
         optimizer="adam",
         learning_rate=LEARNING_RATE,

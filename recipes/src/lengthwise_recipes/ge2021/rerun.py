@@ -119,8 +119,7 @@ def reproduce(
             are judged on them, or on the recordings if there are none.
         strict: Raise for the first unusable recording instead of skipping it.
         folder: Stores the checkpoints, from which an interrupted rerun continues.
-        progress: Show a bar on standard error.
-        command: The command line, for the record.
+        progress, command: See `run_study`.
 
     Returns:
         The document, ready for JSON: knobs, paddings, outcomes and the study. `claims.claims_of` judges it.
@@ -142,11 +141,7 @@ def reproduce(
 
 
 def settings(size: Size) -> Settings:
-    """Returns the settings that all runs share.
-
-    Raises:
-        ValueError: As `Settings` does, before anything is read or trained.
-    """
+    """Returns the settings that all runs share; raises a ValueError as `Settings` does."""
     return Settings(
         epochs=size.epochs,
         seeds=size.seeds,

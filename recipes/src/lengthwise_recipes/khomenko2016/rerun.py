@@ -85,8 +85,7 @@ def reproduce(
         corpus: Train and validation samples.
         size: `SMALL`, `FULL` or your own.
         folder: Stores the checkpoints, from which an interrupted rerun continues.
-        progress: Show a bar on standard error.
-        command: The command line, for the record.
+        progress, command: See `run_study`.
 
     Returns:
         The document, ready for JSON: bounds, histogram of the train lengths, and the study. `claims.claims_of`
@@ -111,11 +110,7 @@ def reproduce(
 
 
 def settings(size: Size) -> Settings:
-    """Returns the settings that all runs share.
-
-    Raises:
-        ValueError: As `Settings` does, before anything is read or trained.
-    """
+    """Returns the settings that all runs share; raises a ValueError as `Settings` does."""
     alone = Settings(optimizer="adadelta", epochs=size.epochs, seeds=size.seeds, device=size.device)
     if size.processes == (1,):
         return alone

@@ -49,8 +49,7 @@ def study_quality(
         paddings: Shares to compare at, rising.
         batch_size: Sequences in a batch; for dynamic sizes, in a batch of the longest sequences.
         folder: Folder of the checkpoints: an interrupted study continues from there.
-        progress: Show a bar on standard error.
-        command: The command line, for the record.
+        progress, command: See `run_study`.
 
     Returns:
         The document, ready for JSON: the strategies and their runs.

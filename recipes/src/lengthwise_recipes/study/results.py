@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 SCHEMA = "lengthwise-study-2"
+RATES = ("sequences_per_second", "useful_frames_per_second")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,20 +68,16 @@ class EpochRow:
 
     def as_dict(self) -> dict[str, object]:
         """Returns a dict for JSON, with the metrics and rates on the top level."""
-        values = dataclasses.asdict(self)
-        rates = {name: getattr(self, name) for name in ("sequences_per_second", "useful_frames_per_second")}
-        return values | values.pop("metrics") | rates
+        return _flat(self) | {name: getattr(self, name) for name in RATES}
 
 
 def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[EpochRow]:
     """Reads rows from JSON, in which metrics are on the top level and numbers that are not finite are null."""
     fields = [field.name for field in dataclasses.fields(EpochRow) if field.name != "metrics"]
-    rates = ("sequences_per_second", "useful_frames_per_second")
     epoch_rows = []
     for row in rows:
-        values: dict[str, Any] = {
-            name: math.nan if value is None else value for name, value in row.items() if name not in rates
-        }
+        finite = {name: math.nan if value is None else value for name, value in row.items()}
+        values: dict[str, Any] = {name: value for name, value in finite.items() if name not in RATES}
         field_values: dict[str, Any] = {name: values.pop(name) for name in fields}
         epoch_rows.append(EpochRow(**field_values, metrics=values))
     return epoch_rows
@@ -104,11 +101,6 @@ class RunRow:
     averaging: str
     seed: int
     metrics: Mapping[str, float]
-
-    def as_dict(self) -> dict[str, object]:
-        """Returns a dict for JSON, with the metrics on the top level."""
-        values = dataclasses.asdict(self)
-        return values | values.pop("metrics")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,11 +152,6 @@ class Summary:
     def validation_loss(self) -> Spread:
         return self.metrics["validation_loss"]
 
-    def as_dict(self) -> dict[str, object]:
-        """Returns a dict for JSON, with the metrics on the top level, and `tests` under its own key."""
-        values = dataclasses.asdict(self)
-        return values | values.pop("metrics")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
@@ -204,8 +191,8 @@ class Study:
             "data": dict(self.data),
             "settings": dict(self.settings),
             "strategies": dict(self.strategies),
-            "summary": [plain(summary.as_dict()) for summary in self.summaries],
-            "tests": [plain(row.as_dict()) for row in self.tests],
+            "summary": [plain(_flat(summary)) for summary in self.summaries],
+            "tests": [plain(_flat(row)) for row in self.tests],
             "rows": [plain(row.as_dict()) for row in self.rows],
         }
 
@@ -220,6 +207,12 @@ def summarise(
         _summary(runs_of(rows, label), [row.metrics for row in tests if row.strategy == label], first, peaks.get(label))
         for label in dict.fromkeys(row.strategy for row in rows)
     )
+
+
+def _flat(row: EpochRow | RunRow | Summary) -> dict[str, object]:
+    """Returns a dict for JSON, with the metrics on the top level."""
+    values = dataclasses.asdict(row)
+    return values | values.pop("metrics")
 
 
 def plain(value: Any) -> Any:
