@@ -11,19 +11,8 @@ import numpy as np
 
 import lengthwise as lw
 from lengthwise_recipes import pages
-from lengthwise_recipes.doetsch2017.batchings import (
-    BUCKET_SPAN,
-    COUNTED,
-    FIGURE_BINS,
-    MXNET,
-    PAPER_CHUNKS,
-    RANDOM,
-    SORTED,
-    bins_label,
-    chunk_label,
-    figure_batchings,
-)
-from lengthwise_recipes.doetsch2017.claims import Row, claims_of, paper_rows
+from lengthwise_recipes.doetsch2017.batchings import BUCKET_SPAN, COUNTED, FIGURE_BINS, MXNET, RANDOM, figure_batchings
+from lengthwise_recipes.doetsch2017.claims import CHUNKS, Row, claims_of, labels_of_orders, paper_rows
 from lengthwise_recipes.doetsch2017.outcomes import ratios
 from lengthwise_recipes.pages import over_seeds, percent
 
@@ -35,7 +24,7 @@ FIGURES = {
     "comparison.",
     "loss-epochs": "Cross-entropy of validation frames by epochs, in the same panels.",
 }
-CHUNKS = "#8C5A3C"  # chunks of every size have a shade of this colour
+CHUNK_COLOUR = "#8C5A3C"  # chunks of every size have a shade of this colour
 HEADS = ("batches", "utt/s", "of whole", "paper", "memory, MB", "of whole", "paper")
 HEADS_OF_ERROR = ("WER, %", "of whole", "paper", "frame error", "padding", "mixing", "steps")
 
@@ -78,7 +67,7 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
 
     lengths, rows = np.array(document["lengths"]), document["study"]["rows"]
     plans = {label: lw.make_plan(lengths, batching) for label, batching in figure_batchings(lengths).items()}
-    looks = shade_looks(map(chunk_label, PAPER_CHUNKS), CHUNKS)
+    looks = shade_looks(CHUNKS, CHUNK_COLOUR)
     label = "validation loss (nats per frame)"
     figures = {
         "order": order_dots(lengths, plans),
@@ -91,8 +80,7 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
 
 def labels_of(document: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
     """Returns the labels of table 1, of table 2, and the others."""
-    first = [*map(chunk_label, PAPER_CHUNKS), RANDOM]
-    second = [RANDOM, SORTED, MXNET, *map(bins_label, document["size"]["bins"])]
+    first, second = [*CHUNKS, RANDOM], labels_of_orders(document["size"]["bins"])
     return first, second, [label for label in document["outcomes"] if label not in {*first, *second}]
 
 
