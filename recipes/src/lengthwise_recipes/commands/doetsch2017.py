@@ -62,9 +62,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="PATH", help=f"required: {SPEECH}")
     group.add_argument(
-        "--test-data",
-        metavar="FOLDER",
-        help="speech to decode (a tenth of --data; for digits leave it out)",
+        "--test-data", metavar="FOLDER", help="speech to decode (a tenth of --data; for digits leave it out)"
     )
     group.add_argument("--lexicon", metavar="FILE", help="a word and its phonemes on each line (by default letters)")
     group.add_argument("--data-seed", type=int, default=0, help="seed of strings of digits or of parts (%(default)s)")

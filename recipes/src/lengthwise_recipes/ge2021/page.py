@@ -12,14 +12,7 @@ from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 from lengthwise_recipes.ge2021.claims import claims_of
 from lengthwise_recipes.ge2021.figures import FIGURES, PAPER
 from lengthwise_recipes.ge2021.outcomes import AVERAGE, STAGES, Outcome, outcomes, reduction
-from lengthwise_recipes.ge2021.printed import (
-    RANDOM_MINUTES,
-    SAVED,
-    SAVED_MINUTES,
-    TABLE_2,
-    TABLE_4,
-    printed_reduction,
-)
+from lengthwise_recipes.ge2021.printed import RANDOM_MINUTES, SAVED, SAVED_MINUTES, TABLE_2, TABLE_4, printed_reduction
 from lengthwise_recipes.ge2021.table1 import UNITS, read_row, tally
 from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.pages import percent, spread, table

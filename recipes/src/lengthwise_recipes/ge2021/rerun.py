@@ -130,12 +130,7 @@ def reproduce(
     task = SynthesisTask.of(corpus, network=network(size), validation_share=VALIDATION_SHARE, strict=strict)
     knobs = find_knobs([task.lengths] * EPOCHS, size.batch_size)
     study = run_study(
-        task,
-        batchings(knobs, size.batch_size),
-        settings(size),
-        progress=progress,
-        command=command,
-        checkpoints=folder,
+        task, batchings(knobs, size.batch_size), settings(size), progress=progress, command=command, checkpoints=folder
     )
     return _document(task.lengths, size, knobs, study, paper_sets)
 

@@ -103,12 +103,7 @@ def of_scripts(characters: Characters, scripts: Sequence[str]) -> Characters:
 
 
 def join_characters(
-    characters: Characters,
-    drawers: NDArray[np.int64],
-    *,
-    count: int,
-    seed: int = 0,
-    lane: int = 0,
+    characters: Characters, drawers: NDArray[np.int64], *, count: int, seed: int = 0, lane: int = 0
 ) -> tuple[list[Sample], list[str]]:
     """Joins characters of one drawer and one script to words of log-normal lengths.
 

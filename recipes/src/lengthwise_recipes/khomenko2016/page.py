@@ -28,10 +28,7 @@ from lengthwise_recipes.pages import over_seeds, percent, spread, table
 from lengthwise_recipes.study.results import EpochRow, read_rows
 
 PAPER = "khomenko2016"
-NAMES = {
-    SHUFFLED: f"{SHUFFLED}, batches in random order",
-    "random": "random, padded to each batch's longest",
-}
+NAMES = {SHUFFLED: f"{SHUFFLED}, batches in random order", "random": "random, padded to each batch's longest"}
 FIGURES = {
     "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
     "speed-up": "Epoch time and speed-up by the number of buckets, on each number of processes, with the "
@@ -80,10 +77,7 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     shades = shade_looks([label(buckets) for buckets in BUCKETS], style.look("optimal").colour)
     alone = [row for row in document["study"]["rows"] if row["processes"] == 1]
     bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
-    figures = {
-        "speed-up": speed_up_curves(series(document), bounds),
-        "buckets": learning_curves(alone, looks=shades),
-    }
+    figures = {"speed-up": speed_up_curves(series(document), bounds), "buckets": learning_curves(alone, looks=shades)}
     if several(document):
         figures["processes"] = _draw_processes(document["study"]["rows"])
     for name, figure in figures.items():

@@ -21,12 +21,7 @@ _BINS_OF_STEPS = 1_024  # the search visits each some thousand times
 
 
 def batch_limit(
-    lengths: ArrayLike,
-    padding: float,
-    *,
-    batch_size: int | None = None,
-    budget: float | None = None,
-    bins: int = _BINS,
+    lengths: ArrayLike, padding: float, *, batch_size: int | None = None, budget: float | None = None, bins: int = _BINS
 ) -> float:
     """Returns the most mixing of batches, in one plan or pooled over epochs; at most 0.2 % too high.
 

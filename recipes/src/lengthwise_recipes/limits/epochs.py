@@ -41,13 +41,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise_recipes.limits import kernels
 from lengthwise_recipes.limits.batches import rate_in_batches
-from lengthwise_recipes.limits.levels import (
-    Levels,
-    ends_of_betas,
-    least_flows,
-    least_information,
-    padding_of_flows,
-)
+from lengthwise_recipes.limits.levels import Levels, ends_of_betas, least_flows, least_information, padding_of_flows
 
 _ROUNDS = 40  # searches for a better choice
 _NEAR = 1e-3  # nats: the search ends this close to its bound

@@ -38,9 +38,6 @@ _DOTS_PER_INCH = 150
 
 INK = "#333333"
 FAINT = "#8A8A8A"
-# Neither strategies nor unknown labels have these two colours.
-LENGTHS = "#A3B4C6"
-PADDING = "#F8E58C"
 _CONTRAST = 4.5  # of text on white, at least (WCAG 2.1, level AA)
 
 Params = ParamSpec("Params")
@@ -176,15 +173,6 @@ def _luminance(rgb: NDArray[np.float64]) -> float:
     # Values of sRGB are not proportional to light.
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
-
-
-def shorten(label: str, most: int) -> str:
-    """Shortens a label to at most `most` letters, and keeps both ends.
-
-    >>> shorten("random", 8), shorten("semi-sorted:0.1,arrange=in-order", 20)
-    ('random', 'semi-sorte…=in-order')
-    """
-    return label if len(label) <= most else f"{label[: most // 2]}…{label[most // 2 + 1 - most :]}"
 
 
 def percent(share: float) -> str:
