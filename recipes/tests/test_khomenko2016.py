@@ -114,10 +114,10 @@ def test_what_lengths_allow_by_hand():
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
 def test_more_buckets_allow_more_up_to_longest_over_mean(lengths):
     bound = bound_of("drawn", np.array(lengths), (1, 2, 3, 60))
-    ups = list(bound.speed_ups.values())
+    ups = list(bound["speed_ups"].values())
     assert ups[0] == 1.0
     assert ups == sorted(ups)
-    assert ups[-1] == pytest.approx(bound.limit)  # a bucket for each length
+    assert ups[-1] == pytest.approx(bound["limit"], abs=0.0011)  # a bucket for each length, of three digits
 
 
 def test_the_sigma_that_allows_4_times():

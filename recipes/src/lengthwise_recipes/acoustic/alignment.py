@@ -23,8 +23,7 @@ def best_paths(
 
     Args:
         scores: [F, S] per utterance, read one by one.
-        transcripts: Words of each utterance.
-        states: States of the words.
+        transcripts, states: Words of each utterance, and the states of these.
         stay: Probability of staying in a state for one more frame, [S].
 
     Raises:
@@ -62,8 +61,7 @@ def select_alignable(
     """Leaves out utterances without an alignment: too few frames for their states, or a word without states.
 
     Args:
-        corpus: Utterances.
-        features: [F, D] per utterance.
+        corpus, features: Utterances, and the features [F, D] of each.
         states: States of the vocabulary.
         strict: Raise for the first utterance without an alignment.
 

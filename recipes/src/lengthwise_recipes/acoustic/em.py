@@ -89,9 +89,7 @@ def train_words(
     of the best paths. A variance or transition beyond its limit is set to the limit, the best value allowed.
 
     Args:
-        features: [F, D] per utterance.
-        transcripts: Words of each utterance.
-        states: States of the words.
+        features, transcripts, states: Utterances, their words, and the states of these.
         rounds: Length of the training.
         paths: An alignment to begin from instead of the flat start. It may use other states, but as many per word.
 

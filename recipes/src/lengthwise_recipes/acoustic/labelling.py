@@ -106,8 +106,7 @@ def train_model(speech: Speech, states: WordStates, labelling: Labelling) -> Wor
     """Trains a GMM-HMM on speech, and ties its states if there is a tree.
 
     Args:
-        speech: Every utterance has an alignment with `states`.
-        states: From `first_states`.
+        speech, states: Every utterance has an alignment with the states, of `first_states`.
         labelling: Tree, units and rounds.
 
     References:

@@ -15,14 +15,7 @@ Number = TypeVar("Number", int, float)
 
 @contextmanager
 def explain_missing(user: str) -> Iterator[None]:
-    """Explains how to install a package whose import fails in this context.
-
-    Args:
-        user: The part that needs the package, such as "a study".
-
-    Raises:
-        ModuleNotFoundError: In one sentence, with the command that installs it.
-    """
+    """Says how to install a package whose import fails in this context; `user` needs it, such as "a study"."""
     try:
         yield
     except ModuleNotFoundError as error:

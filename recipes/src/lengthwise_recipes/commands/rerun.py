@@ -36,9 +36,7 @@ def add(
 
     Args:
         papers: Parsers of all papers.
-        name: Name of the paper.
-        run: The command.
-        help, description: See argparse.
+        name, run, help, description: Of the paper, see argparse.
         add_data: Adds the options of the data.
         small, full: Descriptions of the sizes, in a few words.
         epochs, seeds: Defaults, in words.

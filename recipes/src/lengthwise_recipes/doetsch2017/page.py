@@ -30,12 +30,7 @@ HEADS_OF_ERROR = ("WER, %", "of whole", "paper", "frame error", "padding", "mixi
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """Returns the page in Markdown, which shows the pictures of `write_figures` from its own folder.
-
-    Args:
-        document: From `rerun.reproduce`, read from JSON.
-        json_link: Link to the JSON.
-    """
+    """Returns the page in Markdown of a document read from JSON; the pictures of `write_figures` are in its folder."""
     claims, (table1, table2, more_labels) = claims_of(document), labels_of(document)
     parts = [
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",

@@ -119,14 +119,9 @@ def prepare_for(
     """Aligns speech with the states of `acoustic.labelling.choose_labelling`.
 
     Args:
-        parts: Speech to train on, to validate on and to decode, see `speech.parts`.
+        parts, folder, strict: See `acoustic.prepared.prepare`.
         size: `SMALL`, `FULL` or your own.
         units: Units of each word, such as phonemes. None takes letters, and for digits whole words.
-        folder: Stores the alignment.
-        strict: Raise for the first unusable utterance.
-
-    Raises:
-        ValueError: As `acoustic.prepared.prepare` does.
     """
     labelling = choose_labelling(parts, splits=size.splits, units=units)
     return prepare(parts, labelling, search=Search(beam=BEAM), folder=folder, strict=strict)

@@ -27,12 +27,7 @@ NAMES = (
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """Returns the page in Markdown, which shows the pictures of `figures.write_figures` from its own folder.
-
-    Args:
-        document: From `rerun.reproduce`, read from JSON.
-        json_link: Link to the JSON.
-    """
+    """Returns the page in Markdown of a document read from JSON; the pictures of `write_figures` are in its folder."""
     claims = claims_of(document)
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",

@@ -94,11 +94,7 @@ def read_row(fields: Mapping[str, Any]) -> Row:
 
 
 def table1(samples: Mapping[int, NDArray[np.int64]]) -> list[Row]:
-    """Measures every number of the paper in one epoch for each seed.
-
-    Args:
-        samples: The lengths of each seed's training set, in 12.5 ms frames.
-    """
+    """Measures every number of the paper in one epoch for each seed; `samples` has its lengths in 12.5 ms frames."""
     cuts = {
         "fixed": lw.FixedSize(BATCH_SIZE),
         "dynamic": lw.DynamicSize(BATCH_SIZE, rule="paper"),

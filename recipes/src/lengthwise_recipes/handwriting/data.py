@@ -156,8 +156,7 @@ def words_of_characters(
     Args:
         path: An `.npz` of characters, see `characters.read_characters`.
         count: Number of words, all parts together.
-        validation_share: Share of the words to validate on.
-        test_share: Share of the words to test on; 0 for no test part.
+        validation_share, test_share: Shares of the words to validate on and to test on; 0 for no test part.
         held_out_share: Share of the drawers for validation only, at least one drawer. A test part has as many others.
         scripts: Use only these scripts; empty for all.
         seed: Seed of the words.

@@ -7,9 +7,9 @@ the buckets. Time that does not depend on frames makes the speed-up less. Length
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +19,6 @@ from lengthwise.checks import check_number, check_whole
 
 SEQUENCES = 10_000  # of each family
 MEDIAN = 200.0  # of the log-normal families; except for rounding, the speed-up does not depend on it
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bound:
-    """The greatest speed-up that buckets allow on some lengths.
-
-    Attributes:
-        lengths: Name of the lengths.
-        sequences: Number of sequences.
-        speed_ups: Speed-up with optimal edges, by the number of buckets.
-        limit: Speed-up with one bucket per length: longest over mean.
-    """
-
-    lengths: str
-    sequences: int
-    speed_ups: dict[int, float]
-    limit: float
 
 
 def speed_up_bound(lengths: NDArray[np.int64], buckets: int) -> float:
@@ -48,14 +31,18 @@ def speed_up_bound(lengths: NDArray[np.int64], buckets: int) -> float:
     return len(lengths) * int(lengths.max()) / int(edges[np.searchsorted(edges, lengths)].sum())
 
 
-def bound_of(name: str, lengths: NDArray[np.int64], buckets: tuple[int, ...]) -> Bound:
-    """Computes the bound on `lengths` for each number of buckets."""
-    return Bound(
-        lengths=name,
-        sequences=len(lengths),
-        speed_ups={count: speed_up_bound(lengths, count) for count in buckets},
-        limit=float(lengths.max() / lengths.mean()),
-    )
+def bound_of(name: str, lengths: NDArray[np.int64], buckets: tuple[int, ...]) -> dict[str, Any]:
+    """Returns the greatest speed-ups that buckets allow on some lengths, as plain JSON of three digits.
+
+    "speed_ups" are those with optimal edges, by the number of buckets. "limit" is that with one bucket per length:
+    longest over mean.
+    """
+    return {
+        "lengths": name,
+        "sequences": len(lengths),
+        "speed_ups": {str(count): round(speed_up_bound(lengths, count), 3) for count in buckets},
+        "limit": round(float(lengths.max() / lengths.mean()), 3),
+    }
 
 
 def log_normal(sigma: float, count: int = SEQUENCES) -> NDArray[np.int64]:

@@ -104,12 +104,7 @@ def hardware(document: Mapping[str, Any]) -> str:
 
 
 def bucket_claims(rows: Sequence[EpochRow], lengths: NDArray[np.int64]) -> list[Claim]:
-    """Judges the claims on buckets, by the runs on one process.
-
-    Args:
-        rows: All rows of the study.
-        lengths: Points of the pen in each sequence trained on, sorted.
-    """
+    """Judges the claims on buckets by the runs on one process; `lengths` are the trained ones in points, sorted."""
     alone = rows_on(rows, 1)
     times = (_speed_up_claim(alone, lengths), _falling_claim(alone))
     losses = (_least_loss_claim(alone), _early_loss_claim(alone))
@@ -134,8 +129,7 @@ def process_claim(rows: Sequence[EpochRow], lengths: NDArray[np.int64], where: s
     """Judges figure 5: the loss of the most processes against that of one, when the faster of the two ends.
 
     Args:
-        rows: All rows of the study.
-        lengths: As in `bucket_claims`.
+        rows, lengths: As in `bucket_claims`.
         where: The processes' hardware, such as "had a GPU each".
     """
     most, name = max(row.processes for row in rows), label(BUCKETS_OF_PROCESSES)

@@ -39,12 +39,7 @@ FIGURES = {
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """Returns the page in Markdown, which shows the pictures of `write_figures` from its own folder.
-
-    Args:
-        document: From `rerun.reproduce`, read from JSON.
-        json_link: Link to the JSON.
-    """
+    """Returns the page in Markdown of a document read from JSON; the pictures of `write_figures` are in its folder."""
     claims = claims_of(document)
     captions = {name: text for name, text in FIGURES.items() if name != "processes" or several(document)}
     parts = [

@@ -154,10 +154,4 @@ def _bounds(lengths: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
         **{f"example {example}": lw.example_lengths(example) for example in ("long-tailed", "speech")},
         **families(),
     }
-    bounds: list[dict[str, Any]] = [
-        dataclasses.asdict(bound_of(name, sample, BUCKETS)) for name, sample in samples.items()
-    ]
-    for bound in bounds:
-        bound["speed_ups"] = {str(buckets): round(value, 3) for buckets, value in bound["speed_ups"].items()}
-        bound["limit"] = round(bound["limit"], 3)
-    return bounds
+    return [bound_of(name, sample, BUCKETS) for name, sample in samples.items()]

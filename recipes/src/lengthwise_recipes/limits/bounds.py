@@ -59,8 +59,7 @@ def epoch_limit(
     `batch_limit`.
 
     Args:
-        lengths: As in `batch_limit`.
-        padding: As in `batch_limit`.
+        lengths, padding: As in `batch_limit`.
         batch_size: The most sequences in a batch.
         batches: Batches of an epoch, `len(plan.batch_sizes)`.
         budget: The largest batch in padded frames.
@@ -97,8 +96,7 @@ def step_limit(lengths: ArrayLike, padding: float, batches: int, *, bins: int = 
     `Measures.step_mixing` sees only the mean padded length of a step, so it may lie above this limit.
 
     Args:
-        lengths: As in `batch_limit`.
-        padding: As in `batch_limit`.
+        lengths, padding: As in `batch_limit`.
         batches: Batches of a step: ranks x micro-batches.
         bins: As in `batch_limit`.
 

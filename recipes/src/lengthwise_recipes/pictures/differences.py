@@ -38,9 +38,6 @@ def loss_differences(
         unit: The axis label below all panels.
         title: The title above all panels.
 
-    Returns:
-        The figure, without a window.
-
     Raises:
         ValueError: No row, or a row without a difference for each panel.
     """

@@ -54,9 +54,6 @@ def learning_curves(
         loss_label: The label of the vertical axis, with its unit.
         looks: Looks of strategies, in place of those of the house.
 
-    Returns:
-        The figure, without a window.
-
     Raises:
         ValueError: No row.
     """
@@ -92,11 +89,7 @@ def learning_panels(
         rows: As in `learning_curves`.
         against: "elapsed_seconds" or "epoch".
         title: The title above all panels; an explanation follows it.
-        loss_label: The label of the vertical axes, with its unit.
-        looks: Looks of strategies, in place of those of the house.
-
-    Returns:
-        The figure, without a window.
+        loss_label, looks: As in `learning_curves`.
 
     Raises:
         ValueError: No row, or another value of `against`.

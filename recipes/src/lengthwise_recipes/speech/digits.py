@@ -162,10 +162,6 @@ def digit_strings(recordings: Recordings, strings: Strings) -> Corpus:
     power that falls as 1 / frequency ** slope; the slope is uniform from 0 to 1.5. The signal-to-noise ratio of the
     string with its pauses is one of `noise_ratios`.
 
-    Args:
-        recordings: The recordings to join.
-        strings: Number, part and noise of the strings.
-
     Returns:
         Utterances named by part, seed and number. `load` makes the sound each time.
 

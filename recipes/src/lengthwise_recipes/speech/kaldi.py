@@ -94,9 +94,6 @@ def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
 
     If a word has several lines, the first counts. In lexiconp.txt the probability after each word is skipped.
 
-    Args:
-        path: A lexicon.txt or lexiconp.txt.
-
     Raises:
         ValueError: The file cannot be read or is not UTF-8, or a word has no phonemes.
 

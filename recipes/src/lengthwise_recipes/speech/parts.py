@@ -82,9 +82,7 @@ def digit_parts(recordings: digits.Recordings, *, count: int, validating: int, t
 
     Args:
         recordings: Recordings of at least two speakers.
-        count: Training strings.
-        validating: Validation strings.
-        testing: Strings to decode.
+        count, validating, testing: Strings of each part.
         seed: Seed of the strings.
 
     Raises:

@@ -37,10 +37,7 @@ def first_plans(planned: Sequence[Setup], lengths: NDArray[np.int64]) -> dict[st
 def outcomes(study: Study, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> dict[str, Any]:
     """Returns the report of the training: the answer, the seconds of an epoch, the curves and the table.
 
-    Args:
-        study: The study.
-        heads: Heads of the table that the command prints.
-        rows: Rows of the same table.
+    `heads` and `rows` are those of the table that the command prints.
     """
     curves = loss_curves(_curves(study), x_label="seconds of training", y_label="validation loss")
     doubt = doubt_losses(len({row.seed for row in study.rows}))
