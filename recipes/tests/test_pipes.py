@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from lengthwise_recipes.handwriting.archive import read_archive
+from lengthwise_recipes.handwriting.characters import read_archive
 from lengthwise_recipes.handwriting.unipen import parse_unipen
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.digits import read_recordings

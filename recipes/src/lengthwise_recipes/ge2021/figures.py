@@ -13,6 +13,7 @@ from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.ge2021.batchings import CHOICES, PAPER_KNOBS
 from lengthwise_recipes.ge2021.outcomes import smooth
 from lengthwise_recipes.pages import figure_name
+from lengthwise_recipes.study.results import EpochRow, read_rows, runs_of
 
 PAPER = "ge2021"
 FIGURES = {
@@ -48,7 +49,7 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
         "knobs": knob_curves(lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_knob_values(document)),
     }
     for (name, labels), title in zip(SHOWN.items(), (NAMES, NAMES_ALIKE), strict=True):
-        rows, looks = _curves(document["study"]["rows"], labels), _looks(labels)
+        rows, looks = _curves(read_rows(document["study"]["rows"]), labels), _looks(labels)
         figures[name] = learning_curves(rows, loss_label="validation loss", title=title, looks=looks)
     for name, figure in figures.items():
         save(figure, folder / figure_name(PAPER, name))
@@ -73,13 +74,10 @@ def _looks(labels: Sequence[str]) -> dict[str, Any]:
     return {orders[name]: look for name, look in distinct_looks(list(orders)).items()}
 
 
-def _curves(rows: Iterable[Mapping[str, Any]], labels: Iterable[str]) -> list[dict[str, Any]]:
+def _curves(rows: Sequence[EpochRow], labels: Iterable[str]) -> list[dict[str, Any]]:
     """Returns the rows of some strategies with smoothed losses."""
     curves = []
-    for label in labels:
-        strategy_rows = [row for row in rows if row["strategy"] == label]
-        for seed in sorted({row["seed"] for row in strategy_rows}):
-            run = [row for row in strategy_rows if row["seed"] == seed]
-            losses = smooth(np.array([row["validation_loss"] for row in run], float))
-            curves += [{**row, "validation_loss": loss} for row, loss in zip(run, losses.tolist(), strict=True)]
+    for run in (run for label in labels for run in runs_of(rows, label)):
+        losses = smooth(np.array([row.validation_loss for row in run])).tolist()
+        curves += [{**row.as_dict(), "validation_loss": loss} for row, loss in zip(run, losses, strict=True)]
     return curves
