@@ -54,7 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise_recipes.ge2021.page import page
         from lengthwise_recipes.ge2021.rerun import FULL, SMALL, network, reproduce, settings
     folder = rerun.folder_of(arguments)
-    _check_words(arguments)
+    if arguments.max_words is not None and (arguments.data is not None or arguments.sentences is not None):
+        remedy = "Leave it out: it bounds the project's own sentences alone."
+        raise value_error("max-words", "left out with --data or --sentences", arguments.max_words, remedy)
+    if arguments.frame_shift is not None and arguments.lengths is None:
+        raise value_error("frame-shift", "left out without --lengths", arguments.frame_shift, "Give both, or neither.")
     size = rerun.size_of(arguments, SMALL, FULL)
     settings(size)  # these raise for bad sizes before the data are read and before anything is spoken
     network(size)
@@ -92,14 +96,6 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help="turns durations in --lengths into frames")
     group.add_argument("--strict", action="store_true", help="refuse unusable recordings in place of skipping them")
-
-
-def _check_words(arguments: argparse.Namespace) -> None:
-    if arguments.max_words is not None and (arguments.data is not None or arguments.sentences is not None):
-        remedy = "Leave it out: it bounds the project's own sentences alone."
-        raise value_error("max-words", "left out with --data or --sentences", arguments.max_words, remedy)
-    if arguments.frame_shift is not None and arguments.lengths is None:
-        raise value_error("frame-shift", "left out without --lengths", arguments.frame_shift, "Give both, or neither.")
 
 
 def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> Corpus:

@@ -6,17 +6,13 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.cli import show
 from lengthwise.cli.parser import command
 from lengthwise_recipes.commands.options import add_machine, check_folder, explain_missing, numbers
-
-if TYPE_CHECKING:
-    from lengthwise_recipes.quality.tasks import Kind, Source
-    from lengthwise_recipes.study.settings import Settings
 
 TASKS = ("handwriting", "acoustic", "synthesis")
 UNITS = {"handwriting": "points", "acoustic": "frames", "synthesis": "frames"}
@@ -60,15 +56,31 @@ def run(arguments: argparse.Namespace) -> int:
     with explain_missing("a study"):
         from lengthwise_recipes.quality.strategies import check_paddings
         from lengthwise_recipes.quality.study import study_quality
-        from lengthwise_recipes.quality.tasks import KINDS
+        from lengthwise_recipes.quality.tasks import KINDS, Source
+        from lengthwise_recipes.study.settings import Settings
     show.check(arguments)
-    _check_scripts(arguments)
+    if arguments.scripts is not None and arguments.task != "handwriting":
+        remedy = "Leave it out: only pen-drawn characters have scripts."
+        raise value_error("scripts", f"left out with --task {arguments.task}", arguments.scripts, remedy)
     kind = KINDS[arguments.task]
     folder = None if arguments.checkpoints is None else check_folder("checkpoints", arguments.checkpoints)
-    settings = _settings(arguments, kind)
+    settings = Settings(
+        epochs=kind.epochs if arguments.epochs is None else arguments.epochs,
+        seeds=arguments.seeds,
+        learning_rate=kind.learning_rate,
+        threads=arguments.threads,
+        device=arguments.device,
+    )
     paddings = kind.paddings if arguments.padding is None else arguments.padding
     check_paddings(paddings)  # raises before the data are read
-    task = kind.make(_source(arguments, kind, folder))
+    source = Source(
+        data=None if arguments.data is None else Path(arguments.data),
+        count=kind.count if arguments.count is None else arguments.count,
+        scripts=tuple(arguments.scripts.split(",")) if arguments.scripts else (),
+        folder=None if folder is None else folder / "data",
+        strict=arguments.strict,
+    )
+    task = kind.make(source)
     runs, progress = None if folder is None else folder / "runs", not arguments.quiet
     document = study_quality(task, kind, settings, paddings=paddings, folder=runs, progress=progress, command=command())
     _show(document, arguments)
@@ -80,36 +92,6 @@ def run(arguments: argparse.Namespace) -> int:
         rows = {label: lw.measure(plan, task.lengths).as_dict() for label, plan in plans.items()}
         show.write_html(arguments.html, task.lengths, plans, rows, unit=UNITS[arguments.task], **outcomes(read))
     return 0
-
-
-def _check_scripts(arguments: argparse.Namespace) -> None:
-    if arguments.scripts is not None and arguments.task != "handwriting":
-        remedy = "Leave it out: only pen-drawn characters have scripts."
-        raise value_error("scripts", f"left out with --task {arguments.task}", arguments.scripts, remedy)
-
-
-def _settings(arguments: argparse.Namespace, kind: Kind) -> Settings:
-    from lengthwise_recipes.study.settings import Settings
-
-    return Settings(
-        epochs=kind.epochs if arguments.epochs is None else arguments.epochs,
-        seeds=arguments.seeds,
-        learning_rate=kind.learning_rate,
-        threads=arguments.threads,
-        device=arguments.device,
-    )
-
-
-def _source(arguments: argparse.Namespace, kind: Kind, folder: Path | None) -> Source:
-    from lengthwise_recipes.quality.tasks import Source
-
-    return Source(
-        data=None if arguments.data is None else Path(arguments.data),
-        count=kind.count if arguments.count is None else arguments.count,
-        scripts=tuple(arguments.scripts.split(",")) if arguments.scripts else (),
-        folder=None if folder is None else folder / "data",
-        strict=arguments.strict,
-    )
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lengthwise.checks import check_whole, value_error
 from lengthwise_recipes.acoustic.decoder import Search
@@ -72,7 +71,7 @@ class Size:
     validating: int
     testing: int
     epochs: int
-    seeds: int
+    seeds: int = 3
     hidden: int
     stack: int
     bins: tuple[int, int, int]
@@ -92,7 +91,6 @@ SMALL = Size(
     validating=60,
     testing=200,
     epochs=8,
-    seeds=3,
     hidden=32,
     stack=2,
     bins=(2, 6, 18),
@@ -105,7 +103,6 @@ FULL = Size(
     validating=500,
     testing=1000,
     epochs=20,
-    seeds=3,
     hidden=512,
     stack=1,
     bins=PAPER_BINS,
@@ -169,22 +166,16 @@ def settings(size: Size) -> Settings:
 
 
 def _document(prepared: Prepared, size: Size, study: Study) -> dict[str, Any]:
-    by_label = outcomes(study)
+    by_label, lengths = outcomes(study), prepared.train.lengths
+    chosen = np.sort(np.random.default_rng(0).permutation(len(lengths))[:FIGURE_UTTERANCES])  # for figure 1
     return {
         "schema": SCHEMA,
-        "date": study.date,
-        "command": study.command,
+        **study.origin,
         "machine": {**study.machine, "cores": os.cpu_count()},
         "size": dataclasses.asdict(size),
         "outcomes": {label: plain(dataclasses.asdict(outcome)) for label, outcome in by_label.items()},
         "gmm_word_error_rate": prepared.gmm_word_error_rate,
         "lm_scale": prepared.search.lm_scale,
-        "lengths": _draw(prepared.train.lengths).tolist(),
+        "lengths": lengths[chosen].tolist(),
         "study": study.as_dict(),
     }
-
-
-def _draw(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draws the lengths of figure 1: 1,000 random utterances, or all if there are fewer."""
-    chosen = np.random.default_rng(0).permutation(len(lengths))[:FIGURE_UTTERANCES]
-    return lengths[np.sort(chosen)]

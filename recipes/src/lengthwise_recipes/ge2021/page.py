@@ -176,7 +176,8 @@ def saved_table(document: Mapping[str, Any]) -> str:
         if label != "RAND":
             ours = {name: 100 * value for name, value in outcome["saved"].items()}
             paper = f"{SAVED[label]:.2f} %" if label in SAVED else ""
-            rows.append((label, _minutes(label), paper, f"{spread(ours)} %", percent(outcome["saved_frames"])))
+            minutes = f"{RANDOM_MINUTES - SAVED_MINUTES[label]:.2f}" if label in SAVED_MINUTES else ""
+            rows.append((label, minutes, paper, f"{spread(ours)} %", percent(outcome["saved_frames"])))
     heads = ("from RAND to", "paper's min / epoch", "paper saves", "ours saves", "padded frames saved")
     note = (
         f"The paper's minutes are those of RAND, {RANDOM_MINUTES:.2f}, minus those that its table 3 says are saved; "
@@ -254,10 +255,6 @@ def _padding(document: Mapping[str, Any], label: str) -> tuple[str, str, str]:
 
 def _paper_cells(label: str) -> tuple[str, str]:
     return (f"{TABLE_2[label].zpr:.2f}", f"{TABLE_2[label].abl:.2f}") if label in TABLE_2 else ("", "")
-
-
-def _minutes(label: str) -> str:
-    return f"{RANDOM_MINUTES - SAVED_MINUTES[label]:.2f}" if label in SAVED_MINUTES else ""
 
 
 def _could_tell(by_label: Mapping[str, Outcome], pair: Mapping[str, Any]) -> str:

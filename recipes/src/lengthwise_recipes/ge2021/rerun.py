@@ -162,12 +162,11 @@ def _document(
         for label, choice in choices.items()
     }
     values, counts = np.unique(lengths, return_counts=True)
+    samples = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(SAMPLES)))  # figures 1 and 3
     sets = list(paper_sets.values())[:KNOB_SETS]
     return {
         "schema": SCHEMA,
-        "date": study.date,
-        "command": study.command,
-        "machine": dict(study.machine),
+        **study.origin,
         "size": dataclasses.asdict(size),
         "knobs": plain({"randomization_factor": RANDOMIZATION_FACTOR, **dataclasses.asdict(knobs)}),
         "strategies": {label: name_strategy(choice, knobs) for label, choice in choices.items()},
@@ -177,7 +176,7 @@ def _document(
         "parts": [[plain(_pair(by_label, *pair)) for pair in part.pairs] for part in TABLE_4],
         "ours": [plain(_pair(by_label, like, label)) for label, like in LIKE.items()],
         "lengths": {"values": values.tolist(), "counts": counts.tolist()},
-        "samples": _samples(lengths).tolist(),
+        "samples": lengths[samples.batch(0)].tolist(),
         "study": study.as_dict(),
         "table1": [dataclasses.asdict(row) for row in table1(paper_sets)] if paper_sets else [],
         "paper_knobs": plain(dataclasses.asdict(find_knobs(sets, BATCH_SIZE))) if sets else None,
@@ -201,9 +200,3 @@ def _spreads_and_values(measures: Mapping[str, NDArray[np.float64]]) -> dict[str
 def _pair(by_label: Mapping[str, Outcome], base: str, changed: str) -> dict[str, Any]:
     """Returns a row of table 4."""
     return {"from": base, "to": changed, **spreads({"reduction": reduction(by_label[base], by_label[changed])})}
-
-
-def _samples(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draws the lengths of figures 1 and 3."""
-    plan = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(SAMPLES)))
-    return lengths[plan.batch(0)]

@@ -266,6 +266,5 @@ def _check_fit(arrays: dict[str, NDArray[Any]], classes: int, path: str | Path) 
         raise value_error("label, drawer, pen_up", rule, sizes, "Store them together.", at=str(path))
     if labels.min() < 0 or labels.max() >= classes:
         wrong = int(labels[(labels < 0) | (labels >= classes)][0])
-        raise value_error(
-            "label", f"from 0 to {classes - 1}, a line of vocab", wrong, "Name every class.", at=str(path)
-        )
+        rule = f"from 0 to {classes - 1}, a line of vocab"
+        raise value_error("label", rule, wrong, "Name every class.", at=str(path))

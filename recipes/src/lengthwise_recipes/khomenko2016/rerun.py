@@ -65,9 +65,8 @@ class Size:
 
     def __post_init__(self) -> None:
         if self.processes[:1] != (1,):
-            raise value_error(
-                "processes", "1 and then others", self.processes, "Give 1,2,4, for example: all are compared with 1."
-            )
+            remedy = "Give 1,2,4, for example: all are compared with 1."
+            raise value_error("processes", "1 and then others", self.processes, remedy)
 
 
 # Each of two processes takes half the steps in an epoch, and has learnt little after 30 epochs.
@@ -134,8 +133,7 @@ def _document(lengths: NDArray[np.int64], size: Size, study: Study) -> dict[str,
     values, counts = np.unique(lengths, return_counts=True)
     return {
         "schema": SCHEMA,
-        "date": study.date,
-        "command": study.command,
+        **study.origin,
         "machine": {**study.machine, "cores": os.cpu_count()},
         "size": dataclasses.asdict(size),
         "edges": {str(buckets): lw.optimal_edges(lengths, buckets).tolist() for buckets in BUCKETS},

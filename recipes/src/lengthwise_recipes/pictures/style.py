@@ -224,10 +224,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in _NO_DATES:
-        kinds = ", ".join(_NO_DATES)
-        raise value_error(
-            "path", f"a file of one of the kinds {kinds}", str(path), "Name the picture plan.png, for example."
-        )
+        rule = f"a file of one of the kinds {', '.join(_NO_DATES)}"
+        raise value_error("path", rule, str(path), "Name the picture plan.png, for example.")
     # Drawn in memory first: an error leaves the old file unchanged.
     content = io.BytesIO()
     with _settings():

@@ -84,9 +84,7 @@ def _document(kind: Kind, strategies: Sequence[Compared], study: Study) -> dict[
     epoch_seconds = seconds_per_epoch({label: np.array(rows) for label, rows in seconds.items()})
     return {
         "schema": SCHEMA,
-        "date": study.date,
-        "command": study.command,
-        "machine": dict(study.machine),
+        **study.origin,
         "task": kind.name,
         "words": kind.words,
         "loss": {"name": kind.loss, "test_name": kind.test_loss, "unit": kind.unit},

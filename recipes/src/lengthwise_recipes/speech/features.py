@@ -141,9 +141,8 @@ def mel_filters(filters: int, bins: int, rate: int) -> NDArray[np.float64]:
         warnings.filterwarnings("ignore", "Empty filters detected")  # said below, as an error
         weights = librosa.filters.mel(sr=rate, n_fft=bins, n_mels=filters, htk=True, norm=None, dtype=np.float64)
     if not weights.any(axis=1).all():
-        raise value_error(
-            "filters", "few enough that each covers a frequency", filters, "Give fewer, or a longer window."
-        )
+        remedy = "Give fewer, or a longer window."
+        raise value_error("filters", "few enough that each covers a frequency", filters, remedy)
     return weights
 
 

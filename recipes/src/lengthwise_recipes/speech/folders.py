@@ -37,7 +37,9 @@ def read_folder(folder: str | Path, *, strict: bool = False) -> Corpus:
     pieces = read_pieces(folder, skipped) if (folder / "wav.scp").exists() else list(_wavs_with_texts(folder, skipped))
     rate, utterances = usable_utterances(pieces, skipped)
     if not utterances:
-        raise value_error("folder", "a folder with speech that can be used", str(folder), _first_reason(skipped))
+        reasons = skipped.sentences
+        remedy = f"The first of {len(reasons)} complaints: {reasons[0]}" if reasons else "Put wav files and texts in."
+        raise value_error("folder", "a folder with speech that can be used", str(folder), remedy)
     return Corpus(name=f"speech of {folder.name}", rate=rate, utterances=utterances, skipped=skipped.sentences)
 
 
@@ -99,8 +101,3 @@ def _borders(piece: Piece, header: Wav, rate: int) -> tuple[int, int]:
         shown = [piece.start_seconds, piece.stop_seconds]
         raise value_error("segment", rule, shown, "Correct its start and end.", at=piece.name)
     return start, min(stop, header.count)
-
-
-def _first_reason(skipped: Skipped) -> str:
-    sentences = skipped.sentences
-    return f"The first of {len(sentences)} complaints: {sentences[0]}" if sentences else "Put wav files and texts in."

@@ -26,13 +26,7 @@ class Piece:
     stop_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """The place of an utterance in its recording."""
-
-    recording: str
-    start_seconds: float = 0.0
-    stop_seconds: float | None = None
+Segment = tuple[str, float, float | None]  # recording, and the seconds of its start and its end
 
 
 def read_pieces(folder: Path, skipped: Skipped) -> list[Piece]:
@@ -58,13 +52,12 @@ def read_pieces(folder: Path, skipped: Skipped) -> list[Piece]:
     texts = read_table(folder / "text")
     speakers = _optional(folder / "utt2spk")
     lines = _optional(folder / "segments")
-    segments = _segments(lines, skipped) if lines else {name: Segment(name) for name in wavs}
+    segments = _segments(lines, skipped) if lines else {name: (name, 0.0, None) for name in wavs}
     pieces = []
-    for name, segment in sorted(segments.items()):
+    for name, (recording, start, stop) in sorted(segments.items()):
         words = tuple(texts.get(name, "").split())
-        if _is_usable(name, words, segment.recording in wavs, skipped):
-            speaker = speakers.get(name, name)
-            path, start, stop = wavs[segment.recording], segment.start_seconds, segment.stop_seconds
+        if _is_usable(name, words, recording in wavs, skipped):
+            speaker, path = speakers.get(name, name), wavs[recording]
             pieces.append(
                 Piece(name=name, speaker=speaker, words=words, path=path, start_seconds=start, stop_seconds=stop)
             )
@@ -153,7 +146,7 @@ def _segment(name: str, text: str) -> Segment:
     """Parses `recording start end`.
 
     >>> _segment("u1", "r1 0.5 2")
-    Segment(recording='r1', start_seconds=0.5, stop_seconds=2.0)
+    ('r1', 0.5, 2.0)
     """
     rule, remedy = "a recording, a start and an end in seconds", "Correct the line, such as: u1 r1 0.5 2.25."
     fields = text.split()
@@ -164,7 +157,7 @@ def _segment(name: str, text: str) -> Segment:
     ends = stop == -1 or stop > start
     if len(fields) != 3 or not (math.isfinite(start) and math.isfinite(stop) and start >= 0 and ends):
         raise value_error("segments", rule, text, remedy, at=name)
-    return Segment(recording, start, None if stop == -1 else stop)
+    return recording, start, None if stop == -1 else stop
 
 
 def _is_usable(name: str, words: tuple[str, ...], has_wav: bool, skipped: Skipped) -> bool:

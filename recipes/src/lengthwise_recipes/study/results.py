@@ -181,13 +181,16 @@ class Study:
     tests: tuple[RunRow, ...] = ()
     peak_bytes: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def origin(self) -> dict[str, object]:
+        """Date, command and machine, for a document."""
+        return {"date": self.date, "command": self.command, "machine": dict(self.machine)}
+
     def as_dict(self) -> dict[str, object]:
         """Returns a dict for JSON: numbers that are not finite (a run diverged) become null."""
         return {
             "schema": SCHEMA,
-            "date": self.date,
-            "command": self.command,
-            "machine": dict(self.machine),
+            **self.origin,
             "data": dict(self.data),
             "settings": dict(self.settings),
             "strategies": dict(self.strategies),

@@ -67,7 +67,9 @@ def read_texts(path: Path, skipped: Skipped) -> dict[str, str]:
         if line.strip():
             try:
                 name, text = _row(line, number)
-                _check_new(name, texts, number)
+                if name in texts:
+                    rule, remedy = "of one line for each id", "Remove the other."
+                    raise value_error("metadata", rule, name, remedy, at=f"line {number}")
                 texts[name] = text
             except ValueError as error:
                 skipped.add(error)
@@ -82,11 +84,6 @@ def _row(line: str, number: int) -> tuple[str, str]:
         rule = "`id|text` or `id|text|normalised text`, with an id that names a file"
         raise value_error("metadata", rule, line, "Correct the line.", at=f"line {number}")
     return name, text
-
-
-def _check_new(name: str, texts: dict[str, str], number: int) -> None:
-    if name in texts:
-        raise value_error("metadata", "of one line for each id", name, "Remove the other.", at=f"line {number}")
 
 
 def _report_wavs_without_text(wavs: Path, texts: dict[str, str], skipped: Skipped) -> None:

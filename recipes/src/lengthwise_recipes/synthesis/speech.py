@@ -51,20 +51,13 @@ def read_speech(
     if folder is None:
         raise value_error("folder", "given where sentences are spoken", None, "Give a folder to speak them to.")
     skipped = Skipped(strict=check_flag("strict", strict))
-    texts = (
-        own_sentences(OWN_COUNT if count is None else count, max_words=max_words, seed=seed)
-        if path is None
-        else _texts(Path(path), count, skipped)
-    )
+    if path is None:
+        texts = own_sentences(OWN_COUNT if count is None else count, max_words=max_words, seed=seed)
+    else:
+        texts = dict(islice(read_texts(Path(path), skipped).items(), count))
+    if not texts:
+        raise value_error("path", "a folder of recordings or a file with lines `id|text`", str(path), "Give one.")
     speak_sentences(texts, folder, progress=progress)
     corpus = read_folder(folder, count=len(texts), strict=strict)
     name = "sentences of the project's own" if path is None else f"sentences of {Path(path).name}"
     return replace(corpus, name=f"{name}, spoken by eSpeak NG", skipped=(*skipped.sentences, *corpus.skipped))
-
-
-def _texts(path: Path, count: int | None, skipped: Skipped) -> dict[str, str]:
-    """Returns the first `count` usable lines of a file, by id."""
-    texts = dict(islice(read_texts(path, skipped).items(), count))
-    if not texts:
-        raise value_error("path", "a folder of recordings or a file with lines `id|text`", str(path), "Give one.")
-    return texts
