@@ -23,7 +23,8 @@ def best_paths(
 
     Args:
         scores: [F, S] per utterance, read one by one.
-        transcripts, states: Words of each utterance, and the states of these.
+        transcripts: Words of each utterance.
+        states: States of the words.
         stay: Probability of staying in a state for one more frame, [S].
 
     Raises:

@@ -89,7 +89,8 @@ def train_words(
     of the best paths. A variance or transition beyond its limit is set to the limit, the best value allowed.
 
     Args:
-        features, transcripts, states: Utterances, their words, and the states of these.
+        features, transcripts: Of each utterance, as at the top of this file.
+        states: States of the words.
         rounds: Length of the training.
         paths: An alignment to begin from instead of the flat start. It may use other states, but as many per word.
 

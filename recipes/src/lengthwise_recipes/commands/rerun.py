@@ -36,7 +36,8 @@ def add(
 
     Args:
         papers: Parsers of all papers.
-        name, run, help, description: Of the paper, see argparse.
+        name, run: Name and command of the paper.
+        help, description: See argparse.
         add_data: Adds the options of the data.
         small, full: Descriptions of the sizes, in a few words.
         epochs, seeds: Defaults, in words.

@@ -38,6 +38,9 @@ _DOTS_PER_INCH = 150
 
 INK = "#333333"
 FAINT = "#8A8A8A"
+# Neither strategies nor unknown labels have these two colours.
+LENGTHS = "#A3B4C6"
+PADDING = "#F8E58C"
 _CONTRAST = 4.5  # of text on white, at least (WCAG 2.1, level AA)
 
 Params = ParamSpec("Params")
