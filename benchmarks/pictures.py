@@ -24,6 +24,7 @@ from lengthwise.report.style import alt
 from lengthwise_recipes.doetsch2017 import page as doetsch2017
 from lengthwise_recipes.ge2021 import figures as ge2021
 from lengthwise_recipes.khomenko2016 import page as khomenko2016
+from lengthwise_recipes.pages import figure_name
 from lengthwise_recipes.pictures import sweep
 from lengthwise_recipes.quality import page as quality
 from lengthwise_recipes.study import figure as study
@@ -63,7 +64,7 @@ def pictures() -> dict[Draw, list[Path]]:
     for module in (khomenko2016, doetsch2017, ge2021):
         kind = module.__name__.split(".")[1]
         paths_by_draw[partial(module.write_figures, latest(f"{kind}-small"), PAPERS)] = [
-            PAPERS / module.figure_name(name) for name in module.FIGURES
+            PAPERS / figure_name(kind, name) for name in module.FIGURES
         ]
     return paths_by_draw
 

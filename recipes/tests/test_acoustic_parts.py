@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise_recipes.speech.corpus import Corpus, Utterance
-from lengthwise_recipes.speech.digits import RATE, select_speakers
-from lengthwise_recipes.speech.lexicon import read_lexicon
+from lengthwise_recipes.speech.digits import RATE, read_digit_folder, select_speakers
+from lengthwise_recipes.speech.kaldi import read_lexicon
 from lengthwise_recipes.speech.parts import digit_parts, folder_parts, hold_out, read_parts
-from lengthwise_recipes.speech.single_digits import read_digit_folder
 from tones import SPEAKERS, store, tones
 
 

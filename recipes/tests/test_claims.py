@@ -16,7 +16,7 @@ from lengthwise_recipes.claims import (
     of_order,
     tells_greater,
 )
-from lengthwise_recipes.pages import claims_table, reasons, verdicts
+from lengthwise_recipes.pages import claims_table, judgement, verdicts
 
 SAME = Regime(what="steps", ours=100, paper=1000)
 SMALLER = Regime(what="steps", ours=300, paper=144_100)
@@ -162,6 +162,6 @@ def test_the_table_says_seeds_and_what_they_could_tell():
     heads, rule, line = claims_table(claims).splitlines()
     assert heads.count("|") == rule.count("|") == line.count("|")
     assert line == "| 1. it is more | reproduced | section 2 | 1 | 1.00 % (0.90 to 1.10) | 3 | 0.33 % |"
-    assert reasons(claims).splitlines()[-1] == "1. So it is."
+    assert judgement(claims).splitlines()[-1] == "1. So it is."
     found = [claimed([1.0]), claimed([1.0], regime=SMALLER), claimed([1.0], regime=SMALLER)]
     assert verdicts(found) == "Of 3 claims: 2 not comparable; 1 agrees, in one run."

@@ -8,7 +8,7 @@ import pytest
 from lengthwise.cli.parser import Parser
 from lengthwise_recipes.claims import Claim
 from lengthwise_recipes.commands import rerun
-from lengthwise_recipes.commands.extras import explain_missing
+from lengthwise_recipes.commands.options import explain_missing
 
 CLAIM = Claim(
     claim="it is faster",
@@ -36,12 +36,21 @@ SMALL, FULL = Size(name="small", epochs=8), Size(name="full", epochs=30, device=
 
 
 def parsed(*words):
-    papers = Parser(prog="lengthwise").add_subparsers()
-    parser = rerun.add(papers, "paper1999", run=len, help="In short.", description="At length.")
-    size = rerun.add_sizes(parser, small="a minute", full="a day", epochs="8; full 30", seeds="3")
+    parser = Parser(prog="lengthwise")
+    size = rerun.add(
+        parser.add_subparsers(),
+        "paper1999",
+        run=len,
+        help="In short.",
+        description="At length.",
+        add_data=lambda _: None,
+        small="a minute",
+        full="a day",
+        epochs="8; full 30",
+        seeds="3",
+    )
     size.add_argument("--bands", type=int)
-    rerun.add_output(parser, "paper1999")
-    return parser.parse_args(words)
+    return parser.parse_args(["paper1999", *words])
 
 
 def page(document, *, json_link):

@@ -21,6 +21,7 @@ import soundfile  # noqa: E402
 
 import lengthwise as lw  # noqa: E402
 from lengthwise.cli import main  # noqa: E402
+from lengthwise_recipes.acoustic.labelling import choose_labelling  # noqa: E402
 from lengthwise_recipes.doetsch2017.batchings import (  # noqa: E402
     COUNTED,
     MXNET,
@@ -37,7 +38,7 @@ from lengthwise_recipes.doetsch2017.batchings import (  # noqa: E402
 from lengthwise_recipes.doetsch2017.claims import claims, claims_of, paper_rows  # noqa: E402
 from lengthwise_recipes.doetsch2017.outcomes import Outcome, outcomes  # noqa: E402
 from lengthwise_recipes.doetsch2017.page import FIGURES, labels_of, page  # noqa: E402
-from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, Size, labelling, prepare_for, reproduce  # noqa: E402
+from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, Size, prepare_for, reproduce  # noqa: E402
 from lengthwise_recipes.speech.digits import RATE, WORDS, Strings, digit_strings  # noqa: E402
 from lengthwise_recipes.speech.parts import digit_parts  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow, RunRow, Study  # noqa: E402
@@ -352,12 +353,12 @@ def test_a_page_is_made_of_a_study_that_measured_no_memory(document):
 
 
 def test_digits_have_words_and_other_speech_tied_units(parts):
-    assert labelling(parts, SMALL).tree is None
-    assert labelling(parts, SMALL).rounds.splits == 2
-    tied = labelling(dataclasses.replace(parts, any_order=False), FULL)
+    assert choose_labelling(parts, splits=SMALL.splits).tree is None
+    assert choose_labelling(parts, splits=SMALL.splits).rounds.splits == 2
+    tied = choose_labelling(dataclasses.replace(parts, any_order=False), splits=FULL.splits)
     assert tied.tree is not None
     assert tied.tree.classes == 1500
-    assert labelling(parts, SMALL, {"two": ("T", "UW")}).tree is not None
+    assert choose_labelling(parts, splits=2, units={"two": ("T", "UW")}).tree is not None
 
 
 def test_the_full_size_is_the_papers():

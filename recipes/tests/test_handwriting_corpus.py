@@ -12,7 +12,7 @@ pytest.importorskip("HersheyFonts")
 import lengthwise as lw
 from lengthwise_recipes.handwriting.characters import symbol
 from lengthwise_recipes.handwriting.data import (
-    inkml_folder,
+    ink_samples,
     read_corpus,
     synthetic_lines,
     validation_numbers,
@@ -81,14 +81,14 @@ def test_drawers_of_validation_words_never_train(tmp_path, pen_arrays):
     assert steps[1] > 2 * steps[0]
 
 
-def test_inkml_folders_name_what_they_skip(tmp_path, good_ink):
+def test_ink_sampless_name_what_they_skip(tmp_path, good_ink):
     for number in range(4):
         (tmp_path / f"{number}.inkml").write_text(good_ink)
     (tmp_path / "9.inkml").write_text("<ink><trace>0 0, 1 1</trace></ink>")
-    corpus = inkml_folder(tmp_path, validation_share=0.25)
+    corpus = ink_samples(tmp_path, validation_share=0.25)
     assert (len(corpus.train), len(corpus.validation), len(corpus.skipped)) == (3, 1, 1)
     assert corpus.advice == ("No option reads a bad file: fix it as its message says.",)
-    assert inkml_folder(tmp_path, count=4).advice == ()  # the bad one comes after them
+    assert ink_samples(tmp_path, count=4).advice == ()  # the bad one comes after them
     assert corpus.alphabet == " beot"
     with pytest.raises(ValueError, match=r"9\.inkml"):
         read_corpus(tmp_path, strict=True)

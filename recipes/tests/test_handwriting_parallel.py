@@ -94,8 +94,8 @@ def first_run(task, label):
 
 
 def losses(model, task, batch):
-    frames, counts = pad_frames([task.prepared.train.frames[number] for number in batch])
-    return ctc_losses(model(frames, counts), counts, [task.prepared.train.labels[number] for number in batch])
+    frames, counts = pad_frames([task.prepared["train"].frames[number] for number in batch])
+    return ctc_losses(model(frames, counts), counts, [task.prepared["train"].labels[number] for number in batch])
 
 
 def validation_loss(task, model):

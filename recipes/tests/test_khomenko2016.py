@@ -22,7 +22,7 @@ pytest.importorskip("matplotlib")
 from lengthwise.cli import main  # noqa: E402
 from lengthwise_recipes.commands.khomenko2016 import DATA_SEED  # noqa: E402
 from lengthwise_recipes.handwriting.data import read_corpus  # noqa: E402
-from lengthwise_recipes.khomenko2016.bounds import FAMILIES, bound_of, log_normal, sigma_that_allows, speed_up_bound  # noqa: E402
+from lengthwise_recipes.khomenko2016.bounds import bound_of, families, log_normal, sigma_that_allows, speed_up_bound  # noqa: E402
 from lengthwise_recipes.khomenko2016.claims import (  # noqa: E402
     BUCKETS,
     SHUFFLED,
@@ -106,18 +106,18 @@ FIFTH, HALF, EQUAL = np.array([1] * 8 + [10]), np.array([1, 1, 1, 3]), np.array(
 def test_what_lengths_allow_by_hand():
     assert speed_up_bound(np.array([1, 2, 9, 10]), 1) == 1.0
     assert speed_up_bound(np.array([1, 2, 9, 10]), 2) == 40 / 24
-    assert speed_up_bound(FAMILIES["uniform from 1 on"](), 3) == pytest.approx(1.5, rel=1e-6)  # 3 n L / (n (1+2+3) L/3)
-    assert speed_up_bound(FAMILIES["one in ten 10 times as long"](), 2) == pytest.approx(10_000 / (0.9 * 1000 + 1000))
-    assert speed_up_bound(FAMILIES["all alike"](), 3) == 1.0
+    assert speed_up_bound(families()["uniform from 1 on"], 3) == pytest.approx(1.5, rel=1e-6)  # 3 n L / (n (1+2+3) L/3)
+    assert speed_up_bound(families()["one in ten 10 times as long"], 2) == pytest.approx(10_000 / (0.9 * 1000 + 1000))
+    assert speed_up_bound(families()["all alike"], 3) == 1.0
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60))
 def test_more_buckets_allow_more_up_to_longest_over_mean(lengths):
     bound = bound_of("drawn", np.array(lengths), (1, 2, 3, 60))
-    ups = list(bound.speed_ups.values())
+    ups = list(bound["speed_ups"].values())
     assert ups[0] == 1.0
     assert ups == sorted(ups)
-    assert ups[-1] == pytest.approx(bound.limit)  # a bucket for each length
+    assert ups[-1] == pytest.approx(bound["limit"], abs=0.0011)  # a bucket for each length, of three digits
 
 
 def test_the_sigma_that_allows_4_times():

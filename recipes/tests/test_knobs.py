@@ -5,13 +5,13 @@ import pytest
 
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
-from lengthwise_recipes.knobs import EPOCHS, VALUES, fit_knob, padding_share
+from lengthwise_recipes.knobs import EPOCHS, ORDERS, fit_knob, knob_values, padding_share
 
 LENGTHS = lw.example_lengths("speech")[:1024]
 CUT = lw.FixedSize(16)
 
 
-@pytest.mark.parametrize("order", VALUES)
+@pytest.mark.parametrize("order", ORDERS)
 def test_a_knob_pads_what_was_wanted(order):
     fitted = fit_knob(LENGTHS, order, 0.1, cut=CUT)
     assert fitted.padding_share == pytest.approx(0.1, abs=0.005)
@@ -22,7 +22,7 @@ def test_a_knob_pads_what_was_wanted(order):
 @pytest.mark.parametrize("order", ["alternated", "windowed", "bucketed"])
 def test_no_value_of_a_whole_knob_comes_nearer(order):
     lengths = LENGTHS[:512]
-    values = VALUES[order](lengths, 16, 0.1)
+    values = knob_values(lengths, order, 16, 0.1)
     shares = [padding_share(lengths, parse_strategy(f"{order}:{value}", cut=CUT)) for value in values]
     nearest = min(abs(share - 0.1) for share in shares)
     assert abs(fit_knob(lengths, order, 0.1, cut=CUT).padding_share - 0.1) == pytest.approx(nearest)
@@ -41,9 +41,9 @@ def test_a_padding_share_by_hand():
     assert EPOCHS > 1
 
 
-@pytest.mark.parametrize("order", VALUES)
+@pytest.mark.parametrize("order", ORDERS)
 def test_the_fewest_sequences_have_a_value_to_try(order):
-    assert len(VALUES[order](LENGTHS[:32], 16, 0.1)) > 0
+    assert len(knob_values(LENGTHS[:32], order, 16, 0.1)) > 0
 
 
 @pytest.mark.parametrize(("order", "padding"), [("random", 0.1), ("semi-sorted", 0.0), ("semi-sorted", 1.0)])

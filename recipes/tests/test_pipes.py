@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from lengthwise_recipes.handwriting.archive import read_archive
+from lengthwise_recipes.handwriting.characters import read_archive
 from lengthwise_recipes.handwriting.unipen import parse_unipen
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.digits import read_recordings
 from lengthwise_recipes.speech.folders import read_folder
-from lengthwise_recipes.speech.kaldi import read_table
-from lengthwise_recipes.speech.lexicon import read_lexicon
+from lengthwise_recipes.speech.kaldi import read_lexicon, read_table
 from lengthwise_recipes.synthesis.ljspeech import read_texts
 
 

@@ -25,22 +25,22 @@ def add_lines(folder, text):
 
 
 def names(corpus):
-    return [recording.name for recording in corpus.recordings]
+    return [recording.name for recording in corpus.utterances]
 
 
 def test_recordings_come_in_the_order_of_their_lines(folder):
     corpus = read_folder(folder, strict=True)
-    assert {recording.name: recording.text for recording in corpus.recordings} == TEXTS
+    assert {recording.name: recording.text for recording in corpus.utterances} == TEXTS
     assert (names(corpus), corpus.rate, corpus.skipped) == (list(TEXTS), RATE, ())
-    assert [recording.count for recording in corpus.recordings] == [2400, 2400, 3200]
-    np.testing.assert_allclose(corpus.recordings[0].load(), sing("abc"), atol=1e-4)
+    assert [recording.count for recording in corpus.utterances] == [2400, 2400, 3200]
+    np.testing.assert_allclose(corpus.utterances[0].load(), sing("abc"), atol=1e-4)
 
 
 def test_a_byte_order_mark_is_no_text_and_a_line_is_what_ends_in_a_newline(folder):
     text = "\ufeffone|abc\r\ntwo|d\u2028e\r\nthree|ffff\r\n"
     (folder / "metadata.csv").write_text(text, encoding="utf-8", newline="")
     corpus = read_folder(folder, strict=True)
-    assert {recording.name: recording.text for recording in corpus.recordings} == TEXTS
+    assert {recording.name: recording.text for recording in corpus.utterances} == TEXTS
 
 
 def test_only_as_many_are_read_as_asked(folder):
@@ -53,7 +53,7 @@ def test_only_as_many_are_read_as_asked(folder):
 def test_the_normalised_text_is_taken_where_there_is_one(folder):
     rows = "one|No. 1|number  one\ntwo|plain|\nthree|last\n"
     (folder / "metadata.csv").write_text(rows, encoding="utf-8")
-    texts = [recording.text for recording in read_folder(folder, strict=True).recordings]
+    texts = [recording.text for recording in read_folder(folder, strict=True).utterances]
     assert texts == ["number one", "plain", "last"]
 
 

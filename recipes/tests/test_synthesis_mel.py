@@ -10,8 +10,9 @@ pytest.importorskip("soundfile")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise_recipes.synthesis.corpus import Recording, SpeechCorpus
-from lengthwise_recipes.synthesis.mel import FLOOR, LogMel, corpus_mels
+from lengthwise_recipes.speech.corpus import Corpus, Utterance
+from lengthwise_recipes.speech.features import corpus_features
+from lengthwise_recipes.synthesis.mel import FLOOR, LogMel
 
 RATE = 8000  # a window is 400 samples, a shift 100
 
@@ -65,29 +66,32 @@ def test_sizes_are_checked(name):
 
 
 def corpus_of(**sounds):
+    loads = {name: functools.partial(np.asarray, sound, np.float32) for name, sound in sounds.items()}
     recordings = tuple(
-        Recording(name=name, text=name, count=500, load=functools.partial(np.asarray, sound, np.float32))
-        for name, sound in sounds.items()
+        Utterance(name=name, speaker=name, words=(name,), count=500, load=load) for name, load in loads.items()
     )
-    return SpeechCorpus(name="test", rate=RATE, recordings=recordings, skipped=("before",))
+    return Corpus(name="test", rate=RATE, utterances=recordings, skipped=("before",))
 
 
 def test_recordings_that_cannot_be_used_are_named():
     corpus = corpus_of(good=np.ones(500), short=np.ones(490), sick=np.full(500, np.nan))
-    kept, mels = corpus_mels(corpus, LogMel(bands=4))
-    assert ([recording.name for recording in kept.recordings], len(mels)) == (["good"], 1)
+    kept, mels = corpus_features(corpus, LogMel(bands=4))
+    assert ([recording.name for recording in kept.utterances], len(mels)) == (["good"], 1)
     before, short, sick = kept.skipped
     assert before == "before"
     assert short.startswith("`samples` must be 500, as in its header, but is 490")
-    assert short.endswith("This is recording short.")
+    assert short.endswith("This is utterance short.")
     assert sick.startswith("`samples` must be finite, but is nan at sample 0")
-    with pytest.raises(ValueError, match="This is recording short"):
-        corpus_mels(corpus, LogMel(bands=4), strict=True)
+    with pytest.raises(ValueError, match="This is utterance short"):
+        corpus_features(corpus, LogMel(bands=4), strict=True)
 
 
 def test_more_bands_than_a_window_can_tell_are_refused_at_once():
+    pytest.importorskip("torch")
+    from lengthwise_recipes.synthesis.task import Network, SynthesisTask
+
     with pytest.raises(ValueError, match="`filters` must be few enough that each covers a frequency, but is 200"):
-        corpus_mels(corpus_of(good=np.ones(500)), LogMel(bands=200))
+        SynthesisTask.of(corpus_of(good=np.ones(500)), network=Network(bands=200))
 
 
 def test_a_sound_shorter_than_a_window_is_refused():

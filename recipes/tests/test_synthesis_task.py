@@ -67,7 +67,7 @@ def test_what_is_tested_on_is_in_no_other_part(speech, task):
         assert said == dataclasses.replace(swapped, test_part=None).test(model)
         assert said != dataclasses.replace(tested, test_part=None).test(model)
     with pytest.raises(ValueError, match="`corpus` must be of at least 3 recordings"):
-        SynthesisTask.of(dataclasses.replace(speech, recordings=speech.recordings[:2]), network=NETWORK, test_share=0.3)
+        SynthesisTask.of(dataclasses.replace(speech, utterances=speech.utterances[:2]), network=NETWORK, test_share=0.3)
 
 
 def test_frames_are_standard_and_the_scale_can_be_undone(task):
@@ -185,16 +185,16 @@ def test_speaking_leaves_the_model_as_it_was(task):
 
 def test_other_texts_or_sounds_of_the_same_lengths_are_described_otherwise(speech, task):
     def described(**changes):
-        recordings = tuple(dataclasses.replace(each, **changes) for each in speech.recordings)
-        return SynthesisTask.of(dataclasses.replace(speech, recordings=recordings), network=NETWORK, seed=1).describe()
+        recordings = tuple(dataclasses.replace(each, **changes) for each in speech.utterances)
+        return SynthesisTask.of(dataclasses.replace(speech, utterances=recordings), network=NETWORK, seed=1).describe()
 
     same = described()
     assert same == task.describe()
-    assert described(text="abcd")["fingerprint"] != same["fingerprint"]
+    assert described(words=("abcd",))["fingerprint"] != same["fingerprint"]
     quiet = tuple(
-        dataclasses.replace(each, load=lambda load=each.load: np.float32(0.5) * load()) for each in speech.recordings
+        dataclasses.replace(each, load=lambda load=each.load: np.float32(0.5) * load()) for each in speech.utterances
     )
-    other = SynthesisTask.of(dataclasses.replace(speech, recordings=quiet), network=NETWORK, seed=1)
+    other = SynthesisTask.of(dataclasses.replace(speech, utterances=quiet), network=NETWORK, seed=1)
     assert {name for name, value in other.describe().items() if value != same[name]} == {"fingerprint"}
 
 

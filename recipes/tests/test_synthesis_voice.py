@@ -90,11 +90,11 @@ def test_an_interrupted_call_goes_on(engine_paths, tmp_path):  # noqa: ARG001
 def test_a_file_of_sentences_is_spoken(engine_paths, tmp_path):  # noqa: ARG001
     (tmp_path / "lines.csv").write_text("x|First.\nbroken\ny|Second.\nz|Third.\n", encoding="utf-8")
     corpus = read_speech(tmp_path / "lines.csv", folder=tmp_path / "spoken", count=2)
-    assert [(recording.name, recording.text) for recording in corpus.recordings] == [("x", "First."), ("y", "Second.")]
+    assert [(recording.name, recording.text) for recording in corpus.utterances] == [("x", "First."), ("y", "Second.")]
     assert len(corpus.skipped) == 1
     assert "'broken' at line 2" in corpus.skipped[0]
     own = read_speech(None, folder=tmp_path / "own", count=3, max_words=3)
-    assert [recording.text for recording in own.recordings] == list(own_sentences(3, max_words=3).values())
+    assert [recording.text for recording in own.utterances] == list(own_sentences(3, max_words=3).values())
 
 
 def test_a_voice_that_fails_says_so(engine_paths, tmp_path):

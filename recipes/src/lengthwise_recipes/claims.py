@@ -205,9 +205,7 @@ def of_order(*pairs: tuple[ArrayLike, ArrayLike]) -> str:
 def of_likeness(tolerance: float, *differences: ArrayLike) -> str:
     """Returns the part that holds of a claim of likeness, one of `HOLDS`, by the rule in `RULE`.
 
-    Args:
-        tolerance: The greatest difference that counts as alike.
-        differences: Each [seeds].
+    The differences, each [seeds], count as alike up to the tolerance.
 
     >>> of_likeness(0.5, [0.1, 0.2, 0.0]), of_likeness(0.5, [0.4, 0.6, 0.0])
     ('whole', 'part')

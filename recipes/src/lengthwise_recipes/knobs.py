@@ -6,10 +6,9 @@ comparison all knobs are fitted to the same padding on the same lengths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ import lengthwise as lw
 from lengthwise.checks import check_choice, check_number
 from lengthwise.cli.strategies import parse_strategy
 
+ORDERS = ("max-entropy", "semi-sorted", "alternated", "windowed", "bucketed")
 EPOCHS = 16  # plans of seed 0 for one padding share
 _NEIGHBOURS = 2  # tried on either side: padding does not rise steadily with whole numbers
 
@@ -45,16 +45,16 @@ def fit_knob(lengths: NDArray[np.int64], order: str, padding: float, *, cut: lw.
 
     Args:
         lengths: [n], of the training sequences.
-        order: One of `VALUES`.
+        order: One of `ORDERS`.
         padding: The target share.
         cut: The cut of the strategy.
 
     Raises:
         ValueError: Another order, or a share that is not between 0 and 1.
     """
-    check_choice("order", order, tuple(VALUES))
+    check_choice("order", order, ORDERS)
     check_number("padding", padding, above=True, maximum=0.99, remedy="Give a share such as 0.05.")
-    values = VALUES[order](lengths, cut.batch_size, padding)
+    values = knob_values(lengths, order, cut.batch_size, padding)
     texts = [f"{order}:{value:.12g}" for value in values]
 
     @cache
@@ -78,49 +78,19 @@ def padding_share(lengths: NDArray[np.int64], batching: lw.Batching) -> float:
     return 1.0 - EPOCHS * float(lengths.sum()) / computed
 
 
-def _factors(lengths: NDArray[np.int64], batch_size: int, padding: float) -> Sequence[float]:
-    """Returns noises as shares of the range of lengths."""
-    del lengths, batch_size, padding
-    return _distinct(np.geomspace(1e-3, 8.0, 600))
+def knob_values(lengths: NDArray[np.int64], order: str, batch_size: int, padding: float) -> Sequence[float]:
+    """Returns the values to try for the knob of an order, by rising padding.
 
-
-def _asked(lengths: NDArray[np.int64], batch_size: int, padding: float) -> Sequence[float]:
-    """Returns the padding itself: max-entropy batching finds its own noise."""
-    del lengths, batch_size
-    return [padding]
-
-
-def _sizes(lengths: NDArray[np.int64], batch_size: int, padding: float) -> range:
-    """Returns sizes of whole batches, because a partial batch in each bucket or window would add steps.
-
-    They are at least two batches: buckets of one batch, or one window of all, would be sorting.
+    Sizes are whole batches, because a partial batch in each bucket or window would add steps. They are at least two
+    batches: buckets of one batch, or one window of all, would be sorting. So would be one bin.
     """
-    del padding
-    return range(2 * batch_size, max(len(lengths), 2 * batch_size + 1), batch_size)
-
-
-def _bins(lengths: NDArray[np.int64], batch_size: int, padding: float) -> range:
-    """Returns numbers of bins, at least two: one bin would be sorting."""
-    del padding
-    return range(2, max(-(-len(lengths) // batch_size), 2) + 1)
-
-
-def _windows(lengths: NDArray[np.int64], batch_size: int, padding: float) -> range:
-    return _sizes(lengths, batch_size, padding)[::-1]
-
-
-def _distinct(values: NDArray[np.float64]) -> list[float]:
-    """Rounds rising values to three digits, each once."""
-    return list(dict.fromkeys(float(f"{value:.3g}") for value in values))
-
-
-# Maps lengths [n], a batch size and the target padding to the values to try, by rising padding.
-VALUES: Mapping[str, Callable[[NDArray[np.int64], int, float], Sequence[float]]] = MappingProxyType(
-    {
-        "max-entropy": _asked,
-        "semi-sorted": _factors,
-        "alternated": _bins,
-        "windowed": _windows,
-        "bucketed": _sizes,
+    sizes = range(2 * batch_size, max(len(lengths), 2 * batch_size + 1), batch_size)
+    values: dict[str, Sequence[float]] = {
+        "max-entropy": [padding],  # it finds its own noise
+        # Noises as shares of the range of lengths, of three digits.
+        "semi-sorted": list(dict.fromkeys(float(f"{noise:.3g}") for noise in np.geomspace(1e-3, 8.0, 600))),
+        "alternated": range(2, max(-(-len(lengths) // batch_size), 2) + 1),
+        "windowed": sizes[::-1],
+        "bucketed": sizes,
     }
-)
+    return values[order]

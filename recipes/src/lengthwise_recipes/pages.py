@@ -7,9 +7,10 @@ import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
-from lengthwise_recipes.claims import Claim
+from lengthwise_recipes.claims import RULE, Claim
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -62,6 +63,12 @@ def _round(percent: float) -> str:
     return f"{percent:.{0 if percent >= 1.0 else 2}f}"
 
 
+def judgement(claims: Sequence[Claim]) -> str:
+    """Returns the table of the claims, the rule of the verdicts, and the reason of each."""
+    reasons = "\n".join(f"{number}. {claim.reason}" for number, claim in enumerate(claims, 1))
+    return f"{claims_table(claims)}\n\n{RULE}\n\nWhy, by the numbers of the table:\n\n{reasons}"
+
+
 def claims_table(claims: Iterable[Claim]) -> str:
     """Returns a table of the claims: verdict, the paper's number, ours with its spread, and the least effect."""
     heads = ("the paper says", "verdict", "section", "paper", "ours (least to greatest)", "seeds", "could tell apart")
@@ -70,13 +77,6 @@ def claims_table(claims: Iterable[Claim]) -> str:
         cells = (claim.verdict, claim.where, claim.paper, ours(claim), str(claim.seeds), claim.could_tell)
         lines.append("| " + " | ".join((f"{number}. {claim.claim}", *cells)) + " |")
     return "\n".join(lines)
-
-
-def reasons(claims: Iterable[Claim]) -> str:
-    """Returns the reason of each verdict, with the numbers of the table."""
-    return "\n".join(
-        ["Why, by the numbers of the table:\n", *(f"{n}. {claim.reason}" for n, claim in enumerate(claims, 1))]
-    )
 
 
 def ours(claim: Claim) -> str:
@@ -98,6 +98,15 @@ def spread(values: Mapping[str, Any], *, digits: int = 2) -> str:
     return f"{values['mean']:.{digits}f}{within(values['least'], values['greatest'], digits=digits)}"
 
 
+def over_seeds(values: Sequence[float], *, digits: int = 2) -> str:
+    """Returns the mean of the numbers of the seeds, with the least and the greatest.
+
+    >>> over_seeds([1.0, 2.0]), over_seeds([2.0])
+    ('1.50 (1.00 to 2.00)', '2.00')
+    """
+    return f"{fmean(values):.{digits}f}{within(min(values), max(values), digits=digits)}"
+
+
 def within(least: float, greatest: float, *, digits: int = 2) -> str:
     low, high = f"{least:.{digits}f}", f"{greatest:.{digits}f}"
     return "" if low == high else f" ({low} to {high})"
@@ -117,6 +126,17 @@ def could_tell(shares: Sequence[float]) -> str:
 
 def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def figure_name(paper: str, name: str) -> str:
+    """Returns the file of a figure, in the folder of the page."""
+    return f"{paper}-{name}.png"
+
+
+def figures(paper: str, captions: Mapping[str, str]) -> str:
+    """Returns the section of the figures, by the name and the caption of each."""
+    shown = (f"![{text}]({figure_name(paper, name)})\n\n{text}" for name, text in captions.items())
+    return "\n\n".join(("## Figures", *shown))
 
 
 FEATURES_AGREE = 1e-6  # the largest difference of a feature on real speech is below this

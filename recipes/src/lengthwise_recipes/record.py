@@ -17,12 +17,17 @@ from lengthwise import files
 def write(path: Path, document: dict[str, Any], *, module: str) -> None:
     """Writes `document` with its origin: the command `python -m module`, the machine and the versions."""
     facts = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "date": now(),
         "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
         "machine": {"processor": processor_name(), "system": platform.system(), "python": platform.python_version()},
         "versions": {name: version(name) for name in ("lengthwise", "numpy", "numba")},
     }
     files.write(path, json.dumps({**facts, **document}, indent=1) + "\n")
+
+
+def now() -> str:
+    """Returns the time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def processor_name(table: Path = Path("/proc/cpuinfo")) -> str:

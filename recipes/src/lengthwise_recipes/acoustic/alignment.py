@@ -62,8 +62,7 @@ def select_alignable(
     """Leaves out utterances without an alignment: too few frames for their states, or a word without states.
 
     Args:
-        corpus: Utterances.
-        features: [F, D] per utterance.
+        corpus, features: Utterances, and the features [F, D] of each.
         states: States of the vocabulary.
         strict: Raise for the first utterance without an alignment.
 

@@ -55,7 +55,7 @@ class Hypothesis:
 def decode(
     scores: Iterable[Scores], states: WordStates, stay: Scores, bigram: Bigram, *, search: Search | None = None
 ) -> list[Hypothesis]:
-    """Finds the best words of each utterance; exact unless `search.beam` prunes.
+    """Finds the best words of each utterance, in their order; exact unless `search.beam` prunes.
 
     score = path score (see `graph.Graph`) + lm_scale x bigram score, start and end included
             - insertion_penalty x number of words
@@ -64,13 +64,9 @@ def decode(
 
     Args:
         scores: [F, S] per utterance, read one by one.
-        states: States of the words.
-        stay: Probability of staying in a state, [S].
+        states, stay: States of the words, and the probability of staying in each, [S].
         bigram: Has the same words in the same order.
         search: Scale, penalty and pruning.
-
-    Returns:
-        One hypothesis per utterance, in their order.
 
     Raises:
         ValueError: Bigram and states have different words, the scores have another number of states, or an utterance

@@ -89,8 +89,7 @@ def train_words(
     of the best paths. A variance or transition beyond its limit is set to the limit, the best value allowed.
 
     Args:
-        features: [F, D] per utterance.
-        transcripts: Words of each utterance.
+        features, transcripts: Of each utterance, as at the top of this file.
         states: States of the words.
         rounds: Length of the training.
         paths: An alignment to begin from instead of the flat start. It may use other states, but as many per word.

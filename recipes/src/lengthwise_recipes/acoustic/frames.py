@@ -68,8 +68,7 @@ def end_to_end(
     """Scales the features of utterances and lays them end to end.
 
     Args:
-        features: [F, D] per utterance.
-        transcripts: Words of each utterance.
+        features, transcripts: [F, D] and words of each utterance.
         scale: See `fit_scale`.
         labels: The state of each frame of all utterances, [F]; None if the states are not known.
     """

@@ -47,12 +47,7 @@ class Graph:
     """
 
     def __init__(self, states: WordStates, stay: Scores) -> None:
-        """Begins a graph.
-
-        Args:
-            states: States of the words.
-            stay: Probability of staying in a state for one more frame, [S].
-        """
+        """Begins a graph; `stay` [S] is the probability of staying in a state for one more frame."""
         self.positions: list[int] = []  # state of each position
         self._silence = range(states.silence)
         self._stay, self._leave = (-np.log(stay)).tolist(), (-np.log1p(-stay)).tolist()

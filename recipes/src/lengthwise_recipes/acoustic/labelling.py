@@ -23,6 +23,7 @@ from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.corpus import Corpus
 from lengthwise_recipes.speech.features import MADE_BY, Features, corpus_features, with_slopes
+from lengthwise_recipes.speech.parts import Parts
 
 Labels = list[NDArray[np.int64]]
 
@@ -53,6 +54,12 @@ class Labelling:
         spelled = "letters" if self.units is None else f"a lexicon of {len(self.units)} words"
         states = {"word_states": self.word_states} if self.tree is None else {"units": spelled, **asdict(self.tree)}
         return {**states, **asdict(self.rounds)}
+
+
+def choose_labelling(parts: Parts, *, splits: int, units: Units | None = None) -> Labelling:
+    """Gives digits without `units` states of whole words, and other speech tied states of units in context."""
+    tree = None if parts.any_order and units is None else Tree()
+    return Labelling(tree=tree, units=units, rounds=Rounds(splits=splits, alignments=4))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,8 +106,7 @@ def train_model(speech: Speech, states: WordStates, labelling: Labelling) -> Wor
     """Trains a GMM-HMM on speech, and ties its states if there is a tree.
 
     Args:
-        speech: Every utterance has an alignment with `states`.
-        states: From `first_states`.
+        speech, states: Every utterance has an alignment with the states, of `first_states`.
         labelling: Tree, units and rounds.
 
     References:

@@ -88,8 +88,7 @@ def refit(mixtures: Mixtures, features: Sequence[Features], labels: Sequence[NDA
 
     Args:
         mixtures: To begin from.
-        features: [F, D] per utterance.
-        labels: The state of every frame, [F] per utterance.
+        features, labels: [F, D] per utterance, and the state of every frame, [F].
 
     References:
         Dempster, Laird and Rubin 1977. A variance below the floor is set to the floor, the most likely value allowed.

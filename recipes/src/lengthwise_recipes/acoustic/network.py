@@ -81,12 +81,9 @@ def rectangle(utterances: Utterances, spans: NDArray[np.int64], *, stack: int, w
 
 
 def frame_loss(log_odds: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
-    """Returns the cross-entropy in nats over the frames that are not padding.
+    """Returns the cross-entropy in nats of log-odds [B, K, states] for labels [B, K], over frames that are no padding.
 
-    Args:
-        log_odds: [B, K, states].
-        labels: [B, K].
-        reduction: "mean" or "sum", as in torch.
+    `reduction` is "mean" or "sum", as in torch.
     """
     return nn.functional.cross_entropy(
         log_odds.flatten(0, 1), labels.flatten(), ignore_index=NO_LABEL, reduction=reduction

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from lengthwise_recipes.acoustic.alignment import state_priors
 from lengthwise_recipes.acoustic.bigram import Bigram, count_bigram, even_bigram
 from lengthwise_recipes.acoustic.decoder import Search, word_error_rate
 from lengthwise_recipes.acoustic.em import WordModel
-from lengthwise_recipes.acoustic.frames import Scale, Utterances, end_to_end, fit_scale
+from lengthwise_recipes.acoustic.frames import Utterances, end_to_end, fit_scale
 from lengthwise_recipes.acoustic.graph import Scores
 from lengthwise_recipes.acoustic.hmm import WordStates
 from lengthwise_recipes.acoustic.labelling import (
@@ -88,22 +87,27 @@ def prepare(
     """
     search = search or Search()
     states = first_states(parts.train, labelling)
-    spoken = _Spoken(
-        train=speech_of(parts.train, states, strict=strict),
-        validation=speech_of(parts.validation, states, strict=strict),
-        test=speech_of(parts.test, strict=strict),
-    )
-    for name, speech in spoken._asdict().items():
+    spoken = {
+        "train": speech_of(parts.train, states, strict=strict),
+        "validation": speech_of(parts.validation, states, strict=strict),
+        "test": speech_of(parts.test, strict=strict),
+    }
+    for name, speech in spoken.items():
         _check_some(name, speech)
-    bigram = _bigram(parts, spoken.train, states)
+    words = states.words
+    bigram = even_bigram(words) if parts.any_order else count_bigram(spoken["train"].corpus.transcripts, words)
     make = functools.partial(_align, spoken, states, labelling, bigram, search)
-    fingerprint = name_speech(spoken, labelling, any_order=parts.any_order)
+    fingerprint = name_speech(spoken.values(), labelling, any_order=parts.any_order)
     aligned = read_or_make(folder, f"{fingerprint} {search}", make)
-    scale = fit_scale(spoken.train.features)
+    scale, labels = fit_scale(spoken["train"].features), (aligned.train, aligned.validation, aligned.test)
+    train, validation, test = (
+        end_to_end(speech.features, speech.corpus.transcripts, scale, states_of_frames)
+        for speech, states_of_frames in zip(spoken.values(), labels, strict=True)
+    )
     return Prepared(
-        train=_lay_out(spoken.train, scale, aligned.train),
-        validation=_lay_out(spoken.validation, scale, aligned.validation),
-        test=_lay_out(spoken.test, scale, aligned.test),
+        train=train,
+        validation=validation,
+        test=test,
         states=aligned.model.states,
         stay=aligned.model.stay,
         priors=state_priors([aligned.train], aligned.model.states.total),
@@ -115,30 +119,16 @@ def prepare(
     )
 
 
-class _Spoken(NamedTuple):
-    """The usable utterances of each part."""
-
-    train: Speech
-    validation: Speech
-    test: Speech
-
-
-def _lay_out(speech: Speech, scale: Scale, labels: NDArray[np.int64]) -> Utterances:
-    return end_to_end(speech.features, speech.corpus.transcripts, scale, labels)
-
-
-def _bigram(parts: Parts, train: Speech, states: WordStates) -> Bigram:
-    return even_bigram(states.words) if parts.any_order else count_bigram(train.corpus.transcripts, states.words)
-
-
-def _align(spoken: _Spoken, states: WordStates, labelling: Labelling, bigram: Bigram, search: Search) -> Aligned:
-    model = train_model(spoken.train, states, labelling)
+def _align(
+    spoken: Mapping[str, Speech], states: WordStates, labelling: Labelling, bigram: Bigram, search: Search
+) -> Aligned:
+    model = train_model(spoken["train"], states, labelling)
     return Aligned(
         model=model,
-        train=np.concatenate(labels_of(model, spoken.train)),
-        validation=np.concatenate(labels_of(model, spoken.validation)),
-        test=np.concatenate(labels_where_known(model, spoken.test)),
-        word_error_rate=_gmm_error_rate(model, spoken.test, bigram, search),
+        train=np.concatenate(labels_of(model, spoken["train"])),
+        validation=np.concatenate(labels_of(model, spoken["validation"])),
+        test=np.concatenate(labels_where_known(model, spoken["test"])),
+        word_error_rate=_gmm_error_rate(model, spoken["test"], bigram, search),
     )
 
 
@@ -160,8 +150,8 @@ def _check_some(name: str, speech: Speech) -> None:
         raise value_error(name, "of at least one utterance that can be used", 0, remedy)
 
 
-def _description(parts: Parts, labelling: Labelling, spoken: _Spoken) -> dict[str, object]:
-    lengths = [len(frames) for frames in spoken.train.features]
+def _description(parts: Parts, labelling: Labelling, spoken: Mapping[str, Speech]) -> dict[str, object]:
+    lengths = [len(frames) for frames in spoken["train"].features]
     return {
         "name": parts.name,
         "split": parts.split,
@@ -169,10 +159,10 @@ def _description(parts: Parts, labelling: Labelling, spoken: _Spoken) -> dict[st
         "train_frames": sum(lengths),
         "shortest": min(lengths),
         "longest": max(lengths),
-        "validation_utterances": len(spoken.validation.features),
-        "test_utterances": len(spoken.test.features),
-        "vocabulary": len(spoken.train.corpus.vocabulary),
+        "validation_utterances": len(spoken["validation"].features),
+        "test_utterances": len(spoken["test"].features),
+        "vocabulary": len(spoken["train"].corpus.vocabulary),
         "features": MADE_BY,
         "labelling": labelling.describe(),
-        "skipped": [sentence for speech in spoken for sentence in speech.corpus.skipped],
+        "skipped": [sentence for speech in spoken.values() for sentence in speech.corpus.skipped],
     }

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-import lengthwise as lw
 from lengthwise.checks import check_whole
 from lengthwise_recipes.acoustic.decoder import word_error_rate
 from lengthwise_recipes.acoustic.frames import NO_LABEL, Utterances
@@ -17,8 +16,7 @@ from lengthwise_recipes.acoustic.graph import Scores
 from lengthwise_recipes.acoustic.network import LAYERS, StateTeller, frame_loss, rectangle
 from lengthwise_recipes.acoustic.prepared import Prepared
 from lengthwise_recipes.acoustic.recognition import network_scores, recognise
-
-VALIDATION_BATCH = 16
+from lengthwise_recipes.study.task import validation_batches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,10 +81,9 @@ class AcousticTask:
 
     def _judge(self, model: nn.Module, utterances: Utterances) -> tuple[float, float]:
         """Returns the loss and the share of wrong states."""
-        batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
         device = next(model.parameters()).device
         totals = np.zeros(3)
-        for batch in lw.make_plan(utterances.lengths, batching, seed=0, epoch=0).batches():
+        for batch in validation_batches(utterances.lengths):
             padded = rectangle(utterances, utterances.spans(batch), stack=self.stack)
             frames, labels, counts = (tensor.to(device) for tensor in padded)
             log_odds = model(frames, counts)
@@ -104,12 +101,7 @@ class AcousticTask:
             return network_scores(model, prepared.test, batch, stack=self.stack, priors=prepared.priors)
 
         hypotheses = recognise(
-            prepared.test.lengths,
-            scores_of,
-            prepared.states,
-            prepared.stay,
-            prepared.bigram,
-            search=prepared.search,
+            prepared.test.lengths, scores_of, prepared.states, prepared.stay, prepared.bigram, search=prepared.search
         )
         return {"word_error_rate": word_error_rate(prepared.test.transcripts, hypotheses)}
 

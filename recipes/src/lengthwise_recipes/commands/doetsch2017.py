@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lengthwise.checks import value_error
 from lengthwise.cli.parser import command
 from lengthwise_recipes.commands import rerun
-from lengthwise_recipes.commands.extras import explain_missing
-
-if TYPE_CHECKING:
-    from lengthwise_recipes.acoustic.units import Units
-    from lengthwise_recipes.doetsch2017.rerun import Size
-    from lengthwise_recipes.speech.parts import Parts
+from lengthwise_recipes.commands.options import explain_missing
 
 NAME = "doetsch2017"
 SPEECH = (
@@ -24,7 +19,7 @@ SPEECH = (
 
 def add(papers: Any) -> None:
     """Adds the paper and its options."""
-    parser = rerun.add(
+    size = rerun.add(
         papers,
         NAME,
         run=run,
@@ -32,17 +27,13 @@ def add(papers: Any) -> None:
         description="Trains a bidirectional LSTM acoustic model on chunks and on whole utterances in every order of "
         "Doetsch et al. 2017 and of this package, decodes, and writes JSON, figures and a page that sets the claims "
         "of the paper beside what came out.",
-    )
-    _add_data(parser)
-    size = rerun.add_sizes(
-        parser,
+        add_data=_add_data,
         small="half an hour on one core",
         full="512 cells, 10 ms a frame, the paper's bins, on a GPU",
         epochs="8; full 20",
         seeds="3",
     )
     size.add_argument("--count", type=int, help="utterances to train on (400; full 8738)")
-    rerun.add_output(parser, NAME)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -51,10 +42,24 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise_recipes.doetsch2017.claims import claims_of
         from lengthwise_recipes.doetsch2017.page import page, write_figures
         from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, prepare_for, reproduce, settings
+        from lengthwise_recipes.speech.kaldi import read_lexicon
+        from lengthwise_recipes.speech.parts import read_parts
     folder = rerun.folder_of(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
     settings(size)  # raises for bad settings before the data are read
-    parts, units, checkpoints = _parts(arguments, size), _units(arguments), folder / "checkpoints"
+    if arguments.data is None:
+        raise value_error("data", "the path of speech", None, f"Give {SPEECH}.")
+    parts = read_parts(
+        arguments.data,
+        tested=arguments.test_data,
+        count=size.count,
+        validating=size.validating,
+        testing=size.testing,
+        seed=arguments.data_seed,
+        strict=arguments.strict,
+    )
+    units = None if arguments.lexicon is None else read_lexicon(arguments.lexicon)
+    checkpoints = folder / "checkpoints"
     prepared = prepare_for(parts, size, units=units, folder=checkpoints, strict=arguments.strict)
     document = reproduce(prepared, size, folder=checkpoints, progress=not arguments.quiet, command=command())
     read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
@@ -66,32 +71,8 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="PATH", help=f"required: {SPEECH}")
     group.add_argument(
-        "--test-data",
-        metavar="FOLDER",
-        help="speech to decode (a tenth of --data; for digits leave it out)",
+        "--test-data", metavar="FOLDER", help="speech to decode (a tenth of --data; for digits leave it out)"
     )
     group.add_argument("--lexicon", metavar="FILE", help="a word and its phonemes on each line (by default letters)")
     group.add_argument("--data-seed", type=int, default=0, help="seed of strings of digits or of parts (%(default)s)")
     group.add_argument("--strict", action="store_true", help="refuse unusable speech in place of skipping it")
-
-
-def _parts(arguments: argparse.Namespace, size: Size) -> Parts:
-    from lengthwise_recipes.speech.parts import read_parts
-
-    if arguments.data is None:
-        raise value_error("data", "the path of speech", None, f"Give {SPEECH}.")
-    return read_parts(
-        arguments.data,
-        tested=arguments.test_data,
-        count=size.count,
-        validating=size.validating,
-        testing=size.testing,
-        seed=arguments.data_seed,
-        strict=arguments.strict,
-    )
-
-
-def _units(arguments: argparse.Namespace) -> Units | None:
-    from lengthwise_recipes.speech.lexicon import read_lexicon
-
-    return None if arguments.lexicon is None else read_lexicon(arguments.lexicon)

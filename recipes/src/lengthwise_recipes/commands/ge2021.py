@@ -13,30 +13,27 @@ import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.cli.parser import command, read_file
 from lengthwise_recipes.commands import rerun
-from lengthwise_recipes.commands.extras import explain_missing
 from lengthwise_recipes.commands.ge2021_table1 import SEEDS, training_sets
+from lengthwise_recipes.commands.options import explain_missing
 from lengthwise_recipes.ge2021.table1 import can_be_ljspeech
 
 if TYPE_CHECKING:
     from lengthwise_recipes.ge2021.rerun import Size
-    from lengthwise_recipes.synthesis.corpus import SpeechCorpus
+    from lengthwise_recipes.speech.corpus import Corpus
 
 NAME = "ge2021"
 
 
 def add(papers: Any) -> None:
     """Adds the paper and its options."""
-    parser = rerun.add(
+    size = rerun.add(
         papers,
         NAME,
         run=run,
         help="Epoch time and loss of Tacotron 2 by batching, of Ge et al. 2021.",
         description="Trains Tacotron 2 under every batching of Ge et al. 2021 and two of ours, and writes JSON, "
         "figures and a page that sets the paper's claims beside what came out.",
-    )
-    _add_data(parser)
-    size = rerun.add_sizes(
-        parser,
+        add_data=_add_data,
         small="half an hour on one core",
         full="the paper's sizes, on a GPU",
         epochs="12; full 220",
@@ -47,7 +44,6 @@ def add(papers: Any) -> None:
     size.add_argument("--width", type=float, help="of the network, times that of Shen et al. 2018 (0.0625; full 1)")
     size.add_argument("--bands", type=int, help="mel bands (20; full 80)")
     size.add_argument("--reduction", type=int, help="frames of a decoder step (6; full 1)")
-    rerun.add_output(parser, NAME)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -58,7 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise_recipes.ge2021.page import page
         from lengthwise_recipes.ge2021.rerun import FULL, SMALL, network, reproduce, settings
     folder = rerun.folder_of(arguments)
-    _check_words(arguments)
+    if arguments.max_words is not None and (arguments.data is not None or arguments.sentences is not None):
+        remedy = "Leave it out: it bounds the project's own sentences alone."
+        raise value_error("max-words", "left out with --data or --sentences", arguments.max_words, remedy)
+    if arguments.frame_shift is not None and arguments.lengths is None:
+        raise value_error("frame-shift", "left out without --lengths", arguments.frame_shift, "Give both, or neither.")
     size = rerun.size_of(arguments, SMALL, FULL)
     settings(size)  # these raise for bad sizes before the data are read and before anything is spoken
     network(size)
@@ -98,15 +98,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--strict", action="store_true", help="refuse unusable recordings in place of skipping them")
 
 
-def _check_words(arguments: argparse.Namespace) -> None:
-    if arguments.max_words is not None and (arguments.data is not None or arguments.sentences is not None):
-        remedy = "Leave it out: it bounds the project's own sentences alone."
-        raise value_error("max-words", "left out with --data or --sentences", arguments.max_words, remedy)
-    if arguments.frame_shift is not None and arguments.lengths is None:
-        raise value_error("frame-shift", "left out without --lengths", arguments.frame_shift, "Give both, or neither.")
-
-
-def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> SpeechCorpus:
+def _corpus(arguments: argparse.Namespace, size: Size, folder: Path) -> Corpus:
     """Reads the recordings that `arguments` name, or speaks sentences into a folder of the results."""
     from lengthwise_recipes.synthesis.ljspeech import read_folder
     from lengthwise_recipes.synthesis.speech import read_speech

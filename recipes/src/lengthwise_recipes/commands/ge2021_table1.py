@@ -19,7 +19,6 @@ from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 
 NAME = "ge2021-table1"
 SEEDS = 20
-_UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
 _DIGITS = {"batches": 0, "zpr": 2, "abl": 1}
 
 
@@ -91,8 +90,8 @@ def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:
         digits = _DIGITS[row.quantity]
         numbers = [f"{value:.{digits}f}" for value in (row.paper, row.mean, row.least, row.greatest)]
         spread = numbers[2] if numbers[2] == numbers[3] else " to ".join(numbers[2:])
-        verdict = OF_SEEDS[row.holds]
-        cells.append((*(names if names != above else ("", "")), _UNITS[row.quantity], *numbers[:2], spread, verdict))
+        unit, verdict = table1.UNITS[row.quantity], OF_SEEDS[row.holds]
+        cells.append((*(names if names != above else ("", "")), unit, *numbers[:2], spread, verdict))
         above = names
     return cells
 

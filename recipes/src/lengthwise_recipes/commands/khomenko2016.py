@@ -7,7 +7,7 @@ from typing import Any
 
 from lengthwise.cli.parser import command
 from lengthwise_recipes.commands import rerun, study
-from lengthwise_recipes.commands.extras import explain_missing
+from lengthwise_recipes.commands.options import explain_missing, wholes
 
 NAME = "khomenko2016"
 DATA_SEED = 24  # its 400 lines have a long tail: 3 buckets can be 4.3 times faster; the paper claims 4
@@ -15,7 +15,7 @@ DATA_SEED = 24  # its 400 lines have a long tail: 3 buckets can be 4.3 times fas
 
 def add(papers: Any) -> None:
     """Adds the paper and its options."""
-    parser = rerun.add(
+    size = rerun.add(
         papers,
         NAME,
         run=run,
@@ -23,19 +23,14 @@ def add(papers: Any) -> None:
         description="Trains an LSTM with CTC on online handwriting with 1 to 8 buckets, on one process and "
         "on several, and writes JSON, figures and a page that sets the claims of Khomenko et al. 2016 beside what came "
         "out.",
-    )
-    study.add_data(parser, count="400; full 300,000")
-    parser.set_defaults(data_seed=DATA_SEED)
-    size = rerun.add_sizes(
-        parser,
+        add_data=_add_data,
         small="half an hour on two cores",
         full="300,000 samples, one GPU for each process",
         epochs="80; full 30",
         seeds="3",
     )
     text = "numbers of processes: 1 and others (1,2; full 1,2,4)"
-    size.add_argument("--processes", type=study.wholes, metavar="1,N,...", help=text)
-    rerun.add_output(parser, NAME)
+    size.add_argument("--processes", type=wholes, metavar="1,N,...", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,13 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
     folder = rerun.folder_of(arguments)
     size = rerun.size_of(arguments, SMALL, FULL)
     settings(size)  # raises for bad settings before the data are read
-    document = reproduce(
-        study.corpus(arguments, count=size.count),
-        size,
-        folder=folder / "checkpoints",
-        progress=not arguments.quiet,
-        command=command(),
-    )
+    corpus, checkpoints = study.corpus(arguments, count=size.count), folder / "checkpoints"
+    document = reproduce(corpus, size, folder=checkpoints, progress=not arguments.quiet, command=command())
     read = rerun.write(document, folder, name=NAME, page=page, write_figures=write_figures)
     rerun.print_claims(read, claims_of(read), folder, notes=[headline(read)])
     return 0
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    study.add_data(parser, count="400; full 300,000")
+    parser.set_defaults(data_seed=DATA_SEED)

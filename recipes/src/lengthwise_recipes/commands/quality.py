@@ -6,17 +6,13 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.cli import show
 from lengthwise.cli.parser import command
-from lengthwise_recipes.commands.extras import explain_missing
-
-if TYPE_CHECKING:
-    from lengthwise_recipes.quality.tasks import Kind, Source
-    from lengthwise_recipes.study.settings import Settings
+from lengthwise_recipes.commands.options import add_machine, check_folder, explain_missing, numbers
 
 TASKS = ("handwriting", "acoustic", "synthesis")
 UNITS = {"handwriting": "points", "acoustic": "frames", "synthesis": "frames"}
@@ -40,11 +36,11 @@ def add(studies: Any) -> None:
     _add_data(parser)
     group = parser.add_argument_group("training")
     text = "padding shares to compare at, rising (by task, about 0.05,0.1)"
-    group.add_argument("--padding", type=_shares, metavar="SHARE,...", help=text)
+    shares = numbers(float, "numbers such as 0.05,0.1")
+    group.add_argument("--padding", type=shares, metavar="SHARE,...", help=text)
     group.add_argument("--seeds", type=int, default=5, help="runs of each strategy (%(default)s)")
     group.add_argument("--epochs", type=int, help="epochs of each run (by task)")
-    group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
-    group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
+    add_machine(group)
     group.add_argument("--checkpoints", metavar="FOLDER", help="where an interrupted study continues")
     show.add(
         parser,
@@ -60,23 +56,33 @@ def run(arguments: argparse.Namespace) -> int:
     with explain_missing("a study"):
         from lengthwise_recipes.quality.strategies import check_paddings
         from lengthwise_recipes.quality.study import study_quality
-        from lengthwise_recipes.quality.tasks import KINDS
+        from lengthwise_recipes.quality.tasks import KINDS, Source
+        from lengthwise_recipes.study.settings import Settings
     show.check(arguments)
-    _check_scripts(arguments)
-    kind, folder = KINDS[arguments.task], _folder(arguments.checkpoints)
-    settings = _settings(arguments, kind)
+    if arguments.scripts is not None and arguments.task != "handwriting":
+        remedy = "Leave it out: only pen-drawn characters have scripts."
+        raise value_error("scripts", f"left out with --task {arguments.task}", arguments.scripts, remedy)
+    kind = KINDS[arguments.task]
+    folder = None if arguments.checkpoints is None else check_folder("checkpoints", arguments.checkpoints)
+    settings = Settings(
+        epochs=kind.epochs if arguments.epochs is None else arguments.epochs,
+        seeds=arguments.seeds,
+        learning_rate=kind.learning_rate,
+        threads=arguments.threads,
+        device=arguments.device,
+    )
     paddings = kind.paddings if arguments.padding is None else arguments.padding
     check_paddings(paddings)  # raises before the data are read
-    task = kind.make(_source(arguments, kind, folder))
-    document = study_quality(
-        task,
-        kind,
-        settings,
-        paddings=paddings,
-        folder=None if folder is None else folder / "runs",
-        progress=not arguments.quiet,
-        command=command(),
+    source = Source(
+        data=None if arguments.data is None else Path(arguments.data),
+        count=kind.count if arguments.count is None else arguments.count,
+        scripts=tuple(arguments.scripts.split(",")) if arguments.scripts else (),
+        folder=None if folder is None else folder / "data",
+        strict=arguments.strict,
     )
+    task = kind.make(source)
+    runs, progress = None if folder is None else folder / "runs", not arguments.quiet
+    document = study_quality(task, kind, settings, paddings=paddings, folder=runs, progress=progress, command=command())
     _show(document, arguments)
     if arguments.html is not None:
         from lengthwise_recipes.quality.report import first_plans, outcomes
@@ -88,36 +94,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_scripts(arguments: argparse.Namespace) -> None:
-    if arguments.scripts is not None and arguments.task != "handwriting":
-        remedy = "Leave it out: only pen-drawn characters have scripts."
-        raise value_error("scripts", f"left out with --task {arguments.task}", arguments.scripts, remedy)
-
-
-def _settings(arguments: argparse.Namespace, kind: Kind) -> Settings:
-    from lengthwise_recipes.study.settings import Settings
-
-    return Settings(
-        epochs=kind.epochs if arguments.epochs is None else arguments.epochs,
-        seeds=arguments.seeds,
-        learning_rate=kind.learning_rate,
-        threads=arguments.threads,
-        device=arguments.device,
-    )
-
-
-def _source(arguments: argparse.Namespace, kind: Kind, folder: Path | None) -> Source:
-    from lengthwise_recipes.quality.tasks import Source
-
-    return Source(
-        data=None if arguments.data is None else Path(arguments.data),
-        count=kind.count if arguments.count is None else arguments.count,
-        scripts=tuple(arguments.scripts.split(",")) if arguments.scripts else (),
-        folder=None if folder is None else folder / "data",
-        strict=arguments.strict,
-    )
-
-
 def _add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="PATH", help=DATA)
@@ -126,45 +102,22 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--strict", action="store_true", help="refuse unusable data in place of skipping it")
 
 
-def _shares(text: str) -> tuple[float, ...]:
-    """Reads numbers with commas between."""
-    try:
-        return tuple(float(word) for word in text.split(","))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be numbers such as 0.05,0.1, but is {text!r}") from error
-
-
-def _folder(checkpoints: str | None) -> Path | None:
-    if checkpoints is None:
-        return None
-    folder = Path(checkpoints)
-    if folder.exists() and not folder.is_dir():
-        raise value_error("checkpoints", "a folder", checkpoints, "Name another.")
-    return folder
-
-
 def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     """Writes JSON and figure, and prints the page's answers on this task."""
-    from lengthwise_recipes.quality.page import (
-        SPARE,
-        lead,
-        orders_sentence,
-        strategy_cells,
-        strategy_heads,
-        write_figure,
-    )
+    from lengthwise_recipes.quality import page
     from lengthwise_recipes.skipped import tell
 
     show.write_json(document, arguments.json)
     read = json.loads(json.dumps(document))
     if arguments.plot is not None:
-        write_figure([read], Path(arguments.plot))
+        page.write_figure([read], Path(arguments.plot))
     if not show.fills_output(arguments):
         title = f"{document['sequences']:,} sequences of {document['data']['name']}"
         notes = [
-            *lead([read]),
-            orders_sentence([read]),
+            *page.lead([read]),
+            page.orders_sentence([read]),
             *(f"Left out: {sentence}" for sentence in document["left_out"]),
             *tell(document["data"]),
         ]
-        show.table(strategy_heads(read), strategy_cells(read), title=title, notes=notes, words=2, spare=SPARE)
+        heads, cells = page.strategy_heads(read), page.strategy_cells(read)
+        show.table(heads, cells, title=title, notes=notes, words=2, spare=page.SPARE)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lengthwise import files
-from lengthwise.checks import value_error
 from lengthwise.cli import show
+from lengthwise_recipes.commands.options import check_folder
 
 if TYPE_CHECKING:
     from lengthwise_recipes.claims import Claim
@@ -20,26 +20,35 @@ Size = TypeVar("Size")  # a frozen dataclass, another one for each paper
 
 
 def add(
-    papers: Any, name: str, *, run: Callable[[argparse.Namespace], int], help: str, description: str
-) -> argparse.ArgumentParser:
-    """Adds the parser of a paper whose command calls `run`."""
-    promise = "If a rerun is interrupted, call it again: it goes on where it was."
-    parser: argparse.ArgumentParser = papers.add_parser(name, help=help, description=f"{description} {promise}")
-    parser.set_defaults(run=run, file_option="--data")
-    return parser
-
-
-def add_sizes(parser: argparse.ArgumentParser, *, small: str, full: str, epochs: str, seeds: str) -> Any:
-    """Adds the options that `size_of` reads.
+    papers: Any,
+    name: str,
+    *,
+    run: Callable[[argparse.Namespace], int],
+    help: str,
+    description: str,
+    add_data: Callable[[argparse.ArgumentParser], None],
+    small: str,
+    full: str,
+    epochs: str,
+    seeds: str,
+) -> Any:
+    """Adds the parser of a paper: its data, the sizes that `size_of` reads, and the folder that `folder_of` checks.
 
     Args:
-        parser: Parser of the paper.
+        papers: Parsers of all papers.
+        name, run: Name and command of the paper.
+        help, description: See argparse.
+        add_data: Adds the options of the data.
         small, full: Descriptions of the sizes, in a few words.
         epochs, seeds: Defaults, in words.
 
     Returns:
-        The group, to which the paper may add options. An option has the name of its field in `Size`.
+        The group of sizes, to which the paper may add options. An option has the name of its field in `Size`.
     """
+    promise = "If a rerun is interrupted, call it again: it goes on where it was."
+    parser: argparse.ArgumentParser = papers.add_parser(name, help=help, description=f"{description} {promise}")
+    parser.set_defaults(run=run, file_option="--data")
+    add_data(parser)
     group = parser.add_argument_group("size")
     kinds = group.add_mutually_exclusive_group()
     kinds.add_argument("--small", action="store_true", help=f"{small} (by default)")
@@ -47,15 +56,11 @@ def add_sizes(parser: argparse.ArgumentParser, *, small: str, full: str, epochs:
     group.add_argument("--epochs", type=int, help=f"epochs of each run ({epochs})")
     group.add_argument("--seeds", type=int, help=f"runs of each kind ({seeds})")
     group.add_argument("--device", choices=("cpu", "cuda"), help="(cpu; full cuda)")
-    return group
-
-
-def add_output(parser: argparse.ArgumentParser, name: str) -> None:
-    """Adds the folder that `folder_of` checks, and --quiet."""
-    group = parser.add_argument_group("output")
+    output = parser.add_argument_group("output")
     text = "for all files that the command writes (%(default)s)"
-    group.add_argument("--output", default=f"out/{name}", metavar="FOLDER", help=text)
-    group.add_argument("--quiet", action="store_true", help="no progress bar")
+    output.add_argument("--output", default=f"out/{name}", metavar="FOLDER", help=text)
+    output.add_argument("--quiet", action="store_true", help="no progress bar")
+    return group
 
 
 def size_of(arguments: argparse.Namespace, small: Size, full: Size) -> Size:
@@ -67,10 +72,7 @@ def size_of(arguments: argparse.Namespace, small: Size, full: Size) -> Size:
 
 def folder_of(arguments: argparse.Namespace) -> Path:
     """Returns the output folder, which need not exist yet."""
-    folder = Path(arguments.output)
-    if folder.exists() and not folder.is_dir():
-        raise value_error("output", "a folder", arguments.output, "Name another.")
-    return folder
+    return check_folder("output", arguments.output)
 
 
 def write(

@@ -13,7 +13,7 @@ from lengthwise.cli import show
 from lengthwise.cli.parser import add_batches, choose_cut, command
 from lengthwise.cli.strategies import parse_strategies
 from lengthwise_recipes.commands import quality
-from lengthwise_recipes.commands.extras import explain_missing
+from lengthwise_recipes.commands.options import add_machine, explain_missing, wholes
 
 if TYPE_CHECKING:
     from lengthwise_recipes.handwriting.data import Corpus
@@ -213,8 +213,7 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--packed", action="store_true", help="skip the padding with PackedSequence, for comparison")
     group.add_argument("--optimizer", choices=("adam", "adadelta"), default="adam", help="(%(default)s)")
     group.add_argument("--learning-rate", type=float, help="(0.01 for adam, 1.0 for adadelta)")
-    group.add_argument("--threads", type=int, default=1, help="threads of a CPU operation (%(default)s)")
-    group.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
+    add_machine(group)
     group.add_argument("--memory", action="store_true", help="measure the most memory that a step takes")
     group.add_argument(
         "--length-share",
@@ -232,7 +231,7 @@ def _add_processes(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--averaging",
-        type=_words,
+        type=lambda text: tuple(text.split(",")),
         default=("parameter", "gradient"),
         metavar="WAY,...",
         help="parameter: after each epoch; gradient: in each step (parameter,gradient)",
@@ -241,18 +240,6 @@ def _add_processes(parser: argparse.ArgumentParser) -> None:
         "--alpha", type=float, default=1.0, help="parameter averaging: how far to the mean (%(default)s)"
     )
     group.add_argument("--beta", type=float, default=1e-6, help="parameter averaging: decay of an epoch (%(default)s)")
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
-
-
-def wholes(text: str) -> tuple[int, ...]:
-    """Reads whole numbers with commas between."""
-    try:
-        return tuple(int(word) for word in text.split(","))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be whole numbers such as 1,2, but is {text!r}") from error
 
 
 def _with_spread(mean: float, least: float, greatest: float) -> str:

@@ -177,7 +177,7 @@ def _sorted_speed(outcomes: Mapping[str, Outcome]) -> Claim:
 
 
 def _sorted_error(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim:
-    rising = sorted(_table2(bins), key=lambda label: outcomes[label].word_error_rate)
+    rising = sorted(labels_of_orders(bins), key=lambda label: outcomes[label].word_error_rate)
     worst, best = outcomes[SORTED].word_error_rates, outcomes[RANDOM].word_error_rates
     others = [outcomes[label].word_error_rates for label in rising if label not in (RANDOM, SORTED)]
     ours = ratios(worst, best)
@@ -257,7 +257,7 @@ def _chunk_memory(outcomes: Mapping[str, Outcome]) -> Claim:
 
 
 def _sorted_memory(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim:
-    peak_bytes = {label: outcomes[label].peak_bytes or 0 for label in _table2(bins)}
+    peak_bytes = {label: outcomes[label].peak_bytes or 0 for label in labels_of_orders(bins)}
     least, most = peak_bytes[SORTED], peak_bytes[MXNET]
     others = [size for label, size in peak_bytes.items() if label not in (SORTED, MXNET)]
     return Claim(
@@ -303,7 +303,8 @@ def _share_of_gain(speed: float, of_sorted: float) -> float:
     return (speed - 1.0) / (of_sorted - 1.0) if of_sorted > 1.0 else 0.0
 
 
-def _table2(bins: Sequence[int]) -> list[str]:
+def labels_of_orders(bins: Sequence[int]) -> list[str]:
+    """Returns the labels of table 2."""
     return [RANDOM, SORTED, MXNET, *map(bins_label, bins)]
 
 

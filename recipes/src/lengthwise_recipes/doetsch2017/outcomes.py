@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
-from lengthwise_recipes.study.results import EpochRow, RunRow, Study
+from lengthwise_recipes.study.results import Study, runs_of
+
+OF_SEEDS = ("utterances_per_second", "word_error_rates", "frame_error_rates")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,20 +46,15 @@ class Outcome:
 
 def outcomes(study: Study) -> dict[str, Outcome]:
     """Returns the outcome of each batching, in the order of training."""
-    labels = dict.fromkeys(row.strategy for row in study.rows)
-    return {
-        label: _outcome(
-            [row for row in study.rows if row.strategy == label],
-            [row for row in study.tests if row.strategy == label],
-            study.peak_bytes.get(label),
-        )
-        for label in labels
-    }
+    return {label: _outcome(study, label) for label in dict.fromkeys(row.strategy for row in study.rows)}
 
 
 def read_outcome(fields: Mapping[str, Any]) -> Outcome:
     """Reads an outcome from JSON, where null stands for nan."""
-    return Outcome(**{name: _finite(value) for name, value in fields.items()})
+    finite: dict[str, Any] = {
+        name: [math.nan if number is None else number for number in fields[name]] for name in OF_SEEDS
+    }
+    return Outcome(**{**fields, **finite})
 
 
 def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
@@ -69,19 +66,16 @@ def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
     return [first / second if second else float("inf") for first, second in zip(above, below, strict=True)]
 
 
-def _outcome(rows: Sequence[EpochRow], tests: Sequence[RunRow], peak_bytes: int | None) -> Outcome:
-    seeds = sorted({row.seed for row in rows})
-    runs = [[row for row in rows if row.seed == seed] for seed in seeds]
+def _outcome(study: Study, label: str) -> Outcome:
+    runs = runs_of(study.rows, label)
+    rows = [row for run in runs for row in run]
+    tests = sorted((test for test in study.tests if test.strategy == label), key=lambda test: test.seed)
     return Outcome(
         utterances_per_second=[run[0].sequences / median(row.seconds for row in run) for run in runs],
-        word_error_rates=[test.metrics["word_error_rate"] for test in sorted(tests, key=lambda test: test.seed)],
+        word_error_rates=[test.metrics["word_error_rate"] for test in tests],
         frame_error_rates=[run[-1].metrics["frame_error_rate"] for run in runs],
-        peak_bytes=peak_bytes,
+        peak_bytes=study.peak_bytes.get(label),
         steps=fmean(row.steps for row in rows),
         padding_share=fmean(row.padding_share for row in rows),
         mixing=fmean(row.mixing for row in rows),
     )
-
-
-def _finite(value: Any) -> Any:
-    return [math.nan if number is None else number for number in value] if isinstance(value, list) else value

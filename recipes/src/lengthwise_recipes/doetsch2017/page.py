@@ -10,33 +10,13 @@ from typing import Any
 import numpy as np
 
 import lengthwise as lw
-from lengthwise_recipes.claims import RULE
-from lengthwise_recipes.doetsch2017.batchings import (
-    BUCKET_SPAN,
-    COUNTED,
-    FIGURE_BINS,
-    MXNET,
-    PAPER_CHUNKS,
-    RANDOM,
-    SORTED,
-    bins_label,
-    chunk_label,
-    figure_batchings,
-)
-from lengthwise_recipes.doetsch2017.claims import Row, claims_of, paper_rows
+from lengthwise_recipes import pages
+from lengthwise_recipes.doetsch2017.batchings import BUCKET_SPAN, COUNTED, FIGURE_BINS, MXNET, RANDOM, figure_batchings
+from lengthwise_recipes.doetsch2017.claims import CHUNKS, Row, claims_of, labels_of_orders, paper_rows
 from lengthwise_recipes.doetsch2017.outcomes import ratios
-from lengthwise_recipes.pages import (
-    claims_table,
-    features_note,
-    machine_note,
-    percent,
-    plans_note,
-    reasons,
-    table,
-    verdicts,
-    within,
-)
+from lengthwise_recipes.pages import over_seeds, percent
 
+PAPER = "doetsch2017"
 FIGURES = {
     "order": f"Lengths in the order of an epoch: random, sorted, buckets that span {BUCKET_SPAN} frames each and "
     f"alternated sorting with {FIGURE_BINS} bins (figure 1).",
@@ -44,28 +24,21 @@ FIGURES = {
     "comparison.",
     "loss-epochs": "Cross-entropy of validation frames by epochs, in the same panels.",
 }
-CHUNKS = "#8C5A3C"  # chunks of every size have a shade of this colour
+CHUNK_COLOUR = "#8C5A3C"  # chunks of every size have a shade of this colour
 HEADS = ("batches", "utt/s", "of whole", "paper", "memory, MB", "of whole", "paper")
 HEADS_OF_ERROR = ("WER, %", "of whole", "paper", "frame error", "padding", "mixing", "steps")
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """Returns the page in Markdown, which shows the pictures of `write_figures` from its own folder.
-
-    Args:
-        document: From `rerun.reproduce`, read from JSON.
-        json_link: Link to the JSON.
-    """
+    """Returns the page in Markdown of a document read from JSON; the pictures of `write_figures` are in its folder."""
     claims, (table1, table2, more_labels) = claims_of(document), labels_of(document)
     parts = [
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",
-        f"{verdicts(claims)} The paper's speech, CHiME-4, is not public, and the paper does not say how many cells "
-        "its network has or how many epochs it trains. The settings of this rerun are below.",
-        *plans_note(document["date"]),
-        machine_note(document, link=json_link),
-        claims_table(claims),
-        RULE,
-        reasons(claims),
+        f"{pages.verdicts(claims)} The paper's speech, CHiME-4, is not public, and the paper does not say how many "
+        "cells its network has or how many epochs it trains. The settings of this rerun are below.",
+        *pages.plans_note(document["date"]),
+        pages.machine_note(document, link=json_link),
+        pages.judgement(claims),
         "## Chunks (table 1)",
         rows_table(document, table1),
         "## Orders (table 2)",
@@ -76,10 +49,9 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         rows_table(document, [RANDOM, *more_labels]),
         f'"{COUNTED}" is random order with padding counted in the {document["size"]["frames"]:,} frames of a batch. '
         "Such a budget bounds memory; it makes more steps of fewer utterances.",
-        f"{settings_note(document)}\n\n{words_note(document)} {features_note(document['study']['data'])}",
+        f"{settings_note(document)}\n\n{words_note(document)} {pages.features_note(document['study']['data'])}",
         COLUMNS,
-        "## Figures",
-        *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in FIGURES.items()),
+        pages.figures(PAPER, FIGURES),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -90,7 +62,7 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
 
     lengths, rows = np.array(document["lengths"]), document["study"]["rows"]
     plans = {label: lw.make_plan(lengths, batching) for label, batching in figure_batchings(lengths).items()}
-    looks = shade_looks(map(chunk_label, PAPER_CHUNKS), CHUNKS)
+    looks = shade_looks(CHUNKS, CHUNK_COLOUR)
     label = "validation loss (nats per frame)"
     figures = {
         "order": order_dots(lengths, plans),
@@ -98,17 +70,12 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
         "loss-epochs": learning_panels(rows, against="epoch", loss_label=label, looks=looks),
     }
     for name, figure in figures.items():
-        save(figure, folder / figure_name(name))
-
-
-def figure_name(name: str) -> str:
-    return f"doetsch2017-{name}.png"
+        save(figure, folder / pages.figure_name(PAPER, name))
 
 
 def labels_of(document: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
     """Returns the labels of table 1, of table 2, and the others."""
-    first = [*map(chunk_label, PAPER_CHUNKS), RANDOM]
-    second = [RANDOM, SORTED, MXNET, *map(bins_label, document["size"]["bins"])]
+    first, second = [*CHUNKS, RANDOM], labels_of_orders(document["size"]["bins"])
     return first, second, [label for label in document["outcomes"] if label not in {*first, *second}]
 
 
@@ -116,7 +83,7 @@ def rows_table(document: Mapping[str, Any], labels: Iterable[str]) -> str:
     """Returns one row per batching: speed, memory and error rates, and their ratios to random whole utterances."""
     outcomes, papers = document["outcomes"], paper_rows(document["size"]["bins"])
     cells = [row_cells(label, outcomes[label], outcomes[RANDOM], papers) for label in labels]
-    return table(HEADS + HEADS_OF_ERROR, cells)
+    return pages.table(HEADS + HEADS_OF_ERROR, cells)
 
 
 def row_cells(
@@ -127,13 +94,13 @@ def row_cells(
     speed, error = "utterances_per_second", "word_error_rates"
     return (
         f"`{label}`",
-        f"{fmean(outcome[speed]):.1f}{within(min(outcome[speed]), max(outcome[speed]))}",
+        f"{fmean(outcome[speed]):.1f}{pages.within(min(outcome[speed]), max(outcome[speed]))}",
         of_whole(outcome[speed], random[speed]),
         times(paper.speed, base.speed) if paper else "",
         f"{outcome['peak_bytes'] / 1e6:.0f}" if outcome["peak_bytes"] else "",
         times(outcome["peak_bytes"], random["peak_bytes"]),
         times(paper.memory, base.memory) if paper else "",
-        error_cell(outcome[error]),
+        over_seeds([100 * rate for rate in outcome[error]], digits=1),
         of_whole(outcome[error], random[error]),
         times(paper.error, base.error) if paper else "",
         percent(fmean(outcome["frame_error_rates"])),
@@ -159,16 +126,6 @@ def of_whole(values: list[float], bases: list[float]) -> str:
     '2.50'
     """
     return f"{fmean(ratios(values, bases)):.2f}" if all(bases) else ""
-
-
-def error_cell(rates: list[float]) -> str:
-    """Returns a mean rate in percent, with the least and the greatest of the seeds.
-
-    >>> error_cell([0.2, 0.1])
-    '15.0 (10.0 to 20.0)'
-    """
-    low, high = (f"{100 * pick(rates):.1f}" for pick in (min, max))
-    return f"{100 * fmean(rates):.1f}" + ("" if low == high else f" ({low} to {high})")
 
 
 def bins_note(document: Mapping[str, Any]) -> str:

@@ -28,15 +28,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lengthwise.checks import check_whole, value_error
 from lengthwise_recipes.acoustic.decoder import Search
-from lengthwise_recipes.acoustic.em import Rounds
-from lengthwise_recipes.acoustic.labelling import Labelling
+from lengthwise_recipes.acoustic.labelling import choose_labelling
 from lengthwise_recipes.acoustic.prepared import Prepared, prepare
 from lengthwise_recipes.acoustic.task import AcousticTask
-from lengthwise_recipes.acoustic.tying import Tree
 from lengthwise_recipes.acoustic.units import Units
 from lengthwise_recipes.doetsch2017.batchings import FIGURE_UTTERANCES, PAPER_BINS, PAPER_FRAMES, batchings
 from lengthwise_recipes.doetsch2017.outcomes import outcomes
@@ -74,7 +71,7 @@ class Size:
     validating: int
     testing: int
     epochs: int
-    seeds: int
+    seeds: int = 3
     hidden: int
     stack: int
     bins: tuple[int, int, int]
@@ -94,7 +91,6 @@ SMALL = Size(
     validating=60,
     testing=200,
     epochs=8,
-    seeds=3,
     hidden=32,
     stack=2,
     bins=(2, 6, 18),
@@ -107,7 +103,6 @@ FULL = Size(
     validating=500,
     testing=1000,
     epochs=20,
-    seeds=3,
     hidden=512,
     stack=1,
     bins=PAPER_BINS,
@@ -118,20 +113,15 @@ FULL = Size(
 def prepare_for(
     parts: Parts, size: Size, *, units: Units | None = None, folder: Path | None = None, strict: bool = False
 ) -> Prepared:
-    """Aligns speech with the states that `labelling` gives it.
+    """Aligns speech with the states of `acoustic.labelling.choose_labelling`.
 
     Args:
-        parts: Speech to train on, to validate on and to decode, see `speech.parts`.
+        parts, folder, strict: See `acoustic.prepared.prepare`.
         size: `SMALL`, `FULL` or your own.
         units: Units of each word, such as phonemes. None takes letters, and for digits whole words.
-        folder: Stores the alignment.
-        strict: Raise for the first unusable utterance.
-
-    Raises:
-        ValueError: As `acoustic.prepared.prepare` does.
     """
-    search = Search(beam=BEAM)
-    return prepare(parts, labelling(parts, size, units), search=search, folder=folder, strict=strict)
+    labelling = choose_labelling(parts, splits=size.splits, units=units)
+    return prepare(parts, labelling, search=Search(beam=BEAM), folder=folder, strict=strict)
 
 
 def reproduce(
@@ -143,8 +133,7 @@ def reproduce(
         prepared: Speech, see `prepare_for`.
         size: The size given to `prepare_for`.
         folder: Stores the checkpoints, from which an interrupted rerun continues.
-        progress: Show a bar on standard error.
-        command: The command line, for the record.
+        progress, command: See `run_study`.
 
     Returns:
         The document, ready for JSON: outcomes, lengths of figure 1, and the study. `claims.claims_of` judges it.
@@ -165,11 +154,7 @@ def reproduce(
 
 
 def settings(size: Size) -> Settings:
-    """Returns the settings that all runs share.
-
-    Raises:
-        ValueError: As `Settings` does, before anything is read or trained.
-    """
+    """Returns the settings that all runs share; raises a ValueError as `Settings` does."""
     return Settings(
         optimizer="adam",
         learning_rate=LEARNING_RATE,
@@ -180,31 +165,17 @@ def settings(size: Size) -> Settings:
     )
 
 
-def labelling(parts: Parts, size: Size, units: Units | None = None) -> Labelling:
-    """Gives digits without `units` states of whole words, and other speech 1500 tied states, or fewer."""
-    rounds = Rounds(splits=size.splits, alignments=4)
-    if parts.any_order and units is None:
-        return Labelling(rounds=rounds)
-    return Labelling(tree=Tree(), units=units, rounds=rounds)
-
-
 def _document(prepared: Prepared, size: Size, study: Study) -> dict[str, Any]:
-    by_label = outcomes(study)
+    by_label, lengths = outcomes(study), prepared.train.lengths
+    chosen = np.sort(np.random.default_rng(0).permutation(len(lengths))[:FIGURE_UTTERANCES])  # for figure 1
     return {
         "schema": SCHEMA,
-        "date": study.date,
-        "command": study.command,
+        **study.origin,
         "machine": {**study.machine, "cores": os.cpu_count()},
         "size": dataclasses.asdict(size),
         "outcomes": {label: plain(dataclasses.asdict(outcome)) for label, outcome in by_label.items()},
         "gmm_word_error_rate": prepared.gmm_word_error_rate,
         "lm_scale": prepared.search.lm_scale,
-        "lengths": _draw(prepared.train.lengths).tolist(),
+        "lengths": lengths[chosen].tolist(),
         "study": study.as_dict(),
     }
-
-
-def _draw(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draws the lengths of figure 1: 1,000 random utterances, or all if there are fewer."""
-    chosen = np.random.default_rng(0).permutation(len(lengths))[:FIGURE_UTTERANCES]
-    return lengths[np.sort(chosen)]

@@ -124,7 +124,9 @@ def batchings(knobs: Knobs, batch_size: int) -> dict[str, lw.Batching]:
 
 
 def batching_of(choice: Choice, knobs: Knobs, batch_size: int) -> lw.Batching:
-    return parse_strategy(name_strategy(choice, knobs), cut=cut_of(choice, batch_size))
+    # Of the two rules of dynamic sizes this is closer to the paper's counts of batches; a batch may exceed B0.
+    cut = lw.DynamicSize(batch_size, rule="paper") if choice.dynamic else lw.FixedSize(batch_size)
+    return parse_strategy(name_strategy(choice, knobs), cut=cut)
 
 
 def name_strategy(choice: Choice, knobs: Knobs) -> str:
@@ -142,11 +144,6 @@ def name_strategy(choice: Choice, knobs: Knobs) -> str:
     }
     value = f":{values[choice.order]}" if choice.order in values else ""
     return choice.order + value + ("" if choice.shuffled else ",arrange=in-order")
-
-
-def cut_of(choice: Choice, batch_size: int) -> lw.FixedSize | lw.DynamicSize:
-    """Returns a fixed size, or the dynamic rule closest to the paper's counts of batches, which may exceed B0."""
-    return lw.DynamicSize(batch_size, rule="paper") if choice.dynamic else lw.FixedSize(batch_size)
 
 
 def measure_batching(

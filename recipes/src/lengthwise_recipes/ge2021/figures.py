@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.ge2021.batchings import CHOICES, PAPER_KNOBS
 from lengthwise_recipes.ge2021.outcomes import smooth
+from lengthwise_recipes.pages import figure_name
+from lengthwise_recipes.study.results import EpochRow, read_rows, runs_of
 
+PAPER = "ge2021"
 FIGURES = {
     "batches": "48 of the lengths in batches of 8: random, sorted, and semi-sorted with LRF 0.15 (figure 1).",
     "dynamic": "The same lengths in batches of dynamic size, each filled to the cost of 8 of the longest (figure 3).",
@@ -47,24 +49,15 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
         "knobs": knob_curves(lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_knob_values(document)),
     }
     for (name, labels), title in zip(SHOWN.items(), (NAMES, NAMES_ALIKE), strict=True):
-        rows, looks = _curves(document["study"]["rows"], labels), _looks(labels)
+        rows, looks = _curves(read_rows(document["study"]["rows"]), labels), _looks(labels)
         figures[name] = learning_curves(rows, loss_label="validation loss", title=title, looks=looks)
     for name, figure in figures.items():
-        save(figure, folder / figure_name(name))
-    for name, cut, title in (
-        ("batches", fixed, f"Batches of {SAMPLES_BATCH} sequences"),
-        ("dynamic", dynamic, "Batches of dynamic size"),
-    ):
-        chart = lw.report.batches(_plans(samples, cut), samples, title=title)
-        lw.report.save_chart(chart, folder / figure_name(name))
-
-
-def figure_name(name: str) -> str:
-    return f"ge2021-{name}.png"
-
-
-def _plans(samples: NDArray[np.int64], cut: lw.FixedSize | lw.DynamicSize) -> dict[str, lw.Plan]:
-    return {label: lw.make_plan(samples, parse_strategy(text, cut=cut)) for label, text in SAMPLES_STRATEGIES.items()}
+        save(figure, folder / figure_name(PAPER, name))
+    titles = {"batches": f"Batches of {SAMPLES_BATCH} sequences", "dynamic": "Batches of dynamic size"}
+    for (name, title), cut in zip(titles.items(), (fixed, dynamic), strict=True):
+        batchings = {label: parse_strategy(text, cut=cut) for label, text in SAMPLES_STRATEGIES.items()}
+        plans = {label: lw.make_plan(samples, batching) for label, batching in batchings.items()}
+        lw.report.save_chart(lw.report.batches(plans, samples, title=title), folder / figure_name(PAPER, name))
 
 
 def _knob_values(document: Mapping[str, Any]) -> dict[str, float]:
@@ -81,13 +74,10 @@ def _looks(labels: Sequence[str]) -> dict[str, Any]:
     return {orders[name]: look for name, look in distinct_looks(list(orders)).items()}
 
 
-def _curves(rows: Iterable[Mapping[str, Any]], labels: Iterable[str]) -> list[dict[str, Any]]:
+def _curves(rows: Sequence[EpochRow], labels: Iterable[str]) -> list[dict[str, Any]]:
     """Returns the rows of some strategies with smoothed losses."""
     curves = []
-    for label in labels:
-        strategy_rows = [row for row in rows if row["strategy"] == label]
-        for seed in sorted({row["seed"] for row in strategy_rows}):
-            run = [row for row in strategy_rows if row["seed"] == seed]
-            losses = smooth(np.array([row["validation_loss"] for row in run], float))
-            curves += [{**row, "validation_loss": loss} for row, loss in zip(run, losses.tolist(), strict=True)]
+    for run in (run for label in labels for run in runs_of(rows, label)):
+        losses = smooth(np.array([row.validation_loss for row in run])).tolist()
+        curves += [{**row.as_dict(), "validation_loss": loss} for row, loss in zip(run, losses, strict=True)]
     return curves

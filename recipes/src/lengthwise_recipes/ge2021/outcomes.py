@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise_recipes.study.results import EpochRow
+from lengthwise_recipes.study.results import EpochRow, runs_of
 
 PAPER_EPOCHS = 220
 PAPER_STAGES = (100, 160, 220)  # early, middle, late
@@ -62,8 +62,7 @@ class Outcome:
 
 def outcomes(rows: Sequence[EpochRow]) -> dict[str, Outcome]:
     """Returns the outcome of each strategy, in order of appearance; all seeds have the same number of epochs."""
-    labels = dict.fromkeys(row.strategy for row in rows)
-    return {label: _outcome([row for row in rows if row.strategy == label]) for label in labels}
+    return {label: _outcome(runs_of(rows, label)) for label in dict.fromkeys(row.strategy for row in rows)}
 
 
 def stages(epochs: int) -> tuple[int, ...]:
@@ -111,9 +110,7 @@ def spreads(measures: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, 
     }
 
 
-def _outcome(rows: Sequence[EpochRow]) -> Outcome:
-    seeds = sorted({row.seed for row in rows})
-    runs = [[row for row in rows if row.seed == seed] for seed in seeds]
+def _outcome(runs: Sequence[Sequence[EpochRow]]) -> Outcome:
     return Outcome(
         losses=np.array([[row.validation_loss for row in run] for run in runs]),
         seconds=np.array([[row.seconds + row.planning_seconds for row in run] for run in runs]),

@@ -6,32 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lengthwise_recipes.claims import OF_SEEDS, RULE
+from lengthwise_recipes import pages
+from lengthwise_recipes.claims import OF_SEEDS
 from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 from lengthwise_recipes.ge2021.claims import claims_of
-from lengthwise_recipes.ge2021.figures import FIGURES, figure_name
+from lengthwise_recipes.ge2021.figures import FIGURES, PAPER
 from lengthwise_recipes.ge2021.outcomes import AVERAGE, STAGES, Outcome, outcomes, reduction
-from lengthwise_recipes.ge2021.printed import (
-    RANDOM_MINUTES,
-    SAVED,
-    SAVED_MINUTES,
-    TABLE_2,
-    TABLE_4,
-    printed_reduction,
-)
-from lengthwise_recipes.ge2021.table1 import read_row, tally
+from lengthwise_recipes.ge2021.printed import RANDOM_MINUTES, SAVED, SAVED_MINUTES, TABLE_2, TABLE_4, printed_reduction
+from lengthwise_recipes.ge2021.table1 import UNITS, read_row, tally
 from lengthwise_recipes.intervals import interval
-from lengthwise_recipes.pages import (
-    claims_table,
-    features_note,
-    machine_note,
-    percent,
-    plans_note,
-    reasons,
-    spread,
-    table,
-    verdicts,
-)
+from lengthwise_recipes.pages import percent, spread, table
 from lengthwise_recipes.study.results import read_rows
 
 NAMES = (
@@ -40,32 +24,24 @@ NAMES = (
     "of padding, a mean over batches; ABL: the mean padded length of a batch; VL: validation loss. ME is max-entropy "
     "batching, ours."
 )
-UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """Returns the page in Markdown, which shows the pictures of `figures.write_figures` from its own folder.
-
-    Args:
-        document: From `rerun.reproduce`, read from JSON.
-        json_link: Link to the JSON.
-    """
+    """Returns the page in Markdown of a document read from JSON; the pictures of `write_figures` are in its folder."""
     claims = claims_of(document)
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
-        f"{verdicts(claims)} The settings of this rerun are below.",
-        *plans_note(document["date"]),
-        machine_note(document, link=json_link),
+        f"{pages.verdicts(claims)} The settings of this rerun are below.",
+        *pages.plans_note(document["date"]),
+        pages.machine_note(document, link=json_link),
         NAMES,
-        claims_table(claims),
-        RULE,
-        reasons(claims),
+        pages.judgement(claims),
         "## Table 1: the knobs",
         knobs_table(document),
         *printed_table(document),
         "## Table 2: padding, time and loss",
         strategies_table(document),
-        f"{settings_note(document)} {features_note(document['study']['data'])} {columns_note(document)}",
+        f"{settings_note(document)} {pages.features_note(document['study']['data'])} {columns_note(document)}",
         paper_table(),
         "## Table 3: time saved",
         saved_table(document),
@@ -75,8 +51,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         ours_table(document),
         "## Beyond the paper: speaking without true frames",
         speaking_table(document),
-        "## Figures",
-        *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in FIGURES.items()),
+        pages.figures(PAPER, FIGURES),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -201,7 +176,8 @@ def saved_table(document: Mapping[str, Any]) -> str:
         if label != "RAND":
             ours = {name: 100 * value for name, value in outcome["saved"].items()}
             paper = f"{SAVED[label]:.2f} %" if label in SAVED else ""
-            rows.append((label, _minutes(label), paper, f"{spread(ours)} %", percent(outcome["saved_frames"])))
+            minutes = f"{RANDOM_MINUTES - SAVED_MINUTES[label]:.2f}" if label in SAVED_MINUTES else ""
+            rows.append((label, minutes, paper, f"{spread(ours)} %", percent(outcome["saved_frames"])))
     heads = ("from RAND to", "paper's min / epoch", "paper saves", "ours saves", "padded frames saved")
     note = (
         f"The paper's minutes are those of RAND, {RANDOM_MINUTES:.2f}, minus those that its table 3 says are saved; "
@@ -279,10 +255,6 @@ def _padding(document: Mapping[str, Any], label: str) -> tuple[str, str, str]:
 
 def _paper_cells(label: str) -> tuple[str, str]:
     return (f"{TABLE_2[label].zpr:.2f}", f"{TABLE_2[label].abl:.2f}") if label in TABLE_2 else ("", "")
-
-
-def _minutes(label: str) -> str:
-    return f"{RANDOM_MINUTES - SAVED_MINUTES[label]:.2f}" if label in SAVED_MINUTES else ""
 
 
 def _could_tell(by_label: Mapping[str, Outcome], pair: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The numbers that Ge et al. 2021 print: tables 2 to 4 and section 4; table 1 is in `table1`.
+"""The numbers that Ge et al. 2021 print: tables 2 to 4 and section 4. Those of table 1 are those of table 2.
 
 Only RAND's minutes in table 2 and the savings of table 3 are certain, so the other minutes are left out. Minutes and
 percentages of table 3 agree except in the last digit.

@@ -48,10 +48,10 @@ from lengthwise_recipes.ge2021.figures import SAMPLES
 from lengthwise_recipes.ge2021.outcomes import Outcome, frame_saving, outcomes, reduction, spreads, stages, time_saving
 from lengthwise_recipes.ge2021.printed import TABLE_4
 from lengthwise_recipes.ge2021.table1 import BATCH_SIZE, table1
+from lengthwise_recipes.speech.corpus import Corpus
 from lengthwise_recipes.study.results import Study, plain
 from lengthwise_recipes.study.settings import Settings
 from lengthwise_recipes.study.study import run_study
-from lengthwise_recipes.synthesis.corpus import SpeechCorpus
 from lengthwise_recipes.synthesis.network import Network
 from lengthwise_recipes.synthesis.task import SynthesisTask
 
@@ -101,7 +101,7 @@ FULL = Size(name="full", count=13_100, epochs=220, seeds=1, batch_size=16, devic
 
 
 def reproduce(
-    corpus: SpeechCorpus,
+    corpus: Corpus,
     size: Size,
     *,
     paper_sets: Mapping[int, NDArray[np.int64]] = MappingProxyType({}),
@@ -119,8 +119,7 @@ def reproduce(
             are judged on them, or on the recordings if there are none.
         strict: Raise for the first unusable recording instead of skipping it.
         folder: Stores the checkpoints, from which an interrupted rerun continues.
-        progress: Show a bar on standard error.
-        command: The command line, for the record.
+        progress, command: See `run_study`.
 
     Returns:
         The document, ready for JSON: knobs, paddings, outcomes and the study. `claims.claims_of` judges it.
@@ -131,22 +130,13 @@ def reproduce(
     task = SynthesisTask.of(corpus, network=network(size), validation_share=VALIDATION_SHARE, strict=strict)
     knobs = find_knobs([task.lengths] * EPOCHS, size.batch_size)
     study = run_study(
-        task,
-        batchings(knobs, size.batch_size),
-        settings(size),
-        progress=progress,
-        command=command,
-        checkpoints=folder,
+        task, batchings(knobs, size.batch_size), settings(size), progress=progress, command=command, checkpoints=folder
     )
     return _document(task.lengths, size, knobs, study, paper_sets)
 
 
 def settings(size: Size) -> Settings:
-    """Returns the settings that all runs share.
-
-    Raises:
-        ValueError: As `Settings` does, before anything is read or trained.
-    """
+    """Returns the settings that all runs share; raises a ValueError as `Settings` does."""
     return Settings(
         epochs=size.epochs,
         seeds=size.seeds,
@@ -172,12 +162,11 @@ def _document(
         for label, choice in choices.items()
     }
     values, counts = np.unique(lengths, return_counts=True)
+    samples = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(SAMPLES)))  # figures 1 and 3
     sets = list(paper_sets.values())[:KNOB_SETS]
     return {
         "schema": SCHEMA,
-        "date": study.date,
-        "command": study.command,
-        "machine": dict(study.machine),
+        **study.origin,
         "size": dataclasses.asdict(size),
         "knobs": plain({"randomization_factor": RANDOMIZATION_FACTOR, **dataclasses.asdict(knobs)}),
         "strategies": {label: name_strategy(choice, knobs) for label, choice in choices.items()},
@@ -187,7 +176,7 @@ def _document(
         "parts": [[plain(_pair(by_label, *pair)) for pair in part.pairs] for part in TABLE_4],
         "ours": [plain(_pair(by_label, like, label)) for label, like in LIKE.items()],
         "lengths": {"values": values.tolist(), "counts": counts.tolist()},
-        "samples": _samples(lengths).tolist(),
+        "samples": lengths[samples.batch(0)].tolist(),
         "study": study.as_dict(),
         "table1": [dataclasses.asdict(row) for row in table1(paper_sets)] if paper_sets else [],
         "paper_knobs": plain(dataclasses.asdict(find_knobs(sets, BATCH_SIZE))) if sets else None,
@@ -211,9 +200,3 @@ def _spreads_and_values(measures: Mapping[str, NDArray[np.float64]]) -> dict[str
 def _pair(by_label: Mapping[str, Outcome], base: str, changed: str) -> dict[str, Any]:
     """Returns a row of table 4."""
     return {"from": base, "to": changed, **spreads({"reduction": reduction(by_label[base], by_label[changed])})}
-
-
-def _samples(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draws the lengths of figures 1 and 3."""
-    plan = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(SAMPLES)))
-    return lengths[plan.batch(0)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,29 +19,17 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.claims import NONE, PART, WHOLE, extent
+from lengthwise_recipes.ge2021.printed import COUNTS, FIXED_COUNT, TABLE_2
 
 CLIPS = 13_100
 TRAINING_CLIPS = 10_480
 MEAN_FRAMES = 525.8  # of LJSpeech's clips
 BATCH_SIZE = 16
 
-# strategy -> (batches, ZPR in percent, ABL in frames), as printed; None if the paper prints none.
-FIXED = {
-    "random": (655, 32.02, 773.82),
-    "sorted": (655, 0.16, 526.43),
-    "semi-sorted:0.1": (655, 6.22, 556.22),
-    "bucketed:1024": (655, 6.10, 553.40),
-    "alternated:58": (655, 6.08, 552.48),
-}
-DYNAMIC = {
-    "random": (606, None, None),
-    "semi-sorted:0.1": (449, 6.62, 557.68),
-    "sorted": (419, 0.47, 527.15),
-}
-
 PRINTED_RULE = "printed rule"  # dynamic sizes by the rule that the paper prints
+UNITS = {"batches": "batches", "zpr": "ZPR, %", "abl": "ABL, frames"}
 
-# Their names in table 2, with batches in random order (BR).
+# The strategies by their names in table 2, with batches in random order (BR).
 STRATEGIES = {
     "RAND": "random",
     "SB-BR": "sorted",
@@ -50,6 +38,15 @@ STRATEGIES = {
     "ATS-BR": "alternated:58",
 }
 
+# strategy -> (batches, ZPR in percent, ABL in frames), as printed; None if the paper prints none.
+FIXED = {strategy: (FIXED_COUNT, TABLE_2[label].zpr, TABLE_2[label].abl) for label, strategy in STRATEGIES.items()}
+DYNAMIC = {
+    "random": (COUNTS["RAND"], None, None),
+    "semi-sorted:0.1": (COUNTS["SSB"], TABLE_2["SSB-DBS"].zpr, TABLE_2["SSB-DBS"].abl),
+    "sorted": (COUNTS["SB"], TABLE_2["SB-DBS"].zpr, TABLE_2["SB-DBS"].abl),
+}
+
+_PLAIN = ("batches", "zero_padding_rate", "average_batch_length")
 _WEIGHTED = ("batches", "weighted_zero_padding_rate", "weighted_average_batch_length")
 
 # A number out of the range of our seeds holds partly if our mean differs by no more than this. The tolerances are about
@@ -97,24 +94,19 @@ def read_row(fields: Mapping[str, Any]) -> Row:
 
 
 def table1(samples: Mapping[int, NDArray[np.int64]]) -> list[Row]:
-    """Measures every number of the paper in one epoch for each seed.
-
-    Args:
-        samples: The lengths of each seed's training set, in 12.5 ms frames.
-    """
-    plain = lw.FixedSize(BATCH_SIZE)
-    dynamic, hard = (lw.DynamicSize(BATCH_SIZE, rule=rule) for rule in ("paper", "hard"))
-    rows: list[Row] = []
-    for name, printed in FIXED.items():
-        measured = [_measure(sample, parse_strategy(name, cut=plain), seed) for seed, sample in samples.items()]
-        rows += _rows(name, "fixed", printed, measured, ("batches", "zero_padding_rate", "average_batch_length"))
-    for name, printed in DYNAMIC.items():
-        measured = [_measure(sample, parse_strategy(name, cut=dynamic), seed) for seed, sample in samples.items()]
-        rows += _rows(name, "dynamic", printed, measured, _WEIGHTED)
-    for name, (count, *_) in DYNAMIC.items():
-        measured = [_measure(sample, parse_strategy(name, cut=hard), seed) for seed, sample in samples.items()]
-        rows += _rows(name, PRINTED_RULE, (count, None, None), measured, _WEIGHTED)
-    return rows
+    """Measures every number of the paper in one epoch for each seed; `samples` has its lengths in 12.5 ms frames."""
+    cuts = {
+        "fixed": lw.FixedSize(BATCH_SIZE),
+        "dynamic": lw.DynamicSize(BATCH_SIZE, rule="paper"),
+        PRINTED_RULE: lw.DynamicSize(BATCH_SIZE, rule="hard"),
+    }
+    counts = {strategy: (count, None, None) for strategy, (count, *_) in DYNAMIC.items()}
+    return [
+        row
+        for (sizes, cut), printed in zip(cuts.items(), (FIXED, DYNAMIC, counts), strict=True)
+        for strategy, numbers in printed.items()
+        for row in _rows(samples, strategy, sizes, cut, numbers)
+    ]
 
 
 def can_be_ljspeech(lengths: NDArray[np.int64]) -> bool:
@@ -144,28 +136,26 @@ def tally(rows: Sequence[Row]) -> str:
     )
 
 
-def _measure(lengths: NDArray[np.int64], batching: lw.Batching, seed: int) -> dict[str, Any]:
-    return lw.measure(lw.make_plan(lengths, batching, seed=seed), lengths).as_dict()
-
-
 def _rows(
-    strategy: str, sizes: str, printed: tuple[float | None, ...], measured: list[dict[str, Any]], names: tuple[str, ...]
-) -> list[Row]:
-    """Returns one row for each printed number."""
-    rows = []
-    for quantity, paper, name in zip(TOLERANCES, printed, names, strict=True):
-        if paper is None:
-            continue
-        ours = np.array([measures[name] for measures in measured]) * (100 if quantity == "zpr" else 1)
-        row = Row(
-            strategy=strategy,
-            sizes=sizes,
-            quantity=quantity,
-            paper=paper,
-            mean=float(ours.mean()),
-            least=float(ours.min()),
-            greatest=float(ours.max()),
-            values=tuple(ours.tolist()),
-        )
-        rows.append(row)
-    return rows
+    samples: Mapping[int, NDArray[np.int64]],
+    strategy: str,
+    sizes: str,
+    cut: lw.FixedSize | lw.DynamicSize,
+    printed: tuple[float | None, ...],
+) -> Iterator[Row]:
+    """Yields one row for each printed number."""
+    batching = parse_strategy(strategy, cut=cut)
+    measures = [lw.measure(lw.make_plan(sample, batching, seed=seed), sample) for seed, sample in samples.items()]
+    for quantity, paper, name in zip(TOLERANCES, printed, _PLAIN if sizes == "fixed" else _WEIGHTED, strict=True):
+        if paper is not None:
+            ours = np.array([getattr(measure, name) for measure in measures]) * (100 if quantity == "zpr" else 1)
+            yield Row(
+                strategy=strategy,
+                sizes=sizes,
+                quantity=quantity,
+                paper=paper,
+                mean=float(ours.mean()),
+                least=float(ours.min()),
+                greatest=float(ours.max()),
+                values=tuple(ours.tolist()),
+            )

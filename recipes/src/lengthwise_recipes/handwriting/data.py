@@ -75,17 +75,20 @@ class Corpus:
     skipped: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
+    @property
+    def parts(self) -> dict[str, Samples]:
+        """The parts by name, without "test" if there is no test part."""
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        return {name: part for name, part in parts.items() if part is not None}
+
     def as_dict(self) -> dict[str, object]:
         """Returns JSON: counts, symbols, quantiles of the train lengths, and fingerprints of lengths and content."""
         lengths = self.train.lengths
         quantiles = np.quantile(lengths, [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0])
-        tested = {} if self.test is None else {"test_samples": len(self.test)}
         return {
             "name": self.name,
             "split": self.split,
-            "train_samples": len(self.train),
-            "validation_samples": len(self.validation),
-            **tested,
+            **{f"{name}_samples": len(part) for name, part in self.parts.items()},
             "symbols": len(self.alphabet),
             "skipped": list(self.skipped),
             "advice": list(self.advice),
@@ -114,28 +117,7 @@ def synthetic_lines(
     )
 
 
-def inkml_folder(
-    folder: str | Path,
-    *,
-    count: int | None = None,
-    validation_share: float = 0.05,
-    test_share: float = 0.0,
-    strict: bool = False,
-) -> Corpus:
-    """Reads the InkML files of a folder in the order of their names, up to `count` samples.
-
-    Raises:
-        ValueError: `count` is below 2, or no file is readable; with `strict` also if any file is unreadable.
-    """
-    if count is not None:
-        _check_count(count)
-    samples, texts, skipped = read_inkml(folder, count=count, strict=strict)
-    split = "files of every length are held out; one writer may be in several parts"
-    shares = (validation_share, test_share)
-    return _make_corpus(f"InkML files of {Path(folder).name}", split, samples, texts, shares, tuple(skipped))
-
-
-def unipen_samples(
+def ink_samples(
     path: str | Path,
     *,
     count: int | None = None,
@@ -143,17 +125,20 @@ def unipen_samples(
     test_share: float = 0.0,
     strict: bool = False,
 ) -> Corpus:
-    """Reads the labelled segments of a UNIPEN file, or of all in a folder; with `count`, only the first segments.
+    """Reads the InkML files of a folder, or the labelled segments of UNIPEN files, in the order of their names.
+
+    With `count` it reads the first samples alone. A folder is UNIPEN if it has files with UNIPEN's suffixes, no InkML.
 
     Raises:
-        ValueError: As `inkml_folder` does.
+        ValueError: `count` is below 2, or no file is readable; with `strict` also if any file is unreadable.
     """
     if count is not None:
         _check_count(count)
-    samples, texts, skipped = read_unipen(path, count=count, strict=strict)
-    split = "segments of every length are held out; one writer may be in several parts"
+    kind, held_out, read = ("UNIPEN", "segments", read_unipen) if _is_unipen(path) else ("InkML", "files", read_inkml)
+    samples, texts, skipped = read(path, count=count, strict=strict)
+    split = f"{held_out} of every length are held out; one writer may be in several parts"
     shares = (validation_share, test_share)
-    return _make_corpus(f"UNIPEN files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
+    return _make_corpus(f"{kind} files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
 
 
 def words_of_characters(
@@ -171,8 +156,7 @@ def words_of_characters(
     Args:
         path: An `.npz` of characters, see `characters.read_characters`.
         count: Number of words, all parts together.
-        validation_share: Share of the words to validate on.
-        test_share: Share of the words to test on; 0 for no test part.
+        validation_share, test_share: Shares of the words to validate on and to test on; 0 for no test part.
         held_out_share: Share of the drawers for validation only, at least one drawer. A test part has as many others.
         scripts: Use only these scripts; empty for all.
         seed: Seed of the words.
@@ -218,7 +202,7 @@ def read_corpus(
 ) -> Corpus:
     """Reads a corpus: generated lines without a path, characters from an `.npz`, else a file or folder of handwriting.
 
-    A file is UNIPEN if it has one of UNIPEN's suffixes. A folder is UNIPEN if it has such files and no InkML.
+    A file is UNIPEN if it has one of UNIPEN's suffixes. A folder is InkML or UNIPEN, see `ink_samples`.
     """
     is_archive = path is not None and Path(path).suffix == ".npz" and not Path(path).is_dir()
     if scripts and not is_archive:
@@ -226,16 +210,15 @@ def read_corpus(
     shares = {"validation_share": validation_share, "test_share": test_share}
     if path is None:
         return synthetic_lines(count=1200 if count is None else count, seed=seed, **shares)
-    if _is_unipen(Path(path)):
-        return unipen_samples(path, count=count, strict=strict, **shares)
-    if Path(path).is_dir():
-        return inkml_folder(path, count=count, strict=strict, **shares)
-    if not is_archive:
+    if is_archive:
+        return words_of_characters(path, count=4860 if count is None else count, scripts=scripts, seed=seed, **shares)
+    if not (Path(path).is_dir() or _is_unipen(path)):
         raise value_error("data", "an .npz file, a folder of InkML, or UNIPEN files", str(path), "Give one of these.")
-    return words_of_characters(path, count=4860 if count is None else count, scripts=scripts, seed=seed, **shares)
+    return ink_samples(path, count=count, strict=strict, **shares)
 
 
-def _is_unipen(path: Path) -> bool:
+def _is_unipen(path: str | Path) -> bool:
+    path = Path(path)
     if path.is_dir():
         return next(path.rglob("*.inkml"), None) is None and bool(unipen_files(path))
     return path.suffix.lower() in SUFFIXES
@@ -264,14 +247,13 @@ def _make_corpus(
     validated, tested = _held_counts(len(samples), *shares)
     train, validation = _hold_out(everything, validated)
     train, test = _hold_out(train, tested) if tested else (train, None)
-    alphabet = _alphabet(train, validation, test)
     return Corpus(
         name=name,
         split=split,
         train=train,
         validation=validation,
         test=test,
-        alphabet=alphabet,
+        alphabet=_alphabet(train, validation, test),
         skipped=skipped,
         advice=(BAD_FILES,) if skipped else (),
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from lengthwise.checks import check_whole, sentence
-from lengthwise_recipes.handwriting.pen import Sample, Stroke, as_sample, height, resample
+from lengthwise_recipes.handwriting.pen import FARTHEST, Sample, Stroke, as_sample, height, resample, within_reach
 from lengthwise_recipes.skipped import Skipped
 
 POINTS_PER_HEIGHT = 14  # of the whole line, ascenders and descenders included
@@ -60,6 +62,24 @@ def read_ink(
         rule = f"of at least one good {kind} file"
         raise ValueError(sentence("data", rule, str(source), f"Give other data.{example}"))
     return samples[:count], texts[:count], list(skipped.sentences)
+
+
+def bad_file(place: str | Path, rule: str, value: str) -> ValueError:
+    """Makes the error about a file."""
+    return ValueError(sentence("data", rule, value, "Fix the file or leave it out.", at=str(place)))
+
+
+def read_points(
+    rows: Sequence[Sequence[str]], columns: tuple[int, int], *, rule: str, shown: str, place: str | Path
+) -> Stroke:
+    """Reads the points [K, 2] in two columns of some rows; `rule` and `shown` are those of the error."""
+    try:
+        points = np.array([[float(row[column]) for column in columns] for row in rows])
+    except (ValueError, IndexError) as error:
+        raise bad_file(place, rule, shown) from error
+    if not within_reach(points).all():
+        raise bad_file(place, f"of finite points below {FARTHEST:g} in size", shown)
+    return points
 
 
 def as_points(strokes: list[Stroke]) -> Sample:

@@ -21,11 +21,8 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
-
-from lengthwise.checks import sentence
-from lengthwise_recipes.handwriting.ink_files import Segments, read_ink
-from lengthwise_recipes.handwriting.pen import FARTHEST, Sample, Stroke, within_reach
+from lengthwise_recipes.handwriting.ink_files import Segments, bad_file, read_ink, read_points
+from lengthwise_recipes.handwriting.pen import Sample, Stroke
 
 TRUTH = ("truth", "groundtruth", "tgtruth", "transcription", "transcript", "label")
 XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
@@ -63,22 +60,22 @@ def parse_inkml(path: str | Path) -> Segments:
     columns = _columns(root)
     ids = {element.get(XML_ID) or element.get("id", ""): element for element in root.iter()}
     if not _traces(root, ids, path):
-        raise _bad(path, "ink with at least one trace", "empty")
+        raise bad_file(path, "ink with at least one trace", "empty")
     labelled = list(_find_labels(root, ids, path)) or list(_label_from_afar(root, ids, path))
     if not labelled:
-        raise _bad(path, "annotated with its truth", "without annotation")
+        raise bad_file(path, "annotated with its truth", "without annotation")
     return [([_points(trace.text or "", columns, path) for trace in traces], text) for traces, text in labelled]
 
 
 def _root(path: str | Path) -> ElementTree.Element:
     if Path(path).exists() and not Path(path).is_file():  # a pipe would keep its reader waiting
-        raise _bad(path, "an XML file", "a folder" if Path(path).is_dir() else "no plain file")
+        raise bad_file(path, "an XML file", "a folder" if Path(path).is_dir() else "no plain file")
     try:
         return ElementTree.parse(path).getroot()
     except OSError as error:  # a link to nowhere
-        raise _bad(path, "an XML file", error.strerror or str(error)) from error
+        raise bad_file(path, "an XML file", error.strerror or str(error)) from error
     except (ElementTree.ParseError, LookupError, ValueError) as error:  # the latter two for an unknown encoding
-        raise _bad(path, "an XML file", str(error)) from error
+        raise bad_file(path, "an XML file", str(error)) from error
 
 
 def _is_ink(element: ElementTree.Element) -> bool:
@@ -87,16 +84,10 @@ def _is_ink(element: ElementTree.Element) -> bool:
 
 
 def _points(text: str, columns: tuple[int, int], path: str | Path) -> Stroke:
-    rows = [point.split() for point in text.split(",") if point.strip()]
+    rows, shown = [point.split() for point in text.split(",") if point.strip()], text.strip()[:40]
     if not rows:
-        raise _bad(path, "of traces 'x y, x y, ...', each with a point", text.strip()[:40])
-    try:
-        points = np.array([[float(row[column]) for column in columns] for row in rows])
-    except (ValueError, IndexError) as error:
-        raise _bad(path, "of traces 'x y, x y, ...' in plain numbers", text.strip()[:40]) from error
-    if not within_reach(points).all():
-        raise _bad(path, f"of finite points below {FARTHEST:g} in size", text.strip()[:40])
-    return points
+        raise bad_file(path, "of traces 'x y, x y, ...', each with a point", shown)
+    return read_points(rows, columns, rule="of traces 'x y, x y, ...' in plain numbers", shown=shown, place=path)
 
 
 def _columns(root: ElementTree.Element) -> tuple[int, int]:
@@ -146,7 +137,7 @@ def _traces(
             if _tag(child) == "traceView" and (name := child.get("traceDataRef", "").lstrip("#")) and name not in seen:
                 seen.add(name)
                 if name not in ids or child.get("from") or child.get("to"):
-                    raise _bad(path, "of traceViews of whole traces of the file", name)
+                    raise bad_file(path, "of traceViews of whole traces of the file", name)
                 queue.append(ids[name])
     return list(traces.values())
 
@@ -181,7 +172,3 @@ def _text(element: ElementTree.Element) -> str:
 
 def _tag(element: ElementTree.Element) -> str:
     return element.tag.rsplit("}", 1)[-1] if isinstance(element.tag, str) else ""
-
-
-def _bad(path: str | Path, rule: str, value: str) -> ValueError:
-    return ValueError(sentence("data", rule, value, "Fix the file or leave it out.", at=str(path)))

@@ -105,9 +105,8 @@ def ctc_losses(log_probabilities: Tensor, counts: Tensor, labels: Sequence[Tenso
     """
     sizes = torch.tensor([len(label) for label in labels])
     if not bool((sizes > 0).all()):
-        raise value_error(
-            "labels", "at least one symbol long", 0, "Drop the sequence.", at=f"sequence {int(sizes.argmin())}"
-        )
+        place = f"sequence {int(sizes.argmin())}"
+        raise value_error("labels", "at least one symbol long", 0, "Drop the sequence.", at=place)
     targets = torch.cat(list(labels)).to(log_probabilities.device)
     losses = nn.functional.ctc_loss(
         log_probabilities.transpose(0, 1), targets, counts, sizes, blank=BLANK, reduction="none", zero_infinity=True

@@ -28,16 +28,6 @@ class Prepared:
     stack: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PreparedCorpus:
-    """The parts of a corpus for the network; symbol s of the alphabet is class s + 1."""
-
-    train: Prepared
-    validation: Prepared
-    test: Prepared | None
-    alphabet: str
-
-
 def select_learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tuple[Corpus, list[str]]:
     """Leaves out samples with fewer frames than CTC needs for their text; also returns a line on each of them.
 
@@ -49,10 +39,7 @@ def select_learnable(corpus: Corpus, *, stack: int, strict: bool = False) -> tup
     skipped: list[str] = []
     stacks: list[int] = []
     parts: dict[str, Any] = {}
-    for name in ("train", "validation", "test"):
-        samples: Samples | None = getattr(corpus, name)
-        if samples is None:
-            continue
+    for name, samples in corpus.parts.items():
         frames = -(-samples.lengths // stack)
         needed = np.array([least_frames(text) for text in samples.texts])
         for sample in np.flatnonzero((frames < needed) | (needed == 0)):
@@ -99,7 +86,7 @@ def _advice(stacks: Sequence[int], stack: int) -> Iterator[str]:
 
 
 def prepare(samples: Samples, alphabet: str, stack: int) -> Prepared:
-    """Stacks the points and numbers the symbols from 1."""
+    """Stacks the points and numbers the symbols: symbol s of the alphabet is class s + 1."""
     classes = {symbol: number for number, symbol in enumerate(alphabet, start=1)}
     return Prepared(
         frames=[stack_frames(sample, stack) for sample in samples.strokes],
@@ -107,13 +94,4 @@ def prepare(samples: Samples, alphabet: str, stack: int) -> Prepared:
         lengths=samples.lengths,
         texts=samples.texts,
         stack=stack,
-    )
-
-
-def prepare_corpus(corpus: Corpus, stack: int) -> PreparedCorpus:
-    return PreparedCorpus(
-        train=prepare(corpus.train, corpus.alphabet, stack),
-        validation=prepare(corpus.validation, corpus.alphabet, stack),
-        test=None if corpus.test is None else prepare(corpus.test, corpus.alphabet, stack),
-        alphabet=corpus.alphabet,
     )

@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import check_number, check_whole, sentence, value_error
+from lengthwise.checks import check_choice, check_number, check_whole, load_package, value_error
 from lengthwise_recipes.handwriting.pen import Sample, Stroke, as_sample, resample
 
 FONTS = ("futural", "scripts")  # print and script; the other single-stroke Latin fonts repeat their small letters
@@ -64,10 +64,7 @@ class Writer:
     gap: float
 
     def __post_init__(self) -> None:
-        if self.font not in FONTS:
-            raise value_error(
-                "font", "one of " + ", ".join(FONTS), self.font, "Choose one of these single-stroke fonts."
-            )
+        check_choice("font", self.font, FONTS)
         for name in ("width", "size", "points_per_unit"):
             check_number(name, getattr(self, name), above=True, remedy="Give a number above 0, such as 1.")
         for name in ("size_jitter", "speed_jitter", "drift", "tremor", "noise"):
@@ -151,12 +148,8 @@ def write_lines(
 @cache
 def _alphabet(font: str) -> dict[str, tuple[tuple[Stroke, ...], float]]:
     """Returns the shape and width of each letter, with baseline y = 0, y upwards and cap height 1."""
-    try:
-        from HersheyFonts import HersheyFonts
-    except ModuleNotFoundError as error:
-        remedy = "Install it: pip install lengthwise-recipes."
-        raise ModuleNotFoundError(sentence("HersheyFonts", "installed to write lines", None, remedy)) from error
-    fonts = HersheyFonts()
+    package = load_package("HersheyFonts", "write lines", "Install it: pip install lengthwise-recipes.")
+    fonts = package.HersheyFonts()
     fonts.load_default_font(font)
     shapes = {}
     for letter, glyph in fonts.all_glyphs.items():

@@ -14,13 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-import lengthwise as lw
 from lengthwise.checks import check_flag, check_number, check_whole, value_error
 from lengthwise_recipes.handwriting.data import Corpus
 from lengthwise_recipes.handwriting.model import Recognizer, ctc_losses, decode, pad_frames
-from lengthwise_recipes.handwriting.prepared import Prepared, PreparedCorpus, prepare_corpus, select_learnable
-
-VALIDATION_BATCH = 16
+from lengthwise_recipes.handwriting.prepared import Prepared, prepare, select_learnable
+from lengthwise_recipes.study.task import validation_batches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,9 +73,10 @@ class HandwritingTask:
         return {"corpus": self.corpus, "network": self.network}  # each process makes its own tensors
 
     @cached_property
-    def prepared(self) -> PreparedCorpus:
-        """The samples in the form of the network's input."""
-        return prepare_corpus(self.corpus, self.network.stack)
+    def prepared(self) -> dict[str, Prepared]:
+        """The parts of the corpus in the form of the network's input."""
+        alphabet, stack = self.corpus.alphabet, self.network.stack
+        return {name: prepare(part, alphabet, stack) for name, part in self.corpus.parts.items()}
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -104,7 +103,7 @@ class HandwritingTask:
             remedy = "Leave the chunks out: CTC needs the whole text."
             raise value_error("batchings", "of whole sequences", f"chunks of shape {batch.shape}", remedy)
         frames = -(-width // self.network.stack)
-        return ctc_losses(*_forward(model, self.prepared.train, batch, frames)).mean()
+        return ctc_losses(*_forward(model, self.prepared["train"], batch, frames)).mean()
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Returns mean CTC loss per symbol and character error rate over fixed random batches, as in Ge et al. 2021.
@@ -113,18 +112,17 @@ class HandwritingTask:
             "validation_loss" and "character_error_rate"; and "test_loss" and "test_character_error_rate" if the corpus
             has a test part.
         """
-        loss, error_rate = self._judge(model, self.prepared.validation)
+        loss, error_rate = self._judge(model, self.prepared["validation"])
         measures = {"validation_loss": loss, "character_error_rate": error_rate}
-        if self.prepared.test is not None:
-            measures["test_loss"], measures["test_character_error_rate"] = self._judge(model, self.prepared.test)
+        if "test" in self.prepared:
+            measures["test_loss"], measures["test_character_error_rate"] = self._judge(model, self.prepared["test"])
         return measures
 
     def _judge(self, model: nn.Module, samples: Prepared) -> tuple[float, float]:
         """Returns the mean CTC loss per symbol of samples and their character error rate."""
         alphabet = self.corpus.alphabet
-        batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
         losses, truths, guesses = [], [], []
-        for batch in lw.make_plan(samples.lengths, batching, seed=0, epoch=0).batches():
+        for batch in validation_batches(samples.lengths):
             log_probabilities, counts, labels = _forward(model, samples, batch)
             losses.append(ctc_losses(log_probabilities, counts, labels))
             truths += [samples.texts[number] for number in batch]

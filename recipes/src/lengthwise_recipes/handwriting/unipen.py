@@ -34,9 +34,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lengthwise_recipes.handwriting.ink_files import Segments, read_ink
-from lengthwise_recipes.handwriting.pen import FARTHEST, Sample, Stroke, within_reach
-from lengthwise_recipes.handwriting.unipen_file import Component, Ink, Segment, bad, read_unipen_file
+from lengthwise_recipes.handwriting.ink_files import Segments, bad_file, read_ink, read_points
+from lengthwise_recipes.handwriting.pen import Sample, Stroke
+from lengthwise_recipes.handwriting.unipen_file import Component, Ink, Segment, read_unipen_file
 
 SUFFIXES = (".dat", ".unp", ".unipen", ".upn")
 SPAN = re.compile(r"(\d+)(?::(\d+))?(?:-(\d+)(?::(\d+))?)?")
@@ -75,7 +75,7 @@ def parse_unipen(path: str | Path) -> Segments:
     ink = read_unipen_file(Path(path))
     present = {segment.level for segment in ink.segments if segment.label}
     if not present:
-        raise bad(path, "of segments with labels", "without labels")
+        raise bad_file(path, "of segments with labels", "without labels")
     level = next((level for level in ink.levels if level in present), None)
     level = level or next(segment.level for segment in ink.segments if segment.label)
     strokes = [[_points(component) for component in components] for components in ink.sets]
@@ -92,7 +92,7 @@ def _ink(ink: Ink, number: int, strokes: list[Stroke]) -> list[Stroke]:
     pieces = _find_components(ink, number, strokes) if segment.where == "?" else _cut_pieces(segment, strokes)
     pieces = [piece for piece in pieces if len(piece)]
     if not pieces:
-        raise bad(segment.place, "of segments with at least one point", segment.where)
+        raise bad_file(segment.place, "of segments with at least one point", segment.where)
     return pieces
 
 
@@ -106,12 +106,12 @@ def _cut_pieces(segment: Segment, strokes: list[Stroke]) -> list[Stroke]:
         span = SPAN.fullmatch(part)
         if span is None or not int(span[1]) <= int(span[3] or span[1]) < len(strokes):
             limits = f"0 to {len(strokes) - 1}" if strokes else "of which it has none"
-            raise bad(segment.place, f"of segments within its components, {limits}", segment.where)
+            raise bad_file(segment.place, f"of segments within its components, {limits}", segment.where)
         pieces = strokes[int(span[1]) : int(span[3] or span[1]) + 1]
         start, until = int(span[2] or 0), span[4] if span[3] else span[2]
         stop = int(until) + 1 if until else len(pieces[-1])
         if 0 < len(pieces[0]) <= start or 0 < len(pieces[-1]) < stop:
-            raise bad(segment.place, "of segments within the points of its components", segment.where)
+            raise bad_file(segment.place, "of segments within the points of its components", segment.where)
         pieces[-1] = pieces[-1][:stop]  # the end first, since the last component may also be the first
         pieces[0] = pieces[0][start:]
         named += pieces
@@ -144,14 +144,8 @@ def _points(component: Component) -> Stroke:
         return NO_INK
     names = component.coordinates or ("X", "Y")
     columns = names.index("X"), names.index("Y")
-    first = " ".join(component.rows[0])[:40]
-    try:
-        points = np.array([[float(row[column]) for column in columns] for row in _rows(component)])
-    except (ValueError, IndexError) as error:
-        raise bad(component.place, "of strokes of plain numbers", first) from error
-    if not within_reach(points).all():
-        raise bad(component.place, f"of finite points below {FARTHEST:g} in size", first)
-    return points
+    rule, shown = "of strokes of plain numbers", " ".join(component.rows[0])[:40]
+    return read_points(_rows(component), columns, rule=rule, shown=shown, place=component.place)
 
 
 def _rows(component: Component) -> list[list[str]]:

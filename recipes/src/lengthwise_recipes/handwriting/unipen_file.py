@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise import files
-from lengthwise.checks import sentence
+from lengthwise_recipes.handwriting.ink_files import bad_file
 
 KEYWORD = re.compile(r"^\.([A-Za-z_]+)[ \t]*(.*)$")
 SEGMENT = re.compile(r'^(\S+)(?:\s+([^\s"]+))?(?:\s+[^\s"]+)?\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -84,11 +84,6 @@ def read_unipen_file(path: Path) -> Ink:
     return ink
 
 
-def bad(place: str | Path, rule: str, value: str) -> ValueError:
-    """Makes the error about a file."""
-    return ValueError(sentence("data", rule, value, "Fix the file or leave it out.", at=str(place)))
-
-
 def _read_into(ink: Ink, path: Path, chain: tuple[Path, ...]) -> None:
     """Reads a file; `chain` has the files that include it, and itself."""
     for statement in _statements(path):
@@ -125,7 +120,7 @@ def _note(ink: Ink, statement: Statement) -> None:
     elif keyword == "COORD":
         ink.coordinates = tuple(value.upper().split())
         if not {"X", "Y"} <= set(ink.coordinates):
-            raise bad(place, "with .COORD of X and Y", value)
+            raise bad_file(place, "with .COORD of X and Y", value)
     elif keyword == "START_SET" and ink.sets[-1]:
         ink.sets.append([])
     elif keyword == "SEGMENT":
@@ -136,7 +131,7 @@ def _segment(ink: Ink, value: str, place: str) -> Segment:
     """Reads the arguments of `.SEGMENT`: level, delineation, quality and label. Only the level is required."""
     match = SEGMENT.match(value)
     if match is None and '"' in value:
-        raise bad(place, 'with .SEGMENT of a level, a delineation, a quality and a "label"', value)
+        raise bad_file(place, 'with .SEGMENT of a level, a delineation, a quality and a "label"', value)
     level, where, label = match.groups() if match else (*f"{value} ? ?".split()[:2], "")
     text = " ".join(re.sub(r"\\(.)", _unescape, label, flags=re.DOTALL).split())
     return Segment(level.upper(), where or "?", text, len(ink.sets) - 1, len(ink.sets[-1]), place)
@@ -155,7 +150,7 @@ def _include(ink: Ink, name: str, chain: tuple[Path, ...]) -> None:
     candidates = (folder / place / name for folder in path.parents for place in ("include", ""))
     included = next((file for file in candidates if file.is_file()), None)
     if included is None or included in chain:
-        raise bad(path, "with .INCLUDE of files that exist and do not include this file", name)
+        raise bad_file(path, "with .INCLUDE of files that exist and do not include this file", name)
     _read_into(ink, included, (*chain, included))
 
 
@@ -182,4 +177,4 @@ def _text(path: Path) -> str:
         except UnicodeDecodeError:  # most UNIPEN data are older than UTF-8; Latin-1 reads every byte
             return path.read_text(encoding="latin-1")
     except OSError as error:
-        raise bad(path, "a UNIPEN file", error.strerror or str(error)) from error
+        raise bad_file(path, "a UNIPEN file", error.strerror or str(error)) from error

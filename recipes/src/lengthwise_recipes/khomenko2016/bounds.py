@@ -7,10 +7,9 @@ the buckets. Time that does not depend on frames makes the speed-up less. Length
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +19,6 @@ from lengthwise.checks import check_number, check_whole
 
 SEQUENCES = 10_000  # of each family
 MEDIAN = 200.0  # of the log-normal families; except for rounding, the speed-up does not depend on it
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bound:
-    """The greatest speed-up that buckets allow on some lengths.
-
-    Attributes:
-        lengths: Name of the lengths.
-        sequences: Number of sequences.
-        speed_ups: Speed-up with optimal edges, by the number of buckets.
-        limit: Speed-up with one bucket per length: longest over mean.
-    """
-
-    lengths: str
-    sequences: int
-    speed_ups: dict[int, float]
-    limit: float
 
 
 def speed_up_bound(lengths: NDArray[np.int64], buckets: int) -> float:
@@ -49,14 +31,18 @@ def speed_up_bound(lengths: NDArray[np.int64], buckets: int) -> float:
     return len(lengths) * int(lengths.max()) / int(edges[np.searchsorted(edges, lengths)].sum())
 
 
-def bound_of(name: str, lengths: NDArray[np.int64], buckets: tuple[int, ...]) -> Bound:
-    """Computes the bound on `lengths` for each number of buckets."""
-    return Bound(
-        lengths=name,
-        sequences=len(lengths),
-        speed_ups={count: speed_up_bound(lengths, count) for count in buckets},
-        limit=float(lengths.max() / lengths.mean()),
-    )
+def bound_of(name: str, lengths: NDArray[np.int64], buckets: tuple[int, ...]) -> dict[str, Any]:
+    """Returns the greatest speed-ups that buckets allow on some lengths, as plain JSON of three digits.
+
+    "speed_ups" are those with optimal edges, by the number of buckets. "limit" is that with one bucket per length:
+    longest over mean.
+    """
+    return {
+        "lengths": name,
+        "sequences": len(lengths),
+        "speed_ups": {str(count): round(speed_up_bound(lengths, count), 3) for count in buckets},
+        "limit": round(float(lengths.max() / lengths.mean()), 3),
+    }
 
 
 def log_normal(sigma: float, count: int = SEQUENCES) -> NDArray[np.int64]:
@@ -86,26 +72,16 @@ def sigma_that_allows(speed_up: float, *, buckets: int, count: int = SEQUENCES) 
     return high
 
 
-def _uniform() -> NDArray[np.int64]:
-    return np.arange(1, SEQUENCES + 1)
-
-
-def _exponential() -> NDArray[np.int64]:
+def families() -> dict[str, NDArray[np.int64]]:
+    """Returns the computed lengths of each family, `SEQUENCES` of them."""
     shares = (np.arange(SEQUENCES) + 0.5) / SEQUENCES
-    return np.ceil(-MEDIAN * np.log1p(-shares)).astype(np.int64)
-
-
-def _two_lengths() -> NDArray[np.int64]:
-    return np.repeat([100, 1000], [SEQUENCES * 9 // 10, SEQUENCES // 10])
-
-
-FAMILIES: dict[str, Callable[[], NDArray[np.int64]]] = {
-    "all alike": lambda: np.full(SEQUENCES, 200),
-    "uniform from 1 on": _uniform,
-    "one in ten 10 times as long": _two_lengths,
-    "exponential": _exponential,
-    **{f"log-normal of sigma {sigma:g}": lambda sigma=sigma: log_normal(sigma) for sigma in (0.25, 0.5, 0.75, 1.0)},
-}
+    return {
+        "all alike": np.full(SEQUENCES, 200),
+        "uniform from 1 on": np.arange(1, SEQUENCES + 1),
+        "one in ten 10 times as long": np.repeat([100, 1000], [SEQUENCES * 9 // 10, SEQUENCES // 10]),
+        "exponential": np.ceil(-MEDIAN * np.log1p(-shares)).astype(np.int64),
+        **{f"log-normal of sigma {sigma:g}": log_normal(sigma) for sigma in (0.25, 0.5, 0.75, 1.0)},
+    }
 
 
 @cache

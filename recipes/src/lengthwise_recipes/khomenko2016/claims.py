@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lengthwise_recipes.claims import CLOSE, Claim, Regime, listing, name_data, of_effect, of_order, tells_greater
 from lengthwise_recipes.khomenko2016.bounds import speed_up_bound
-from lengthwise_recipes.study.results import EpochRow, read_rows
+from lengthwise_recipes.study.results import EpochRow, read_rows, runs_of
 
 BUCKETS = (1, 2, 3, 4, 6, 8)
 LISTED_BUCKETS = ", ".join(map(str, BUCKETS))
@@ -55,7 +55,7 @@ def rows_on(rows: Sequence[EpochRow], processes: int) -> list[EpochRow]:
 
 def epoch_seconds(rows: Sequence[EpochRow], name: str) -> list[float]:
     """Returns the median seconds of a run's epochs under each seed: other work of the machine hardly moves a median."""
-    return [median(row.seconds for row in run) for run in _runs(rows, name)]
+    return [median(row.seconds for row in run) for run in runs_of(rows, name)]
 
 
 def speed_ups(rows: Sequence[EpochRow], name: str) -> list[float]:
@@ -104,12 +104,7 @@ def hardware(document: Mapping[str, Any]) -> str:
 
 
 def bucket_claims(rows: Sequence[EpochRow], lengths: NDArray[np.int64]) -> list[Claim]:
-    """Judges the claims on buckets, by the runs on one process.
-
-    Args:
-        rows: All rows of the study.
-        lengths: Points of the pen in each sequence trained on, sorted.
-    """
+    """Judges the claims on buckets by the runs on one process; `lengths` are the trained ones in points, sorted."""
     alone = rows_on(rows, 1)
     times = (_speed_up_claim(alone, lengths), _falling_claim(alone))
     losses = (_least_loss_claim(alone), _early_loss_claim(alone))
@@ -134,12 +129,11 @@ def process_claim(rows: Sequence[EpochRow], lengths: NDArray[np.int64], where: s
     """Judges figure 5: the loss of the most processes against that of one, when the faster of the two ends.
 
     Args:
-        rows: All rows of the study.
-        lengths: As in `bucket_claims`.
+        rows, lengths: As in `bucket_claims`.
         where: The processes' hardware, such as "had a GPU each".
     """
     most, name = max(row.processes for row in rows), label(BUCKETS_OF_PROCESSES)
-    alone, parallel = (_runs(rows_on(rows, processes), name) for processes in (1, most))
+    alone, parallel = (runs_of(rows_on(rows, processes), name) for processes in (1, most))
     drops = []
     for one_run, parallel_run in zip(alone, parallel, strict=True):
         seconds = min(one_run[-1].elapsed_seconds, parallel_run[-1].elapsed_seconds)
@@ -206,7 +200,7 @@ def _falling_claim(rows: Sequence[EpochRow]) -> Claim:
 
 
 def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
-    best = {buckets: [_least(run) for run in _runs(rows, label(buckets))] for buckets in BUCKETS}
+    best = {buckets: [_least(run) for run in runs_of(rows, label(buckets))] for buckets in BUCKETS}
     others = {buckets: losses for buckets, losses in best.items() if buckets != 3}
     least = min(others, key=lambda buckets: fmean(others[buckets]))
     ours = [100 * (1.0 - three / other) for three, other in zip(best[3], best[least], strict=True)]
@@ -226,7 +220,7 @@ def _least_loss_claim(rows: Sequence[EpochRow]) -> Claim:
 
 def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
     drops, of_epochs, slow_epochs, epochs = [], [], [], 0
-    for slow, fast in zip(_runs(rows, label(1)), _runs(rows, label(3)), strict=True):
+    for slow, fast in zip(runs_of(rows, label(1)), runs_of(rows, label(3)), strict=True):
         epochs = math.ceil(len(fast) / 3)
         seconds = max(slow[0].elapsed_seconds, fast[epochs - 1].elapsed_seconds)
         drops.append(1.0 - loss_at(fast, seconds) / loss_at(slow, seconds))
@@ -249,12 +243,6 @@ def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
 
 def _steps(runs: Sequence[Sequence[EpochRow]]) -> int:
     return round(fmean(row.steps for run in runs for row in run))
-
-
-def _runs(rows: Sequence[EpochRow], name: str) -> list[list[EpochRow]]:
-    """Returns the epochs of a run under each seed, in order."""
-    seeds = sorted({row.seed for row in rows})
-    return [[row for row in rows if (row.strategy, row.seed) == (name, seed)] for seed in seeds]
 
 
 def _least(run: Sequence[EpochRow]) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import lengthwise as lw
-from lengthwise_recipes.claims import RULE
+from lengthwise_recipes import pages
 from lengthwise_recipes.khomenko2016.claims import (
     BUCKETS,
     BUCKETS_OF_PROCESSES,
@@ -24,23 +24,11 @@ from lengthwise_recipes.khomenko2016.claims import (
     rows_on,
     speed_ups,
 )
-from lengthwise_recipes.pages import (
-    claims_table,
-    machine_note,
-    percent,
-    plans_note,
-    reasons,
-    spread,
-    table,
-    verdicts,
-    within,
-)
+from lengthwise_recipes.pages import over_seeds, percent, spread, table
 from lengthwise_recipes.study.results import EpochRow, read_rows
 
-NAMES = {
-    SHUFFLED: f"{SHUFFLED}, batches in random order",
-    "random": "random, padded to each batch's longest",
-}
+PAPER = "khomenko2016"
+NAMES = {SHUFFLED: f"{SHUFFLED}, batches in random order", "random": "random, padded to each batch's longest"}
 FIGURES = {
     "lengths": "The lengths trained on and 6 optimal buckets (figure 2).",
     "speed-up": "Epoch time and speed-up by the number of buckets, on each number of processes, with the "
@@ -51,22 +39,16 @@ FIGURES = {
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
-    """Returns the page in Markdown, which shows the pictures of `write_figures` from its own folder.
-
-    Args:
-        document: From `rerun.reproduce`, read from JSON.
-        json_link: Link to the JSON.
-    """
+    """Returns the page in Markdown of a document read from JSON; the pictures of `write_figures` are in its folder."""
     claims = claims_of(document)
+    captions = {name: text for name, text in FIGURES.items() if name != "processes" or several(document)}
     parts = [
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
-        f"{verdicts(claims)} {CHOSEN} The paper's data are not public, and the paper does not say its network or batch "
-        "size. The settings of this rerun are below.",
-        *plans_note(document["date"], max_entropy=False),
-        machine_note(document, link=json_link),
-        claims_table(claims),
-        RULE,
-        reasons(claims),
+        f"{pages.verdicts(claims)} {CHOSEN} The paper's data are not public, and the paper does not say its network or "
+        "batch size. The settings of this rerun are below.",
+        *pages.plans_note(document["date"], max_entropy=False),
+        pages.machine_note(document, link=json_link),
+        pages.judgement(claims),
         "## For which lengths 3 buckets compute 4 times fewer frames",
         headline(document),
         bounds_table(document),
@@ -77,8 +59,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         buckets_table(document),
         settings_note(document["study"], document["size"]),
         *(processes_parts(document) if several(document) else []),
-        "## Figures",
-        *(f"![{text}]({figure_name(name)})\n\n{text}" for name, text in figures_of(document).items()),
+        pages.figures(PAPER, captions),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -91,16 +72,13 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     shades = shade_looks([label(buckets) for buckets in BUCKETS], style.look("optimal").colour)
     alone = [row for row in document["study"]["rows"] if row["processes"] == 1]
     bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
-    figures = {
-        "speed-up": speed_up_curves(series(document), bounds),
-        "buckets": learning_curves(alone, looks=shades),
-    }
+    figures = {"speed-up": speed_up_curves(series(document), bounds), "buckets": learning_curves(alone, looks=shades)}
     if several(document):
         figures["processes"] = _draw_processes(document["study"]["rows"])
     for name, figure in figures.items():
-        save(figure, folder / figure_name(name))
+        save(figure, folder / pages.figure_name(PAPER, name))
     histogram = lw.report.histogram(lengths, edges=document["edges"]["6"], unit="points")
-    lw.report.save_chart(histogram, folder / figure_name("lengths"))
+    lw.report.save_chart(histogram, folder / pages.figure_name(PAPER, "lengths"))
 
 
 def _draw_processes(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -110,11 +88,6 @@ def _draw_processes(rows: Sequence[Mapping[str, Any]]) -> Any:
     named = [{**row, "strategy": processes_label(row["processes"])} for row in chosen]
     looks = shade_looks(dict.fromkeys(row["strategy"] for row in named), PROCESSES)
     return learning_curves(named, looks=looks, title=f"{label(BUCKETS_OF_PROCESSES)}, parameters averaged every epoch")
-
-
-def figures_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the caption of each figure of the page."""
-    return {name: text for name, text in FIGURES.items() if name != "processes" or several(document)}
 
 
 def several(document: Mapping[str, Any]) -> bool:
@@ -149,10 +122,6 @@ def processes_label(processes: int) -> str:
     ('1 process', '4 processes')
     """
     return f"{processes} process{'es' * (processes > 1)}"
-
-
-def figure_name(name: str) -> str:
-    return f"khomenko2016-{name}.png"
 
 
 def headline(document: Mapping[str, Any]) -> str:
@@ -252,15 +221,6 @@ def processes_table(document: Mapping[str, Any]) -> str:
     ]
     heads = ("processes", "steps", "s / epoch", "speed-up", "waiting", "least validation loss", "CER")
     return table(heads, rows)
-
-
-def over_seeds(values: Sequence[float]) -> str:
-    """Returns the mean over seeds, with the least and the greatest.
-
-    >>> over_seeds([1.0, 2.0])
-    '1.50 (1.00 to 2.00)'
-    """
-    return f"{fmean(values):.2f}{within(min(values), max(values))}"
 
 
 def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise_recipes.handwriting.data import Corpus
 from lengthwise_recipes.handwriting.task import HandwritingTask, Network
-from lengthwise_recipes.khomenko2016.bounds import FAMILIES, SEQUENCES, bound_of, sigma_that_allows
+from lengthwise_recipes.khomenko2016.bounds import SEQUENCES, bound_of, families, sigma_that_allows
 from lengthwise_recipes.khomenko2016.claims import BUCKETS, BUCKETS_OF_PROCESSES, PAPER_SPEED_UP, SHUFFLED, label
 from lengthwise_recipes.study.results import Study
 from lengthwise_recipes.study.settings import Settings
@@ -65,9 +65,8 @@ class Size:
 
     def __post_init__(self) -> None:
         if self.processes[:1] != (1,):
-            raise value_error(
-                "processes", "1 and then others", self.processes, "Give 1,2,4, for example: all are compared with 1."
-            )
+            remedy = "Give 1,2,4, for example: all are compared with 1."
+            raise value_error("processes", "1 and then others", self.processes, remedy)
 
 
 # Each of two processes takes half the steps in an epoch, and has learnt little after 30 epochs.
@@ -85,8 +84,7 @@ def reproduce(
         corpus: Train and validation samples.
         size: `SMALL`, `FULL` or your own.
         folder: Stores the checkpoints, from which an interrupted rerun continues.
-        progress: Show a bar on standard error.
-        command: The command line, for the record.
+        progress, command: See `run_study`.
 
     Returns:
         The document, ready for JSON: bounds, histogram of the train lengths, and the study. `claims.claims_of`
@@ -111,11 +109,7 @@ def reproduce(
 
 
 def settings(size: Size) -> Settings:
-    """Returns the settings that all runs share.
-
-    Raises:
-        ValueError: As `Settings` does, before anything is read or trained.
-    """
+    """Returns the settings that all runs share; raises a ValueError as `Settings` does."""
     alone = Settings(optimizer="adadelta", epochs=size.epochs, seeds=size.seeds, device=size.device)
     if size.processes == (1,):
         return alone
@@ -139,8 +133,7 @@ def _document(lengths: NDArray[np.int64], size: Size, study: Study) -> dict[str,
     values, counts = np.unique(lengths, return_counts=True)
     return {
         "schema": SCHEMA,
-        "date": study.date,
-        "command": study.command,
+        **study.origin,
         "machine": {**study.machine, "cores": os.cpu_count()},
         "size": dataclasses.asdict(size),
         "edges": {str(buckets): lw.optimal_edges(lengths, buckets).tolist() for buckets in BUCKETS},
@@ -157,12 +150,6 @@ def _bounds(lengths: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
     samples: Mapping[str, NDArray[np.int64]] = {
         f"trained on: {name}": lengths,
         **{f"example {example}": lw.example_lengths(example) for example in ("long-tailed", "speech")},
-        **{family: make() for family, make in FAMILIES.items()},
+        **families(),
     }
-    bounds: list[dict[str, Any]] = [
-        dataclasses.asdict(bound_of(name, sample, BUCKETS)) for name, sample in samples.items()
-    ]
-    for bound in bounds:
-        bound["speed_ups"] = {str(buckets): round(value, 3) for buckets, value in bound["speed_ups"].items()}
-        bound["limit"] = round(bound["limit"], 3)
-    return bounds
+    return [bound_of(name, sample, BUCKETS) for name, sample in samples.items()]

@@ -21,12 +21,7 @@ _BINS_OF_STEPS = 1_024  # the search visits each some thousand times
 
 
 def batch_limit(
-    lengths: ArrayLike,
-    padding: float,
-    *,
-    batch_size: int | None = None,
-    budget: float | None = None,
-    bins: int = _BINS,
+    lengths: ArrayLike, padding: float, *, batch_size: int | None = None, budget: float | None = None, bins: int = _BINS
 ) -> float:
     """Returns the most mixing of batches, in one plan or pooled over epochs; at most 0.2 % too high.
 
@@ -64,8 +59,7 @@ def epoch_limit(
     `batch_limit`.
 
     Args:
-        lengths: As in `batch_limit`.
-        padding: As in `batch_limit`.
+        lengths, padding: As in `batch_limit`.
         batch_size: The most sequences in a batch.
         batches: Batches of an epoch, `len(plan.batch_sizes)`.
         budget: The largest batch in padded frames.
@@ -102,8 +96,7 @@ def step_limit(lengths: ArrayLike, padding: float, batches: int, *, bins: int = 
     `Measures.step_mixing` sees only the mean padded length of a step, so it may lie above this limit.
 
     Args:
-        lengths: As in `batch_limit`.
-        padding: As in `batch_limit`.
+        lengths, padding: As in `batch_limit`.
         batches: Batches of a step: ranks x micro-batches.
         bins: As in `batch_limit`.
 

@@ -41,13 +41,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise_recipes.limits import kernels
 from lengthwise_recipes.limits.batches import rate_in_batches
-from lengthwise_recipes.limits.levels import (
-    Levels,
-    ends_of_betas,
-    least_flows,
-    least_information,
-    padding_of_flows,
-)
+from lengthwise_recipes.limits.levels import Levels, ends_of_betas, least_flows, least_information, padding_of_flows
 
 _ROUNDS = 40  # searches for a better choice
 _NEAR = 1e-3  # nats: the search ends this close to its bound
@@ -66,7 +60,9 @@ def rate_in_epoch(levels: Levels, target: float, most: NDArray[np.float64], chea
     """
     if cheapest is None:
         return 0.0
-    target = max(target, _least_padding(levels, cheapest))  # no epoch pads less
+    # No epoch pads less than flows above the best floors at the highest price of a frame.
+    dearest_flows, _ = least_flows(levels, ends_of_betas(levels)[1], cheapest(np.diff(levels.sizes)))
+    target = max(target, padding_of_flows(levels, dearest_flows))
     best, prices = _search(levels, cheapest, target)
     # The same prices, with the condition that each batch has a member of its padded length.
     return max(best, float(prices @ cheapest(prices)) + rate_in_batches(levels, target, most, prices))
@@ -132,12 +128,6 @@ def _search(levels: Levels, cheapest: Floors, target: float) -> tuple[float, NDA
             break
         floors = floors + 2.0 / (number + 3.0) * (new_floors - floors)
     return best, best_prices
-
-
-def _least_padding(levels: Levels, cheapest: Floors) -> float:
-    """Returns the least padding of an epoch: flows above the best floors at the highest price of a frame."""
-    _, dearest = ends_of_betas(levels)
-    return padding_of_flows(levels, least_flows(levels, dearest, cheapest(np.diff(levels.sizes)))[0])
 
 
 def _best_path(table: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.int64]:

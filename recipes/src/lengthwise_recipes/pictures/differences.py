@@ -38,13 +38,11 @@ def loss_differences(
         unit: The axis label below all panels.
         title: The title above all panels.
 
-    Returns:
-        The figure, without a window.
-
     Raises:
         ValueError: No row, or a row without a difference for each panel.
     """
-    rows = _rows(groups)
+    # From the top down the name of each group, then its rows.
+    rows: list[Row] = [row for group, shown in groups.items() for row in ((group, None), *shown.items())]
     counts = [len(differences) for _, differences in rows if differences is not None]
     if not counts or set(counts) != {len(panels)}:
         remedy = "Give one difference for each panel."
@@ -65,11 +63,6 @@ def loss_differences(
     _name_rows(panel_axes[0], rows)
     style.set_title(figure, title)
     return figure
-
-
-def _rows(groups: Mapping[str, Mapping[str, Sequence[Difference]]]) -> list[Row]:
-    """Returns from the top down the name of each group, then its rows."""
-    return [row for group, rows in groups.items() for row in ((group, None), *rows.items())]
 
 
 def _name_rows(axes: Axes, rows: Sequence[Row]) -> None:

@@ -14,17 +14,9 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullF
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_choice, value_error
+from lengthwise_recipes.pictures import style
 from lengthwise_recipes.pictures.labels import SIZE, end_labels, label_ends
-from lengthwise_recipes.pictures.style import (
-    Figure,
-    Look,
-    blank_figure,
-    in_house_style,
-    look,
-    readable,
-    set_title,
-    shades,
-)
+from lengthwise_recipes.pictures.style import Figure, Look
 
 PANELS = MappingProxyType({"elapsed_seconds": "training time (s)", "epoch": "epochs"})
 DASHES = ("-", "--", ":", "-.")
@@ -42,7 +34,7 @@ class Curve(NamedTuple):
     greatest: NDArray[np.float64]
 
 
-@in_house_style
+@style.in_house_style
 def learning_curves(
     rows: Sequence[Mapping[str, Any]],
     *,
@@ -62,14 +54,11 @@ def learning_curves(
         loss_label: The label of the vertical axis, with its unit.
         looks: Looks of strategies, in place of those of the house.
 
-    Returns:
-        The figure, without a window.
-
     Raises:
         ValueError: No row.
     """
     looks_by_label = distinct_looks(_labels(rows)) | dict(looks)
-    figure = blank_figure(height=3.9)
+    figure = style.blank_figure(height=3.9)
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, column in zip(panels, PANELS, strict=True):
         for label in _labels(rows):
@@ -78,12 +67,12 @@ def learning_curves(
         _furnish(axes)
         axes.set_xlabel(PANELS[column])
     panels[0].set_ylabel(loss_label)
-    set_title(figure, "\n".join(filter(None, (title, _of_seeds(rows)))))
+    style.set_title(figure, "\n".join(filter(None, (title, _of_seeds(rows)))))
     label_ends(panels[-1], end_labels(panels[-1].lines))
     return figure
 
 
-@in_house_style
+@style.in_house_style
 def learning_panels(
     rows: Sequence[Mapping[str, Any]],
     *,
@@ -100,11 +89,7 @@ def learning_panels(
         rows: As in `learning_curves`.
         against: "elapsed_seconds" or "epoch".
         title: The title above all panels; an explanation follows it.
-        loss_label: The label of the vertical axes, with its unit.
-        looks: Looks of strategies, in place of those of the house.
-
-    Returns:
-        The figure, without a window.
+        loss_label, looks: As in `learning_curves`.
 
     Raises:
         ValueError: No row, or another value of `against`.
@@ -115,7 +100,7 @@ def learning_panels(
     curves = {label: curve(rows, label, against) for label in labels}
     columns, letters = WIDE if len(labels) <= 3 * WIDE[0] else NARROW
     lines = -(-len(labels) // columns)
-    figure = blank_figure(height=1.1 + 1.4 * lines)
+    figure = style.blank_figure(height=1.1 + 1.4 * lines)
     panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     for axes, label in zip(panels.flat, labels, strict=False):
         for background in labels:
@@ -123,7 +108,7 @@ def learning_panels(
         _draw(axes, labels[0], curves[labels[0]], looks_by_label[labels[0]]._replace(marker=""))
         _draw(axes, label, curves[label], looks_by_label[label]._replace(dash="-"))
         _fill(axes, curves[label], looks_by_label[label])
-        axes.set_title(fill(label, letters), fontsize=SIZE, color=readable(looks_by_label[label].colour))
+        axes.set_title(fill(label, letters), fontsize=SIZE, color=style.readable(looks_by_label[label].colour))
         _furnish(axes)
     for axes in panels.flat[len(labels) :]:
         axes.remove()
@@ -131,7 +116,7 @@ def learning_panels(
     figure.supylabel(loss_label, fontsize=9)
     text = f"each panel: one strategy, {labels[0]} for comparison, the others pale"
     text = "; ".join(filter(None, (text, _of_seeds(rows))))
-    set_title(figure, f"{title}\n{text}" if title else text)
+    style.set_title(figure, f"{title}\n{text}" if title else text)
     return figure
 
 
@@ -161,7 +146,7 @@ def distinct_looks(labels: Sequence[str]) -> dict[str, Look]:
     """
     looks: dict[str, Look] = {}
     for number, label in enumerate(labels):
-        house_look = look(label, number)
+        house_look = style.look(label, number)
         relatives = sum(relative.colour == house_look.colour for relative in looks.values())
         looks[label] = house_look._replace(dash=DASHES[relatives % len(DASHES)])
     return looks
@@ -174,7 +159,9 @@ def shade_looks(labels: Iterable[str], colour: str) -> dict[str, Look]:
     ['#f0c566', '#7e5700']
     """
     listed = list(labels)
-    return {label: Look(shade, "-", "o") for label, shade in zip(listed, shades(colour, len(listed)), strict=True)}
+    return {
+        label: Look(shade, "-", "o") for label, shade in zip(listed, style.shades(colour, len(listed)), strict=True)
+    }
 
 
 def _labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -190,8 +177,8 @@ def _of_seeds(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _draw(axes: Axes, label: str, line: Curve, line_look: Look) -> None:
-    style = {"color": line_look.colour, "marker": line_look.marker, "markersize": 3, "linewidth": 1.4, "zorder": 3}
-    axes.plot(line.places, line.mean, line_look.dash, label=label, **style)
+    line_style = {"color": line_look.colour, "marker": line_look.marker, "markersize": 3, "linewidth": 1.4, "zorder": 3}
+    axes.plot(line.places, line.mean, line_look.dash, label=label, **line_style)
 
 
 def _fill(axes: Axes, line: Curve, line_look: Look) -> None:

@@ -32,9 +32,6 @@ def speed_up_curves(
         bounds: The greatest possible speed-up, by the number of buckets.
         title: The title above both panels.
 
-    Returns:
-        The figure, without a window.
-
     Raises:
         ValueError: No number of buckets, one without a bound, or one that is missing in a series.
 

@@ -178,15 +178,6 @@ def _luminance(rgb: NDArray[np.float64]) -> float:
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
-def shorten(label: str, most: int) -> str:
-    """Shortens a label to at most `most` letters, and keeps both ends.
-
-    >>> shorten("random", 8), shorten("semi-sorted:0.1,arrange=in-order", 20)
-    ('random', 'semi-sorte…=in-order')
-    """
-    return label if len(label) <= most else f"{label[: most // 2]}…{label[most // 2 + 1 - most :]}"
-
-
 def percent(share: float) -> str:
     """Writes a share for the pictures.
 
@@ -236,10 +227,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in _NO_DATES:
-        kinds = ", ".join(_NO_DATES)
-        raise value_error(
-            "path", f"a file of one of the kinds {kinds}", str(path), "Name the picture plan.png, for example."
-        )
+        rule = f"a file of one of the kinds {', '.join(_NO_DATES)}"
+        raise value_error("path", rule, str(path), "Name the picture plan.png, for example.")
     # Drawn in memory first: an error leaves the old file unchanged.
     content = io.BytesIO()
     with _settings():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,58 +19,44 @@ _HALF_NOISE = 0.2  # of the range of lengths: about halfway from sorted to rando
 
 
 class Knob(NamedTuple):
-    """The knob of a strategy, from sorted to random or back: its name, its scale, and the values to try.
-
-    The values are about evenly spaced in padding, and closer where batches are nearly sorted.
-    """
+    """The knob of a strategy: its name and the scale of its values."""
 
     name: str
     scale: str
-    values: Callable[[Row, Row, int], list[float]]
-
-
-def _noises(random: Row, by_length: Row, points: int) -> list[float]:
-    del random, by_length
-    # 16 points: noises from 0.001 to 4.1 times the range of lengths.
-    shares = ((np.arange(points) + 0.5) / points) ** 1.5
-    return [float(f"{noise:.2g}") for noise in _HALF_NOISE * shares / (1.0 - shares)]
-
-
-def _sizes(random: Row, by_length: Row, points: int) -> list[float]:
-    # n/1, n/2, n/3 ...: with another size the last bucket is smaller, and pads and mixes differently.
-    return _distinct(np.ceil(random["sequences"] / np.array(_buckets(random, by_length, points))))
-
-
-def _buckets(random: Row, by_length: Row, points: int) -> list[float]:
-    del random, by_length
-    # 4 points: 1, 2, 4 and 16 buckets, from random to nearly sorted.
-    return _distinct(np.rint((points / np.arange(1, points + 1)) ** 2))
-
-
-def _bins(random: Row, by_length: Row, points: int) -> list[float]:
-    del by_length
-    return _distinct(np.ceil(random["batches"] * (np.arange(1, points + 1) / points) ** 2))
-
-
-def _shares(random: Row, by_length: Row, points: int) -> list[float]:
-    low, high = by_length["padding_share"], random["padding_share"]
-    shares = low + (high - low) * (np.arange(1, points + 1) / points) ** 1.5
-    return list(dict.fromkeys(float(f"{share:.4f}") for share in shares))
-
-
-def _distinct(values: NDArray[np.float64]) -> list[float]:
-    return np.unique(values.astype(np.int64)).tolist()
 
 
 KNOBS: Mapping[str, Knob] = MappingProxyType(
     {
-        "semi-sorted": Knob("LRF", "log", _noises),
-        "bucketed": Knob("bucket size", "log", _sizes),
-        "alternated": Knob("bins", "log", _bins),
-        "optimal": Knob("buckets", "log", _buckets),
-        "max-entropy": Knob("padding asked for", "linear", _shares),
+        "semi-sorted": Knob("LRF", "log"),
+        "bucketed": Knob("bucket size", "log"),
+        "alternated": Knob("bins", "log"),
+        "optimal": Knob("buckets", "log"),
+        "max-entropy": Knob("padding asked for", "linear"),
     }
 )
+
+
+def knob_values(strategy: str, random: Row, by_length: Row, points: int) -> list[float]:
+    """Returns the values to try for the knob of a strategy, from sorted to random or back.
+
+    They are about evenly spaced in padding, and closer where batches are nearly sorted.
+    """
+    steps = np.arange(1, points + 1)
+    if strategy == "semi-sorted":
+        # 16 points: noises from 0.001 to 4.1 times the range of lengths.
+        shares = ((np.arange(points) + 0.5) / points) ** 1.5
+        return [float(f"{noise:.2g}") for noise in _HALF_NOISE * shares / (1.0 - shares)]
+    if strategy == "max-entropy":
+        low, high = by_length["padding_share"], random["padding_share"]
+        return list(dict.fromkeys(float(f"{share:.4f}") for share in low + (high - low) * (steps / points) ** 1.5))
+    if strategy == "alternated":
+        return np.unique(np.ceil(random["batches"] * (steps / points) ** 2).astype(np.int64)).tolist()
+    # 4 points: 1, 2, 4 and 16 buckets, from random to nearly sorted.
+    buckets = np.unique(np.rint((points / steps) ** 2).astype(np.int64))
+    if strategy == "optimal":
+        return buckets.tolist()
+    # n/1, n/2, n/3 ...: with another size the last bucket is smaller, and pads and mixes differently.
+    return np.unique(np.ceil(random["sequences"] / buckets).astype(np.int64)).tolist()
 
 
 def sweep(
@@ -102,7 +88,7 @@ def sweep(
     # First, because they bound the padding of the knobs.
     random, by_length = row("random"), row("sorted")
     return [random, by_length] + [
-        row(f"{name}:{value}", value) for name in strategies for value in KNOBS[name].values(random, by_length, points)
+        row(f"{name}:{value}", value) for name in strategies for value in knob_values(name, random, by_length, points)
     ]
 
 

@@ -32,8 +32,7 @@ def mean_losses(
     """Returns the loss of each run over its last epochs, [R].
 
     Args:
-        document: The document of a task.
-        label: The strategy.
+        document, label: Of a task and a strategy.
         pace: Epochs that the strategy trains while another trains one, see `paces`. Losses between epochs are
             interpolated linearly, and nan before the end of the first.
         part: "test_losses", or "losses" for those on validation sequences.
@@ -48,8 +47,7 @@ def paces(document: Document, labels: Sequence[str], equal: Equal) -> dict[str, 
     """Returns the epochs that each strategy trains while the one with the cheapest epochs trains one.
 
     Args:
-        document: The document of a task.
-        labels: The strategies.
+        document, labels: Of a task and strategies.
         equal: "epochs" if all train equally many, "time" for equally many seconds, "steps" for equally many steps.
     """
     rows = strategies_of(document)

@@ -9,21 +9,8 @@ from typing import Any
 
 from lengthwise_recipes.intervals import CONFIDENCE, Interval, interval
 from lengthwise_recipes.pages import features_note, machine_note, percent, plans_note, table
-from lengthwise_recipes.quality.contrasts import (
-    LAST,
-    Contrast,
-    Document,
-    Equal,
-    dynamic_pairs,
-    mean_losses,
-    orders_at,
-    ours_to_orders,
-    paces,
-    pooled,
-    relative_differences,
-    sorted_to_random,
-    strategies_of,
-)
+from lengthwise_recipes.quality import contrasts
+from lengthwise_recipes.quality.contrasts import LAST, Contrast, Document, Equal
 
 MIXING = (
     "*Mixing* measures how random the lengths in batches are: near 1 in random batches, and near 0 in sorted ones "
@@ -79,13 +66,13 @@ def page(documents: Mapping[str, Document], older: Mapping[str, Document] | None
         *plans_note(min(document["date"] for document in latest)),
         "## Sorted and random batches",
         "The loss of sorted batches minus that of random batches:",
-        contrast_table(latest, sorted_to_random),
+        contrast_table(latest, contrasts.sorted_to_random),
         f"{TIME} {UNIT}",
         f"![{PICTURE}]({FIGURE})",
         chance_sentence(latest),
         "## Orders at equal padding",
         f"{orders_sentence(latest)} {span_sentence(latest)}",
-        contrast_table(latest, ours_to_orders),
+        contrast_table(latest, contrasts.ours_to_orders),
         "The loss of max-entropy minus the mean loss of the other orders at its padding, as a mean over the paddings.",
         *earlier_note(older or {}),
         "## Dynamic sizes",
@@ -107,12 +94,12 @@ def page(documents: Mapping[str, Document], older: Mapping[str, Document] | None
 
 def lead(documents: Sequence[Document]) -> list[str]:
     """Returns the answer on sorted and random batches, then the sentences that it rests on."""
-    by_task = {document["task"]: interval(sorted_to_random(document, "epochs")) for document in documents}
+    by_task = {document["task"]: interval(contrasts.sorted_to_random(document, "epochs")) for document in documents}
     if any(difference.unknown for difference in by_task.values()):
         return ["Sorted and random batches cannot be compared: there is one seed alone, or a run diverged."]
     apart = [task for task, difference in by_task.items() if difference.excludes_zero]
     shown = f"differ on {_listed(apart)}" if apart else f"show no difference on {_listed(list(by_task))}"
-    in_time = {document["task"]: interval(sorted_to_random(document, "time")) for document in documents}
+    in_time = {document["task"]: interval(contrasts.sorted_to_random(document, "time")) for document in documents}
     faster = {task: difference for task, difference in in_time.items() if difference.excludes_zero}
     alike = [task for task, difference in in_time.items() if not (difference.excludes_zero or difference.unknown)]
     ties = f". They show no difference on {_listed(alike)}" if alike else ""
@@ -134,7 +121,7 @@ def _signed_tasks(differences: Mapping[str, Interval]) -> str:
 
 def orders_sentence(documents: Sequence[Document]) -> str:
     """Returns the answer on max-entropy and the other orders at its padding."""
-    difference = pooled(documents, ours_to_orders, "epochs")
+    difference = contrasts.pooled(documents, contrasts.ours_to_orders, "epochs")
     if difference.unknown:
         return "Whether max-entropy has another loss than other orders at its padding is not known."
     relation = "differs" if difference.excludes_zero else "shows no difference"
@@ -174,14 +161,15 @@ def contrast_table(documents: Sequence[Document], contrast: Contrast) -> str:
 
 def _contrast_cells(documents: Sequence[Document], contrast: Contrast) -> list[str]:
     equals: tuple[Equal, Equal] = ("epochs", "time")
-    differences = [pooled(documents, contrast, equal) for equal in equals]
+    differences = [contrasts.pooled(documents, contrast, equal) for equal in equals]
     return [cell for difference in differences for cell in (bold(difference), detectable(difference))]
 
 
 def earlier_note(documents: Mapping[str, Document]) -> list[str]:
     """Returns a sentence with the contrast of each earlier result, if there are any."""
     differences = [
-        f"{document['task']} {bold(pooled([document], ours_to_orders, 'epochs'))} ([{document['date'][:10]}]({link}))"
+        f"{document['task']} {bold(interval(contrasts.ours_to_orders(document, 'epochs')))} "
+        f"([{document['date'][:10]}]({link}))"
         for link, document in documents.items()
     ]
     if not differences:
@@ -194,11 +182,13 @@ def dynamic_table(documents: Sequence[Document]) -> str:
     """Returns a table with a row for each task and order."""
     rows: list[tuple[str, ...]] = []
     for document in documents:
-        by_label = strategies_of(document)
-        for label, fixed in dynamic_pairs(document):
+        by_label = contrasts.strategies_of(document)
+        for label, fixed in contrasts.dynamic_pairs(document):
             row = by_label[label]
             equals: tuple[Equal, Equal] = ("epochs", "steps")
-            differences = [interval(relative_differences(document, label, [fixed], equal)) for equal in equals]
+            differences = [
+                interval(contrasts.relative_differences(document, label, [fixed], equal)) for equal in equals
+            ]
             rate = RATES[row["learning_rate_scaling"]]
             steps = f"{row['steps']:.0f}, fixed {by_label[fixed]['steps']:.0f}"
             rows.append((document["task"], f"`{row['order']}`", rate, steps, *map(bold, differences)))
@@ -228,7 +218,7 @@ def losses_table(documents: Sequence[Document]) -> str:
 def _loss_cells(document: Document, row: Mapping[str, Any] | None) -> tuple[str, str]:
     if row is None:
         return ("", "")
-    return (f"{row['mixing']:.2f}", reaching(interval(mean_losses(document, row["label"]))))
+    return (f"{row['mixing']:.2f}", reaching(interval(contrasts.mean_losses(document, row["label"]))))
 
 
 def _fixed_rows(document: Document) -> dict[tuple[int | None, str], Mapping[str, Any]]:
@@ -292,7 +282,7 @@ def _to_random(documents: Sequence[Document]) -> dict[tuple[int | None, str], li
 def _difference(document: Document, row: Mapping[str, Any] | None) -> Interval:
     if row is None:
         return interval([math.nan])
-    return interval(relative_differences(document, row["label"], [document["reference"]], "epochs"))
+    return interval(contrasts.relative_differences(document, row["label"], [document["reference"]], "epochs"))
 
 
 def _finite_percent(share: float) -> float | None:
@@ -306,7 +296,7 @@ def strategy_heads(document: Document) -> tuple[str, ...]:
 def strategy_cells(document: Document) -> list[tuple[str, ...]]:
     """Returns the cells of the table of a task under `strategy_heads`, as text."""
     labels = [row["label"] for row in document["strategies"]]
-    pace = paces(document, labels, "time")
+    pace = contrasts.paces(document, labels, "time")
     return [
         (
             row["label"].replace(", dynamic sizes", ""),
@@ -315,8 +305,8 @@ def strategy_cells(document: Document) -> list[tuple[str, ...]]:
             f"{row['mixing']:.2f}",
             f"{row['steps']:.0f}",
             f"{row['seconds_per_epoch']:.2f}",
-            reaching(interval(mean_losses(document, row["label"]))),
-            reaching(interval(mean_losses(document, row["label"], pace=pace[row["label"]]))),
+            reaching(interval(contrasts.mean_losses(document, row["label"]))),
+            reaching(interval(contrasts.mean_losses(document, row["label"], pace=pace[row["label"]]))),
             *(_metric(document, row["label"], name) for name in document["metrics"]),
         )
         for row in document["strategies"]
@@ -337,7 +327,9 @@ def _metric(document: Document, label: str, name: str) -> str:
 
 def seconds_note(document: Document) -> str:
     """Returns a sentence on the time differences between strategies of equal padding, which compute equally much."""
-    groups = [[row["seconds_per_epoch"] for row in orders_at(document, padding)] for padding in document["paddings"]]
+    groups = [
+        [row["seconds_per_epoch"] for row in contrasts.orders_at(document, padding)] for padding in document["paddings"]
+    ]
     difference = max(max(seconds) / min(seconds) - 1.0 for seconds in groups if seconds)
     return (
         "At equal padding strategies compute equally much, but the seconds of an epoch differ by up to "

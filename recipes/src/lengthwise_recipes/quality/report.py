@@ -30,11 +30,7 @@ def first_plans(document: Mapping[str, Any], lengths: NDArray[np.int64]) -> dict
 
 
 def outcomes(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the report of the training: the answer, seconds, test loss against time, and a table.
-
-    Args:
-        document: The document of `study_quality`, read from JSON.
-    """
+    """Returns the report of the training in a document: the answer, seconds, test loss against time, and a table."""
     curves = loss_curves(
         {row["label"]: [_mean_run(document, row)] for row in _shown(document)},
         x_label="seconds of training",

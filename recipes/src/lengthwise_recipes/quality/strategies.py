@@ -143,9 +143,7 @@ def _training_setups(lengths: NDArray[np.int64], candidate: Candidate, base_batc
             label=f"{candidate.strategy}, dynamic sizes, {words}",
             mixing=mixing,
             setup=Setup(
-                batching=batching,
-                learning_rate_scaling=scaling,
-                base_batch=None if scaling == "none" else base_batch,
+                batching=batching, learning_rate_scaling=scaling, base_batch=None if scaling == "none" else base_batch
             ),
         )
         for scaling, words in SCALINGS.items()

@@ -49,8 +49,7 @@ def study_quality(
         paddings: Shares to compare at, rising.
         batch_size: Sequences in a batch; for dynamic sizes, in a batch of the longest sequences.
         folder: Folder of the checkpoints: an interrupted study continues from there.
-        progress: Show a bar on standard error.
-        command: The command line, for the record.
+        progress, command: See `run_study`.
 
     Returns:
         The document, ready for JSON: the strategies and their runs.
@@ -85,9 +84,7 @@ def _document(kind: Kind, strategies: Sequence[Compared], study: Study) -> dict[
     epoch_seconds = seconds_per_epoch({label: np.array(rows) for label, rows in seconds.items()})
     return {
         "schema": SCHEMA,
-        "date": study.date,
-        "command": study.command,
-        "machine": dict(study.machine),
+        **study.origin,
         "task": kind.name,
         "words": kind.words,
         "loss": {"name": kind.loss, "test_name": kind.test_loss, "unit": kind.unit},

@@ -6,17 +6,14 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from lengthwise.checks import check_whole, value_error
-from lengthwise_recipes.acoustic.em import Rounds
-from lengthwise_recipes.acoustic.labelling import Labelling
+from lengthwise_recipes.acoustic.labelling import choose_labelling
 from lengthwise_recipes.acoustic.prepared import prepare
 from lengthwise_recipes.acoustic.task import AcousticTask
-from lengthwise_recipes.acoustic.tying import Tree
 from lengthwise_recipes.handwriting import task as handwriting
 from lengthwise_recipes.handwriting.data import read_corpus
-from lengthwise_recipes.speech.parts import Parts, read_parts
+from lengthwise_recipes.speech.parts import read_parts
 from lengthwise_recipes.study.task import Task
 from lengthwise_recipes.synthesis import network as synthesis
 from lengthwise_recipes.synthesis.speech import read_speech
@@ -68,8 +65,8 @@ class Kind:
 
     name: str
     words: str
-    loss: str
-    test_loss: str
+    loss: str = "validation_loss"
+    test_loss: str = "test_loss"
     unit: str
     metrics: Mapping[str, str]
     count: int
@@ -100,7 +97,7 @@ def make_acoustic(source: Source) -> Task:
         raise value_error("data", "the path of speech", None, remedy)
     held_out = max(1, round(DIGITS_HELD_OUT * source.count))
     parts = read_parts(source.data, count=source.count, validating=held_out, testing=held_out, strict=source.strict)
-    prepared = prepare(parts, _labelling(parts), folder=source.folder, strict=source.strict)
+    prepared = prepare(parts, choose_labelling(parts, splits=2), folder=source.folder, strict=source.strict)
     return AcousticTask(prepared=prepared, hidden=32, stack=3)
 
 
@@ -121,55 +118,43 @@ def make_synthesis(source: Source) -> Task:
         )
 
 
-def _labelling(parts: Parts) -> Labelling:
-    """Returns states of whole words for digits, and tied states of letters in context for other texts."""
-    rounds = Rounds(splits=2, alignments=4)
-    return Labelling(rounds=rounds) if parts.any_order else Labelling(tree=Tree(), rounds=rounds)
-
-
-KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        kind.name: kind
-        for kind in (
-            Kind(
-                name="handwriting",
-                words="Online handwriting by a bidirectional LSTM with CTC",
-                loss="validation_loss",
-                test_loss="test_loss",
-                unit="nats per symbol",
-                metrics={"character_error_rate": "CER", "test_character_error_rate": "test CER"},
-                count=1530,
-                paddings=(0.05, 0.095),
-                epochs=12,
-                learning_rate=0.01,
-                make=make_handwriting,
-            ),
-            Kind(
-                name="acoustic",
-                words="States of speech by a bidirectional LSTM, decoded to words",
-                loss="validation_loss",
-                test_loss="test_loss",
-                unit="nats per frame of the network",
-                metrics={"frame_error_rate": "frame errors", "word_error_rate": "WER"},
-                count=640,
-                paddings=(0.055, 0.105),
-                epochs=8,
-                learning_rate=0.01,
-                make=make_acoustic,
-            ),
-            Kind(
-                name="synthesis",
-                words="Text to speech by Tacotron 2",
-                loss="validation_loss_frames",
-                test_loss="test_loss_frames",
-                unit="squared error and stop, per frame",
-                metrics={"duration_error": "duration error", "attention_focus": "attention focus"},
-                count=552,
-                paddings=(0.05, 0.095),
-                epochs=6,
-                learning_rate=5e-3,
-                make=make_synthesis,
-            ),
-        )
-    }
-)
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            name="handwriting",
+            words="Online handwriting by a bidirectional LSTM with CTC",
+            unit="nats per symbol",
+            metrics={"character_error_rate": "CER", "test_character_error_rate": "test CER"},
+            count=1530,
+            paddings=(0.05, 0.095),
+            epochs=12,
+            learning_rate=0.01,
+            make=make_handwriting,
+        ),
+        Kind(
+            name="acoustic",
+            words="States of speech by a bidirectional LSTM, decoded to words",
+            unit="nats per frame of the network",
+            metrics={"frame_error_rate": "frame errors", "word_error_rate": "WER"},
+            count=640,
+            paddings=(0.055, 0.105),
+            epochs=8,
+            learning_rate=0.01,
+            make=make_acoustic,
+        ),
+        Kind(
+            name="synthesis",
+            words="Text to speech by Tacotron 2",
+            loss="validation_loss_frames",
+            test_loss="test_loss_frames",
+            unit="squared error and stop, per frame",
+            metrics={"duration_error": "duration error", "attention_focus": "attention focus"},
+            count=552,
+            paddings=(0.05, 0.095),
+            epochs=6,
+            learning_rate=5e-3,
+            make=make_synthesis,
+        ),
+    )
+}

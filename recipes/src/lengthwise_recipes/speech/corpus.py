@@ -23,7 +23,7 @@ class Utterance:
     Attributes:
         name: Unique in the corpus.
         speaker: The speaker; if unknown, `name`.
-        words: The spoken words.
+        words: The spoken words; of a text they are what stands between blanks.
         count: Number of samples, N.
         load: Reads or makes the samples, the same every time.
         sound: Fingerprint of the samples; empty before they are read.
@@ -35,6 +35,10 @@ class Utterance:
     count: int
     load: Callable[[], Samples]
     sound: str = ""
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,11 +1,14 @@
 """Connected digits in noise, made from recordings of single digits by one speaker each.
 
+The Free Spoken Digit Dataset is read as published, a folder of wav files, or as one file.
+
 recordings -> a string of 1 to 12 digits of one speaker, with pauses -> noise at one of several levels
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import zipfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,7 +20,9 @@ from numpy.typing import NDArray
 
 from lengthwise import files
 from lengthwise.checks import check_choice, check_number, check_whole, value_error
+from lengthwise_recipes.skipped import Skipped
 from lengthwise_recipes.speech.corpus import Corpus, Samples, Utterance
+from lengthwise_recipes.speech.wav import check_samples, read_header, read_samples
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 RATE = 8000  # samples a second
@@ -25,6 +30,7 @@ MAX_DIGITS = 12
 TEST_RECORDINGS = 5  # of each digit and speaker: numbers 0 to 4, as in the split of the data set
 PAUSE_SECONDS = (0.02, 0.3)  # between two digits, and before the first and after the last
 LARGEST = 32768.0  # of 16-bit samples
+NAMED = re.compile(r"([0-9])_(.+)_([0-9]+)\.wav", re.IGNORECASE)  # digit_speaker_number.wav
 ARRAYS = ("audio", "offsets", "digit", "speaker", "index")
 
 
@@ -101,6 +107,43 @@ def read_recordings(path: str | Path) -> Recordings:
     )
 
 
+def is_digit_folder(folder: Path) -> bool:
+    """Returns True if a folder has wav files, all with names like 7_jackson_32.wav."""
+    names = [path.name for path in folder.iterdir() if path.suffix.lower() == ".wav"]
+    return bool(names) and all(NAMED.fullmatch(name) for name in names)
+
+
+def read_digit_folder(folder: Path, *, strict: bool = False) -> tuple[Recordings, tuple[str, ...]]:
+    """Reads single digits, such as `7_jackson_32.wav`: a seven by Jackson, recording number 32.
+
+    Args:
+        folder: Wav files of one channel and 8,000 samples per second.
+        strict: Raise for the first unusable recording; else it is left out.
+
+    Returns:
+        The recordings, and for each file that was left out a sentence that says why.
+
+    Raises:
+        ValueError: No recording can be used, or see `strict`.
+    """
+    skipped = Skipped(strict=strict)
+    rows: list[tuple[Samples, int, str, int]] = []
+    for path in sorted(folder.iterdir()):
+        if match := NAMED.fullmatch(path.name):
+            try:
+                rows.append((_read_wav(path), int(match[1]), match[2], int(match[3])))
+            except ValueError as error:
+                skipped.add(error)
+    if not rows:
+        remedy = f"The first complaint: {skipped.sentences[0]}" if skipped.sentences else "Name them 7_jackson_32.wav."
+        raise value_error("folder", "of single digits that can be used", str(folder), remedy)
+    samples, digits, speakers, numbers = zip(*rows, strict=True)
+    recordings = Recordings(
+        samples=samples, digits=np.array(digits), speakers=np.array(speakers), numbers=np.array(numbers)
+    )
+    return recordings, skipped.sentences
+
+
 def select_speakers(recordings: Recordings, speakers: Collection[str]) -> Recordings:
     """Returns the recordings of some speakers."""
     numbers = np.flatnonzero(np.isin(recordings.speakers, sorted(speakers)))
@@ -118,10 +161,6 @@ def digit_strings(recordings: Recordings, strings: Strings) -> Corpus:
     Every number of digits is equally likely, and so is every recording of the speaker. The noise is Gaussian, with a
     power that falls as 1 / frequency ** slope; the slope is uniform from 0 to 1.5. The signal-to-noise ratio of the
     string with its pauses is one of `noise_ratios`.
-
-    Args:
-        recordings: The recordings to join.
-        strings: Number, part and noise of the strings.
 
     Returns:
         Utterances named by part, seed and number. `load` makes the sound each time.
@@ -209,6 +248,13 @@ def _read_arrays(path: Path) -> list[NDArray[Any]]:
             if missing:
                 raise value_error("path", rule, str(path), f"Add {', '.join(missing)}.")
             return [stored[name] for name in ARRAYS]
+
+
+def _read_wav(path: Path) -> Samples:
+    header = read_header(path)
+    if header.rate != RATE:
+        raise value_error("wav", f"of {RATE} samples a second", header.rate, "Bring it to that rate.", at=str(path))
+    return check_samples(read_samples(path, 0, header.count), header.count)
 
 
 def _check_fit(audio: NDArray[Any], offsets: NDArray[Any], named: tuple[NDArray[Any], ...]) -> None:

@@ -6,6 +6,7 @@ samples [N] -> magnitudes [bins / 2 + 1, F] -> log mel [filters, F] -> cepstra [
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
@@ -69,10 +70,7 @@ class Cepstra:
         Raises:
             ValueError: The samples do not fill one window.
         """
-        window, shift = round(self.window_seconds * rate), max(1, round(self.shift_seconds * rate))
-        if len(samples) < window:
-            rule = f"at least one window of {window} samples"
-            raise value_error("samples", rule, len(samples), "Leave the utterance out.")
+        window, shift = frame_sizes(samples, rate, self.window_seconds, self.shift_seconds)
         filters = mel_filters(self.filters, transform_length(window), rate)
         emphasis = np.array([1.0, -PREEMPHASIS], np.float32)  # in 32 bits, as in the committed results
         sound = signal.lfilter(emphasis, np.ones(1, np.float32), samples.astype(np.float32))
@@ -80,6 +78,15 @@ class Cepstra:
         mel = np.log(np.maximum(filters @ power, POWER_FLOOR))
         cepstra = librosa.feature.mfcc(S=mel, n_mfcc=self.coefficients).T
         return (cepstra - cepstra.mean(axis=0)).astype(np.float32)
+
+
+def frame_sizes(samples: Samples, rate: int, window_seconds: float, shift_seconds: float) -> tuple[int, int]:
+    """Returns the samples of a window and of a shift; raises a ValueError if the sound does not fill a window."""
+    window = round(window_seconds * rate)
+    if len(samples) < window:
+        rule = f"at least one window of {window} samples"
+        raise value_error("samples", rule, len(samples), "Leave the utterance out.")
+    return window, max(1, round(shift_seconds * rate))
 
 
 def spectrum(sound: NDArray[np.floating], weights: NDArray[np.float64], *, shift: int) -> NDArray[np.float64]:
@@ -134,9 +141,8 @@ def mel_filters(filters: int, bins: int, rate: int) -> NDArray[np.float64]:
         warnings.filterwarnings("ignore", "Empty filters detected")  # said below, as an error
         weights = librosa.filters.mel(sr=rate, n_fft=bins, n_mels=filters, htk=True, norm=None, dtype=np.float64)
     if not weights.any(axis=1).all():
-        raise value_error(
-            "filters", "few enough that each covers a frequency", filters, "Give fewer, or a longer window."
-        )
+        remedy = "Give fewer, or a longer window."
+        raise value_error("filters", "few enough that each covers a frequency", filters, remedy)
     return weights
 
 
@@ -152,13 +158,13 @@ def with_slopes(features: Features) -> Features:
 
 
 def corpus_features(
-    corpus: Corpus, cepstra: Cepstra | None = None, *, strict: bool = False
+    corpus: Corpus, compute: Callable[..., Features] | None = None, *, strict: bool = False
 ) -> tuple[Corpus, list[Features]]:
     """Computes the features of all utterances.
 
     Args:
         corpus: The utterances; one at a time is in memory.
-        cepstra: The settings; by default those of the paper.
+        compute: Computes features [F, D] of samples [N] at a `rate`; by default `Cepstra` of the paper.
         strict: Raise for the first unusable utterance: too short for a frame, samples that are not finite, or too few
             samples in its file.
 
@@ -166,12 +172,12 @@ def corpus_features(
         The corpus of the usable utterances, with fingerprints of their sounds, and the features of each, [F, D]. The
         corpus names the utterances that were left out.
     """
-    cepstra, skipped = cepstra or Cepstra(), Skipped(strict=strict)
+    compute, skipped = compute or Cepstra(), Skipped(strict=strict)
     utterances, features = [], []
     for utterance in corpus.utterances:
         try:
             samples = check_samples(utterance.load(), utterance.count)
-            features.append(cepstra(samples, rate=corpus.rate))
+            features.append(compute(samples, rate=corpus.rate))
             utterances.append(replace(utterance, sound=fingerprint([samples])))
         except ValueError as error:
             skipped.add(ValueError(f"{error} This is utterance {utterance.name}."))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lengthwise import files
@@ -35,16 +35,27 @@ def read_folder(folder: str | Path, *, strict: bool = False) -> Corpus:
     folder = Path(folder)
     skipped = Skipped(strict=check_flag("strict", strict))
     pieces = read_pieces(folder, skipped) if (folder / "wav.scp").exists() else list(_wavs_with_texts(folder, skipped))
-    headers = _headers(pieces, skipped)
+    rate, utterances = usable_utterances(pieces, skipped)
+    if not utterances:
+        reasons = skipped.sentences
+        remedy = f"The first of {len(reasons)} complaints: {reasons[0]}" if reasons else "Put wav files and texts in."
+        raise value_error("folder", "a folder with speech that can be used", str(folder), remedy)
+    return Corpus(name=f"speech of {folder.name}", rate=rate, utterances=utterances, skipped=skipped.sentences)
+
+
+def usable_utterances(pieces: Sequence[Piece], skipped: Skipped) -> tuple[int, tuple[Utterance, ...]]:
+    """Reads the headers of wavs; returns their most frequent rate and the utterances of that rate. Skips the others."""
+    headers: dict[Path, Wav] = {}
+    for path in dict.fromkeys(piece.path for piece in pieces):
+        try:
+            headers[path] = read_header(path)
+        except ValueError as error:
+            skipped.add(error)
     if not headers:
-        rule, remedy = "a folder with speech that can be used", _first_reason(skipped)
-        raise value_error("folder", rule, str(folder), remedy)
+        return 0, ()
     rate = Counter(header.rate for header in headers.values()).most_common(1)[0][0]
     utterances = [_utterance(piece, headers[piece.path], rate, skipped) for piece in pieces if piece.path in headers]
-    usable = tuple(utterance for utterance in utterances if utterance)
-    if not usable:
-        raise value_error("folder", "a folder with speech that can be used", str(folder), _first_reason(skipped))
-    return Corpus(name=f"speech of {folder.name}", rate=rate, utterances=usable, skipped=skipped.sentences)
+    return rate, tuple(utterance for utterance in utterances if utterance)
 
 
 def _wavs_with_texts(folder: Path, skipped: Skipped) -> Iterator[Piece]:
@@ -61,16 +72,6 @@ def _wavs_with_texts(folder: Path, skipped: Skipped) -> Iterator[Piece]:
         else:
             remedy = f"Write its words to {path.with_suffix('.txt').name} beside it, in UTF-8."
             skipped.add(value_error("text", "the words of every wav", "missing", remedy, at=name))
-
-
-def _headers(pieces: list[Piece], skipped: Skipped) -> dict[Path, Wav]:
-    headers: dict[Path, Wav] = {}
-    for path in dict.fromkeys(piece.path for piece in pieces):
-        try:
-            headers[path] = read_header(path)
-        except ValueError as error:
-            skipped.add(error)
-    return headers
 
 
 def _utterance(piece: Piece, header: Wav, rate: int, skipped: Skipped) -> Utterance | None:
@@ -100,8 +101,3 @@ def _borders(piece: Piece, header: Wav, rate: int) -> tuple[int, int]:
         shown = [piece.start_seconds, piece.stop_seconds]
         raise value_error("segment", rule, shown, "Correct its start and end.", at=piece.name)
     return start, min(stop, header.count)
-
-
-def _first_reason(skipped: Skipped) -> str:
-    sentences = skipped.sentences
-    return f"The first of {len(sentences)} complaints: {sentences[0]}" if sentences else "Put wav files and texts in."

@@ -1,4 +1,4 @@
-"""The text files of a Kaldi data folder: wav.scp, text, utt2spk and segments.
+"""The text files of Kaldi: wav.scp, text, utt2spk and segments of a data folder, and lexicons.
 
 Nothing is executed: a wav.scp with commands raises an error.
 """
@@ -26,13 +26,7 @@ class Piece:
     stop_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """The place of an utterance in its recording."""
-
-    recording: str
-    start_seconds: float = 0.0
-    stop_seconds: float | None = None
+Segment = tuple[str, float, float | None]  # recording, and the seconds of its start and its end
 
 
 def read_pieces(folder: Path, skipped: Skipped) -> list[Piece]:
@@ -58,13 +52,12 @@ def read_pieces(folder: Path, skipped: Skipped) -> list[Piece]:
     texts = read_table(folder / "text")
     speakers = _optional(folder / "utt2spk")
     lines = _optional(folder / "segments")
-    segments = _segments(lines, skipped) if lines else {name: Segment(name) for name in wavs}
+    segments = _segments(lines, skipped) if lines else {name: (name, 0.0, None) for name in wavs}
     pieces = []
-    for name, segment in sorted(segments.items()):
+    for name, (recording, start, stop) in sorted(segments.items()):
         words = tuple(texts.get(name, "").split())
-        if _is_usable(name, words, segment.recording in wavs, skipped):
-            speaker = speakers.get(name, name)
-            path, start, stop = wavs[segment.recording], segment.start_seconds, segment.stop_seconds
+        if _is_usable(name, words, recording in wavs, skipped):
+            speaker, path = speakers.get(name, name), wavs[recording]
             pieces.append(
                 Piece(name=name, speaker=speaker, words=words, path=path, start_seconds=start, stop_seconds=stop)
             )
@@ -79,7 +72,7 @@ def read_table(path: Path) -> dict[str, str]:
         ValueError: The file is missing, is not UTF-8, or has two lines of one name.
     """
     table: dict[str, str] = {}
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(_lines(path, path.name, "Write one line for each entry."), start=1):
         name, _, entry = line.strip().partition(" ")
         if name in table:
             remedy = "Remove one of the two."
@@ -89,15 +82,42 @@ def read_table(path: Path) -> dict[str, str]:
     return table
 
 
-def _lines(path: Path) -> list[str]:
+def read_lexicon(path: str | Path) -> dict[str, tuple[str, ...]]:
+    """Reads a lexicon.txt: a word and its phonemes on every line, separated by blanks or tabs, in UTF-8.
+
+    If a word has several lines, the first counts. In lexiconp.txt the probability after each word is skipped.
+
+    Raises:
+        ValueError: The file cannot be read or is not UTF-8, or a word has no phonemes.
+
+    References:
+        Doetsch et al. 2017, section 5: states of phonemes in context.
+    """
+    path = Path(path)
+    units: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(_lines(path, "lexicon", "Name a lexicon.txt."), start=1):
+        word, *phonemes = line.split() or [""]
+        if path.name.startswith("lexiconp"):
+            phonemes = phonemes[1:]
+        if word and not phonemes:
+            remedy = "Write them after the word, such as: two T UW."
+            raise value_error("lexicon", "of phonemes for every word", word, remedy, at=f"line {number} of {path}")
+        if word:
+            units.setdefault(word, tuple(phonemes))
+    if not units:
+        raise value_error("lexicon", "of at least one word", str(path), "Write a word and its phonemes on every line.")
+    return units
+
+
+def _lines(path: Path, name: str, remedy: str) -> list[str]:
     try:
         files.check_regular(path)
         return path.read_text(encoding="utf-8-sig").replace("\t", " ").split("\n")
     except UnicodeDecodeError as error:
         shown, place = error.object[error.start : error.end], f"byte {error.start} of {path}"
-        raise value_error(path.name, "UTF-8", shown, "Convert the file.", at=place) from error
+        raise value_error(name, "UTF-8", shown, "Convert the file.", at=place) from error
     except OSError as error:
-        raise value_error(path.name, "a file that can be read", str(path), "Write one line for each entry.") from error
+        raise value_error(name, "a file that can be read", str(path), remedy) from error
 
 
 def _optional(path: Path) -> dict[str, str]:
@@ -126,7 +146,7 @@ def _segment(name: str, text: str) -> Segment:
     """Parses `recording start end`.
 
     >>> _segment("u1", "r1 0.5 2")
-    Segment(recording='r1', start_seconds=0.5, stop_seconds=2.0)
+    ('r1', 0.5, 2.0)
     """
     rule, remedy = "a recording, a start and an end in seconds", "Correct the line, such as: u1 r1 0.5 2.25."
     fields = text.split()
@@ -137,7 +157,7 @@ def _segment(name: str, text: str) -> Segment:
     ends = stop == -1 or stop > start
     if len(fields) != 3 or not (math.isfinite(start) and math.isfinite(stop) and start >= 0 and ends):
         raise value_error("segments", rule, text, remedy, at=name)
-    return Segment(recording, start, None if stop == -1 else stop)
+    return recording, start, None if stop == -1 else stop
 
 
 def _is_usable(name: str, words: tuple[str, ...], has_wav: bool, skipped: Skipped) -> bool:

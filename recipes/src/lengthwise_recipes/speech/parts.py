@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from lengthwise.checks import check_number, value_error
+from lengthwise_recipes.speech import digits
 from lengthwise_recipes.speech.corpus import Corpus
-from lengthwise_recipes.speech.digits import Recordings, Strings, digit_strings, read_recordings, select_speakers
+from lengthwise_recipes.speech.digits import Strings, digit_strings, read_recordings
 from lengthwise_recipes.speech.folders import read_folder
-from lengthwise_recipes.speech.single_digits import is_digit_folder, read_digit_folder
 
 FEWEST_SPEAKERS = 3  # with fewer, utterances are held out in place of speakers
 TEST_SHARE = 1 / 3  # of the speakers of digits
@@ -62,27 +62,27 @@ def read_parts(
         ValueError: As the readers do; also if `tested` is given with digits.
     """
     path = Path(path)
-    if path.is_dir() and not is_digit_folder(path):
+    if path.is_dir() and not digits.is_digit_folder(path):
         test = None if tested is None else read_folder(tested, strict=strict)
         return folder_parts(read_folder(path, strict=strict), test, count=count, seed=seed)
     if tested is not None:
         remedy = "Digits are tested on held-out speakers of the same recordings."
         raise value_error("test_data", "left out with digits", str(tested), remedy)
-    recordings, skipped = read_digit_folder(path, strict=strict) if path.is_dir() else (read_recordings(path), ())
+    recordings, skipped = (
+        digits.read_digit_folder(path, strict=strict) if path.is_dir() else (read_recordings(path), ())
+    )
     parts = digit_parts(recordings, count=count, validating=validating, testing=testing, seed=seed)
     return replace(parts, train=replace(parts.train, skipped=skipped))
 
 
-def digit_parts(recordings: Recordings, *, count: int, validating: int, testing: int, seed: int = 0) -> Parts:
+def digit_parts(recordings: digits.Recordings, *, count: int, validating: int, testing: int, seed: int = 0) -> Parts:
     """Makes connected digits: the last third of the speakers is for the test.
 
     Recordings 0 to 4 of each digit of the other speakers are for validation.
 
     Args:
         recordings: Recordings of at least two speakers.
-        count: Training strings.
-        validating: Validation strings.
-        testing: Strings to decode.
+        count, validating, testing: Strings of each part.
         seed: Seed of the strings.
 
     Raises:
@@ -92,7 +92,7 @@ def digit_parts(recordings: Recordings, *, count: int, validating: int, testing:
     if len(speakers) < 2:
         raise value_error("recordings", "of at least 2 speakers", speakers, "Give more: training needs other speakers.")
     last = tuple(speakers[-max(1, int(TEST_SHARE * len(speakers))) :])
-    learnt = select_speakers(recordings, set(speakers) - set(last))
+    learnt = digits.select_speakers(recordings, set(speakers) - set(last))
     return Parts(
         name="connected digits in noise",
         split=f"validated on other recordings of the {len(speakers) - len(last)} speakers trained on, tested on those "

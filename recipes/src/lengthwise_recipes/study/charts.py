@@ -52,17 +52,8 @@ def _lines(runs: Sequence[Run], label: str, kind: str, x_label: str, y_label: st
 
 
 def _domain(runs: Mapping[str, Sequence[Run]], axis: int) -> list[float]:
-    greatest = max(
-        (
-            point[axis]
-            for strategy_runs in runs.values()
-            for run in strategy_runs
-            for point in run
-            if isfinite(point[1])
-        ),
-        default=1.0,
-    )
-    return [0.0, 1.05 * greatest]
+    points = (point for strategy_runs in runs.values() for run in strategy_runs for point in run)
+    return [0.0, 1.05 * max((point[axis] for point in points if isfinite(point[1])), default=1.0)]
 
 
 def _end(runs: Sequence[Run]) -> str:

@@ -11,14 +11,9 @@ def write_figure(document: Mapping[str, Any], path: Path) -> None:
     """Draws the figure of a study from its document, also one read from JSON."""
     from lengthwise_recipes.pictures import TOGETHER, learning_curves, learning_panels, save
 
-    title = title_of(document["data"], document["machine"])
-    strategies = {row["strategy"] for row in document["rows"]}
-    draw = learning_curves if len(strategies) <= TOGETHER else learning_panels
-    save(draw(document["rows"], title=title), path)
-
-
-def title_of(data: Mapping[str, object], machine: Mapping[str, object]) -> str:
-    """Returns a title with the data and the machine."""
+    data, machine = document["data"], document["machine"]
     threads = "1 thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
     where = machine["device_name"] or f"{machine['cpu']}, {threads}"
-    return f"{data['train_samples']:,} {data['name']} ({where})"
+    strategies = {row["strategy"] for row in document["rows"]}
+    draw = learning_curves if len(strategies) <= TOGETHER else learning_panels
+    save(draw(document["rows"], title=f"{data['train_samples']:,} {data['name']} ({where})"), path)

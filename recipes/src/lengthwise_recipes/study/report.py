@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise.report.tables import Table
 from lengthwise_recipes.study.charts import loss_curves
-from lengthwise_recipes.study.results import Study
+from lengthwise_recipes.study.results import Study, runs_of
 from lengthwise_recipes.study.setups import Setup
 
 FIRST = 1  # the first epoch of training
@@ -37,10 +37,7 @@ def first_plans(planned: Sequence[Setup], lengths: NDArray[np.int64]) -> dict[st
 def outcomes(study: Study, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> dict[str, Any]:
     """Returns the report of the training: the answer, the seconds of an epoch, the curves and the table.
 
-    Args:
-        study: The study.
-        heads: Heads of the table that the command prints.
-        rows: Rows of the same table.
+    `heads` and `rows` are those of the table that the command prints.
     """
     curves = loss_curves(_curves(study), x_label="seconds of training", y_label="validation loss")
     doubt = doubt_losses(len({row.seed for row in study.rows}))
@@ -74,11 +71,12 @@ def _answer(study: Study) -> str:
 
 def _curves(study: Study) -> dict[str, list[list[tuple[float, float]]]]:
     """Returns for each strategy and seed the training seconds and the validation loss after each epoch."""
-    runs_by_strategy: dict[str, dict[int, list[tuple[float, float]]]] = {}
-    for row in study.rows:
-        runs = runs_by_strategy.setdefault(row.strategy, {})
-        runs.setdefault(row.seed, []).append((row.elapsed_seconds, row.validation_loss))
-    return {strategy: list(runs.values()) for strategy, runs in runs_by_strategy.items()}
+    return {
+        summary.strategy: [
+            [(row.elapsed_seconds, row.validation_loss) for row in run] for run in runs_of(study.rows, summary.strategy)
+        ]
+        for summary in study.summaries
+    }
 
 
 def _in_a_line(text: str) -> str:

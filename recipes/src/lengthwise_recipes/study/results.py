@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 SCHEMA = "lengthwise-study-2"
+RATES = ("sequences_per_second", "useful_frames_per_second")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,23 +68,28 @@ class EpochRow:
 
     def as_dict(self) -> dict[str, object]:
         """Returns a dict for JSON, with the metrics and rates on the top level."""
-        values = dataclasses.asdict(self)
-        rates = {name: getattr(self, name) for name in ("sequences_per_second", "useful_frames_per_second")}
-        return values | values.pop("metrics") | rates
+        return _flat(self) | {name: getattr(self, name) for name in RATES}
 
 
 def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[EpochRow]:
     """Reads rows from JSON, in which metrics are on the top level and numbers that are not finite are null."""
     fields = [field.name for field in dataclasses.fields(EpochRow) if field.name != "metrics"]
-    rates = ("sequences_per_second", "useful_frames_per_second")
     epoch_rows = []
     for row in rows:
-        values: dict[str, Any] = {
-            name: math.nan if value is None else value for name, value in row.items() if name not in rates
-        }
+        finite = {name: math.nan if value is None else value for name, value in row.items()}
+        values: dict[str, Any] = {name: value for name, value in finite.items() if name not in RATES}
         field_values: dict[str, Any] = {name: values.pop(name) for name in fields}
         epoch_rows.append(EpochRow(**field_values, metrics=values))
     return epoch_rows
+
+
+def runs_of(rows: Iterable[EpochRow], strategy: str) -> list[list[EpochRow]]:
+    """Returns the epochs of a strategy under each seed, in order."""
+    runs: dict[int, list[EpochRow]] = {}
+    for row in rows:
+        if row.strategy == strategy:
+            runs.setdefault(row.seed, []).append(row)
+    return [runs[seed] for seed in sorted(runs)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,11 +101,6 @@ class RunRow:
     averaging: str
     seed: int
     metrics: Mapping[str, float]
-
-    def as_dict(self) -> dict[str, object]:
-        """Returns a dict for JSON, with the metrics on the top level."""
-        values = dataclasses.asdict(self)
-        return values | values.pop("metrics")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,11 +152,6 @@ class Summary:
     def validation_loss(self) -> Spread:
         return self.metrics["validation_loss"]
 
-    def as_dict(self) -> dict[str, object]:
-        """Returns a dict for JSON, with the metrics on the top level, and `tests` under its own key."""
-        values = dataclasses.asdict(self)
-        return values | values.pop("metrics")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
@@ -185,18 +181,21 @@ class Study:
     tests: tuple[RunRow, ...] = ()
     peak_bytes: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def origin(self) -> dict[str, object]:
+        """Date, command and machine, for a document."""
+        return {"date": self.date, "command": self.command, "machine": dict(self.machine)}
+
     def as_dict(self) -> dict[str, object]:
         """Returns a dict for JSON: numbers that are not finite (a run diverged) become null."""
         return {
             "schema": SCHEMA,
-            "date": self.date,
-            "command": self.command,
-            "machine": dict(self.machine),
+            **self.origin,
             "data": dict(self.data),
             "settings": dict(self.settings),
             "strategies": dict(self.strategies),
-            "summary": [plain(summary.as_dict()) for summary in self.summaries],
-            "tests": [plain(row.as_dict()) for row in self.tests],
+            "summary": [plain(_flat(summary)) for summary in self.summaries],
+            "tests": [plain(_flat(row)) for row in self.tests],
             "rows": [plain(row.as_dict()) for row in self.rows],
         }
 
@@ -205,18 +204,18 @@ def summarise(
     rows: Sequence[EpochRow], tests: Sequence[RunRow] = (), peak_bytes: Mapping[str, int] | None = None
 ) -> tuple[Summary, ...]:
     """Summarises each strategy, in the order of their first rows."""
-    labels = list(dict.fromkeys(row.strategy for row in rows))
-    first = fmean(row.seconds for row in rows if row.strategy == labels[0])
+    first = fmean(row.seconds for row in rows if row.strategy == rows[0].strategy)
     peaks = peak_bytes or {}
     return tuple(
-        _summary(
-            [row for row in rows if row.strategy == label],
-            [row for row in tests if row.strategy == label],
-            first,
-            peaks.get(label),
-        )
-        for label in labels
+        _summary(runs_of(rows, label), [row.metrics for row in tests if row.strategy == label], first, peaks.get(label))
+        for label in dict.fromkeys(row.strategy for row in rows)
     )
+
+
+def _flat(row: EpochRow | RunRow | Summary) -> dict[str, object]:
+    """Returns a dict for JSON, with the metrics on the top level."""
+    values = dataclasses.asdict(row)
+    return values | values.pop("metrics")
 
 
 def plain(value: Any) -> Any:
@@ -230,9 +229,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _summary(rows: Sequence[EpochRow], tests: Sequence[RunRow], first: float, peak_bytes: int | None) -> Summary:
-    seeds = list(dict.fromkeys(row.seed for row in rows))
-    runs = [[row for row in rows if row.seed == seed] for seed in seeds]
+def _summary(
+    runs: Sequence[Sequence[EpochRow]], tests: Sequence[Mapping[str, float]], first: float, peak_bytes: int | None
+) -> Summary:
+    rows = [row for run in runs for row in run]
     total = sum(row.seconds for row in rows)
     return Summary(
         strategy=rows[0].strategy,
@@ -249,7 +249,7 @@ def _summary(rows: Sequence[EpochRow], tests: Sequence[RunRow], first: float, pe
         share_of_first_seconds=total / len(rows) / first,
         best_validation_loss=_spread([min(row.validation_loss for row in run) for run in runs]),
         metrics=_spreads([run[-1].metrics for run in runs]),
-        tests=_spreads([row.metrics for row in tests]),
+        tests=_spreads(tests),
         peak_bytes=peak_bytes,
     )
 

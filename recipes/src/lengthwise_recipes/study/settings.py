@@ -64,18 +64,17 @@ class Settings:
         for epoch in self.length_share:
             remedy = "Name epochs after which to measure it."
             check_whole("length_share", epoch, minimum=1, maximum=self.epochs, remedy=remedy)
-        self._check_processes()
+        _check_several("processes", self.processes, (1, 2))
+        for count in self.processes:
+            check_whole("processes", count, minimum=1, remedy="Give how many.")
         self._check_averaging()
-        self._check_device()
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise value_error("device", "available", self.device, "Give cpu, or install a torch that sees the GPU.")
+        self.check_gpus(max(self.processes))
 
     @property
     def rate(self) -> float:
         return LEARNING_RATES[self.optimizer] if self.learning_rate is None else self.learning_rate
-
-    def _check_processes(self) -> None:
-        _check_several("processes", self.processes, (1, 2))
-        for count in self.processes:
-            check_whole("processes", count, minimum=1, remedy="Give how many.")
 
     def _check_averaging(self) -> None:
         _check_several("averaging", self.averaging, AVERAGINGS)
@@ -85,9 +84,8 @@ class Settings:
         check_number("beta", self.beta, maximum=1.0, remedy="Give a small share such as 1e-6, or 0.")
         several = max(self.processes) > 1
         if not several and self.averaging != AVERAGINGS:
-            raise value_error(
-                "averaging", "left out with one process", self.averaging, "Give processes too: 1,2, for example."
-            )
+            remedy = "Give processes too: 1,2, for example."
+            raise value_error("averaging", "left out with one process", self.averaging, remedy)
         if not (several and "parameter" in self.averaging) and (self.alpha, self.beta) != (1.0, 1e-6):
             values = (self.alpha, self.beta)
             remedy = "Average parameters, of several processes."
@@ -99,16 +97,10 @@ class Settings:
             rule = f"at most {torch.cuda.device_count()}, one for each GPU"
             raise value_error("processes", rule, processes, "Give fewer, or device cpu.")
 
-    def _check_device(self) -> None:
-        if self.device == "cuda" and not torch.cuda.is_available():
-            raise value_error("device", "available", self.device, "Give cpu, or install a torch that sees the GPU.")
-        self.check_gpus(max(self.processes))
-
 
 def _check_several(name: str, values: object, example: tuple[object, ...]) -> None:
+    remedy = f"Give {name}={example}, for example."
     if not isinstance(values, tuple):
-        raise type_error(name, "a tuple", values, f"Give {name}={example}, for example.")
+        raise type_error(name, "a tuple", values, remedy)
     if not values or len(set(values)) < len(values):
-        raise value_error(
-            name, "different from each other, and at least one", values, f"Give {name}={example}, for example."
-        )
+        raise value_error(name, "different from each other, and at least one", values, remedy)

@@ -43,9 +43,8 @@ class Setup:
         check_choice("learning_rate_scaling", self.learning_rate_scaling, ("none", *RULES))
         if self.learning_rate_scaling == "none":
             if self.base_batch is not None:
-                raise value_error(
-                    "base_batch", "left out without scaling", self.base_batch, "Choose a scaling, such as linear."
-                )
+                remedy = "Choose a scaling, such as linear."
+                raise value_error("base_batch", "left out without scaling", self.base_batch, remedy)
             return
         check_number("base_batch", self.base_batch, above=True, remedy="Give the size of a step, such as 16.")
         if self.averaging == "parameter":

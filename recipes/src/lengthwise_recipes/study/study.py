@@ -9,18 +9,20 @@ study = run_study(task, batchings, Settings(epochs=8, processes=(1, 2)))
 from __future__ import annotations
 
 import dataclasses
+import platform
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from tqdm import tqdm
 
 import lengthwise as lw
 from lengthwise.checks import value_error
+from lengthwise_recipes.record import now, processor_name
 from lengthwise_recipes.study.checkpoints import Checkpoints
-from lengthwise_recipes.study.machine import describe_machine, now
 from lengthwise_recipes.study.parallel import on_ranks
 from lengthwise_recipes.study.results import EpochRow, Finding, Peak, RunRow, Study, summarise
 from lengthwise_recipes.study.runs import run_name
@@ -107,6 +109,19 @@ def _study(
         tests=tuple(tests),
         peak_bytes=peaks,
     )
+
+
+def describe_machine(settings: Settings) -> dict[str, object]:
+    """Returns system, processor, versions and device; `device_name` is empty on a CPU."""
+    return {
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "cpu": processor_name(),
+        "torch": torch.__version__,
+        "threads": settings.threads,
+        "device": settings.device,
+        "device_name": torch.cuda.get_device_name() if settings.device == "cuda" else "",
+    }
 
 
 def _claim(folder: Path, all_setups: Sequence[Setup], settings: Settings, task: Task) -> Checkpoints:

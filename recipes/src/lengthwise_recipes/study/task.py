@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+import lengthwise as lw
 from lengthwise.checks import check_choice
 
 COUNTS = ("sequences", "frames")
+VALIDATION_BATCH = 16
 
 
 class Task(Protocol):
@@ -65,6 +67,12 @@ class Task(Protocol):
         Checkpoints of a task with another description raise an error.
         """
         ...
+
+
+def validation_batches(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yields random batches [B] of held-out sequences, the same every time, as in Ge et al. 2021."""
+    batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
+    return lw.make_plan(lengths, batching, seed=0, epoch=0).batches()
 
 
 def whole_spans(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

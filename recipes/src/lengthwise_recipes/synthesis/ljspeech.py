@@ -10,21 +10,20 @@ References:
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
 from pathlib import Path
 
 from lengthwise import files
 from lengthwise.checks import check_flag, check_whole, value_error
 from lengthwise_recipes.skipped import Skipped
-from lengthwise_recipes.speech.wav import Wav, read_header, read_samples
-from lengthwise_recipes.synthesis.corpus import Recording, SpeechCorpus
+from lengthwise_recipes.speech.corpus import Corpus
+from lengthwise_recipes.speech.folders import usable_utterances
+from lengthwise_recipes.speech.kaldi import Piece
 
 METADATA = "metadata.csv"
 WAVS = "wavs"
 
 
-def read_folder(folder: str | Path, *, count: int | None = None, strict: bool = False) -> SpeechCorpus:
+def read_folder(folder: str | Path, *, count: int | None = None, strict: bool = False) -> Corpus:
     """Reads the texts and the headers of the wavs; the sounds are read when they are needed.
 
     Args:
@@ -41,13 +40,14 @@ def read_folder(folder: str | Path, *, count: int | None = None, strict: bool = 
         check_whole("count", count, minimum=1, remedy="Give the number of recordings to read.")
     texts = read_texts(folder / METADATA, skipped)
     _report_wavs_without_text(folder / WAVS, texts, skipped)
-    headers = _headers(folder / WAVS, texts, skipped)
-    recordings = tuple(_recordings(folder / WAVS, texts, headers, skipped))[:count]
+    paths = {name: folder / WAVS / f"{name}.wav" for name in texts}
+    pieces = [Piece(name=name, speaker=name, words=tuple(texts[name].split()), path=paths[name]) for name in texts]
+    rate, recordings = usable_utterances(pieces, skipped)
     if not recordings:
         reason = (*skipped.sentences, "It has no line.")[0]
         raise value_error("folder", "a folder with speech that can be used", str(folder), f"First complaint: {reason}")
-    rate = headers[recordings[0].name].rate
-    return SpeechCorpus(name=f"speech of {folder.name}", rate=rate, recordings=recordings, skipped=skipped.sentences)
+    recordings, name = recordings[:count], f"speech of {folder.name}"
+    return Corpus(name=name, rate=rate, utterances=recordings, skipped=skipped.sentences)
 
 
 def read_texts(path: Path, skipped: Skipped) -> dict[str, str]:
@@ -67,7 +67,9 @@ def read_texts(path: Path, skipped: Skipped) -> dict[str, str]:
         if line.strip():
             try:
                 name, text = _row(line, number)
-                _check_new(name, texts, number)
+                if name in texts:
+                    rule, remedy = "of one line for each id", "Remove the other."
+                    raise value_error("metadata", rule, name, remedy, at=f"line {number}")
                 texts[name] = text
             except ValueError as error:
                 skipped.add(error)
@@ -84,37 +86,8 @@ def _row(line: str, number: int) -> tuple[str, str]:
     return name, text
 
 
-def _check_new(name: str, texts: dict[str, str], number: int) -> None:
-    if name in texts:
-        raise value_error("metadata", "of one line for each id", name, "Remove the other.", at=f"line {number}")
-
-
 def _report_wavs_without_text(wavs: Path, texts: dict[str, str], skipped: Skipped) -> None:
     for path in sorted(wavs.glob("*.wav")):
         if path.stem not in texts:
             remedy = f"Write its text to {METADATA}."
             skipped.add(value_error("text", "there for every wav", "missing", remedy, at=path.name))
-
-
-def _headers(wavs: Path, texts: dict[str, str], skipped: Skipped) -> dict[str, Wav]:
-    headers: dict[str, Wav] = {}
-    for name in texts:
-        try:
-            headers[name] = read_header(wavs / f"{name}.wav")
-        except ValueError as error:
-            skipped.add(error)
-    return headers
-
-
-def _recordings(wavs: Path, texts: dict[str, str], headers: dict[str, Wav], skipped: Skipped) -> list[Recording]:
-    """Returns the recordings of the most frequent rate, in the order of the texts."""
-    rates = Counter(header.rate for header in headers.values()).most_common(1)
-    usable = []
-    for name, header in headers.items():
-        if header.rate == rates[0][0]:
-            load = functools.partial(read_samples, wavs / f"{name}.wav", 0, header.count)
-            usable.append(Recording(name=name, text=texts[name], count=header.count, load=load))
-        else:
-            rule = f"{rates[0][0]} samples a second, as most"
-            skipped.add(value_error("rate", rule, header.rate, "Bring all to one rate.", at=name))
-    return usable

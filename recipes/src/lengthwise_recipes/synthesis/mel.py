@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import windows
 
-from lengthwise.checks import check_number, check_whole, value_error
-from lengthwise_recipes.contents import fingerprint
-from lengthwise_recipes.skipped import Skipped
+from lengthwise.checks import check_number, check_whole
 from lengthwise_recipes.speech.corpus import Samples
-from lengthwise_recipes.speech.features import mel_filters, spectrum, transform_length
-from lengthwise_recipes.speech.wav import check_samples
-from lengthwise_recipes.synthesis.corpus import SpeechCorpus
+from lengthwise_recipes.speech.features import frame_sizes, mel_filters, spectrum, transform_length
 
 Mel = NDArray[np.float32]
 
@@ -61,10 +57,7 @@ class LogMel:
         Raises:
             ValueError: The samples do not fill one window, or see `filters`.
         """
-        window, shift = round(self.window_seconds * rate), max(1, round(self.shift_seconds * rate))
-        if len(samples) < window:
-            rule = f"at least one window of {window} samples"
-            raise value_error("samples", rule, len(samples), "Leave the recording out.")
+        window, shift = frame_sizes(samples, rate, self.window_seconds, self.shift_seconds)
         padded = np.pad(samples, (window // 2, window - window // 2))
         hann = windows.hann(window, sym=False)
         magnitudes = spectrum(padded, hann, shift=shift) / (hann.sum() / 2)
@@ -78,32 +71,3 @@ class LogMel:
         """
         window = round(self.window_seconds * rate)
         return mel_filters(self.bands, transform_length(window), rate)
-
-
-def corpus_mels(corpus: SpeechCorpus, log_mel: LogMel, *, strict: bool = False) -> tuple[SpeechCorpus, list[Mel]]:
-    """Computes the spectrogram of every recording; one sound at a time is in memory.
-
-    Args:
-        corpus: The recordings.
-        log_mel: The settings.
-        strict: Raise for the first unusable recording: too short for a window, samples that are not finite, or too few
-            samples in its file.
-
-    Returns:
-        The corpus of the usable recordings, with fingerprints of their sounds, and the spectrogram of each,
-        [F, bands]. The corpus names the recordings that were left out.
-
-    Raises:
-        ValueError: `log_mel` does not fit the rate of the corpus, or see `strict`.
-    """
-    log_mel.filters(corpus.rate)
-    skipped, recordings, mels = Skipped(strict=strict), [], []
-    for recording in corpus.recordings:
-        try:
-            samples = check_samples(recording.load(), recording.count)
-            mels.append(log_mel(samples, rate=corpus.rate))
-            recordings.append(replace(recording, sound=fingerprint([samples])))
-        except ValueError as error:
-            skipped.add(ValueError(f"{error} This is recording {recording.name}."))
-    sentences = (*corpus.skipped, *skipped.sentences)
-    return replace(corpus, recordings=tuple(recordings), skipped=sentences), mels

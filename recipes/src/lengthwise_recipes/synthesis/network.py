@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from lengthwise.checks import check_number, check_whole
 
 
+def _scaled(size: int) -> property:
+    """Returns a property: an even number near width * size, because two directions share the cells of the encoder."""
+    return property(lambda network: 2 * max(1, round(network.width * size / 2)))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Network:
     """Sizes of a Tacotron 2; by default those of the paper.
@@ -36,33 +41,9 @@ class Network:
         for name in ("dropout", "prenet_dropout"):
             check_number(name, getattr(self, name), maximum=0.9, remedy="Give a share such as 0.5.")
 
-    @property
-    def encoder(self) -> int:
-        """Channels of embedding and convolutions, and cells of both directions together."""
-        return self._scale(512)
-
-    @property
-    def prenet(self) -> int:
-        return self._scale(256)
-
-    @property
-    def decoder(self) -> int:
-        """Cells of each of the two LSTMs."""
-        return self._scale(1024)
-
-    @property
-    def attention(self) -> int:
-        return self._scale(128)
-
-    @property
-    def location(self) -> int:
-        """Filters over the weights of earlier steps."""
-        return self._scale(32)
-
-    @property
-    def postnet(self) -> int:
-        return self._scale(512)
-
-    def _scale(self, size: int) -> int:
-        """Returns an even number near width * size, because two directions share the cells of the encoder."""
-        return 2 * max(1, round(self.width * size / 2))
+    encoder = _scaled(512)  # channels of embedding and convolutions, and cells of both directions together
+    prenet = _scaled(256)
+    decoder = _scaled(1024)  # cells of each of the two LSTMs
+    attention = _scaled(128)
+    location = _scaled(32)  # filters over the weights of earlier steps
+    postnet = _scaled(512)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lengthwise.checks import check_flag, check_whole, value_error
 from lengthwise_recipes.skipped import Skipped
-from lengthwise_recipes.synthesis.corpus import SpeechCorpus
+from lengthwise_recipes.speech.corpus import Corpus
 from lengthwise_recipes.synthesis.ljspeech import read_folder, read_texts
 from lengthwise_recipes.synthesis.sentences import own_sentences
 from lengthwise_recipes.synthesis.voice import speak_sentences
@@ -25,7 +25,7 @@ def read_speech(
     seed: int = 0,
     strict: bool = False,
     progress: bool = False,
-) -> SpeechCorpus:
+) -> Corpus:
     """Reads a folder in the format of LJSpeech, or speaks sentences to such a folder and reads it.
 
     Args:
@@ -51,20 +51,13 @@ def read_speech(
     if folder is None:
         raise value_error("folder", "given where sentences are spoken", None, "Give a folder to speak them to.")
     skipped = Skipped(strict=check_flag("strict", strict))
-    texts = (
-        own_sentences(OWN_COUNT if count is None else count, max_words=max_words, seed=seed)
-        if path is None
-        else _texts(Path(path), count, skipped)
-    )
+    if path is None:
+        texts = own_sentences(OWN_COUNT if count is None else count, max_words=max_words, seed=seed)
+    else:
+        texts = dict(islice(read_texts(Path(path), skipped).items(), count))
+    if not texts:
+        raise value_error("path", "a folder of recordings or a file with lines `id|text`", str(path), "Give one.")
     speak_sentences(texts, folder, progress=progress)
     corpus = read_folder(folder, count=len(texts), strict=strict)
     name = "sentences of the project's own" if path is None else f"sentences of {Path(path).name}"
     return replace(corpus, name=f"{name}, spoken by eSpeak NG", skipped=(*skipped.sentences, *corpus.skipped))
-
-
-def _texts(path: Path, count: int | None, skipped: Skipped) -> dict[str, str]:
-    """Returns the first `count` usable lines of a file, by id."""
-    texts = dict(islice(read_texts(path, skipped).items(), count))
-    if not texts:
-        raise value_error("path", "a folder of recordings or a file with lines `id|text`", str(path), "Give one.")
-    return texts

@@ -20,11 +20,12 @@ import lengthwise as lw
 from lengthwise.checks import check_choice, check_flag, check_number, check_whole, value_error
 from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.skipped import Skipped
-from lengthwise_recipes.speech.features import MADE_BY
-from lengthwise_recipes.synthesis.corpus import Recording, SpeechCorpus
+from lengthwise_recipes.speech.corpus import Corpus, Utterance
+from lengthwise_recipes.speech.features import MADE_BY, corpus_features
+from lengthwise_recipes.study.task import validation_batches
 from lengthwise_recipes.synthesis.layers import data_mask
 from lengthwise_recipes.synthesis.loss import MEANS, Errors, synthesis_errors, together
-from lengthwise_recipes.synthesis.mel import LogMel, Mel, corpus_mels
+from lengthwise_recipes.synthesis.mel import LogMel, Mel
 from lengthwise_recipes.synthesis.model import Predicted, Spoken, Tacotron
 from lengthwise_recipes.synthesis.network import Network
 from lengthwise_recipes.synthesis.utterances import (
@@ -37,10 +38,9 @@ from lengthwise_recipes.synthesis.utterances import (
     symbols_of,
 )
 
-VALIDATION_BATCH = 16
 SPOKEN_TEXTS = 64  # held-out texts that the network speaks in a test, at most
 LONGEST_SPOKEN = 2  # times the longest training utterance: then the network is stopped
-VALIDATION_SEED = 0  # of the batches, and of the dropout of the prenet, which is always on
+VALIDATION_SEED = 0  # of the dropout of the prenet, which is always on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +75,7 @@ class SynthesisTask:
     @classmethod
     def of(
         cls,
-        corpus: SpeechCorpus,
+        corpus: Corpus,
         *,
         network: Network,
         mean_over: str = "padded",
@@ -104,9 +104,11 @@ class SynthesisTask:
         check_number("test_share", test_share, minimum=0.0, maximum=0.4, remedy=remedy)
         check_whole("seed", seed, minimum=0, remedy="Give a whole number.")
         corpus = _spellable(corpus, Skipped(strict=check_flag("strict", strict)))
-        corpus, mels = corpus_mels(corpus, LogMel(bands=network.bands), strict=strict)
+        log_mel = LogMel(bands=network.bands)
+        log_mel.filters(corpus.rate)  # raises if there are too many bands for the rate
+        corpus, mels = corpus_features(corpus, log_mel, strict=strict)
         train, validation, test = _split_numbers(len(corpus), validation_share, test_share, seed)
-        alphabet = "".join(sorted({symbol for recording in corpus.recordings for symbol in spell(recording.text)}))
+        alphabet = "".join(sorted({symbol for recording in corpus.utterances for symbol in spell(recording.text)}))
         scale = Scale.of([mels[number] for number in train])
         return cls(
             name=corpus.name,
@@ -114,14 +116,14 @@ class SynthesisTask:
             mean_over=mean_over,
             alphabet=alphabet,
             scale=scale,
-            train=_utterances(corpus.recordings, mels, train, alphabet, scale),
-            validation=_utterances(corpus.recordings, mels, validation, alphabet, scale),
-            test_part=_utterances(corpus.recordings, mels, test, alphabet, scale) if len(test) else None,
+            train=_utterances(corpus.utterances, mels, train, alphabet, scale),
+            validation=_utterances(corpus.utterances, mels, validation, alphabet, scale),
+            test_part=_utterances(corpus.utterances, mels, test, alphabet, scale) if len(test) else None,
             split=f"{len(validation)} of {len(corpus)} recordings held out at random, seed {seed}"
             f"{f', and {len(test)} to test on' if len(test) else ''}",
             skipped=corpus.skipped,
             fingerprint=fingerprint(
-                [corpus.rate, *((recording.text, recording.sound) for recording in corpus.recordings)]
+                [corpus.rate, *((recording.text, recording.sound) for recording in corpus.utterances)]
             ),
         )
 
@@ -226,10 +228,8 @@ class SynthesisTask:
 
     def _judge(self, model: nn.Module, utterances: Utterances) -> list[Errors]:
         """Returns the errors of fixed random batches, with the same dropout."""
-        batching = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(VALIDATION_BATCH))
-        plan = lw.make_plan(utterances.lengths, batching, seed=VALIDATION_SEED, epoch=0)
         with _same_dropout(_device(model)):
-            return [self._errors(model, utterances, batch, 0) for batch in plan.batches()]
+            return [self._errors(model, utterances, batch, 0) for batch in validation_batches(utterances.lengths)]
 
     def _errors(self, model: nn.Module, utterances: Utterances, numbers: NDArray[np.int64], width: int) -> Errors:
         """Returns the errors of a batch, padded to `width` frames or to its longest if that is more."""
@@ -257,16 +257,16 @@ def _same_dropout(device: torch.device) -> Generator[None]:
         yield
 
 
-def _spellable(corpus: SpeechCorpus, skipped: Skipped) -> SpeechCorpus:
+def _spellable(corpus: Corpus, skipped: Skipped) -> Corpus:
     """Leaves out recordings with texts that are too short."""
     usable = []
-    for recording in corpus.recordings:
+    for recording in corpus.utterances:
         if len(spell(recording.text)) >= FEWEST_SYMBOLS:
             usable.append(recording)
         else:
             rule, remedy = f"at least {FEWEST_SYMBOLS} characters", "Leave the recording out."
             skipped.add(value_error("text", rule, recording.text, remedy, at=recording.name))
-    return replace(corpus, recordings=tuple(usable), skipped=(*corpus.skipped, *skipped.sentences))
+    return replace(corpus, utterances=tuple(usable), skipped=(*corpus.skipped, *skipped.sentences))
 
 
 def _split_numbers(count: int, validation_share: float, test_share: float, seed: int) -> list[NDArray[np.int64]]:
@@ -285,7 +285,7 @@ def _split_numbers(count: int, validation_share: float, test_share: float, seed:
 
 
 def _utterances(
-    recordings: Sequence[Recording], mels: Sequence[Mel], numbers: NDArray[np.int64], alphabet: str, scale: Scale
+    recordings: Sequence[Utterance], mels: Sequence[Mel], numbers: NDArray[np.int64], alphabet: str, scale: Scale
 ) -> Utterances:
     return Utterances(
         mels=tuple(scale.apply(mels[number]) for number in numbers),

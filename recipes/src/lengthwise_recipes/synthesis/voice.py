@@ -51,12 +51,7 @@ def speak_sentences(texts: Mapping[str, str], folder: str | Path, *, progress: b
 
 
 def speak(text: str, *, library: str, data: str) -> bytes:
-    """Returns the wav of a sentence, the same every time.
-
-    Args:
-        text: The sentence.
-        library: Path of the shared library of eSpeak NG, see `engine`.
-        data: Path of its data.
+    """Returns the wav of a sentence, the same every time; see `engine` for the paths of `library` and `data`.
 
     Raises:
         ValueError: eSpeak NG does not speak.
