@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import has_equal_epochs
 from lengthwise.planning import epoch as epochs
 
@@ -64,12 +65,59 @@ def test_copies_of_other_sequences_in_every_epoch_fill_as_many_steps():
 
 
 @pytest.mark.slow
-def test_steps_of_very_many_lengths_are_counted_by_a_sample():
-    lengths = np.random.default_rng(5).lognormal(5, 0.7, 300_000).astype(np.int64) + 1
-    batching = lw.Batching(budget=40_000)
-    plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=8) for epoch in range(2)]
+@pytest.mark.parametrize(("count", "ranks", "micro_batches"), [(300_000, 8, 1), (2_000_000, 512, 4)])
+def test_epochs_of_very_many_lengths_have_no_needless_step(count, ranks, micro_batches):
+    lengths = np.random.default_rng(0).lognormal(5, 0.6, count).astype(np.int64) + 1
+    batching = lw.Batching(budget=128 * float(lengths.mean()))
+    world = {"world_size": ranks, "micro_batches": micro_batches}
+    plans = [lw.make_plan(lengths, batching, epoch=epoch, **world) for epoch in range(2)]
     assert len({plan.steps for plan in plans}) == 1
-    assert min(plan.costs.mean() / plan.max_cost for plan in plans) > 0.95
+    assert min(plan.costs.mean() / plan.max_cost for plan in plans) > 0.94
+
+
+def test_epochs_of_copies_have_a_step_in_reserve_at_most():
+    chance = np.random.default_rng(2)
+    lengths, times = chance.lognormal(5, 0.6, 2_000).astype(np.int64) + 1, chance.random(2_000) * 2
+    budget = max(float(lengths.max()), 16 * lengths.mean())
+    for tail, most_dropped in (("split", 0.0), ("drop", 1 / 9)):
+        batching = lw.Batching(budget=budget, deal=lw.RandomSteps(tail=tail))
+        plans = [lw.make_plan(lengths, batching, world_size=16, times=times, epoch=epoch) for epoch in range(12)]
+        assert {plan.steps for plan in plans} == {10 if tail == "split" else 8}  # they fill 8.8 to 9.3
+        assert np.mean([len(plan.dropped()) / plan.count for plan in plans]) <= most_dropped
+
+
+def test_a_long_sequence_that_few_epochs_take_has_its_place_in_all():
+    options = {"times": [1.0] * 80 + [0.02], "seed": 8}
+    steps = steps_of([10] * 80 + [800], lw.Batching(budget=800, order=lw.Sorted()), range(100), **options)
+    assert steps == {2}
+
+
+def test_the_sequence_that_is_over_the_budget_is_named_whatever_was_tried():
+    lengths = np.full(400_000, 10)
+    lengths[123_456] = 1_000
+    few, seldom = [5, 6, 7, 900, 8, 4, 3, 2], [1, 1, 1, 0.2, 1, 1, 2, 1]
+    for many, budget, times, sequence in ((lengths, 500, None, 123_456), (few, 50, seldom, 3), ([900] * 3, 50, 0.1, 0)):
+        with pytest.raises(OversizeError) as caught:
+            lw.make_plan(many, lw.Batching(budget=budget), times=times)
+        assert many[caught.value.sequence] == many[sequence]
+
+
+def test_batches_of_a_fixed_size_stay_full_if_all_others_are_dropped():
+    cut, deal = lw.FixedSize(8, drop_incomplete=True), lw.InTurn(tail="repeat")
+    for seed in range(30):
+        chance = np.random.default_rng(seed)
+        lengths, times = chance.integers(1, 99, 17), chance.random(17) * 2
+        assert set(lw.make_plan(lengths, lw.Batching(cut=cut, deal=deal), times=times).batch_sizes.tolist()) == {8}
+
+
+def test_no_batch_of_a_group_takes_more_than_a_fixed_size():
+    chance = np.random.default_rng(0)
+    lengths, groups = chance.integers(90, 110, 4_000), chance.choice(4, 4_000, p=[0.94, 0.02, 0.02, 0.02])
+    batching = lw.Batching(cut=lw.FixedSize(16), deal=lw.RandomSteps())
+    plan = lw.make_plan(lengths, batching, world_size=4, groups=groups)
+    assert plan.batch_sizes.max() == 16
+    assert sorted(plan.sequences.tolist()) == list(range(4_000))
+    assert all(len(set(groups[plan.batch(number)])) == 1 for number in range(len(plan.costs)))
 
 
 def test_a_rule_that_overshoots_and_a_cut_of_the_users_promise_no_number():

@@ -109,6 +109,8 @@ def fill_portions(portions: Sequence[Portion], batching: Batching, world: World,
     if batching.takes_random_steps:
         return list(portions)
     tail, places = batching.deal.tail, world.slots // len(portions)
+    if tail != "split" and getattr(batching.cut, "drop_incomplete", False):  # all batches are full, and stay so
+        return list(portions)
     # A tail that repeats fills the last step itself, as long as that has one batch.
     least = steps * places - (places - 1 if tail == "repeat" else 0)
 

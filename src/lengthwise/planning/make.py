@@ -100,8 +100,7 @@ def plan_run(source: Source, batching: Batching, key: Key, world: World, runs: S
     # If runs on 8 and 6 ranks came before one on 4: plan for 8 ranks, deal the rest to 6, and what is left then to 4.
     first = runs[0].world if runs else world
     items = take_epoch(source, batching, key.epoch)
-    with items.naming_sequences():
-        settled = settle_run(source, batching, first)
+    settled = settle_run(source, batching, first)
     return plan_epoch(source, items, batching, settled, key, world, runs)
 
 

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import distinct, length_multiple, round_up
+from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, round_up
 from lengthwise.choices.bands import count_bands
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching, close
-from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.cost import costs_alone
+from lengthwise.choices.cut import OversizeError, is_hard
 from lengthwise.choices.deal import World, has_equal_epochs
 from lengthwise.choices.names import is_custom
 from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise, pads_to_edge
@@ -73,7 +74,10 @@ class Recent(Generic[_Result]):
 _BATCHES_A_GROUP = 4  # for several groups: with fewer batches a group in a step, the default takes no random steps
 _TRIALS = 8  # epochs; one in nine later epochs would have more batches than any of these
 _TRIALS_OF_COPIES = 32  # epochs, if they take different copies
-_DEVIATIONS = 6.0  # standard deviations of the trials' steps: no run is so long that an epoch needs more
+_TRIED = 2**21  # sequences of all trial epochs, but at least one epoch is tried whole
+_SPARE = 0.3  # of a step, if fewer epochs are tried: then few later epochs are drawn twice
+_DEVIATIONS = 4.0  # standard deviations of the trials' steps: one epoch in 30,000 needs more
+_RARE = 0.1  # of the epochs: the trials may miss a sequence that fewer of them take
 _remembered: Recent[Any] = Recent(most=256)
 
 
@@ -92,9 +96,23 @@ def settle_run(source: Source, batching: Batching, world: World) -> Settled:
     batching = settled.batching
 
     def count() -> int:
-        epochs = range(_TRIALS if source.copies is None else _TRIALS_OF_COPIES)
-        filled = [try_epoch(source.items(batching, epoch), settled, world, epoch) for epoch in epochs]
-        return round_steps(filled, batching, vary=source.copies is not None)
+        if source.copies is None:
+            trials = max(1, min(_TRIALS, _TRIED // max(1, len(items.lengths))))
+            filled = [try_epoch(items, settled, world, epoch) for epoch in range(trials)]
+            return round_steps(filled, batching, margin=0.0 if trials == _TRIALS else _SPARE)
+        # The sequence that is over the budget is named now, whichever epoch takes it.
+        try_epoch(take_items(source.array, batching, source.copies.most(), source.groups), settled, world, 0)
+        epochs = [source.items(batching, epoch) for epoch in range(_TRIALS_OF_COPIES)]
+        filled = [try_epoch(items, settled, world, epoch) for epoch, items in enumerate(epochs)]
+        if batching.takes_random_steps and batching.deal.tail == "drop":
+            # Whole steps are left. Another tail shows how full the step after them is.
+            split = settled._replace(batching=replace(batching, deal=replace(batching.deal, tail="split")))
+            shares = [try_epoch(items, split, world, epoch) for epoch, items in enumerate(epochs)]
+            filled = [max(whole, share) if share > 1.0 else whole for whole, share in zip(filled, shares, strict=True)]
+        margin = _DEVIATIONS * float(np.std(filled))
+        if batching.deal.tail != "drop":
+            margin += _count_rare(source, batching) / world.slots
+        return round_steps(filled, batching, margin=margin)
 
     return settled._replace(steps=remember(count, "steps of epochs", name, batching, world))
 
@@ -119,17 +137,29 @@ def settle_window(items: Items, name: str, settled: Settled, world: World) -> Se
     return settled if finds_noise(settled.batching.order) else _fit_order(items, name, settled, world)
 
 
-def round_steps(filled: Sequence[float], batching: Batching, *, vary: bool) -> int:
+def round_steps(filled: Sequence[float], batching: Batching, *, margin: float = 0.0) -> int:
     """Returns the steps of every epoch, from those that trial epochs fill: the most, or the least if the tail drops.
 
-    If epochs `vary`, they take different copies, and another attempt at an epoch does not change its copies. So a
-    margin covers all later epochs.
+    The `margin` is for later epochs that fill more, or fewer, than the trials do on average.
     """
     steps = np.array(filled)
-    margin = _DEVIATIONS * float(steps.std()) if vary else 0.0
     if batching.deal.tail == "drop":
         return max(0, math.floor(min(steps.min(), steps.mean() - margin)))
     return math.ceil(max(steps.max(), steps.mean() + margin))
+
+
+def _count_rare(source: Source, batching: Batching) -> float:
+    """Returns the most batches that rare copies add to an epoch: long sequences, which the trials may have missed."""
+    if source.copies is None or not is_hard(batching.cut):
+        return 0.0
+    share = source.copies.fraction.astype(np.float64) / 2.0**64
+    rare = (share > 0.0) & (share < _RARE)
+    lengths = take_items(source.array[rare], batching).lengths if batching.chunks is None else source.array[:0, None]
+    if not len(lengths):
+        return 0.0
+    budget = batching.cut.max_cost(batching.cost, longest_of(lengths))
+    batches = np.minimum(1.0, costs_alone(batching.cost, lengths) / budget)
+    return max(float(batches.max()), _DEVIATIONS * math.sqrt(float((share[rare] * batches * batches).sum())))
 
 
 def remember(find: Callable[[], _Result], kind: str, name: str, batching: Batching, world: tuple[int, int]) -> _Result:

@@ -23,7 +23,7 @@ from lengthwise import _kernels
 from lengthwise.choices.arithmetic import longest_of, sum_rows
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.cost import Cost, costs_alone, costs_of_rows
+from lengthwise.choices.cost import Cost, Quadratic, costs_alone, costs_of_rows
 from lengthwise.choices.cut import Cuts, keep_within, oversize_of
 from lengthwise.choices.greedy import Limits
 from lengthwise.choices.rows import Rows
@@ -35,6 +35,7 @@ _ROOM = 0.8  # of the budget: at this share steps are formed if another cost is 
 _MANY = 256  # for each 256 steps one may be missing; then the largest steps are halved
 _FULL = 0.9  # a last step counts as full if it has this share of the mean of other steps
 _NO_BOUNDARIES = np.empty(0, np.int64)
+_COUNTED = Quadratic(linear=0.0, per_sequence=1.0)  # the number of sequences
 
 
 class Queue(NamedTuple):
@@ -101,7 +102,11 @@ def form_steps(
     if inside is not None:
         needed, groups = needed[inside], None if groups is None else groups[inside]
     queue = _queue(needed, bands, groups)
-    room = limits if limits.balance is None else limits._replace(budget=_ROOM * limits.budget)
+    if limits.size and groups is not None:  # no batch of a group takes more, though batches differ in count
+        limits = Limits(_COUNTED, float(limits.size), balance=limits.balance or limits.cost)
+        room = limits
+    else:
+        room = limits if limits.balance is None else limits._replace(budget=_ROOM * limits.budget)
     filled = _fill(queue, room, slots)
     if batching.deal.tail == "drop":
         filled = _drop_last(filled, queue, room, slots, steps)

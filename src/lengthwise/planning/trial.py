@@ -159,21 +159,32 @@ def _sample(items: Items, most: int) -> Items:
     return items.select(distinct(np.append(sample, items.lengths.argmax(axis=0))))
 
 
-_MOST_COUNTED = 2**18  # sequences of a trial epoch: in larger samples the shares of lengths hardly change
 _FIRST_ATTEMPT = 2**40  # the number of a trial epoch's attempt: no epoch of a plan is tried so often
 
 
 def try_epoch(items: Items, settled: Settled, world: World, epoch: int) -> float:
-    """Returns the steps that an epoch fills, such as 43.5. Very many items are sampled."""
-    count, key = len(items.lengths), Key(epoch=epoch)
-    if count > _MOST_COUNTED:
-        items = items.select(np.sort(key.at("trial").places(0, _MOST_COUNTED, count)))
-    kinds = sort_out(items.lengths, settled.batching)
-    portions = cut_portions(items, kinds, settled, world, key, attempt=_FIRST_ATTEMPT)
-    if not portions or not count:
+    """Returns the steps that an epoch fills. The last one counts by its share: 43.5 is half of a 44th step."""
+    kinds, batching = sort_out(items.lengths, settled.batching), settled.batching
+    with items.naming_sequences():
+        portions = cut_portions(items, kinds, settled, world, Key(epoch=epoch), attempt=_FIRST_ATTEMPT)
+    if not portions or not len(items.lengths):
         return 0.0
-    filled = max(portion.batch_count for portion in portions) / (world.slots // len(portions))
-    return filled * (count / len(items.lengths))
+    if batching.takes_random_steps and batching.deal.tail != "drop":  # which has left whole steps
+        return _count_random_steps(portions[0], world.slots)
+    return max(portion.batch_count for portion in portions) / (world.slots // len(portions))
+
+
+def _count_random_steps(portion: Portion, slots: int) -> float:
+    """Returns the random steps of a portion; the last one by its sequences as a share of the others' mean.
+
+    Steps of 9, 9 and 2 sequences are 2.22 steps.
+    """
+    steps = -(-portion.batch_count // slots)
+    if steps < 2:
+        return float(steps)
+    before = int(portion.offsets[(steps - 1) * slots])
+    last = len(portion.members) - before
+    return steps - 1 + min(1.0, last * (steps - 1) / before)
 
 
 _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # distances from the share asked for: chance moves plans by more

@@ -44,6 +44,7 @@ _PLANS_KEPT = 2  # the window in use, and one that somebody looks at
 _FITTED_LENGTHS = 2**17  # about how many lengths an order is fitted to; one window at least
 _FITTED_WINDOWS = 32  # the most windows in that sample
 _COUNTED_WINDOWS = 16  # windows whose steps are counted
+_DEVIATIONS = 6.0  # standard deviations of these steps: no epoch has so many windows that one needs more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,14 +261,16 @@ class Windows:
             filled = [
                 self._try_window(*divmod(number, len(self)), settled, world) for number in range(_COUNTED_WINDOWS)
             ]
-            self._settled[world] = settled._replace(steps=round_steps(filled, settled.batching, vary=True))
+            self._settled[world] = settled._replace(
+                steps=round_steps(filled, settled.batching, margin=_DEVIATIONS * float(np.std(filled)))
+            )
         return self._settled[world]
 
     def _try_window(self, epoch: int, number: int, settled: Settled, world: World) -> float:
         """Returns the steps that a window would fill if it were as large as the largest window of its epoch."""
         numbers = self.numbers(epoch, number)
         items = take_items(self._read(numbers), self.batching)
-        with self._naming_sequences(numbers), items.naming_sequences():
+        with self._naming_sequences(numbers):
             own = settle_window(items, fingerprint(items.lengths), settled, world)
             filled = try_epoch(items, own, world, epoch * len(self) + number)
         largest = min(self.block * -(-self._blocks // len(self)), len(self.lengths))
