@@ -1,44 +1,97 @@
-"""The compiler of kernels: loops that NumPy cannot express. The only module that imports Numba."""
+"""The compiler of kernels: loops that NumPy cannot express. It imports Numba when a kernel is first called."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
-import numba
-from numba.core import event
+_waiting: list[Kernel] = []  # kernels that are not compiled yet
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """Compiles a function on its first call, and keeps the machine code on disk; its `py_func` is the plain function.
+class Kernel:
+    """A function that is compiled on its first call; its machine code is kept on disk. `py_func` is the plain function.
 
-    Compiling takes some seconds, once in an installation. Numba only checks the kernel's own file for changes. So
-    kernels call no kernels of other files, with one exception: those of `steps` call those of `cuts`. Whoever changes
-    `cuts` must empty the cache.
+    Compiling takes some seconds, once in an installation.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func: Callable[..., Any] = function
+        _waiting.append(self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.compiled(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.compiled, name)
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The function as Numba compiles it. All kernels that are declared are handed to Numba together."""
+        compiled = {id(kernel): (kernel, _jit(kernel.py_func)) for kernel in (self, *_waiting)}
+        _waiting.clear()
+        for kernel, function in compiled.values():
+            kernel.__dict__["compiled"] = function
+        # Kernels call each other by names of their modules, which must now hold compiled functions.
+        modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("lengthwise._kernels")]
+        for names in (*modules, *(kernel.py_func.__globals__ for kernel, _ in compiled.values())):
+            for name, value in list(names.items()):
+                if isinstance(value, Kernel) and "compiled" in value.__dict__:
+                    names[name] = value.__dict__["compiled"]
+        return compiled[id(self)][1]
+
+
+kernel = Kernel
+
+
+def _jit(function: Callable[..., Any]) -> Any:
+    import numba
+
     # No fastmath: reordered sums would differ between processors, and so would plans. With NumPy's error model a
     # division by 0 does not raise, so that loops can be vectorised.
     options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
+    config: Any = numba.config
+    folder = config.CACHE_DIR
     try:
+        config.CACHE_DIR = _name_cache(Path(function.__code__.co_filename), folder)
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder to write in, as in a read-only installation: every process compiles
         return numba.njit(**options)(function)
+    finally:
+        config.CACHE_DIR = folder
 
 
-class _Announcer(event.Listener):
-    def __init__(self, announce: Callable[[], None]) -> None:
-        self._announce = announce
+def _name_cache(source: Path, folder: str) -> str:
+    """Returns a folder for machine code, named by the content of all kernels.
 
-    def on_start(self, event: event.Event) -> None:
-        self._announce()
-
-    def on_end(self, event: event.Event) -> None:
-        """Does nothing."""
+    Numba only checks a kernel's own file for changes, but kernels call those of other files.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    with suppress(OSError):
+        for path in sorted(source.parent.glob("*.py")):
+            digest.update(path.read_bytes())
+        return str((Path(folder) if folder else source.parent / "__pycache__") / f"kernels-{digest.hexdigest()}")
+    return folder
 
 
 @contextmanager
 def listen(announce: Callable[[], None]) -> Iterator[None]:
     """Calls `announce` before each compilation; not for kernels that are loaded from disk."""
-    with event.install_listener("numba:compile", _Announcer(announce)):
+    from numba.core import event
+
+    class Announcer(event.Listener):
+        def on_start(self, event: event.Event) -> None:
+            announce()
+
+        def on_end(self, event: event.Event) -> None:
+            """Does nothing."""
+
+    with event.install_listener("numba:compile", Announcer()):
         yield

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.arithmetic import fill_up
-from lengthwise.choices.cost import Cost, costs_of, prices_of
+from lengthwise.choices.cost import Cost, Padded, costs_of, prices_of
 
 _CALLED = 2**14  # batches priced in one call of a user's cost: with so many, the call itself takes little of the time
 _LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
@@ -29,6 +29,13 @@ class Limits(NamedTuple):
     multiple: int = 1
     size: int = 0
     balance: Cost | None = None
+
+    def read(self, lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], _kernels.Bounds | None]:
+        """Returns lengths [m, dims] and limits as kernels take them; no limits for a cost without prices."""
+        # A batch of `Padded(dims="largest")` costs as much as if each sequence had its largest length alone.
+        if self.cost == Padded(dims="largest") and self.balance in (None, self.cost) and lengths.shape[1] > 1:
+            lengths = lengths.max(axis=1, keepdims=True)
+        return lengths, self.bounds(lengths.shape[1])
 
     def bounds(self, dims: int) -> _kernels.Bounds | None:
         """Returns the limits as kernels take them, for `dims` lengths; None for a cost without prices."""
@@ -50,11 +57,11 @@ def cut_greedily(
     With a `multiple`, a batch takes the most sequences that fit when its rows are filled up to the next multiple. If
     fewer sequences fit than the multiple, the batch takes as many as fit.
     """
-    bounds = limits.bounds(lengths.shape[1])
+    read, bounds = limits.read(lengths)
     if bounds is None:
         return _cut_by_calls(lengths, boundaries, limits, overshoot)
     offsets = np.empty(len(lengths) + 1, np.int64)  # room for batches of single sequences
-    batches = _kernels.greedy_cut(lengths, boundaries, bounds, overshoot, offsets)
+    batches = _kernels.greedy_cut(read, boundaries, bounds, overshoot, offsets)
     return offsets[: batches + 1].copy()
 
 

@@ -135,13 +135,15 @@ class Rows:
         """Packs `lengths` [n], between two boundaries: the members of the batches, and their offsets."""
         members, offsets = np.empty(len(lengths), np.int64), np.empty(len(lengths) + 1, np.int64)
         most = self.max_in_row or _UNLIMITED
+        # The tables of the kernels have an entry for each frame of a row: no more than a small group fills.
+        capacity = min(self.capacity, int(lengths.sum()))
         if self.by == "pool":
             pool = min(self.pool or _POOL, len(lengths))
-            batches = _kernels.pool_rows(lengths, self.capacity, most, pool, self.rows, _PAIRED, members, offsets)
+            batches = _kernels.pool_rows(lengths, capacity, most, pool, self.rows, _PAIRED, members, offsets)
         else:
             row_of = np.empty(len(lengths), np.int64)
             # Longest first, equal lengths in their order.
-            order, counts = argsort(self.capacity - lengths), np.bincount(lengths, minlength=self.capacity + 1)
+            order, counts = argsort(capacity - lengths), np.bincount(lengths, minlength=capacity + 1)
             rows = _kernels.best_fit(counts, most, row_of)
             batches = _kernels.batch_rows(order, row_of, rows, min(self.rows, rows), members, offsets)
         return members, offsets[: batches + 1].copy()

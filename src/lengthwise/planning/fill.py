@@ -54,13 +54,13 @@ def cut_into(
     if limits.size:
         return cut_by_count(len(needed), boundaries, batches)
     ends = np.empty(batches, np.int64)
-    bounds = limits.bounds(needed.shape[1])
+    read, bounds = limits.read(needed)
     if bounds is None:
         filled = cut_greedily(needed, boundaries, limits)
         ends[: len(filled) - 1] = filled[1:]
         cut = _kernels.split_widest(ends, len(filled) - 1)
     else:
-        cut, _ = _kernels.cut_into(needed, boundaries, bounds, np.bool_(False), batches // _NEAR, np.inf, ends)
+        cut, _ = _kernels.cut_into(read, boundaries, bounds, np.bool_(False), batches // _NEAR, np.inf, ends)
     return np.concatenate([[0], ends[:cut]])
 
 
