@@ -187,8 +187,15 @@ def _kind_of_type(kind: type) -> str:
 
 
 def _convert_list(entry: Any) -> Any:
-    # An empty list, such as an empty transcript, counts as tokens: int64, and not PyTorch's default of floats.
-    return torch.tensor(entry, dtype=None if entry else torch.int64) if isinstance(entry, list) else entry
+    if not isinstance(entry, list):
+        return entry
+    if not entry:  # such as an empty transcript: it counts as tokens, and not as PyTorch's default of floats
+        return np.empty(0, np.int64)
+    with suppress(ValueError, TypeError, OverflowError):
+        array = np.array(entry)  # eight times as fast as PyTorch, which says what is wrong with other lists
+        if array.dtype in (np.int64, np.bool_):
+            return array
+    return torch.tensor(entry)
 
 
 def _field(kind: str, entries: Sequence[Any], types: set[type], name: str) -> Field:
