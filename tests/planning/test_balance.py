@@ -112,3 +112,10 @@ def test_the_rest_of_an_epoch_is_balanced_by_it_too():
     ]
     assert all(map(np.array_equal, taken, expected))
     assert rest.balances.tolist() == ATTENTION(rest.batch_sizes, rest.padded_lengths).tolist()
+
+
+def test_evaluations_are_balanced_by_it():
+    plans = [lw.evaluation_plan(LONG, lw.Budget(20_000), balance=cost, world_size=8) for cost in (None, ATTENTION)]
+    assert price(plans[1], LONG) < price(plans[0], LONG)
+    sampler = lw.torch.EvaluationSampler(LONG, lw.Budget(20_000), balance=ATTENTION, rank=0, world_size=8)
+    assert sampler.plan.fingerprint() == plans[1].fingerprint()

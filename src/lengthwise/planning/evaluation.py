@@ -25,7 +25,9 @@ from lengthwise.planning.loss import batch_weights
 from lengthwise.planning.plan import Plan
 
 
-def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, world_size: int = 1) -> Plan:
+def evaluation_plan(
+    lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, balance: Cost | None = None, world_size: int = 1
+) -> Plan:
     """Plans an evaluation: sorted by length, the costliest step first, each sequence once, equal steps on every rank.
 
     Sequences of several lengths are sorted in bands. `Rows(by="pool")` takes sequences in a random order, always the
@@ -38,6 +40,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
         lengths: [n] or [n, dims].
         cut: The cut into batches: `Budget(20_000)`, `FixedSize(32)`.
         cost: The cost of a batch; by default padded frames.
+        balance: The cost that ranks share evenly, as in `Batching`; by default `cost`.
         world_size: The number of ranks.
 
     Returns:
@@ -55,6 +58,7 @@ def evaluation_plan(lengths: ArrayLike, cut: Cut, *, cost: Cost | None = None, w
         deal=Balanced(tail="repeat"),
         arrange=CostliestFirst(steps=None),
         cost=cost or Padded(),
+        balance=balance,
     )
     return make_plan(lengths, batching, world_size=world_size)
 

@@ -35,6 +35,7 @@ class EvaluationSampler(Sampler[list[int]]):
         lengths: [n] or [n, dims], in the order of the dataset.
         cut: The cut into batches.
         cost: The cost of a batch; by default its padded frames.
+        balance: The cost that ranks share evenly, as in `lengthwise.Batching`; by default `cost`.
         rank: The rank of this process; by default from torch.distributed if it is running, else 0.
         world_size: The number of ranks that share out the batches; by default from torch.distributed, else 1.
         group: The process group of the ranks that share out the batches, in place of rank and world_size.
@@ -58,6 +59,7 @@ class EvaluationSampler(Sampler[list[int]]):
         cut: Cut,
         *,
         cost: Cost | None = None,
+        balance: Cost | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         group: distributed.ProcessGroup | None = None,
@@ -65,6 +67,7 @@ class EvaluationSampler(Sampler[list[int]]):
         self._own_rank = OwnRank(rank, world_size, group, remedy="Give every rank the same lengths, cut and cost.")
         self.cut = cut
         self.cost = cost
+        self.balance = balance
         with self._own_rank.alike(self._facts):
             self.lengths: NDArray[np.int64] = as_lengths(lengths)
             self._plan = self._make_plan()
@@ -137,7 +140,7 @@ class EvaluationSampler(Sampler[list[int]]):
         return restore_order(self.plan, self._own_rank.gather(list(outputs)))
 
     def _make_plan(self) -> Plan:
-        return evaluation_plan(self.lengths, self.cut, cost=self.cost, world_size=self.world_size)
+        return evaluation_plan(self.lengths, self.cut, cost=self.cost, balance=self.balance, world_size=self.world_size)
 
     def _facts(self) -> dict[str, Any]:
         """Returns the facts that all ranks must share."""
@@ -145,4 +148,5 @@ class EvaluationSampler(Sampler[list[int]]):
         choices = json.loads(plan.batching)
         # The other choices are the same in every evaluation plan.
         named = {"lengths": plan.lengths_fingerprint, "cut": choices["cut"], "cost": choices.get("cost")}
+        named["balance"] = choices.get("balance")
         return named | {"plan": plan.fingerprint()}
