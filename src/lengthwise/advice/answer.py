@@ -11,8 +11,8 @@ from lengthwise.measures.metrics import Measures
 
 _CLEAR = 0.05  # a change must save 5 % of the price of random batches
 ATTENTION = (
-    "Attention also costs the square of the length. If your model has attention, take cost=lw.Quadratic(linear=1, "
-    "quadratic=0.002), and a budget in the unit of this cost: batches then cost the same, and ranks wait less."
+    "Attention also costs the square of the length. If your model has attention, give lw.Batching also "
+    "balance=lw.Quadratic(quadratic=0.002): ranks then share it evenly and wait less, and the budget still holds."
 )
 
 
