@@ -26,7 +26,11 @@ WITHIN = {
         *("__init__", "arithmetic", "cost", "chunk", "buckets", "bands", "order", "greedy", "cut", "rows", "deal"),
         *("arrange", "batching"),
     ),
-    "engines": ("rule", "files", "packages", "write", "__init__"),
+    "engines": ("rule", "sources", "write", "__init__"),
+    "lengths": (
+        *("rules", "columns", "cells", "arrays", "text", "manifests", "arrow", "audio", "formats", "description"),
+        "__init__",
+    ),
     "planning": (
         *("times", "items", "plan", "custom", "cutter", "batches", "random_steps", "random_rows", "draft"),
         *("drafts", "trial", "fit", "plan_warnings", "resume", "make", "__init__"),

@@ -83,7 +83,7 @@ BAD = [
         "a.npz",
         npz(x=[3]),
         {},
-        ["`source` must be a .npy file of one array, but is '{}'. Give one array"],
+        ["`source` must be a .npy file, but is '{}'. Give one array of the archive, as"],
     ),
     ("a.txt", "3\n", {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),
     ("utt2dur", "a 3\n", {"column": "1"}, ["`column` must be left out here, but is '1'.", "{}"]),

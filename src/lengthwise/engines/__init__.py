@@ -2,8 +2,7 @@
 
 write       `write_lengths`: from a data set to the file
 rule        how rows become lengths, the same under every engine
-files       Parquet, Arrow, CSV and JSON lines, on a disk or in an object store
-packages    data sets of pyarrow, Hugging Face, Dask and Ray
+sources     files on a disk or in an object store; data sets of pyarrow, Hugging Face, Dask and Ray
 """
 
 from lengthwise.engines.write import BadRow as BadRow

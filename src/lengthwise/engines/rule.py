@@ -10,16 +10,16 @@ Shapes: k rows of a batch; dims lengths for each. One dimension is [k], several 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.arrow import column_of_array, take_cells, top_of
+from lengthwise.lengths.arrow import count_cells, take_columns
 from lengthwise.lengths.cells import TextCount, check_counted
-from lengthwise.lengths.columns import Column, choose_shifts, missing_column
+from lengthwise.lengths.columns import Absent, Column, Kinds, choose_columns, choose_shifts, top_of
 from lengthwise.lengths.rules import Place, bad_value, check_dims, convert
 
 Measure = Callable[[Any], Any]
@@ -31,13 +31,13 @@ class Block(NamedTuple):
     Attributes:
         lengths: [k] or [k, dims] int64; 1 for a row without a length.
         reasons: The reason for each row without a length, by the number of the row in the block.
-        kinds: The kind of each column: "numbers", "seconds" for numbers that take the frame shift, "lists" or "texts";
-            "" if no row has a value.
+        kinds: The name and the kind of each column: "numbers", "seconds" for numbers that take the frame shift, "lists"
+            or "texts"; "" if no row has a value.
     """
 
     lengths: NDArray[np.int64]
     reasons: dict[int, str]
-    kinds: tuple[str, ...]
+    kinds: Kinds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,101 +45,95 @@ class Rule:
     """The rule that gives each row its length.
 
     Attributes:
-        names: The columns that are measured; () if there is a `length`.
-        length: A function of a `pyarrow.RecordBatch` of k rows that returns [k] or [k, dims] numbers; or None.
+        column: The columns that are measured, separated by commas; None for the only one.
+        length: In place of `column`: a function of a `pyarrow.RecordBatch` of k rows that returns [k] or [k, dims]
+            numbers; or None.
         frame_shift: The divisor of durations, or None.
         count: The function that counts texts, or None.
     """
 
-    names: tuple[str, ...] = ()
+    column: str | None = None
     length: Measure | None = None
     frame_shift: float | None = None
     count: TextCount | None = None
 
-    def columns(self, names: list[str], at: str = "the data set") -> list[str]:
-        """Returns the columns to read, of all `names`; `at` is the place in an error.
+    def choose(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Returns the columns to measure, and the columns to read for them, of all `names` of a data set.
 
         Raises:
             ValueError: A column does not exist.
         """
-        tops = [top_of(name, names) for name in self.names] if self.length is None else names
-        if absent := set(tops).difference(names):
-            raise missing_column(min(absent), names, at=at)
-        return list(dict.fromkeys(tops))
+        if self.length is not None:
+            return [], list(names)
+        chosen = choose_columns(self.column, names, at="the data set", nested=True)
+        return chosen, list(dict.fromkeys(top_of(name, names) for name in chosen))
 
-    def measure_table(self, table: Any, size: int) -> list[Block]:
-        """Measures a `pyarrow.Table`, at most `size` rows at once."""
-        return [self.measure(batch) for batch in table.to_batches(max_chunksize=size) if batch.num_rows]
+    def measure_table(self, table: Any, names: Sequence[str], size: int) -> list[Block]:
+        """Measures the columns `names` of a `pyarrow.Table`, at most `size` rows at once."""
+        return [self.measure_batch(batch, names) for batch in table.to_batches(max_chunksize=size) if batch.num_rows]
 
-    def measure(self, batch: Any, place: Place = lambda _: "") -> Block:
-        """Measures a `pyarrow.RecordBatch`, whose row k is at `place(k)`.
+    def measure_batch(self, batch: Any, names: Sequence[str], place: Place = lambda _: "") -> Block:
+        """Measures the columns `names` of a `pyarrow.RecordBatch`, or calls the function; row k is at `place(k)`."""
+        if self.length is not None:
+            return self.measure(_ask(self.length, batch, place))
+        return self.measure(take_columns(batch, names, place, source="the data set"))
+
+    def measure(self, columns: Sequence[Column]) -> Block:
+        """Measures rows by the cells of their columns.
 
         Raises:
-            ValueError: A column does not exist or has a type without lengths, or the user's function returns another
-                shape. A single bad number never raises: its row gets a reason.
+            ValueError: A column has a type without lengths. A single bad number never raises: its row gets a reason.
         """
-        rows = range(batch.num_rows)
-        if self.length is not None:
-            return self._settle([(rows, column) for column in _ask(self.length, batch, place)], place, len(rows))
-        cells = [take_cells(batch, name, place(0) or "the data set", place) for name in self.names]
-        return self._measure_columns(cells, place, len(rows))
-
-    def measure_cells(self, cells: Sequence[list[Any]], place: Place, *, table: bool) -> Block:
-        """Measures [dims, k] cells: values of JSON, or, if `table` is True, the texts of a CSV or TSV file."""
-        return self._measure_columns(cells, place, len(cells[0]), in_table=table and len(cells) > 1)
-
-    def _measure_columns(self, columns: Sequence[Any], place: Place, count: int, *, in_table: bool = False) -> Block:
-        """Measures columns, which are lists or Arrow arrays, without their missing cells."""
-        present: list[tuple[Sequence[int], Column]] = []
-        for name, cells in zip(self.names, columns, strict=True):
-            if isinstance(cells, list):
-                rows = [row for row, cell in enumerate(cells) if cell is not None and cell != ""]
-                values = [cells[row] for row in rows]
-            else:
-                rows = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False)).tolist()
-                values = cells.drop_null()
-            where = _place_among(rows, place)
-            present.append((rows, column_of_array(name, values, where, self.count, in_table=in_table)))
-        return self._settle(present, place, count)
-
-    def _settle(self, columns: Sequence[tuple[Sequence[int], Column]], place: Place, count: int) -> Block:
-        """Makes a block from columns, each with the rows of its values."""
-        check_counted((column.kind == "texts" or not rows for rows, column in columns), self.count)
-        shifts = choose_shifts([column for _, column in columns], self.frame_shift, by_type=True)
+        check_dims(len(columns))
+        rows_present, present = zip(*map(_drop_missing, columns), strict=True)
+        numbers = [count_cells(column, self.count) for column in present]
+        check_counted(numbers, self.count)
+        shifts = choose_shifts(numbers, self.frame_shift, by_type=True)
+        count, reasons = len(columns[0].values), dict[int, str]()
         lengths = np.ones((count, len(columns)), dtype=np.int64)
-        reasons: dict[int, str] = {}
         # Go backwards: the reason of an earlier column replaces that of a later one.
         for dim in reversed(range(len(columns))):
-            (rows, column), shift = columns[dim], shifts[dim]
+            rows, column, shift = rows_present[dim], numbers[dim], shifts[dim]
             lengths[rows, dim], good = convert(column.values, shift)
             for row in set(range(count)).difference(rows):
-                error = value_error(column.name, "given", None, "Fill it in, or drop the row.", at=place(row))
-                reasons[row] = str(error)
+                place = columns[dim].place(row)
+                reasons[row] = str(value_error(column.name, "given", None, "Fill it in, or drop the row.", at=place))
             for at in np.flatnonzero(~good).tolist():
                 error = bad_value(column.values, at, shift, name=column.name, place=column.place)
                 reasons[rows[at]] = str(error)
         # A row is bad as a whole: (7, 0) becomes (1, 1).
         lengths[list(reasons)] = 1
         kinds = [
-            "seconds" if shift else column.kind if len(column.values) else ""
-            for (_, column), shift in zip(columns, shifts, strict=True)
+            (column.name, ("seconds" if shift else column.kind) if len(column.values) else "")
+            for column, shift in zip(numbers, shifts, strict=True)
         ]
         return Block(lengths[:, 0] if len(columns) == 1 else lengths, dict(sorted(reasons.items())), tuple(kinds))
 
 
-def _place_among(rows: Sequence[int], place: Place) -> Place:
+def _drop_missing(column: Column) -> tuple[Sequence[int], Column]:
+    """Returns the rows of the cells that are not null, empty or absent, and these cells."""
+    cells = column.values
+    if isinstance(cells, np.ndarray):
+        return range(len(cells)), column
+    if isinstance(cells, list):
+        rows = [row for row, cell in enumerate(cells) if not (cell is None or cell == "" or type(cell) is Absent)]
+        cells = [cells[row] for row in rows]
+    else:
+        rows = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False)).tolist()
+        cells = cells.drop_null()
     # Without the missing cell of [5, None, 0], value 1 is row 2 of the batch.
-    return lambda at: place(rows[at])
+    return rows, replace(column, values=cells, place=lambda at: column.place(rows[at]))
 
 
 def _ask(length: Measure, batch: Any, place: Place) -> list[Column]:
     """Calls the user's function with a batch, and returns each dimension of the answer as a column."""
-    answer = np.asarray(length(batch))
-    count = batch.num_rows
+    returned, count = length(batch), batch.num_rows
+    try:
+        answer = np.asarray(returned)
+    except ValueError:  # rows of several widths
+        answer = np.array(None)
     if answer.dtype.kind not in "iuf" or answer.shape[:1] != (count,) or answer.ndim > 2 or answer.shape[1:] == (0,):
         rule = f"a function that returns [{count}] or [{count}, dims] numbers for {count} rows"
         remedy = "Return one number, or one row of numbers, for each row of the batch; NaN for a row without a length."
         raise value_error("length", rule, f"{answer.dtype} {list(answer.shape)}", remedy)
-    table = answer.reshape(count, -1)
-    check_dims(table.shape[1])
-    return [Column(name="length", values=values, place=place) for values in table.T]
+    return [Column(name="length", values=values, place=place) for values in answer.reshape(count, -1).T]

@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import check_choice, check_flag, check_number, check_text, check_whole, type_error, value_error
-from lengthwise.engines.files import Files
-from lengthwise.engines.packages import ENGINES
 from lengthwise.engines.rule import Block, Measure, Rule
+from lengthwise.engines.sources import read_blocks
 from lengthwise.files import check_folder, check_regular, draft, refusals
 from lengthwise.lengths.arrays import map_file
 from lengthwise.lengths.cells import check_count
-from lengthwise.lengths.columns import choose_columns
-from lengthwise.lengths.rules import check_dims
+from lengthwise.lengths.columns import Kinds, join_kinds
 
 _SHOWN = 3  # bad rows in an error
 _COPIED = 2**20  # lengths that are copied at once
@@ -139,14 +137,10 @@ def write_lengths(
         _check_function(length, column=column, frame_shift=frame_shift, count=count)
     if frame_shift is not None:
         frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
-    counted = check_count(count, tokenizer)
-    engine = _open(source)
-    names = choose_columns(column, engine.names, at="the data set", nested=True) if length is None else ()
-    check_dims(len(names))
-    rule = Rule(names=tuple(names), length=length, frame_shift=frame_shift, count=counted)
+    rule = Rule(column=column, length=length, frame_shift=frame_shift, count=check_count(count, tokenizer))
     with tempfile.TemporaryFile(dir=target.parent) as spool:
-        blocks = _count_rows(engine.blocks(rule, batch_size), progress)
-        shape, longest, bad_rows = _spool(blocks, rule, spool, max_bad)
+        blocks = _count_rows(read_blocks(source, rule, batch_size), progress)
+        shape, longest, bad_rows = _spool(blocks, spool, max_bad)
         if bad_rows and bad == "error":
             raise ValueError(
                 f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none. "
@@ -183,11 +177,6 @@ def _check_function(length: object, **options: object) -> None:
             raise value_error(name, "left out if `length` is given", value, "The function gives the lengths.")
 
 
-def _open(source: Any) -> Any:
-    homes = [kind.__module__.partition(".")[0] for kind in type(source).__mro__]
-    return next((ENGINES[home] for home in homes if home in ENGINES), Files)(source)
-
-
 def _count_rows(blocks: Iterable[Block], progress: bool) -> Iterator[Block]:
     from tqdm import tqdm
 
@@ -198,34 +187,23 @@ def _count_rows(blocks: Iterable[Block], progress: bool) -> Iterator[Block]:
             bar.update(len(block.lengths))
 
 
-def _spool(blocks: Iterable[Block], rule: Rule, spool: Any, max_bad: int) -> tuple[tuple[int, ...], int, list[BadRow]]:
+def _spool(blocks: Iterable[Block], spool: Any, max_bad: int) -> tuple[tuple[int, ...], int, list[BadRow]]:
     """Writes the lengths as int64 into a file; returns their shape, the longest, and the bad rows."""
-    count, longest, bad_rows = 0, 1, []
-    first: Block | None = None
-    kinds: tuple[str, ...] = ()
+    count, longest, bad_rows, kinds = 0, 1, list[BadRow](), Kinds()
+    dims: tuple[int, ...] | None = None
     for block in blocks:
-        first = block if first is None else first
-        if block.lengths.shape[1:] != first.lengths.shape[1:]:
-            rule_of_shapes = f"a function that returns rows of one shape, {first.lengths.shape[1:]}"
-            remedy = "Return as many numbers for every row."
-            raise value_error("length", rule_of_shapes, block.lengths.shape[1:], remedy)
-        kinds = _join_kinds(kinds or block.kinds, block.kinds, rule.names, count)
+        new_dims = block.lengths.shape[1:]
+        if new_dims != (dims := new_dims if dims is None else dims):
+            rule, remedy = f"a function that returns rows of one shape, {dims}", "Return as many numbers for every row."
+            raise value_error("length", rule, new_dims, remedy)
+        kinds = join_kinds(kinds, block.kinds, f"row {count}")
         bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
             remedy = f"Is it the right column? If so, give a larger number. {_show(bad_rows)}"
             raise ValueError(f"`max_bad` must be at least the number of bad rows, but is {max_bad}. {remedy}")
         spool.write(block.lengths.tobytes())
         count, longest = count + len(block.lengths), max(longest, int(block.lengths.max(initial=1)))
-    return (count, *(first.lengths.shape[1:] if first is not None else ())), longest, bad_rows
-
-
-def _join_kinds(kinds: tuple[str, ...], new: tuple[str, ...], names: tuple[str, ...], row: int) -> tuple[str, ...]:
-    """Refuses a column of numbers that becomes one of lists, texts or seconds at some row."""
-    for name, kind, new_kind in zip(names, kinds, new, strict=False):
-        if kind and new_kind and kind != new_kind:
-            rule, remedy = f"{kind}, as in the rows before", "Write the column again, as one type."
-            raise value_error(name, rule, new_kind, remedy, at=f"row {row}")
-    return tuple(kind or new_kind for kind, new_kind in zip(kinds, new, strict=False))
+    return (count, *(dims or ())), longest, bad_rows
 
 
 def _show(bad_rows: list[BadRow]) -> str:

@@ -14,7 +14,8 @@ import itertools
 import mmap
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import files
 from lengthwise.checks import refuse_masked, sentence, source_error, type_error, value_error
-from lengthwise.lengths.columns import Column, choose_dimensions
+from lengthwise.lengths.columns import Column, Wanted, choose_dimensions
 from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole_lengths
 
 _COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
@@ -205,7 +206,7 @@ def name_checked(lengths: NDArray[np.int64]) -> str:
     return digest.hexdigest()
 
 
-def read_numpy(path: Path, column: str | None = None) -> list[Column]:
+def read_numpy(path: Path, column: Wanted, *_: Any) -> Iterator[list[Column]]:
     """Reads the array in a .npy file, [n] or [n, dims]; `column` chooses dimensions, as "1" or "0,2".
 
     Raises:
@@ -213,21 +214,25 @@ def read_numpy(path: Path, column: str | None = None) -> list[Column]:
             neither [n] nor [n, dims]. Or the dimension does not exist.
         TypeError: The values are not integers or floats, but booleans or texts, for example.
     """
-    with open(path, "rb") as file:  # because np.load may leave the file open
-        try:
-            content = np.load(file, allow_pickle=False)
-        except Exception as error:  # a damaged byte may raise any error of zip, zlib, ast, ...
-            rule, remedy = "a .npy file", "Write it again by `np.save`, or correct its suffix."
-            # NumPy has no error class for a file of pickled objects: only these words tell.
-            if "Object arrays" in str(error):
-                rule = "an array of numbers, not of Python objects"
-                remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
-            raise source_error(rule, path, remedy) from error
-    if not isinstance(content, np.ndarray):
-        remedy = "Give one array of the archive: `read_lengths(np.load(path)['lengths'])`."
-        raise source_error("a .npy file of one array", path, remedy)
+    try:
+        with open(path, "rb") as file:
+            content = np.lib.format.read_array(file, allow_pickle=False)
+    except Exception as error:  # a damaged byte may raise any error of ast, tokenize, ...
+        rule, remedy = _refuse(path, error)
+        raise source_error(rule, path, remedy) from error
     columns = array_columns(content, of=f" of {path}")
-    return [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
+    yield [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
+
+
+def _refuse(path: str | os.PathLike[str], error: Exception) -> tuple[str, str]:
+    """Returns the rule that a file breaks which NumPy cannot read, and the remedy."""
+    # NumPy has no error class for a file of pickled objects: only its words tell.
+    if any(words in str(error) for words in ("Object arrays", "Python objects")):
+        remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
+        return "an array of numbers, not of Python objects", remedy
+    if zipfile.is_zipfile(path):
+        return "a .npy file", "Give one array of the archive, as `np.load(path)['lengths']`."
+    return "a .npy file", "Write it again by `np.save`, or correct its suffix."
 
 
 class MappedLengths(np.memmap):
@@ -254,17 +259,12 @@ def map_file(path: str | os.PathLike[str]) -> NDArray[Any]:
     with files.refusals(path, "read"):
         files.check_regular(path)
         try:
-            array = np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise _no_file(path, "Write one by numpy.save(path, lengths).") from error
-    if not isinstance(array, np.ndarray):  # numpy.load opens archives too
-        array.close()
-        raise _no_file(path, "Write one by numpy.save, because an archive cannot be mapped into memory.")
-    return keep_mapped(array)
-
-
-def _no_file(path: str | os.PathLike[str], remedy: str) -> ValueError:
-    return value_error("lengths", "the path of a .npy file", os.fspath(path), remedy)
+            return keep_mapped(np.lib.format.open_memmap(os.fspath(path), mode="r"))
+        except OSError:
+            raise
+        except Exception as error:  # as in `read_numpy`
+            rule, remedy = _refuse(path, error)
+            raise value_error("lengths", f"the path of {rule}", os.fspath(path), remedy) from error
 
 
 def keep_mapped(array: NDArray[Any]) -> NDArray[Any]:

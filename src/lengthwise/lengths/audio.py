@@ -32,7 +32,7 @@ class Header(NamedTuple):
     rate: int
 
 
-def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
+def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> Iterator[list[Column]]:
     """Measures all audio files below a folder, sorted by their path within it.
 
     Paths with `/` are compared as texts, so capitals come first: A/b.wav, B.wav, a.wav. Hidden files and folders are
@@ -63,7 +63,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         if name not in headers:
             remedy = f"Repair or remove it ({reason}). Files that cannot be read: {len(names) - len(headers)}."
             raise source_error("audio that can be read", folder / name, remedy)
-    return [_column(folder, [headers[name] for name in names], names, seconds)]
+    yield [_column(folder, [headers[name] for name in names], names, seconds)]
 
 
 def audio_files(folder: str | Path) -> list[str]:

@@ -10,7 +10,7 @@ import itertools
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any
 
@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import brief, check_choice, load_package, sentence, type_error, value_error
-from lengthwise.lengths.columns import Column, Unit, unit_of
+from lengthwise.lengths.columns import Absent, Column
 from lengthwise.lengths.rules import LONGEST, Place, bad_value
 
 _DROP = "Put a number there or drop the sequence."
+_PUT = "Put one there or drop the sequence."
 _ITEMS = {int, float, bool, NoneType}  # types of the items of a list that is counted
 COUNTS = ("characters", "words", "tokens")
 COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
@@ -33,105 +34,95 @@ _TURN_FIELDS = ("content", "value", "text")
 _TEXTS = 1024  # texts to tokenize together
 
 
-def column_of_cells(
-    name: str,
-    cells: Sequence[Any],
-    place: Place,
-    count: TextCount | None,
-    *,
-    unit: Unit = "unknown",
-    in_table: bool = False,
-) -> Column:
-    """Makes a column from the cells of a table or the values of JSON.
+def count_list(column: Column, count: TextCount | None) -> Column:
+    """Turns the cells of a table, or the values of JSON, into numbers.
 
     Args:
-        name: The name of the column.
-        cells: [n] numbers, texts or lists.
-        place: Names the place of a cell.
+        column: A column of numbers, texts or lists.
         count: The function that counts texts, or None.
-        unit: The unit, if the format has one.
-        in_table: True for a table of several columns, whose cells are all texts. A column is then not counted if all
-            its texts are numbers.
 
     Raises:
-        ValueError: A value has another kind than the first, or cannot be turned into a length.
+        ValueError: A cell is absent, has another kind than the first, or cannot be turned into a length.
     """
+    cells, types = column.values, set(map(type, column.values))
+    for at, cell in enumerate(cells if Absent in types else ()):
+        if isinstance(cell, Absent):
+            raise cell.error(column.place(at))
     # The first cell decides the kind. A later cell of another kind raises an error that names its line.
     kind = type(cells[0]) if cells else float
-    is_counted = count is not None and kind is str and not (in_table and all(map(_is_decimal, cells)))
-    if kind is list or is_counted:
-        for at, cell in enumerate(cells):
-            if type(cell) is not kind:
-                rule = f"a {'list' if kind is list else 'text'}, as at the first sequence"
-                raise value_error(name, rule, cell, "Put one there or drop the sequence.", at=place(at))
+    is_text = count is not None and kind is str and not (column.kind == "untyped" and all(map(_is_decimal, cells)))
+    if (kind is list or is_text) and types != {kind}:
+        at = next(at for at, cell in enumerate(cells) if type(cell) is not kind)
+        rule, remedy = f"a {'list' if kind is list else 'text'}, as at the first sequence", _PUT
+        raise value_error(column.name, rule, cells[at], remedy, at=column.place(at))
     if kind is list:
-        return _count_lists(name, cells, place, count)
-    if count is not None and is_counted:
-        return Column(name=name, values=count(cells), place=place, unit="counts", kind="texts")
-    values = _numbers(cells, name, place)
-    return Column(name=name, values=values, place=place, unit=unit_of(name) if unit == "unknown" else unit)
+        return _count_lists(column, count)
+    if count is not None and is_text:
+        return replace(column, values=count(cells), unit="counts", kind="texts")
+    return replace(column, values=_numbers(column, types), kind="numbers")
 
 
 def _is_decimal(text: str) -> bool:
     return text.isascii() and "_" not in text and is_number(text)
 
 
-def _count_lists(name: str, cells: Sequence[Any], place: Place, count: TextCount | None) -> Column:
+def _count_lists(column: Column, count: TextCount | None) -> Column:
     """Counts the items of each list, or, with `count`, the texts in it."""
     # The first item decides the kind. A list of another kind raises an error that names its line.
+    name, cells = column.name, column.values
     item = next((item for cell in cells for item in cell if item is not None), None)
     field = turn_field(item) if count is not None and type(item) is dict else None
     if field is not None:
         name, item = f"{name}.*.{field}", ""
         cells = [[turn.get(field) if type(turn) is dict else turn for turn in cell] for cell in cells]
     if count is not None and type(item) is str:
-        counts = count_items(cells, name=name, place=place, count=count)
-        return Column(name=name, values=counts, place=place, unit="counts", kind="texts")
+        counts = count_items(cells, name=name, place=column.place, count=count)
+        return replace(column, name=name, values=counts, unit="counts", kind="texts")
     for at, cell in enumerate(cells):
         if not _ITEMS.issuperset(map(type, cell)):
-            raise nested_lists(cell, name=name, at=place(at), item=item)
+            raise nested_lists(cell, name=name, at=column.place(at), item=item)
     counts = np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
-    return Column(name=name, values=counts, place=place, unit="counts", kind="lists")
+    return replace(column, values=counts, unit="counts", kind="lists")
 
 
-def _numbers(cells: Sequence[Any], name: str, place: Place) -> NDArray[Any]:
-    kinds = set(map(type, cells))
-    if kinds == {str}:
-        return parse_numbers(cells, name=name, place=place)
+def _numbers(column: Column, types: set[type]) -> NDArray[Any]:
+    cells = column.values
+    if types == {str}:
+        return parse_numbers(column)
     # Looks for a bad cell only if some type is not a number.
-    for at, cell in enumerate(cells if kinds - {int, float} else ()):
+    for at, cell in enumerate(cells if types - {int, float} else ()):
         if type(cell) not in (int, float):
-            raise not_a_number(cell, name=name, at=place(at))
+            raise not_a_number(cell, name=column.name, at=column.place(at))
     try:
-        return np.array(cells, dtype=np.int64 if kinds == {int} else np.float64)
+        return np.array(cells, dtype=np.int64 if types == {int} else np.float64)
     except OverflowError as error:
-        raise _beyond_64_bits(cells, name, place) from error
+        raise _beyond_64_bits(cells, column) from error
 
 
-def parse_numbers(texts: Sequence[str], *, name: str, place: Place, remedy: str = _DROP) -> NDArray[Any]:
-    """Reads [n] texts as int64 if all are whole, else as float64.
+def parse_numbers(column: Column, remedy: str = _DROP) -> NDArray[Any]:
+    """Reads a column of texts as int64 if all are whole, else as float64.
 
     Refuses texts that only Python reads as numbers: 1_000, and the digits of other scripts.
 
     Raises:
         ValueError: A text is not a number, or a whole number has more than 64 bits.
 
-    >>> parse_numbers(["3", "1.5"], name="dur", place=str)
+    >>> parse_numbers(Column(name="dur", values=["3", "1.5"], place=str))
     array([3. , 1.5])
     """
     # Checking all texts together is much faster than one by one.
-    all_texts = "".join(texts)
+    texts, all_texts = column.values, "".join(column.values)
     if all_texts.isascii() and "_" not in all_texts:
         try:
             return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
         except OverflowError as error:
-            raise _beyond_64_bits(list(map(int, texts)), name, place) from error
+            raise _beyond_64_bits(list(map(int, texts)), column) from error
         except ValueError:
             # Not whole, perhaps seconds. A text that is not a number is found below.
             with suppress(ValueError):
                 return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
     at = next(k for k, text in enumerate(texts) if not _is_decimal(text))
-    raise not_a_number(texts[at], name=name, at=place(at), remedy=remedy)
+    raise not_a_number(texts[at], name=column.name, at=column.place(at), remedy=remedy)
 
 
 def is_number(text: str) -> bool:
@@ -143,9 +134,9 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _beyond_64_bits(values: Sequence[float], name: str, place: Place) -> ValueError:
+def _beyond_64_bits(values: Sequence[float], column: Column) -> ValueError:
     at = next(at for at, value in enumerate(values) if abs(value) > LONGEST)
-    return bad_value(np.array(values, dtype=object), at, name=name, place=place)
+    return bad_value(np.array(values, dtype=object), at, name=column.name, place=column.place)
 
 
 def not_a_number(value: object, *, name: str, at: str, remedy: str = _DROP) -> ValueError:
@@ -201,7 +192,7 @@ class TextCount:
         """
         if self.count == "tokens":
             return _count_tokens(self.tokenizer, texts)
-        measure = len if self.count == "characters" else _count_words
+        measure = len if self.count == "characters" else lambda text: len(text.split())
         return np.fromiter(map(measure, texts), dtype=np.int64, count=len(texts))
 
 
@@ -233,13 +224,13 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
     return TextCount(count, path)
 
 
-def check_counted(texts: Iterable[bool], count: TextCount | None) -> None:
-    """Refuses `count` if no column has texts; `texts` tells for each column if it has some.
+def check_counted(columns: Sequence[Column], count: TextCount | None) -> None:
+    """Refuses `count` if no column has texts. A column without values may have some.
 
     Raises:
-        ValueError: No column has texts.
+        ValueError: All columns have numbers or lists.
     """
-    if count is not None and not any(texts):
+    if count is not None and not any(column.kind == "texts" or not len(column.values) for column in columns):
         remedy = "Leave it out, or name a column of texts."
         raise value_error("count", "given for texts only", count.count, remedy)
 
@@ -258,8 +249,7 @@ def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, coun
     for at, part in enumerate(parts):
         for text in part:
             if type(text) is not str:
-                remedy = "Put one there or drop the sequence."
-                raise value_error(name, "a text in every item", text, remedy, at=place(at))
+                raise value_error(name, "a text in every item", text, _PUT, at=place(at))
     counts = count(list(itertools.chain.from_iterable(parts)))
     # Counts [1, 3, 5] in lists of 2, 0 and 1 texts: the sums up to the ends of the lists, [4, 4, 9], give [4, 0, 5].
     sums = np.concatenate([[0], np.cumsum(counts)])
@@ -267,23 +257,17 @@ def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, coun
     return np.diff(sums[ends], prepend=0)
 
 
-def _count_words(text: str) -> int:
-    return len(text.split())
-
-
 def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
     tokenizer = _load_tokenizer(path)
+    batches = (list(texts[start : start + _TEXTS]) for start in range(0, len(texts), _TEXTS))
     try:
-        parts = [
-            # Special tokens are counted, because the model gets them too.
-            [len(tokens) for tokens in tokenizer.encode_batch_fast(list(texts[start : start + _TEXTS]))]
-            for start in range(0, len(texts), _TEXTS)
-        ]
+        # Special tokens are counted, because the model gets them too.
+        lengths = [len(tokens) for batch in batches for tokens in tokenizer.encode_batch_fast(batch)]
     except Exception as error:  # the package raises plain exceptions
         # For example a word for which the tokenizer has no token.
         remedy = f"Give the tokenizer of your model ({brief(error)})."
         raise value_error("tokenizer", "a tokenizer that takes these texts", path, remedy) from error
-    return np.fromiter((length for part in parts for length in part), dtype=np.int64, count=len(texts))
+    return np.array(lengths, dtype=np.int64)
 
 
 def _load_tokenizer(path: str) -> Any:

@@ -1,4 +1,7 @@
-"""Columns of numbers: their choice by name, their units, and their conversion to lengths.
+"""Columns of a source: their choice by name, their units, and the conversion of their numbers to lengths.
+
+A reader yields parts, which are consecutive rows. A part is a list of columns of cells; `arrow.count_cells` turns cells
+into numbers, and `to_lengths` turns numbers into lengths.
 
 The name of a column may tell its unit: duration_ms is in milliseconds. A frame shift, from one frame to the next, has
 the unit of its column. A shift below 1 is in seconds, and is refused for a column in milliseconds.
@@ -7,20 +10,23 @@ the unit of its column. A shift below 1 is in seconds, and is refused for a colu
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import value_error
-from lengthwise.lengths.rules import Place, bad_value, check_dims, convert, freeze, has_fractions
+from lengthwise.checks import keep, value_error
+from lengthwise.lengths.rules import Place, check_dims, freeze, has_fractions, whole_lengths
 
-Kind = Literal["numbers", "lists", "texts"]
+Kind = Literal["numbers", "lists", "texts", "untyped"]
 Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
+Kinds = tuple[tuple[str, str], ...]  # the name and the kind of each column; "" for one without values
+Wanted = str | tuple[str, ...] | None  # columns, as a user writes them, or as names; None for the only one
 
 _LIKELY = re.compile("frame|length|dur|token|sample")  # in the name of a column of lengths
 _MOST_NAMES = 20  # the most names in an error
@@ -38,21 +44,42 @@ _PER_SECOND: dict[Unit, int] = {"seconds": 1, "milliseconds": 1_000, "samples": 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Column:
-    """A column of numbers, not yet checked.
+    """A column of n rows: cells as they were read, or numbers, not yet checked.
 
     Attributes:
         name: The name in the file, or "lengths".
-        values: [n] of any integer or floating dtype.
+        values: [n] cells, as a list or an array of Arrow; or [n] numbers of any integer or floating dtype.
         place: Names the place of value k: "line 8 of train.csv".
-        unit: The unit from the format or the name, else "unknown".
-        kind: The kind of the cells. For "lists" and "texts", the values are their counts.
+        unit: The unit from the format, else from the name.
+        kind: The kind of the cells, once they are numbers: for "lists" and "texts", the values are their counts. Before
+            that it is "untyped" in a table of several columns, whose cells are texts that may be numbers.
     """
 
     name: str
-    values: NDArray[Any]
+    values: Any
     place: Place
     unit: Unit = "unknown"
     kind: Kind = "numbers"
+
+    def __post_init__(self) -> None:
+        if self.unit == "unknown":
+            keep(self, unit=unit_of(self.name))
+
+
+class Absent(NamedTuple):
+    """The cell of a record that lacks a field. It is refused only when the cells are counted.
+
+    Attributes:
+        name: The field.
+        fields: The fields of the record.
+    """
+
+    name: str
+    fields: Sequence[str]
+
+    def error(self, at: str) -> ValueError:
+        """Returns the error for the record at the place `at`."""
+        return missing_column(self.name, self.fields, at=at)
 
 
 def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[np.int64]:
@@ -109,10 +136,7 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
 
 def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int64]:
     values = column.values
-    lengths, good = convert(values, frame_shift)
-    if not good.all():
-        at = int(np.argmin(good))
-        raise bad_value(values, at, frame_shift, name=column.name, place=column.place)
+    lengths = whole_lengths(values, frame_shift, name=column.name, place=column.place)
     # Otherwise every sequence would have one frame, as a sequence of 1.5 seconds with a shift of 160.
     if frame_shift is not None and frame_shift >= 1 and values.size and values.max() < frame_shift:
         remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
@@ -126,11 +150,22 @@ def _takes_shift(column: Column, frame_shift: float, *, alone: bool, by_type: bo
         return frame_shift >= 1
     if column.unit != "unknown" or alone:
         return column.unit != "counts"
-    return _last_part(column.name) in _SECONDS_NAMES or _is_fractional(column, by_type)
+    is_fractional = column.values.dtype.kind == "f" if by_type else has_fractions(column.values)
+    return column.name.rpartition(".")[2] in _SECONDS_NAMES or is_fractional
 
 
-def _is_fractional(column: Column, by_type: bool) -> bool:
-    return column.values.dtype.kind == "f" if by_type else has_fractions(column.values)
+def join_kinds(old: Kinds, new: Kinds, at: str) -> Kinds:
+    """Returns the kinds of columns after some more rows; refuses numbers that become lists, texts or seconds there.
+
+    >>> join_kinds((("n", ""), ("text", "texts")), (("n", "numbers"), ("text", "")), "row 8")
+    (('n', 'numbers'), ('text', 'texts'))
+    """
+    for (_, old_kind), (name, kind) in zip(old, new, strict=False):
+        if old_kind and kind and old_kind != kind:
+            remedy = "Write the column again, as one type."
+            raise value_error(name, f"{old_kind}, as in the rows before", kind, remedy, at=at)
+    merged = tuple((name, old_kind or kind) for (_, old_kind), (name, kind) in zip(old, new, strict=False))
+    return merged or new
 
 
 def unit_of(name: str) -> Unit:
@@ -146,18 +181,17 @@ def unit_of(name: str) -> Unit:
     return _UNITS.get(last, "unknown") if is_sure and not (front and front[-1].isdigit()) else "unknown"
 
 
-def _last_part(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
-def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested: bool = False) -> list[str]:
-    """Returns the names in `column`, separated by commas; if `column` is None, the name of the only column.
+def choose_columns(
+    column: Wanted, names: Sequence[str], *, at: str, nested: bool = False, default: Sequence[str] = ()
+) -> list[str]:
+    """Returns the names in `column`, separated by commas; if `column` is None, the default or the only column.
 
     Args:
-        column: The wanted columns. If the whole text, commas included, is the name of a column, only that column.
+        column: The wanted columns; a tuple of names is not split.
         names: The names of all columns.
         at: The place in an error: "line 1 of train.csv".
         nested: True if a name may be a field within a column, as audio.frames.
+        default: The names if `column` is None.
 
     Raises:
         ValueError: A wanted column is missing in `names`, or is there twice. Or `column` is None, and there are several
@@ -167,8 +201,8 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested:
     ['source', 'target']
     """
     if column is None:
-        if len(names) == 1:
-            return list(names)
+        if default or len(names) == 1:
+            return list(default or names)
         likely = next(iter([*filter(_LIKELY.search, names), *names]), "NAME")
         remedy = f'Give column="{likely}" (on the command line: FILE:{likely}), several as "source,target".'
         raise value_error("column", f"one of {_list_names(names)}", None, remedy, at=at)
@@ -187,20 +221,35 @@ def top_of(name: str, names: Sequence[str]) -> str:
     return name if name in names or head not in names else head
 
 
-def split_names(column: str, names: Container[str]) -> list[str]:
-    """Splits `column` at its commas, unless the whole text is a name."""
-    return [column] if column in names else [part.strip() for part in column.split(",")]
+def split_names(column: str | tuple[str, ...], names: Sequence[str]) -> list[str]:
+    """Splits `column` at its commas, but not within the name of a column.
+
+    >>> split_names("id, size,kb.max", ["id", "size,kb"])
+    ['id', 'size,kb.max']
+    """
+    if not isinstance(column, str) or column in names:
+        return [column] if isinstance(column, str) else list(column)
+    parts, chosen = column.split(","), list[str]()
+    most = max((name.count(",") for name in names), default=0)
+    while parts:
+        # The longest name wins: "a,b" before "a".
+        candidates = [",".join(parts[: commas + 1]).strip() for commas in range(most, -1, -1)]
+        tops = [top_of(name, names) for name in candidates]
+        fits = (top in names and "," not in name[len(top) :] for name, top in zip(candidates, tops, strict=True))
+        name = next(itertools.compress(candidates, fits), candidates[-1])
+        chosen.append(name)
+        del parts[: name.count(",") + 1]
+    return chosen
 
 
-def choose_dimensions(column: str | None, dims: int, path: Path) -> Sequence[int]:
+def choose_dimensions(column: Wanted, dims: int, path: Path) -> list[int]:
     """Returns the dimensions of a file without names: all, or the numbers in `column`, such as "0,2".
 
     Raises:
         ValueError: A dimension does not exist.
     """
-    if column is None:
-        return range(dims)
-    return list(map(int, choose_columns(column, [str(dim) for dim in range(dims)], at=str(path))))
+    names = [str(dim) for dim in range(dims)]
+    return list(map(int, choose_columns(column, names, at=str(path), default=names)))
 
 
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:

@@ -8,105 +8,110 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.cells import TextCount, column_of_cells
-from lengthwise.lengths.columns import Column, Unit, choose_columns, missing_column, split_names
-from lengthwise.lengths.rules import Place
-from lengthwise.lengths.text import open_text
+from lengthwise.lengths.columns import Absent, Unit, Wanted, choose_columns
+from lengthwise.lengths.text import Opener, Parts, open_text, split_rows
 
 Record = dict[str, Any]
-_KNOWN_UNITS: dict[str, Unit] = {
-    "num_frames": "counts",
-    "duration": "seconds",
-}  # the first field that a record has is read
-_ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)  # the errors of a missing field
-_TOGETHER = 4096  # records to read at once
+_KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first one of a record is read
 _ONE_EACH = "Give one object, or the length, for each sequence."
+# The errors of an absent field; the last is that of a column of hundreds of parts.
+_ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
-def read_manifest(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
+def read_records(path: Path, column: Wanted, size: int | None = None, opener: Opener = None) -> Parts:
     """Reads fields of JSON records. A field may be nested, as `supervisions.0.duration`; a list gives its length.
 
     Args:
         path: The file.
         column: A field, or several separated by commas. None for manifests of NeMo and Lhotse, for records of one
-            field, and for lines of numbers.
-        count: The function that counts texts, or None.
+            field, and for lines of numbers. Only names in a tuple may be absent in the first record.
+        size: The most records of a part.
+        opener: Opens the file.
 
     Raises:
-        ValueError: The JSON is invalid, a record lacks the field, or a value is neither a number, nor a list, nor a
-            counted text. Or the only record of a .json file has a list.
+        ValueError: The JSON is invalid, or the first record lacks the field. Or the only record of a .json file has a
+            list.
     """
-    names, cells, places = list[str](), list[list[Any]](), list[str]()
-    unit: Unit = "unknown"
-    for records, part in iterate_records(path, _TOGETHER):
-        if not names:
-            names, unit = _fields(records[0], column, part[0])
-            cells = [[] for _ in names]
-        for name, values in zip(names, cells, strict=True):
-            values += pick_cells(records, name, part.__getitem__)
-        places += part
-    for name, values in zip(names, cells, strict=True):
-        # The list may be a column of lengths, and not one sequence.
-        if _is_alone(places, path) and type(values[0]) is list:
-            remedy = (
-                "Give one record or number for each sequence, as [5, 6]; if the list is one sequence, name the file "
-                ".jsonl."
-            )
-            raise value_error(name, "a number in the only record of a .json file", values[0], remedy, at=places[0])
-    return [
-        column_of_cells(name, values, places.__getitem__, count, unit=unit)
-        for name, values in zip(names, cells, strict=True)
-    ]
-
-
-def iterate_records(
-    path: Path, size: int, opener: Callable[..., Any] = open
-) -> Iterator[tuple[list[Record], list[str]]]:
-    """Yields `size` records at a time, and their places: "line 8 of train.jsonl"."""
-    records = _records(path, opener)
-    while part := list(itertools.islice(records, size)):
-        yield [record for _, record in part], [f"{place} of {path}" for place, _ in part]
-
-
-def pick_cells(records: Iterable[Record], name: str, place: Place | None = None) -> list[Any]:
-    """Returns a field, which may be nested, of each record.
-
-    Raises:
-        ValueError: A record lacks the field, and `place` is given. Without a `place`, the cell of that record is None.
-    """
-    pick = _picker(name)
-    cells: list[Any] = []
-    for row, record in enumerate(records):
-        try:
-            cells.append(pick(record))
-        except _ABSENT as error:
-            if place is not None:
-                raise missing_column(name, list(record), at=place(row)) from error
-            cells.append(None)
-    return cells
-
-
-def _records(path: Path, opener: Callable[..., Any]) -> Iterator[tuple[str, Record]]:
-    """Yields "line k" or "item k", and its record."""
     with open_text(path, opener) as file:
-        lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
-        start, first = next(lines, (0, ""))
-        # The first line decides: an array, one object over several lines, or one record a line.
-        if first.lstrip().startswith("["):
-            items = _items(first, file.read(), start, path)
-            yield from ((f"item {at}", _as_record(item, f"item {at} of {path}")) for at, item in enumerate(items))
+        word, records = _records(file, path)
+        first = next(records, None)
+        if first is None:
             return
-        if first.strip() == "{":  # one record over several lines
-            yield f"line {start}", _as_record(_loads(first + file.read(), start, path), f"line {start} of {path}")
-            return
-        for number, line in itertools.chain([(start, first)] if first else [], lines):
-            yield f"line {number}", _as_record(_loads(line, number, path), f"line {number} of {path}")
+        names, unit = _fields(first[1], column, f"{word} {first[0]} of {path}")
+        picks = [(name, partial(pick, name)) for name in names]
+        for columns in split_rows(itertools.chain([first], records), picks, path, size, word=word, unit=unit):
+            for cells in columns:
+                # The list may be a column of lengths, and not one sequence.
+                if len(cells.values) == 1 and word == "line" and _is_document(path) and type(cells.values[0]) is list:
+                    rule, at = "a number in the only record of a .json file", cells.place(0)
+                    remedy = "Give one record or number for each sequence, as [5, 6]; if the list is one sequence, "
+                    raise value_error(cells.name, rule, cells.values[0], f"{remedy}name the file .jsonl.", at=at)
+            yield columns
+
+
+def _fields(record: Record, column: Wanted, at: str) -> tuple[list[str], Unit]:
+    if isinstance(column, tuple):
+        return list(column), "unknown"
+    fields = [*record, *["duration"] * _is_mixed(record)]
+    known = [name for name in _KNOWN_UNITS if name in fields][:1]
+    names = choose_columns(column, fields, at=at, nested=True, default=known)
+    return names, _KNOWN_UNITS[known[0]] if column is None and known else "unknown"
+
+
+def pick(name: str, record: Record) -> Any:
+    """Returns a field of a record, which may be nested, or `Absent`.
+
+    >>> pick("supervisions.0.duration", {"supervisions": [{"duration": 1.5}]})
+    1.5
+    """
+    try:
+        if name in record:  # {"a.b": 5} comes before {"a": {"b": 5}}
+            return record[name]
+        if name == "duration" and _is_mixed(record):
+            # To eight decimals, as in Lhotse.
+            return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
+        return _follow(record, name.split("."))
+    except _ABSENT:
+        return Absent(name, list(record))
+
+
+def _is_mixed(record: Record) -> bool:
+    return record.get("type") == "MixedCut" and "duration" not in record
+
+
+def _follow(value: Any, parts: list[str]) -> Any:
+    """Follows the parts of a nested name: a field of an object, an index of a list, or `*` for every item of a list.
+
+    >>> _follow({"messages": [{"content": "hello"}, {"content": "and you"}]}, ["messages", "*", "content"])
+    ['hello', 'and you']
+    """
+    for at, part in enumerate(parts):
+        if value is None:
+            break  # a null has no fields, and is refused later
+        if part == "*" and isinstance(value, list):
+            return [_follow(item, parts[at + 1 :]) for item in value]
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
+
+
+def _records(file: TextIO, path: Path) -> tuple[str, Iterator[tuple[int, Record]]]:
+    """Returns "line" or "item", and the records with their numbers."""
+    lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
+    # The first line decides: an array, one object over several lines, or one record a line.
+    start, first = next(lines, (0, ""))
+    if first.lstrip().startswith("["):
+        items = enumerate(_items(first, file.read(), start, path))
+        return "item", ((at, _as_record(item, "item", at, path)) for at, item in items)
+    if first.strip() == "{":
+        first += file.read()
+    texts = itertools.chain([(start, first)] if first else [], lines)
+    return "line", ((at, _as_record(_loads(text, at, path), "line", at, path)) for at, text in texts)
 
 
 def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
@@ -126,11 +131,6 @@ def _is_document(path: Path) -> bool:
     return path.name.lower().endswith((".json", ".json.gz"))
 
 
-def _is_alone(places: Sequence[str], path: Path) -> bool:
-    """Tells if a file has one object, and is named .json."""
-    return len(places) == 1 and places[0].startswith("line") and _is_document(path)
-
-
 def _loads(text: str, number: int, path: Path) -> Any:
     text = text.rstrip()  # so that an error at the end is on the last line
     try:
@@ -144,62 +144,9 @@ def _loads(text: str, number: int, path: Path) -> Any:
         raise value_error("source", "valid JSON", text, "Drop it.", at=f"line {number} of {path}") from error
 
 
-def _as_record(item: Any, at: str) -> Record:
+def _as_record(item: Any, word: str, at: int, path: Path) -> Record:
     if isinstance(item, dict):
         return item
     if isinstance(item, int | float) and not isinstance(item, bool):
         return {"lengths": item}
-    raise value_error("source", "JSON objects or numbers", item, _ONE_EACH, at=at)
-
-
-def _fields(record: Record, column: str | None, at: str) -> tuple[list[str], Unit]:
-    if column is not None:
-        return split_names(column, record), "unknown"
-    for name, unit in _KNOWN_UNITS.items():
-        if name in record or (name == "duration" and _is_mixed(record)):
-            return [name], unit
-    return choose_columns(None, list(record), at=at), "unknown"
-
-
-def _picker(name: str) -> Callable[[Record], Any]:
-    """Returns a function that reads a field of a record, which may be nested.
-
-    >>> _picker("supervisions.0.duration")({"supervisions": [{"duration": 1.5}]})
-    1.5
-    """
-    if name == "duration":
-        return _duration
-    if "." not in name:
-        return itemgetter(name)
-    # {"a.b": 5} comes before {"a": {"b": 5}}.
-    return lambda record: record[name] if name in record else _follow(record, name.split("."))
-
-
-def _follow(value: Any, parts: list[str]) -> Any:
-    """Follows the parts of a nested name: a field of an object, an index of a list, or `*` for every item of a list.
-
-    >>> _follow({"messages": [{"content": "hello"}, {"content": "and you"}]}, ["messages", "*", "content"])
-    ['hello', 'and you']
-    """
-    for at, part in enumerate(parts):
-        if value is None:
-            break  # a null has no fields, and is refused later
-        if part == "*" and isinstance(value, list):
-            return [_follow(item, parts[at + 1 :]) for item in value]
-        value = value[int(part)] if isinstance(value, list) else value[part]
-    return value
-
-
-def _is_mixed(record: Record) -> bool:
-    return record.get("type") == "MixedCut" and "duration" not in record
-
-
-def _duration(record: Record) -> Any:
-    """Returns the duration; for a mixed cut the end of its last track, to eight decimals as in Lhotse.
-
-    >>> _duration({"type": "MixedCut", "tracks": [{"cut": {"duration": 2}}, {"cut": {"duration": 1.5}, "offset": 1}]})
-    2.5
-    """
-    if not _is_mixed(record):
-        return record["duration"]
-    return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
+    raise value_error("source", "JSON objects or numbers", item, _ONE_EACH, at=f"{word} {at} of {path}")

@@ -24,14 +24,22 @@ _REPAIR = "Drop the sequence or repair its length."
 _SECONDS_REMEDY = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
 
 
-def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str = _SECONDS_REMEDY) -> NDArray[np.int64]:
-    """Checks that numbers are lengths, and returns a copy as int64.
+def whole_lengths(
+    values: NDArray[Any],
+    frame_shift: float | None = None,
+    *,
+    name: str,
+    place: Place,
+    remedy: str = _SECONDS_REMEDY,
+) -> NDArray[np.int64]:
+    """Checks that numbers are lengths, or, with `frame_shift`, durations, and returns the lengths as int64, a copy.
 
     A float must be below 2**53 in float64, 2**24 in float32, and 2048 in float16. Larger whole numbers may have been
     rounded: 9007199254740993.0 is stored as 9007199254740992.0.
 
     Args:
         values: [n], of any integer or floating dtype.
+        frame_shift: As in `convert`.
         name: The name of the values in an error.
         place: Names the place of a value.
         remedy: The advice for fractions, which are most often seconds.
@@ -46,9 +54,9 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
     """
     # All values at once: millions of lengths take milliseconds.
-    lengths, good = convert(values)
+    lengths, good = convert(values, frame_shift)
     if not good.all():
-        raise bad_value(values, int(np.argmin(good)), name=name, place=place, remedy=remedy)
+        raise bad_value(values, int(np.argmin(good)), frame_shift, name=name, place=place, remedy=remedy)
     return lengths
 
 

@@ -1,0 +1,240 @@
+"""The data sets that `write_lengths` measures, each read in its own order: files, and those of four packages.
+
+Files are found on a disk or in an object store, and read one after the other. A data set of pyarrow, Hugging Face
+`datasets`, Dask or Ray is read by the engine of its package, in `ENGINES`.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from lengthwise.checks import brief, load_package, source_error, source_sentence, type_error, value_error
+from lengthwise.engines.rule import Block, Rule
+from lengthwise.lengths.arrow import load_pyarrow, read_arrow, read_batches
+from lengthwise.lengths.columns import Wanted
+from lengthwise.lengths.formats import FORMATS, Format, find_format
+
+_READ_AHEAD = 2  # batches of pyarrow that are read before they are measured
+_TOGETHER = 128  # partitions of Dask that are computed at once, so that few lengths wait in memory
+
+_LARGE = [format for format in FORMATS if format.is_large]
+_TEXTS = [ending for format in _LARGE if format.is_text for ending in format.endings]
+_OTHERS = (
+    f"Known are {', '.join(ending for format in _LARGE for ending in format.endings)}, and .gz of {', '.join(_TEXTS)}. "
+    "Give other formats as a `pyarrow.dataset.Dataset`."
+)
+
+
+def read_blocks(source: Any, rule: Rule, size: int) -> Iterator[Block]:
+    """Yields the lengths of the rows of a data set, in their order, as `rule` measures at most `size` rows at once.
+
+    Raises:
+        FileNotFoundError: There is no such file or folder.
+        ValueError: There are no files of a known format, or files of several formats; or the data set is of a kind that
+            its engine does not read.
+        TypeError: `source` is not a data set, a path, or a list of paths.
+        ModuleNotFoundError: fsspec, or the file system of a URL, is not installed.
+    """
+    classes = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]
+    engine = next((ENGINES[package] for package, _ in classes if package in ENGINES), None)
+    if engine is None:
+        return _file_blocks(source, rule, size)
+    if engine.kind.rpartition(".")[2] not in [name for package, name in classes if package in ENGINES]:
+        raise value_error("source", f"a {engine.kind}", type(source).__name__, engine.remedy)
+    return (block for blocks in engine.read(source, rule, size) for block in blocks)
+
+
+class Engine(NamedTuple):
+    """A package that reads its own data sets.
+
+    Attributes:
+        kind: The class of the data sets.
+        remedy: The advice for other objects of the package.
+        read: The function that yields lists of blocks, given the data set, the rule, and the most rows of a block.
+    """
+
+    kind: str
+    remedy: str
+    read: Callable[[Any, Rule, int], Iterator[list[Block]]]
+
+
+def _pyarrow_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
+    """Measures the fragments in their order."""
+    names, columns = rule.choose(source.schema.names)
+    # With threads, pyarrow would read up to a whole file ahead.
+    options: dict[str, Any] = {"batch_readahead": _READ_AHEAD, "fragment_readahead": 1, "use_threads": False}
+    for batch in source.to_batches(columns=columns, batch_size=size, **options):
+        yield [rule.measure_batch(batch, names)] if batch.num_rows else []
+
+
+def _hugging_face_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
+    """Measures the rows in their order."""
+    if source.format["type"] == "custom":  # rows would be measured as stored, before the transform
+        remedy = "Its rows change only when they are read: give `map` the transform, and measure the result."
+        raise value_error("source", "a data set without with_transform", "one with a transform", remedy)
+    names, columns = rule.choose(source.column_names)
+    # The other columns are not selected, so that their audio and images are not decoded.
+    for table in source.select_columns(columns).with_format("arrow").iter(size):
+        yield rule.measure_table(table, names, size)
+
+
+def _dask_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
+    """Measures the partitions in their order, by the current scheduler of Dask."""
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    names, columns = rule.choose([str(name) for name in source.columns])
+    parts = source[columns].to_delayed()
+    measure = delayed(_measure_frame, pure=False)
+    for start in range(0, len(parts), _TOGETHER):
+        yield from compute(*(measure(part, rule, names, size) for part in parts[start : start + _TOGETHER]))
+
+
+def _measure_frame(frame: Any, rule: Rule, names: list[str], size: int) -> list[Block]:
+    pyarrow = load_pyarrow()
+    try:
+        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    except pyarrow.ArrowException as error:
+        remedy = f"Give each column one type first ({brief(error)})."
+        raise source_error("of columns of one type each", "a partition", remedy) from error
+    return rule.measure_table(table, names, size)
+
+
+def _ray_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
+    """Measures the blocks in their order on the cluster: only lengths come back."""
+    names, columns = rule.choose(source.columns() or [])
+    chosen = source if rule.length else source.select_columns(columns)
+    measure = functools.partial(_measure_pickled, rule=rule, names=names, size=size)
+    measured = chosen.map_batches(measure, batch_format="pyarrow", batch_size=size, zero_copy_batch=True)
+    options = measured.context.execution_options
+    keeps_order = options.preserve_order
+    options.preserve_order = True  # by default, blocks come in another order in every run
+    try:
+        for table in measured.iter_batches(batch_format="pyarrow", batch_size=None):
+            for pickled in table.column("blocks").to_pylist():
+                answer = pickle.loads(pickled)
+                if isinstance(answer, Exception):
+                    raise answer
+                yield answer
+    finally:
+        options.preserve_order = keeps_order
+
+
+def _measure_pickled(table: Any, rule: Rule, names: list[str], size: int) -> Any:
+    answer: list[Block] | Exception
+    try:
+        answer = rule.measure_table(table, names, size)
+    except (ValueError, TypeError) as error:
+        answer = type(error)(str(error))  # Ray would add pages to an error raised in a worker
+    return load_pyarrow().table({"blocks": [pickle.dumps(answer)]})
+
+
+ENGINES = {
+    "pyarrow": Engine(
+        "pyarrow.dataset.Dataset", "Make one by `pyarrow.dataset.dataset`, which takes tables too.", _pyarrow_blocks
+    ),
+    "datasets": Engine(
+        "datasets.Dataset",
+        "Give one split of a DatasetDict; for a stream, use `lengthwise.torch.StreamBatches`.",
+        _hugging_face_blocks,
+    ),
+    "dask": Engine(
+        "dask.dataframe.DataFrame",
+        "Turn a bag into a data frame by `to_dataframe`, and a series by `to_frame`.",
+        _dask_blocks,
+    ),
+    "ray": Engine("ray.data.Dataset", "Read one by `ray.data`.", _ray_blocks),
+}
+
+
+def _file_blocks(source: Any, rule: Rule, size: int) -> Iterator[Block]:
+    """Measures files of one format, one after the other: of a path, a pattern, a URL, or a list of these.
+
+    Files of a folder or a pattern are sorted by their paths; those of a list keep its order. Names that begin with a
+    dot or an underscore are skipped, unless the pattern has such a name. In a folder, files with an unknown suffix are
+    skipped too.
+    """
+    store, paths, format = _find_files(source)
+    is_arrow = format.read is read_arrow
+    if rule.length is not None and not is_arrow:
+        remedy = 'Give the files as `pyarrow.dataset.dataset(source, format="csv")`, or "json".'
+        raise value_error("length", f"left out for files of {format.name}", rule.length, remedy)
+    # A file on a disk is opened by its path: PyArrow maps it, so that other columns are never read.
+    opener = None if "file" in store.protocol else lambda path, mode: store.open(str(path), mode)
+    column: Wanted = rule.column
+    for path in map(Path, paths):
+        if rule.length is not None:
+            for names, batch, place in read_batches(path, (), size, opener):
+                yield rule.measure_batch(batch, names, place)
+            continue
+        for columns in format.read(path, column, size, opener):
+            column = tuple(cells.name for cells in columns)  # the first file decides
+            yield rule.measure(columns)
+
+
+def _find_files(source: Any) -> tuple[Any, list[str], Format]:
+    """Returns the file system, the paths, and the format of all files."""
+    sources = [source] if isinstance(source, str | os.PathLike) else source
+    if not isinstance(sources, list | tuple) or not all(isinstance(name, str | os.PathLike) for name in sources):
+        rule = "a path, a list of paths, or a data set of pyarrow, datasets, Ray or Dask"
+        raise type_error("source", rule, type(source), "`read_lengths` takes arrays, and files of other formats.")
+    stores, paths = [], list[str]()
+    for name in map(os.fspath, sources):
+        store, path = _open_store(name)
+        stores.append(store)
+        paths += _list_files(store, path, name)
+    formats = list(dict.fromkeys(map(_format_of, paths)))
+    if not all(format.is_large for format in formats) or not formats:
+        other = next((path for path in paths if not _format_of(path).is_large), str(source))
+        raise source_error("a file or folder of a known format", other, _OTHERS)
+    if len(formats) > 1:
+        rule = f"files of one format, not {' and '.join(format.name for format in formats)}"
+        raise source_error(rule, str(source), "Name the files of one format, as tokens/*.parquet.")
+    if any(store != stores[0] for store in stores):
+        raise source_error("on one file system", str(source), "Write one lengths file for each file system.")
+    return stores[0], paths, formats[0]
+
+
+def _format_of(path: str) -> Format:
+    return find_format(PurePosixPath(path))
+
+
+def _open_store(name: str) -> tuple[Any, str]:
+    core = load_package("fsspec.core", "find files")
+    try:
+        # abspath("") would be the current folder.
+        return core.url_to_fs(os.path.abspath(name) if name and "://" not in name else name)
+    except ImportError as error:  # s3fs, for example
+        rule = "at a URL whose file system is installed"
+        raise ModuleNotFoundError(source_sentence(rule, name, f"{brief(error)}.")) from error
+    except ValueError as error:
+        raise source_error("at a URL that fsspec knows", name, f"Check the URL ({brief(error)}).") from error
+
+
+def _list_files(store: Any, path: str, name: str) -> list[str]:
+    """Returns the files that a name stands for, sorted by their paths as texts."""
+    # An existing file comes first: its name may have brackets, and a web address may have a question mark.
+    if name and store.isfile(path):
+        return [path]
+    parts = PurePosixPath(path).parts
+    if name and store.isdir(path):
+        root, pattern, paths = path, (), [file for file in store.find(path) if _format_of(file).is_large]
+    else:
+        # Names before the first * are not part of the pattern: a _folder is allowed there.
+        fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+        root, pattern = str(PurePosixPath(*parts[:fixed])), parts[fixed:]
+        facts = store.glob(path, detail=True) if pattern else {}
+        paths = [file for file, fact in facts.items() if fact["type"] == "file"]
+        if not paths:
+            remedy = "Check the path; a pattern, as tokens/*.parquet, must match files."
+            raise FileNotFoundError(source_sentence("a file or folder that exists", name, remedy))
+    hidden = tuple({".", "_"} - {part[0] for part in pattern})
+    below = {PurePosixPath(file).relative_to(root): file for file in paths}
+    shown = [key for key in below if not any(part.startswith(hidden) for part in key.parts)]
+    return [below[key] for key in sorted(shown, key=str)]
