@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lengthwise.checks import value_error
 from lengthwise.lengths.arrow import count_cells, take_columns
 from lengthwise.lengths.cells import TextCount, check_counted
-from lengthwise.lengths.columns import Absent, Column, Kinds, choose_columns, choose_shifts, top_of
+from lengthwise.lengths.columns import Column, Kinds, choose_columns, choose_shifts, top_of
 from lengthwise.lengths.rules import Place, bad_value, check_dims, convert
 
 Measure = Callable[[Any], Any]
@@ -116,7 +116,7 @@ def _drop_missing(column: Column) -> tuple[Sequence[int], Column]:
     if isinstance(cells, np.ndarray):
         return range(len(cells)), column
     if isinstance(cells, list):
-        rows = [row for row, cell in enumerate(cells) if not (cell is None or cell == "" or type(cell) is Absent)]
+        rows = [row for row, cell in enumerate(cells) if not (cell is None or cell == "" or type(cell) is KeyError)]
         cells = [cells[row] for row in rows]
     else:
         rows = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False)).tolist()

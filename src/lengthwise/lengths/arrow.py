@@ -187,7 +187,7 @@ def count_cells(column: Column, count: TextCount | None) -> Column:
     if not len(cells):
         return replace(column, values=np.zeros(0))
     if cells.null_count:
-        raise not_a_number(None, name=name, at=place(load_pyarrow(".compute").index(cells.is_null(), True).as_py()))
+        raise not_a_number(column, load_pyarrow(".compute").index(cells.is_null(), True).as_py(), None)
     if types.is_decimal(cells.type):
         # A float holds whole numbers below 2**53 exactly; larger ones are refused later.
         cells = cells.cast("float64")
@@ -201,7 +201,7 @@ def count_cells(column: Column, count: TextCount | None) -> Column:
     if _is_list(cells.type):
         items = load_pyarrow(".compute").list_flatten(cells).drop_null()[:1].to_pylist()
         raise nested_lists(cells[0].as_py(), name=name, at=place(0), item=items[0] if items else None)
-    raise not_a_number(cells[0].as_py(), name=name, at=place(0))
+    raise not_a_number(column, 0, cells[0].as_py())
 
 
 def _is_single(kind: Any) -> bool:

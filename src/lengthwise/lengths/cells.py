@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise.checks import brief, check_choice, load_package, sentence, type_error, value_error
-from lengthwise.lengths.columns import Absent, Column
+from lengthwise.lengths.columns import Column, missing_column
 from lengthwise.lengths.rules import LONGEST, Place, bad_value
 
-_DROP = "Put a number there or drop the sequence."
 _PUT = "Put one there or drop the sequence."
 _ITEMS = {int, float, bool, NoneType}  # types of the items of a list that is counted
 COUNTS = ("characters", "words", "tokens")
@@ -45,9 +44,9 @@ def count_list(column: Column, count: TextCount | None) -> Column:
         ValueError: A cell is absent, has another kind than the first, or cannot be turned into a length.
     """
     cells, types = column.values, set(map(type, column.values))
-    for at, cell in enumerate(cells if Absent in types else ()):
-        if isinstance(cell, Absent):
-            raise cell.error(column.place(at))
+    for at, cell in enumerate(cells if KeyError in types else ()):
+        if isinstance(cell, KeyError):  # a record without the field
+            raise missing_column(*cell.args, at=column.place(at)) from cell
     # The first cell decides the kind. A later cell of another kind raises an error that names its line.
     kind = type(cells[0]) if cells else float
     is_text = count is not None and kind is str and not (column.kind == "untyped" and all(map(_is_decimal, cells)))
@@ -92,14 +91,14 @@ def _numbers(column: Column, types: set[type]) -> NDArray[Any]:
     # Looks for a bad cell only if some type is not a number.
     for at, cell in enumerate(cells if types - {int, float} else ()):
         if type(cell) not in (int, float):
-            raise not_a_number(cell, name=column.name, at=column.place(at))
+            raise not_a_number(column, at, cell)
     try:
         return np.array(cells, dtype=np.int64 if types == {int} else np.float64)
     except OverflowError as error:
         raise _beyond_64_bits(cells, column) from error
 
 
-def parse_numbers(column: Column, remedy: str = _DROP) -> NDArray[Any]:
+def parse_numbers(column: Column) -> NDArray[Any]:
     """Reads a column of texts as int64 if all are whole, else as float64.
 
     Refuses texts that only Python reads as numbers: 1_000, and the digits of other scripts.
@@ -122,7 +121,7 @@ def parse_numbers(column: Column, remedy: str = _DROP) -> NDArray[Any]:
             with suppress(ValueError):
                 return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
     at = next(k for k, text in enumerate(texts) if not _is_decimal(text))
-    raise not_a_number(texts[at], name=column.name, at=column.place(at), remedy=remedy)
+    raise not_a_number(column, at, texts[at])
 
 
 def is_number(text: str) -> bool:
@@ -139,15 +138,16 @@ def _beyond_64_bits(values: Sequence[float], column: Column) -> ValueError:
     return bad_value(np.array(values, dtype=object), at, name=column.name, place=column.place)
 
 
-def not_a_number(value: object, *, name: str, at: str, remedy: str = _DROP) -> ValueError:
-    """Returns the error for a value that is not a number, with advice for its kind."""
+def not_a_number(column: Column, at: int, value: object) -> ValueError:
+    """Returns the error for cell `at`, whose value is not a number, with advice for its kind."""
+    remedy = column.remedy
     if isinstance(value, dict) and value:
-        remedy = f"Name one of its fields, as {name}.{turn_field(value) or next(iter(value))}."
+        remedy = f"Name one of its fields, as {column.name}.{turn_field(value) or next(iter(value))}."
     elif isinstance(value, str) and is_number(value.replace(",", ".")):  # "7" among numbers in JSON; 1_000; 1,25
         remedy = "Write it with the digits 0 to 9 and a point only, as 1250 or 1.25; in JSON without quotes."
     elif isinstance(value, str) and any(map(str.isalpha, value)):
         remedy = f"{remedy.removesuffix('.')}; if these are texts, {COUNT_REMEDY}."
-    return value_error(name, "a number", value, remedy, at=at)
+    return value_error(column.name, "a number", value, remedy, at=column.place(at))
 
 
 def nested_lists(value: object, *, name: str, at: str, item: object = None) -> ValueError:
@@ -192,8 +192,8 @@ class TextCount:
         """
         if self.count == "tokens":
             return _count_tokens(self.tokenizer, texts)
-        measure = len if self.count == "characters" else lambda text: len(text.split())
-        return np.fromiter(map(measure, texts), dtype=np.int64, count=len(texts))
+        parts = texts if self.count == "characters" else map(str.split, texts)
+        return np.fromiter(map(len, parts), dtype=np.int64, count=len(texts))
 
 
 def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> TextCount | None:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class Column:
         unit: The unit from the format, else from the name.
         kind: The kind of the cells, once they are numbers: for "lists" and "texts", the values are their counts. Before
             that it is "untyped" in a table of several columns, whose cells are texts that may be numbers.
+        remedy: The advice for a cell that is not a number.
     """
 
     name: str
@@ -60,26 +61,11 @@ class Column:
     place: Place
     unit: Unit = "unknown"
     kind: Kind = "numbers"
+    remedy: str = "Put a number there or drop the sequence."
 
     def __post_init__(self) -> None:
         if self.unit == "unknown":
             keep(self, unit=unit_of(self.name))
-
-
-class Absent(NamedTuple):
-    """The cell of a record that lacks a field. It is refused only when the cells are counted.
-
-    Attributes:
-        name: The field.
-        fields: The fields of the record.
-    """
-
-    name: str
-    fields: Sequence[str]
-
-    def error(self, at: str) -> ValueError:
-        """Returns the error for the record at the place `at`."""
-        return missing_column(self.name, self.fields, at=at)
 
 
 def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[np.int64]:

@@ -1,7 +1,8 @@
 """The formats of files, in one table, and `read_lengths`.
 
-To add a format, write its line in `FORMATS` and the function that reads it. A format of one column needs a function
-that yields the number of each line and its value: see `kaldi_values` of `text`.
+To add a format, write its line in `FORMATS`, and a function. For a format of text with one value a sequence, the
+function yields the number of each line and its value: see `kaldi_values` of `text`. For others it finds the rows and
+the columns: see `parse_table`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from lengthwise.lengths.arrow import count_cells, is_saved_dataset, read_arrow, 
 from lengthwise.lengths.audio import AUDIO_SUFFIXES, read_audio_folder
 from lengthwise.lengths.cells import TextCount, check_count, check_counted
 from lengthwise.lengths.columns import Column, Wanted, join_kinds, to_lengths
-from lengthwise.lengths.manifests import read_records
-from lengthwise.lengths.text import Parts, kaldi_values, read_numbers, read_table, read_values, text_lines
+from lengthwise.lengths.manifests import parse_records
+from lengthwise.lengths.text import Parts, kaldi_values, one_column, parse_numbers, parse_table, read_text, text_lines
 
 _OPENED = ("/proc/", "/dev/fd/")  # the real paths of pipes that a shell has opened
 
@@ -36,7 +37,7 @@ class Format(NamedTuple):
         name: Its name for people.
         endings: The suffixes of its files; or, without a dot, their names up to the first dot.
         read: The function that yields the columns of a file, part by part. It takes a path, the wanted columns, the
-            most rows of a part, and a function that opens the file; see `read_table`.
+            most rows of a part, and a function that opens the file; see `read_text`.
         is_text: True if files may be packed as .gz.
         is_large: True if `write_lengths` reads it too.
     """
@@ -60,17 +61,16 @@ def _refuse_packed(path: Path, *_: object) -> Parts:
 FORMATS = (
     Format("NumPy", (".npy", ".npz"), read_numpy, is_text=False),
     Format("Parquet or Arrow", (".parquet", ".pq", ".arrow", ".feather"), read_arrow, is_text=False, is_large=True),
-    Format("CSV or TSV", (".csv", ".tsv"), read_table, is_large=True),
-    Format("JSON lines", (".jsonl", ".ndjson"), read_records, is_large=True),
-    Format("JSON", (".json",), read_records),
-    Format("frames of Kaldi", ("utt2num_frames",), partial(read_values, kaldi_values, "utt2num_frames", "counts")),
-    Format("durations of Kaldi", ("utt2dur",), partial(read_values, kaldi_values, "utt2dur", "seconds")),
+    Format("CSV or TSV", (".csv", ".tsv"), partial(read_text, parse_table), is_large=True),
+    Format("JSON lines", (".jsonl", ".ndjson"), partial(read_text, parse_records), is_large=True),
+    Format("JSON", (".json",), partial(read_text, parse_records)),
+    Format("frames of Kaldi", ("utt2num_frames",), one_column("utt2num_frames", "counts", kaldi_values)),
+    Format("durations of Kaldi", ("utt2dur",), one_column("utt2dur", "seconds", kaldi_values)),
     Format("audio", AUDIO_SUFFIXES, _refuse_audio, is_text=False),
 )
 # Files of other names.
-NUMBERS = Format("lines of numbers", (), read_numbers)
-TEXTS = Format("lines of text", (), partial(read_values, text_lines, "lines", "unknown"))
-
+NUMBERS = Format("lines of numbers", (), partial(read_text, parse_numbers))
+TEXTS = Format("lines of text", (), one_column("lines", "counts", text_lines))
 PACKED = Format("packed", (), _refuse_packed)
 
 _BY_ENDING = {

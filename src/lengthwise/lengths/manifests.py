@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 from lengthwise.checks import value_error
-from lengthwise.lengths.columns import Absent, Unit, Wanted, choose_columns
-from lengthwise.lengths.text import Opener, Parts, open_text, split_rows
+from lengthwise.lengths.columns import Unit, Wanted, choose_columns
+from lengthwise.lengths.text import Numbered, Rows
 
 Record = dict[str, Any]
 _KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first one of a record is read
@@ -24,35 +23,31 @@ _ONE_EACH = "Give one object, or the length, for each sequence."
 _ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
-def read_records(path: Path, column: Wanted, size: int | None = None, opener: Opener = None) -> Parts:
-    """Reads fields of JSON records. A field may be nested, as `supervisions.0.duration`; a list gives its length.
+def parse_records(file: TextIO, path: Path, column: Wanted) -> Rows:
+    """Finds JSON records. A field may be nested, as `supervisions.0.duration`; a list gives its length.
 
-    Args:
-        path: The file.
-        column: A field, or several separated by commas. None for manifests of NeMo and Lhotse, for records of one
-            field, and for lines of numbers. Only names in a tuple may be absent in the first record.
-        size: The most records of a part.
-        opener: Opens the file.
+    Without a `column`, it finds the lengths of NeMo's and Lhotse's manifests, of records of one field, and of lines of
+    numbers. Only fields of a tuple may be absent in the first record.
 
     Raises:
         ValueError: The JSON is invalid, or the first record lacks the field. Or the only record of a .json file has a
             list.
     """
-    with open_text(path, opener) as file:
-        word, records = _records(file, path)
-        first = next(records, None)
-        if first is None:
-            return
-        names, unit = _fields(first[1], column, f"{word} {first[0]} of {path}")
-        picks = [(name, partial(pick, name)) for name in names]
-        for columns in split_rows(itertools.chain([first], records), picks, path, size, word=word, unit=unit):
-            for cells in columns:
-                # The list may be a column of lengths, and not one sequence.
-                if len(cells.values) == 1 and word == "line" and _is_document(path) and type(cells.values[0]) is list:
-                    rule, at = "a number in the only record of a .json file", cells.place(0)
-                    remedy = "Give one record or number for each sequence, as [5, 6]; if the list is one sequence, "
-                    raise value_error(cells.name, rule, cells.values[0], f"{remedy}name the file .jsonl.", at=at)
-            yield columns
+    word, rows = _records(file, path)
+    head = list(itertools.islice(rows, 2))
+    if not head:
+        return Rows(rows, [], {})
+    number, record = head[0]
+    at = f"{word} {number} of {path}"
+    names, unit = _fields(record, column, at)
+    # A list in the only record may be a column of lengths, and not one sequence.
+    is_alone = len(head) == 1 and word == "line" and _is_document(path)
+    for name, cell in [(name, pick(name, record)) for name in names if is_alone]:
+        if isinstance(cell, list):
+            remedy = "Give one record or number for each sequence, as [5, 6]; if the list is one sequence, name the "
+            raise value_error(name, "a number in the only record of a .json file", cell, f"{remedy}file .jsonl.", at=at)
+    picks = [(name, partial(pick, name)) for name in names]
+    return Rows(itertools.chain(head, rows), picks, {"unit": unit}, word)
 
 
 def _fields(record: Record, column: Wanted, at: str) -> tuple[list[str], Unit]:
@@ -65,7 +60,7 @@ def _fields(record: Record, column: Wanted, at: str) -> tuple[list[str], Unit]:
 
 
 def pick(name: str, record: Record) -> Any:
-    """Returns a field of a record, which may be nested, or `Absent`.
+    """Returns a field of a record, which may be nested; or, if it is absent, the error, which is raised when the cells are counted.
 
     >>> pick("supervisions.0.duration", {"supervisions": [{"duration": 1.5}]})
     1.5
@@ -78,7 +73,7 @@ def pick(name: str, record: Record) -> Any:
             return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
         return _follow(record, name.split("."))
     except _ABSENT:
-        return Absent(name, list(record))
+        return KeyError(name, list(record))
 
 
 def _is_mixed(record: Record) -> bool:
@@ -100,7 +95,7 @@ def _follow(value: Any, parts: list[str]) -> Any:
     return value
 
 
-def _records(file: TextIO, path: Path) -> tuple[str, Iterator[tuple[int, Record]]]:
+def _records(file: TextIO, path: Path) -> tuple[str, Numbered]:
     """Returns "line" or "item", and the records with their numbers."""
     lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
     # The first line decides: an array, one object over several lines, or one record a line.

@@ -11,29 +11,45 @@ import io
 import itertools
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from lengthwise.checks import brief, source_error, value_error
-from lengthwise.lengths.cells import is_number, parse_numbers
+from lengthwise.lengths.cells import is_number
 from lengthwise.lengths.columns import Column, Unit, Wanted, choose_columns, choose_dimensions, split_names
+from lengthwise.lengths.rules import Place
 
 Opener = Callable[..., Any] | None  # opens a file for reading bytes, as `open(path, "rb")`; None for a file on a disk
 Parts = Iterator[list[Column]]
-Parse = Callable[[TextIO, Path], Iterable[tuple[int, Any]]]  # yields the number of a line, and the value on it
+Numbered = Iterator[tuple[int, Any]]  # rows or values, each with the number of its line
 
 _REPAIR_LINE = "Repair or drop the line."
-_LINES_OF_TEXT = "For lines of text, give `count` (on the command line: --count words)."
 _NUMBERS_REMEDY = (
     "Put a number there. Lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a header "
     "from .csv and .tsv."
 )
 _WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also split "1\xa0234", a number with a no-break space
 _WIDEST = 2**31 - 1  # characters of a cell: the limit of csv on every system
+
+
+class Rows(NamedTuple):
+    """The rows of a text file, and what is taken from them.
+
+    Attributes:
+        rows: The number of each row in its file, and the row.
+        picks: The name of each column, and the function that takes its cell from a row.
+        fields: Other fields of the columns, such as the unit.
+        word: The word for a row in an error: "line 8 of train.csv".
+    """
+
+    rows: Numbered
+    picks: Sequence[tuple[str, Callable[[Any], Any]]]
+    fields: dict[str, Any]
+    word: str = "line"
 
 
 @contextmanager
@@ -57,149 +73,140 @@ def open_text(path: Path, opener: Opener = None) -> Iterator[TextIO]:
         raise value_error("source", "UTF-8 text", snippet, remedy, at=str(path)) from error
 
 
-def split_rows(
-    rows: Iterable[tuple[int, Any]],
-    picks: Sequence[tuple[str, Callable[[Any], Any]]],
+def read_text(
+    parse: Callable[[TextIO, Path, Wanted], Rows],
     path: Path,
-    size: int | None,
-    *,
-    word: str = "line",
-    **fields: Any,
+    column: Wanted,
+    size: int | None = None,
+    opener: Opener = None,
 ) -> Parts:
-    """Yields the columns of `size` rows at a time; None takes all rows at once.
+    """Yields the wanted columns of a text file, part by part.
 
     Args:
-        rows: The number of each row in its file, and the row.
-        picks: The name of each column, and the function that takes its cell from a row.
+        parse: The function that finds the rows and the columns, such as `parse_table`.
         path: The file.
-        size: The most rows of a part.
-        word: The word for a row in an error: "line 8 of train.csv".
-        fields: Other fields of the columns.
-    """
-    rows = iter(rows)
-    while True:
-        columns: list[list[Any]] = [[] for _ in picks]
-        # Bound methods, because the loop below runs for millions of rows.
-        adds = [(cells.append, pick) for cells, (_, pick) in zip(columns, picks, strict=True)]
-        lines = list[int]()
-        for line, row in itertools.islice(rows, size):
-            lines.append(line)
-            for add, pick in adds:
-                add(pick(row))
-        if not lines:
-            return
-        place = _line_place(lines, word, path)
-        yield [
-            Column(name=name, values=cells, place=place, **fields)
-            for cells, (name, _) in zip(columns, picks, strict=True)
-        ]
-
-
-def _line_place(lines: Sequence[int], word: str, path: Path) -> Callable[[int], str]:
-    return lambda row: f"{word} {lines[row]} of {path}"
-
-
-def read_numbers(path: Path, column: Wanted, size: int | None = None, opener: Opener = None) -> Parts:
-    """Reads lines of numbers separated by white space, without a header: one column, or several for [n, dims].
-
-    Args:
-        path: The file. Lines that begin with # are comments.
-        column: "0", "1", ... for one column only.
-        size: The most rows of a part.
+        column: The wanted columns.
+        size: The most rows of a part; None takes all rows at once.
         opener: Opens the file.
 
     Raises:
-        ValueError: A text is not a number, a line has another number of columns than the first, or the column does not
-            exist.
+        ValueError: As `open_text` and `parse`.
     """
     with open_text(path, opener) as file:
-        rows = _split_words(file, path)
-        first = next(rows, None)
-        if first is None:
-            return
-        picks = [("lengths", itemgetter(dim)) for dim in choose_dimensions(column, len(first[1]), path)]
-        for columns in split_rows(itertools.chain([first], rows), picks, path, size):
-            yield [replace(cells, values=parse_numbers(cells, remedy=_NUMBERS_REMEDY)) for cells in columns]
+        rows, picks, fields, word = parse(file, path, column)
+        while True:
+            lines = list[int]()
+            place = _name_line(word, lines, path)
+            columns = [Column(name=name, values=[], place=place, **fields) for name, _ in picks]
+            # Bound methods, because the loop below runs for millions of rows.
+            adds = [(cells.values.append, pick) for cells, (_, pick) in zip(columns, picks, strict=True)]
+            for line, row in itertools.islice(rows, size):
+                lines.append(line)
+                for add, pick in adds:
+                    add(pick(row))
+            if not lines:
+                return
+            yield columns
 
 
-def read_values(
-    parse: Parse, name: str, unit: Unit, path: Path, column: Wanted, size: int | None = None, opener: Opener = None
-) -> Parts:
-    """Reads a format of one column, `name`, whose values `parse` finds.
-
-    Raises:
-        ValueError: A `column` is given. Or `parse` raises.
-    """
-    if isinstance(column, str):
-        remedy = f"It does not apply to {path}, which has one column."
-        raise value_error("column", "left out here", column, remedy)
-    with open_text(path, opener) as file:
-        yield from split_rows(parse(file, path), [(name, lambda value: value)], path, size, unit=unit)
+def _name_line(word: str, lines: Sequence[int], path: Path) -> Place:
+    return lambda row: f"{word} {lines[row]} of {path}"
 
 
-def text_lines(file: TextIO, _: Path) -> Iterator[tuple[int, str]]:
+def peek(rows: Numbered) -> tuple[tuple[int, Any] | None, Numbered]:
+    """Returns the first row, or None, and an iterator over all rows."""
+    first = next(rows, None)
+    return first, rows if first is None else itertools.chain([first], rows)
+
+
+def one_column(name: str, unit: Unit, values: Callable[[TextIO, Path], Numbered]) -> Callable[..., Parts]:
+    """Returns the reader of a format of one column, whose values the function `values` yields."""
+
+    def parse(file: TextIO, path: Path, column: Wanted) -> Rows:
+        if isinstance(column, str):
+            remedy = f"It does not apply to {path}, which has one column."
+            raise value_error("column", "left out here", column, remedy)
+        return Rows(values(file, path), [(name, lambda value: value)], {"unit": unit})
+
+    return partial(read_text, parse)
+
+
+def text_lines(file: TextIO, _: Path) -> Numbered:
     """Yields the text of each line."""
     return ((number, line.rstrip("\r\n")) for number, line in enumerate(file, start=1))
 
 
-def kaldi_values(file: TextIO, path: Path) -> Iterator[tuple[int, str]]:
+def kaldi_values(file: TextIO, path: Path) -> Numbered:
     """Yields the value on each line of `id value`."""
-    return ((number, words[1]) for number, words in _split_words(file, path, 2))
+    return ((number, words[1]) for number, words in _check_widths(_split_words(file), 2, path))
 
 
-def _split_words(file: TextIO, path: Path, width: int = 0) -> Iterator[tuple[int, list[str]]]:
-    """Yields the words of each line, `width` of them. If that is 0, the first line decides, and # begins a comment."""
-    comment = "" if width else "#"
-    for number, line in enumerate(file, start=1):
-        words = _WORDS.findall(line)
-        if not words or (comment and words[0].startswith(comment)):
-            continue
-        width = width or len(words)
-        if len(words) != width:
-            rule, at = f"{width} column{'s' * (width > 1)} on every line", f"line {number} of {path}"
-            raise value_error("source", rule, line.strip(), f"{_REPAIR_LINE} {_LINES_OF_TEXT}", at=at)
-        yield number, words
+def parse_numbers(file: TextIO, path: Path, column: Wanted) -> Rows:
+    """Finds lines of numbers separated by white space, without a header: one column, or several for [n, dims].
+
+    Lines that begin with # are comments. A `column` of "0", "1", ... takes one number of each line.
+
+    Raises:
+        ValueError: A line has another number of columns than the first, or the column does not exist.
+    """
+    first, rows = peek((number, words) for number, words in _split_words(file) if not words[0].startswith("#"))
+    width = len(first[1]) if first else 0
+    dims = choose_dimensions(column, width, path) if first else []
+    picks = [("lengths", itemgetter(dim)) for dim in dims]
+    return Rows(_check_widths(rows, width, path), picks, {"remedy": _NUMBERS_REMEDY})
 
 
-def read_table(path: Path, column: Wanted, size: int | None = None, opener: Opener = None) -> Parts:
-    """Reads the named columns of a .csv or .tsv file with a header line.
+def _split_words(file: TextIO) -> Numbered:
+    numbered = ((number, _WORDS.findall(line)) for number, line in enumerate(file, start=1))
+    return ((number, words) for number, words in numbered if words)
 
-    Args:
-        path: The file; .tsv and .tsv.gz are split at tabs.
-        column: A name, or several separated by commas; None for the only column.
-        size: The most rows of a part.
-        opener: Opens the file.
+
+def _check_widths(rows: Numbered, width: int, path: Path, *, in_table: bool = False) -> Numbered:
+    """Yields the rows; refuses one of another width than the first row, or the header of a table."""
+    for line, row in rows:
+        if len(row) != width:
+            rule = f"{width} column{'s' * (width > 1)} on every line{', as in the header' * in_table}"
+            value, remedy = row, _REPAIR_LINE
+            if not in_table:
+                value = " ".join(row)
+                remedy += " For lines of text, give `count` (on the command line: --count words)."
+            raise value_error("source", rule, value, remedy, at=f"line {line} of {path}")
+        yield line, row
+
+
+def parse_table(file: TextIO, path: Path, column: Wanted) -> Rows:
+    """Finds the rows of a .csv or .tsv file with a header line.
 
     Raises:
         ValueError: The first line has numbers, and so seems to be data. The column does not exist. A row is wider or
             narrower than the header. Or quotes are broken.
     """
+    rows = _split_cells(file, path)
+    line, header = next(((line, cells) for line, row in rows if any(cells := [cell.strip() for cell in row])), (0, []))
+    names = _choose_names(column, header, f"line {line} of {path}") if header else []
+    picks = [(name, itemgetter(header.index(name))) for name in names]
+    kind = "untyped" if len(names) > 1 else "numbers"
+    return Rows(_check_widths(rows, len(header), path, in_table=True), picks, {"kind": kind})
+
+
+def _split_cells(file: TextIO, path: Path) -> Numbered:
+    """Yields the cells of each line that is not empty."""
     csv.field_size_limit(_WIDEST)  # for the whole process: cells may have transcripts of more than 131,072 characters
-    with open_text(path, opener) as file:
-        reader = _reader(file, path)
-        try:
-            header = next(filter(any, ([name.strip() for name in row] for row in reader)), [])
-            names = _choose_names(column, header, f"line {reader.line_num} of {path}") if header else []
-            picks = [(name, itemgetter(header.index(name))) for name in names]
-            kind = "untyped" if len(names) > 1 else "numbers"
-            yield from split_rows(_check_widths(reader, len(header), path), picks, path, size, kind=kind)
-        except csv.Error as error:
-            at = f"line {reader.line_num} of {path}"
-            raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
-
-
-def _reader(file: TextIO, path: Path) -> Any:
+    # Reads the header to find its separator, and then puts it back, with the empty lines above it.
+    head = [file.readline()]
+    while head[-1].isspace():
+        head.append(file.readline())
     # A transcript in a .tsv may have a lone quote, which would join all rows up to the next quote. For .csv, strict
     # makes an open quote an error instead of one long last cell.
+    options: dict[str, Any] = {"delimiter": _delimiter(head[-1]), "strict": True}
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
-        return csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-    # Reads the header to find its separator, and then puts it back, with the empty lines above it.
-    head = list[str]()
-    for line in file:
-        head.append(line)
-        if line.strip():
-            break
-    return csv.reader(itertools.chain(head, file), delimiter=_delimiter(head[-1] if head else ""), strict=True)
+        options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    reader = csv.reader(itertools.chain(head, file), **options)
+    try:
+        yield from ((reader.line_num, row) for row in reader if row)
+    except csv.Error as error:
+        at = f"line {reader.line_num} of {path}"
+        raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
 
 
 def _delimiter(header: str) -> str:
@@ -220,13 +227,3 @@ def _choose_names(column: Wanted, header: list[str], at: str) -> list[str]:
         remedy = "Put a line with the names of the columns above it, or rename columns that are named by numbers."
         raise value_error("source", "a table with a header", header, remedy, at=at)
     return choose_columns(column, header, at=at)
-
-
-def _check_widths(reader: Any, width: int, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows with their lines; refuses a row of another width than the header."""
-    for row in reader:
-        if len(row) == width:
-            yield reader.line_num, row
-        elif row:  # an empty line is not a row
-            rule = f"{width} column{'s' * (width > 1)} on every line, as in the header"
-            raise value_error("source", rule, row, _REPAIR_LINE, at=f"line {reader.line_num} of {path}")
