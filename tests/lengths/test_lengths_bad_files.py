@@ -91,7 +91,7 @@ BAD = [
     # Files that are damaged or not what they say.
     ("a.csv", "a,b\n1,2\n3\n", {"column": "a"}, ["2 columns on every line", "but is ['3'] at line 3 of {}."]),
     ("a.csv", 'a,b\n1,"x\n2,y\n', {"column": "a"}, ["unexpected end of data", "at line 3 of {}."]),
-    ("a.txt", "3 1\n3\n", {}, ["`source` must be 2 columns on every line, but is '3' at line 2 of {}."]),
+    ("a.txt", "3 1\n3\n", {}, ["`source` must be 2 columns on every line, but is ['3'] at line 2 of {}."]),
     ("a.json", '[\n{"n": 3},\n{"n" 3}]', {}, ["valid JSON, but is '{{\"n\" 3}}]' at line 3 of {}.", "delimiter"]),
     ("a.jsonl", '{"n": 3}\n"x"\n', {}, ["`source` must be JSON objects or numbers, but is 'x' at line 2 of {}."]),
     ("a.parquet", parquet(n=pa.array([], pa.int64())), {}, ["`source` must be a file with sequences, but is '{}'."]),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lengthwise.checks import value_error
 from lengthwise.lengths.arrow import count_cells, take_columns
 from lengthwise.lengths.cells import TextCount, check_counted
-from lengthwise.lengths.columns import Column, Kinds, choose_columns, choose_shifts, top_of
+from lengthwise.lengths.columns import Column, choose_columns, choose_shifts, top_of
 from lengthwise.lengths.rules import Place, bad_value, check_dims, convert
 
 Measure = Callable[[Any], Any]
@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
     lengths: NDArray[np.int64]
     reasons: dict[int, str]
-    kinds: Kinds
+    kinds: list[tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class Rule:
             (column.name, ("seconds" if shift else column.kind) if len(column.values) else "")
             for column, shift in zip(numbers, shifts, strict=True)
         ]
-        return Block(lengths[:, 0] if len(columns) == 1 else lengths, dict(sorted(reasons.items())), tuple(kinds))
+        return Block(lengths[:, 0] if len(columns) == 1 else lengths, dict(sorted(reasons.items())), kinds)
 
 
 def _drop_missing(column: Column) -> tuple[Sequence[int], Column]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import glob
+import itertools
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from lengthwise.checks import brief, load_package, source_error, source_sentence, type_error, value_error
 from lengthwise.engines.rule import Block, Rule
@@ -41,31 +42,22 @@ def read_blocks(source: Any, rule: Rule, size: int) -> Iterator[Block]:
         TypeError: `source` is not a data set, a path, or a list of paths.
         ModuleNotFoundError: fsspec, or the file system of a URL, is not installed.
     """
-    classes = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]
-    engine = next((ENGINES[package] for package, _ in classes if package in ENGINES), None)
-    if engine is None:
-        return _file_blocks(source, rule, size)
-    if engine.kind.rpartition(".")[2] not in [name for package, name in classes if package in ENGINES]:
-        raise value_error("source", f"a {engine.kind}", type(source).__name__, engine.remedy)
-    return (block for blocks in engine.read(source, rule, size) for block in blocks)
+    packages = [kind.__module__.partition(".")[0] for kind in type(source).__mro__]
+    read = next((ENGINES[package] for package in packages if package in ENGINES), _file_blocks)
+    return itertools.chain.from_iterable(read(source, rule, size))
 
 
-class Engine(NamedTuple):
-    """A package that reads its own data sets.
-
-    Attributes:
-        kind: The class of the data sets.
-        remedy: The advice for other objects of the package.
-        read: The function that yields lists of blocks, given the data set, the rule, and the most rows of a block.
-    """
-
-    kind: str
-    remedy: str
-    read: Callable[[Any, Rule, int], Iterator[list[Block]]]
+def _check_kind(source: Any, kind: str, remedy: str) -> None:
+    """Refuses other objects of a package than the data sets of the class `kind`, such as "ray.data.Dataset"."""
+    package, *_, name = kind.split(".")
+    if (package, name) not in [(base.__module__.partition(".")[0], base.__name__) for base in type(source).__mro__]:
+        raise value_error("source", f"a {kind}", type(source).__name__, remedy)
 
 
 def _pyarrow_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
     """Measures the fragments in their order."""
+    remedy = "Make one by `pyarrow.dataset.dataset`, which takes tables too."
+    _check_kind(source, "pyarrow.dataset.Dataset", remedy)
     names, columns = rule.choose(source.schema.names)
     # With threads, pyarrow would read up to a whole file ahead.
     options: dict[str, Any] = {"batch_readahead": _READ_AHEAD, "fragment_readahead": 1, "use_threads": False}
@@ -75,6 +67,8 @@ def _pyarrow_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]
 
 def _hugging_face_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
     """Measures the rows in their order."""
+    remedy = "Give one split of a DatasetDict; for a stream, use `lengthwise.torch.StreamBatches`."
+    _check_kind(source, "datasets.Dataset", remedy)
     if source.format["type"] == "custom":  # rows would be measured as stored, before the transform
         remedy = "Its rows change only when they are read: give `map` the transform, and measure the result."
         raise value_error("source", "a data set without with_transform", "one with a transform", remedy)
@@ -89,6 +83,8 @@ def _dask_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
     from dask.base import compute
     from dask.delayed import delayed
 
+    remedy = "Turn a bag into a data frame by `to_dataframe`, and a series by `to_frame`."
+    _check_kind(source, "dask.dataframe.DataFrame", remedy)
     names, columns = rule.choose([str(name) for name in source.columns])
     parts = source[columns].to_delayed()
     measure = delayed(_measure_frame, pure=False)
@@ -108,6 +104,7 @@ def _measure_frame(frame: Any, rule: Rule, names: list[str], size: int) -> list[
 
 def _ray_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
     """Measures the blocks in their order on the cluster: only lengths come back."""
+    _check_kind(source, "ray.data.Dataset", "Read one by `ray.data`.")
     names, columns = rule.choose(source.columns() or [])
     chosen = source if rule.length else source.select_columns(columns)
     measure = functools.partial(_measure_pickled, rule=rule, names=names, size=size)
@@ -135,25 +132,7 @@ def _measure_pickled(table: Any, rule: Rule, names: list[str], size: int) -> Any
     return load_pyarrow().table({"blocks": [pickle.dumps(answer)]})
 
 
-ENGINES = {
-    "pyarrow": Engine(
-        "pyarrow.dataset.Dataset", "Make one by `pyarrow.dataset.dataset`, which takes tables too.", _pyarrow_blocks
-    ),
-    "datasets": Engine(
-        "datasets.Dataset",
-        "Give one split of a DatasetDict; for a stream, use `lengthwise.torch.StreamBatches`.",
-        _hugging_face_blocks,
-    ),
-    "dask": Engine(
-        "dask.dataframe.DataFrame",
-        "Turn a bag into a data frame by `to_dataframe`, and a series by `to_frame`.",
-        _dask_blocks,
-    ),
-    "ray": Engine("ray.data.Dataset", "Read one by `ray.data`.", _ray_blocks),
-}
-
-
-def _file_blocks(source: Any, rule: Rule, size: int) -> Iterator[Block]:
+def _file_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
     """Measures files of one format, one after the other: of a path, a pattern, a URL, or a list of these.
 
     Files of a folder or a pattern are sorted by their paths; those of a list keep its order. Names that begin with a
@@ -161,8 +140,7 @@ def _file_blocks(source: Any, rule: Rule, size: int) -> Iterator[Block]:
     skipped too.
     """
     store, paths, format = _find_files(source)
-    is_arrow = format.read is read_arrow
-    if rule.length is not None and not is_arrow:
+    if rule.length is not None and format.read is not read_arrow:
         remedy = 'Give the files as `pyarrow.dataset.dataset(source, format="csv")`, or "json".'
         raise value_error("length", f"left out for files of {format.name}", rule.length, remedy)
     # A file on a disk is opened by its path: PyArrow maps it, so that other columns are never read.
@@ -170,12 +148,12 @@ def _file_blocks(source: Any, rule: Rule, size: int) -> Iterator[Block]:
     column: Wanted = rule.column
     for path in map(Path, paths):
         if rule.length is not None:
-            for names, batch, place in read_batches(path, (), size, opener):
-                yield rule.measure_batch(batch, names, place)
+            for _, batch, place in read_batches([path], (), path, size, opener):
+                yield [rule.measure_batch(batch, (), place)]
             continue
         for columns in format.read(path, column, size, opener):
             column = tuple(cells.name for cells in columns)  # the first file decides
-            yield rule.measure(columns)
+            yield [rule.measure(columns)]
 
 
 def _find_files(source: Any) -> tuple[Any, list[str], Format]:
@@ -189,20 +167,15 @@ def _find_files(source: Any) -> tuple[Any, list[str], Format]:
         store, path = _open_store(name)
         stores.append(store)
         paths += _list_files(store, path, name)
-    formats = list(dict.fromkeys(map(_format_of, paths)))
-    if not all(format.is_large for format in formats) or not formats:
-        other = next((path for path in paths if not _format_of(path).is_large), str(source))
-        raise source_error("a file or folder of a known format", other, _OTHERS)
+    formats = list(dict.fromkeys(map(find_format, paths)))
+    if others := [path for path in paths if not find_format(path).is_large] if paths else [str(source)]:
+        raise source_error("a file or folder of a known format", others[0], _OTHERS)
     if len(formats) > 1:
         rule = f"files of one format, not {' and '.join(format.name for format in formats)}"
         raise source_error(rule, str(source), "Name the files of one format, as tokens/*.parquet.")
     if any(store != stores[0] for store in stores):
         raise source_error("on one file system", str(source), "Write one lengths file for each file system.")
     return stores[0], paths, formats[0]
-
-
-def _format_of(path: str) -> Format:
-    return find_format(PurePosixPath(path))
 
 
 def _open_store(name: str) -> tuple[Any, str]:
@@ -224,7 +197,7 @@ def _list_files(store: Any, path: str, name: str) -> list[str]:
         return [path]
     parts = PurePosixPath(path).parts
     if name and store.isdir(path):
-        root, pattern, paths = path, (), [file for file in store.find(path) if _format_of(file).is_large]
+        root, pattern, paths = path, (), [file for file in store.find(path) if find_format(file).is_large]
     else:
         # Names before the first * are not part of the pattern: a _folder is allowed there.
         fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
@@ -238,3 +211,6 @@ def _list_files(store: Any, path: str, name: str) -> list[str]:
     below = {PurePosixPath(file).relative_to(root): file for file in paths}
     shown = [key for key in below if not any(part.startswith(hidden) for part in key.parts)]
     return [below[key] for key in sorted(shown, key=str)]
+
+
+ENGINES = {"pyarrow": _pyarrow_blocks, "datasets": _hugging_face_blocks, "dask": _dask_blocks, "ray": _ray_blocks}

@@ -14,13 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import check_choice, check_flag, check_number, check_text, check_whole, type_error, value_error
+from lengthwise.checks import (
+    check_choice,
+    check_flag,
+    check_number,
+    check_text,
+    check_whole,
+    state_error,
+    type_error,
+    value_error,
+)
 from lengthwise.engines.rule import Block, Measure, Rule
 from lengthwise.engines.sources import read_blocks
-from lengthwise.files import check_folder, check_regular, draft, refusals
+from lengthwise.files import check_folder, check_path, check_regular, draft, refusals
 from lengthwise.lengths.arrays import map_file
 from lengthwise.lengths.cells import check_count
-from lengthwise.lengths.columns import Kinds, join_kinds
+from lengthwise.lengths.columns import check_kinds
 
 _SHOWN = 3  # bad rows in an error
 _COPIED = 2**20  # lengths that are copied at once
@@ -133,8 +142,12 @@ def write_lengths(
     check_whole("batch_size", batch_size, minimum=1, remedy="Give a number of rows that fit in memory, such as 4096.")
     if column is not None:
         check_text("column", column, remedy='Write a name, or several columns as "source,target".')
-    if length is not None:
-        _check_function(length, column=column, frame_shift=frame_shift, count=count)
+    if length is not None and not callable(length):
+        remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
+        raise type_error("length", "a function", length, remedy)
+    for name, value in {"column": column, "frame_shift": frame_shift, "count": count}.items():
+        if length is not None and value is not None:
+            raise value_error(name, "left out if `length` is given", value, "The function gives the lengths.")
     if frame_shift is not None:
         frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
     rule = Rule(column=column, length=length, frame_shift=frame_shift, count=check_count(count, tokenizer))
@@ -142,10 +155,9 @@ def write_lengths(
         blocks = _count_rows(read_blocks(source, rule, batch_size), progress)
         shape, longest, bad_rows = _spool(blocks, spool, max_bad)
         if bad_rows and bad == "error":
-            raise ValueError(
-                f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none. "
-                f'Repair them, or give bad="one", which counts each as 1. {_show(bad_rows)}'
-            )
+            remedy = f'Repair them, or give bad="one", which counts each as 1. {_show(bad_rows)}'
+            state = f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none"
+            raise state_error(state, remedy)
         if not shape[0]:
             raise value_error("source", "of at least one row", 0, "Is it the right data set?")
         _copy(spool, target, shape, longest)
@@ -153,28 +165,18 @@ def write_lengths(
 
 
 def _check_path(path: str | os.PathLike[str]) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise type_error("path", "a path", type(path), 'Give the file to write, such as "lengths.npy".')
+    check_path("path", path)
     target = Path(path)
     if target.suffix != ".npy" or "://" in os.fspath(path):
         remedy = "Plans map the file: write it to a disk, and copy it from there."
         raise value_error("path", "the path of a .npy file on a disk", os.fspath(path), remedy)
-    check_folder("path", target)
     # Check before the rows are read: later, they would have been read in vain.
+    check_folder("path", target)
     with refusals(target, "written"):
         check_regular(target)
     if target.is_dir():
         raise value_error("path", "a file, not a folder", os.fspath(path), "Name a file in it, or remove it.")
     return target
-
-
-def _check_function(length: object, **options: object) -> None:
-    if not callable(length):
-        remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
-        raise type_error("length", "a function", length, remedy)
-    for name, value in options.items():
-        if value is not None:
-            raise value_error(name, "left out if `length` is given", value, "The function gives the lengths.")
 
 
 def _count_rows(blocks: Iterable[Block], progress: bool) -> Iterator[Block]:
@@ -189,18 +191,18 @@ def _count_rows(blocks: Iterable[Block], progress: bool) -> Iterator[Block]:
 
 def _spool(blocks: Iterable[Block], spool: Any, max_bad: int) -> tuple[tuple[int, ...], int, list[BadRow]]:
     """Writes the lengths as int64 into a file; returns their shape, the longest, and the bad rows."""
-    count, longest, bad_rows, kinds = 0, 1, list[BadRow](), Kinds()
+    count, longest, bad_rows, kinds = 0, 1, list[BadRow](), dict[int, str]()
     dims: tuple[int, ...] | None = None
     for block in blocks:
         new_dims = block.lengths.shape[1:]
         if new_dims != (dims := new_dims if dims is None else dims):
             rule, remedy = f"a function that returns rows of one shape, {dims}", "Return as many numbers for every row."
             raise value_error("length", rule, new_dims, remedy)
-        kinds = join_kinds(kinds, block.kinds, f"row {count}")
+        check_kinds(kinds, block.kinds, f"row {count}")
         bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
             remedy = f"Is it the right column? If so, give a larger number. {_show(bad_rows)}"
-            raise ValueError(f"`max_bad` must be at least the number of bad rows, but is {max_bad}. {remedy}")
+            raise value_error("max_bad", "at least the number of bad rows", max_bad, remedy)
         spool.write(block.lengths.tobytes())
         count, longest = count + len(block.lengths), max(longest, int(block.lengths.max(initial=1)))
     return (count, *(dims or ())), longest, bad_rows

@@ -16,6 +16,7 @@ import numbers
 import os
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -198,11 +199,29 @@ def fingerprint(lengths: ArrayLike) -> str:
 
 def name_checked(lengths: NDArray[np.int64]) -> str:
     """Returns the `fingerprint` of checked lengths, without a copy."""
-    digest = hashlib.blake2b(np.array(lengths.shape, dtype="<i8").tobytes(), digest_size=8)
     flat = lengths.reshape(-1)
     narrow = np.min_scalar_type(int(flat.max(initial=0))).newbyteorder("<")
-    for start in range(0, len(flat), _HASHED):
-        digest.update(np.ascontiguousarray(flat[start : start + _HASHED], narrow).data)
+    return _digest(lengths.shape, flat, range(0, len(flat), _HASHED), _HASHED, narrow)
+
+
+def name_sample(lengths: NDArray[Any]) -> str:
+    """Names lengths by 16 hex digits, a hash of their shape and of a sample: 1,024 neighbours at each of 64 places.
+
+    Up to 65,536 sequences are hashed whole.
+    """
+    count = len(lengths)
+    if count <= _SAMPLED * _SAMPLE:
+        return _digest(lengths.shape, np.asarray(lengths), [0], count, "<i8")
+    # From the first to the last length, evenly.
+    starts = np.linspace(0, count - _SAMPLE, _SAMPLED).astype(np.int64).tolist()
+    return _digest(lengths.shape, np.asarray(lengths), starts, _SAMPLE, "<i8")
+
+
+def _digest(shape: tuple[int, ...], values: NDArray[Any], starts: Iterable[int], size: int, dtype: Any) -> str:
+    """Hashes a shape, and `size` values from each of the `starts`."""
+    digest = hashlib.blake2b(np.array(shape, dtype="<i8").tobytes(), digest_size=8)
+    for start in starts:
+        digest.update(values[start : start + size].astype(dtype).tobytes())
     return digest.hexdigest()
 
 
@@ -269,27 +288,10 @@ def map_file(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 def keep_mapped(array: NDArray[Any]) -> NDArray[Any]:
     """Returns `MappedLengths` of the same file if the array maps a whole file, else the array as it is."""
-    if isinstance(array, MappedLengths) or not isinstance(array, np.memmap) or not _is_whole(array):
-        return array
-    try:
-        return _map(*_describe(array))
-    except (OSError, ValueError):  # the file has since been removed or cut: keep the old map
-        return array
-
-
-def name_sample(lengths: NDArray[Any]) -> str:
-    """Names lengths by 16 hex digits, a hash of their shape and of a sample: 1,024 neighbours at each of 64 places.
-
-    Up to 65,536 sequences are hashed whole.
-    """
-    count = len(lengths)
-    digest = hashlib.blake2b(np.array(lengths.shape, "<i8").tobytes(), digest_size=8)
-    starts, size = [0], count
-    if count > _SAMPLED * _SAMPLE:  # from the first to the last length, evenly
-        starts, size = np.linspace(0, count - _SAMPLE, _SAMPLED).astype(np.int64).tolist(), _SAMPLE
-    for start in starts:
-        digest.update(np.asarray(lengths)[start : start + size].astype("<i8").tobytes())
-    return digest.hexdigest()
+    with suppress(OSError, ValueError):  # the file has since been removed or cut: keep the old map
+        if isinstance(array, np.memmap) and not isinstance(array, MappedLengths) and _is_whole(array):
+            return _map(*_describe(array))
+    return array
 
 
 def _is_whole(array: Any) -> bool:

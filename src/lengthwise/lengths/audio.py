@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lengthwise import files
 from lengthwise.checks import load_package, source_error, value_error, warn
@@ -140,26 +139,16 @@ def _header(soundfile: Any, path: Path, old_header: Header | None) -> Header | s
 
 
 def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], seconds: bool) -> Column:
-    samples = np.array([header.samples for header in headers], dtype=np.int64)
-    rates = np.array([header.rate for header in headers], dtype=np.int64)
-    if not seconds:
-        _check_one_rate(folder, rates, names)
-    return Column(
-        name="duration" if seconds else "samples",
-        # Samples are divided by the rate of their own file, so the rates may differ.
-        values=samples / rates if seconds else samples,
-        place=lambda row: str(folder / names[row]),
-        unit="seconds" if seconds else "counts",
-    )
-
-
-def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]) -> None:
+    samples, rates = np.array([header[2:] for header in headers], dtype=np.int64).T
     # The first file whose rate differs from that of file 0; 0 if there is none.
     file = int(np.argmax(rates != rates[0]))
-    if rates[file] != rates[0]:
+    if file and not seconds:
         rule = f"given, because the sampling rates differ, {rates[0]} and {rates[file]} Hz"
         remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
         raise value_error("frame_shift", rule, None, remedy, at=str(folder / names[file]))
+    # Samples are divided by the rate of their own file, so the rates may differ.
+    name, values, unit = ("duration", samples / rates, "seconds") if seconds else ("samples", samples, "counts")
+    return Column(name=name, values=values, place=lambda row: str(folder / names[row]), unit=unit)
 
 
 def _load_cache(path: Path) -> dict[str, Header]:

@@ -163,10 +163,8 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
     field = turn_field(item) if isinstance(item, dict) else None
     if field is not None:
         texts = f"{name}.*.{field}"
-        remedy = (
-            f'Count the texts in the list: column="{texts}", count="words" (on the command line: "FILE:{texts}" '
-            "--count words)."
-        )
+        remedy = f'Count the texts in the list: column="{texts}", count="words" '
+        remedy += f'(on the command line: "FILE:{texts}" --count words).'
     elif isinstance(item, str):
         remedy = f"These are texts: {COUNT_REMEDY}."
     return value_error(name, "a list of numbers, which are then counted", value, remedy, at=at)
@@ -220,7 +218,7 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
     path = os.path.abspath(tokenizer)
     if not os.path.isfile(path):
         raise FileNotFoundError(sentence("tokenizer", "a file that exists", str(tokenizer), _TOKENIZER_REMEDY))
-    _load_tokenizer(path)
+    _load_tokenizer(path, os.stat(path).st_mtime_ns)
     return TextCount(count, path)
 
 
@@ -250,15 +248,13 @@ def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, coun
         for text in part:
             if type(text) is not str:
                 raise value_error(name, "a text in every item", text, _PUT, at=place(at))
-    counts = count(list(itertools.chain.from_iterable(parts)))
-    # Counts [1, 3, 5] in lists of 2, 0 and 1 texts: the sums up to the ends of the lists, [4, 4, 9], give [4, 0, 5].
-    sums = np.concatenate([[0], np.cumsum(counts)])
-    ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
-    return np.diff(sums[ends], prepend=0)
+    # Counts [1, 3, 5] in lists of 2, 0 and 1 texts give [4, 0, 5].
+    counts = iter(count(list(itertools.chain.from_iterable(parts))).tolist())
+    return np.array([sum(itertools.islice(counts, len(part))) for part in parts], dtype=np.int64)
 
 
 def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
-    tokenizer = _load_tokenizer(path)
+    tokenizer = _load_tokenizer(path, os.stat(path).st_mtime_ns)
     batches = (list(texts[start : start + _TEXTS]) for start in range(0, len(texts), _TEXTS))
     try:
         # Special tokens are counted, because the model gets them too.
@@ -270,13 +266,9 @@ def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
     return np.array(lengths, dtype=np.int64)
 
 
-def _load_tokenizer(path: str) -> Any:
-    # The cache below keeps a tokenizer by path and time of change, so that a changed file is loaded again.
-    return _load_version(path, os.stat(path).st_mtime_ns)
-
-
 @functools.lru_cache(maxsize=2)
-def _load_version(path: str, _changed: int) -> Any:
+def _load_tokenizer(path: str, _changed: int) -> Any:
+    """Returns the tokenizer in a file; the time of its last change makes a changed file be loaded again."""
     package = load_package("tokenizers", "count tokens", "Install it: pip install tokenizers.")
     try:
         tokenizer = package.Tokenizer.from_file(path)

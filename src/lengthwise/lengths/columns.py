@@ -10,9 +10,8 @@ the unit of its column. A shift below 1 is in seconds, and is refused for a colu
 from __future__ import annotations
 
 import difflib
-import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +24,6 @@ from lengthwise.lengths.rules import Place, check_dims, freeze, has_fractions, w
 
 Kind = Literal["numbers", "lists", "texts", "untyped"]
 Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
-Kinds = tuple[tuple[str, str], ...]  # the name and the kind of each column; "" for one without values
 Wanted = str | tuple[str, ...] | None  # columns, as a user writes them, or as names; None for the only one
 
 _LIKELY = re.compile("frame|length|dur|token|sample")  # in the name of a column of lengths
@@ -99,10 +97,8 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
         for column in columns:
             if column.unit in ("seconds", "milliseconds"):
                 shift = f"{0.01 * _PER_SECOND[column.unit]:g}"
-                remedy = (
-                    f"Give the {column.unit} from one frame to the next, as {shift} (on the command line: "
-                    f"--frame-shift {shift})."
-                )
+                remedy = f"Give the {column.unit} from one frame to the next, as {shift} "
+                remedy += f"(on the command line: --frame-shift {shift})."
                 raise value_error("frame_shift", f"given, because {column.name} is in {column.unit}", None, remedy)
         return [None] * len(columns)
     alone = len(columns) == 1
@@ -140,18 +136,18 @@ def _takes_shift(column: Column, frame_shift: float, *, alone: bool, by_type: bo
     return column.name.rpartition(".")[2] in _SECONDS_NAMES or is_fractional
 
 
-def join_kinds(old: Kinds, new: Kinds, at: str) -> Kinds:
-    """Returns the kinds of columns after some more rows; refuses numbers that become lists, texts or seconds there.
+def check_kinds(known: dict[int, str], new: Iterable[tuple[str, str]], at: str) -> None:
+    """Adds the kinds of columns to the `known` ones; refuses numbers that become lists, texts or seconds in later rows.
 
-    >>> join_kinds((("n", ""), ("text", "texts")), (("n", "numbers"), ("text", "")), "row 8")
-    (('n', 'numbers'), ('text', 'texts'))
+    Args:
+        known: The kinds in the rows before, by the index of the column.
+        new: The name and the kind of each column; "" for a column without values.
+        at: The place of the rows in an error.
     """
-    for (_, old_kind), (name, kind) in zip(old, new, strict=False):
-        if old_kind and kind and old_kind != kind:
+    for dim, (name, kind) in enumerate(new):
+        if kind and kind != known.setdefault(dim, kind):
             remedy = "Write the column again, as one type."
-            raise value_error(name, f"{old_kind}, as in the rows before", kind, remedy, at=at)
-    merged = tuple((name, old_kind or kind) for (_, old_kind), (name, kind) in zip(old, new, strict=False))
-    return merged or new
+            raise value_error(name, f"{known[dim]}, as in the rows before", kind, remedy, at=at)
 
 
 def unit_of(name: str) -> Unit:
@@ -210,22 +206,16 @@ def top_of(name: str, names: Sequence[str]) -> str:
 def split_names(column: str | tuple[str, ...], names: Sequence[str]) -> list[str]:
     """Splits `column` at its commas, but not within the name of a column.
 
-    >>> split_names("id, size,kb.max", ["id", "size,kb"])
-    ['id', 'size,kb.max']
+    >>> split_names("id, x,y.max", ["id", "x", "x,y"])
+    ['id', 'x,y.max']
     """
-    if not isinstance(column, str) or column in names:
-        return [column] if isinstance(column, str) else list(column)
-    parts, chosen = column.split(","), list[str]()
-    most = max((name.count(",") for name in names), default=0)
-    while parts:
-        # The longest name wins: "a,b" before "a".
-        candidates = [",".join(parts[: commas + 1]).strip() for commas in range(most, -1, -1)]
-        tops = [top_of(name, names) for name in candidates]
-        fits = (top in names and "," not in name[len(top) :] for name, top in zip(candidates, tops, strict=True))
-        name = next(itertools.compress(candidates, fits), candidates[-1])
-        chosen.append(name)
-        del parts[: name.count(",") + 1]
-    return chosen
+    if not isinstance(column, str):
+        return list(column)
+    # Hides the commas of names, of the longest first: "a,b,c" before "a,b".
+    for name in sorted(names, key=len, reverse=True):
+        column = column.replace(name, name.replace(",", "\0"))
+    parts = [part.replace("\0", ",") for part in column.split(",")]
+    return [part if part in names else part.strip() for part in parts]
 
 
 def choose_dimensions(column: Wanted, dims: int, path: Path) -> list[int]:

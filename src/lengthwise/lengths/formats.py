@@ -23,9 +23,9 @@ from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
 from lengthwise.lengths.arrow import count_cells, is_saved_dataset, read_arrow, read_saved_dataset
 from lengthwise.lengths.audio import AUDIO_SUFFIXES, read_audio_folder
 from lengthwise.lengths.cells import TextCount, check_count, check_counted
-from lengthwise.lengths.columns import Column, Wanted, join_kinds, to_lengths
+from lengthwise.lengths.columns import Column, Wanted, check_kinds, to_lengths
 from lengthwise.lengths.manifests import parse_records
-from lengthwise.lengths.text import Parts, kaldi_values, one_column, parse_numbers, parse_table, read_text, text_lines
+from lengthwise.lengths.text import Parts, kaldi_values, one_column, parse_lines, parse_table, read_text, text_lines
 
 _OPENED = ("/proc/", "/dev/fd/")  # the real paths of pipes that a shell has opened
 
@@ -69,7 +69,7 @@ FORMATS = (
     Format("audio", AUDIO_SUFFIXES, _refuse_audio, is_text=False),
 )
 # Files of other names.
-NUMBERS = Format("lines of numbers", (), partial(read_text, parse_numbers))
+NUMBERS = Format("lines of numbers", (), partial(read_text, parse_lines))
 TEXTS = Format("lines of text", (), one_column("lines", "counts", text_lines))
 PACKED = Format("packed", (), _refuse_packed)
 
@@ -81,15 +81,15 @@ _BY_ENDING = {
 }
 
 
-def find_format(path: PurePath) -> Format:
+def find_format(path: str | PurePath) -> Format:
     """Returns the format of a file, by its name.
 
-    >>> find_format(PurePath("a.CSV.gz")).name, find_format(PurePath("utt2dur.1")).name
+    >>> find_format("a.CSV.gz").name, find_format("utt2dur.1").name
     ('CSV or TSV', 'durations of Kaldi')
     """
-    name = path.name.lower()
-    suffix = PurePath(name.removesuffix(".gz")).suffix + ".gz" * name.endswith(".gz")
-    return _BY_ENDING.get(suffix) or _BY_ENDING.get(path.name.partition(".")[0], NUMBERS)
+    name = PurePath(path).name
+    suffix = "".join(PurePath(name.lower()).suffixes[-2 if name.lower().endswith(".gz") else -1 :])
+    return _BY_ENDING.get(suffix) or _BY_ENDING.get(name.partition(".")[0], NUMBERS)
 
 
 def read_lengths(
@@ -193,10 +193,10 @@ def _read_file(path: Path, column: Wanted, count: TextCount | None) -> Parts:
 
 def _join_parts(parts: Parts, count: TextCount | None) -> list[Column]:
     """Counts the cells of each part, and returns the whole columns; [] if no part has a row."""
-    counted, starts, kinds = list[list[Column]](), [0], tuple[()]()
+    counted, starts, kinds = list[list[Column]](), [0], dict[int, str]()
     for cells in parts:
         columns = [count_cells(column, count) for column in cells]
-        kinds = join_kinds(kinds, tuple((column.name, column.kind) for column in columns), columns[0].place(0))
+        check_kinds(kinds, [(column.name, column.kind) for column in columns], columns[0].place(0))
         counted.append(columns)
         starts.append(starts[-1] + len(columns[0].values))
 

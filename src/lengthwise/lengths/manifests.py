@@ -60,7 +60,7 @@ def _fields(record: Record, column: Wanted, at: str) -> tuple[list[str], Unit]:
 
 
 def pick(name: str, record: Record) -> Any:
-    """Returns a field of a record, which may be nested; or, if it is absent, the error, which is raised when the cells are counted.
+    """Returns a field of a record, which may be nested; or, if it is absent, the error to raise.
 
     >>> pick("supervisions.0.duration", {"supervisions": [{"duration": 1.5}]})
     1.5

@@ -27,7 +27,8 @@ Opener = Callable[..., Any] | None  # opens a file for reading bytes, as `open(p
 Parts = Iterator[list[Column]]
 Numbered = Iterator[tuple[int, Any]]  # rows or values, each with the number of its line
 
-_REPAIR_LINE = "Repair or drop the line."
+_REPAIR = "Repair or drop the line."
+_NOT_TEXT = f"{_REPAIR} For lines of text, give `count` (on the command line: --count words)."
 _NUMBERS_REMEDY = (
     "Put a number there. Lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a header "
     "from .csv and .tsv."
@@ -113,12 +114,6 @@ def _name_line(word: str, lines: Sequence[int], path: Path) -> Place:
     return lambda row: f"{word} {lines[row]} of {path}"
 
 
-def peek(rows: Numbered) -> tuple[tuple[int, Any] | None, Numbered]:
-    """Returns the first row, or None, and an iterator over all rows."""
-    first = next(rows, None)
-    return first, rows if first is None else itertools.chain([first], rows)
-
-
 def one_column(name: str, unit: Unit, values: Callable[[TextIO, Path], Numbered]) -> Callable[..., Parts]:
     """Returns the reader of a format of one column, whose values the function `values` yields."""
 
@@ -138,10 +133,10 @@ def text_lines(file: TextIO, _: Path) -> Numbered:
 
 def kaldi_values(file: TextIO, path: Path) -> Numbered:
     """Yields the value on each line of `id value`."""
-    return ((number, words[1]) for number, words in _check_widths(_split_words(file), 2, path))
+    return ((number, words[1]) for number, words in _check_widths(_split_words(file), 2, path, _NOT_TEXT))
 
 
-def parse_numbers(file: TextIO, path: Path, column: Wanted) -> Rows:
+def parse_lines(file: TextIO, path: Path, column: Wanted) -> Rows:
     """Finds lines of numbers separated by white space, without a header: one column, or several for [n, dims].
 
     Lines that begin with # are comments. A `column` of "0", "1", ... takes one number of each line.
@@ -149,11 +144,13 @@ def parse_numbers(file: TextIO, path: Path, column: Wanted) -> Rows:
     Raises:
         ValueError: A line has another number of columns than the first, or the column does not exist.
     """
-    first, rows = peek((number, words) for number, words in _split_words(file) if not words[0].startswith("#"))
-    width = len(first[1]) if first else 0
-    dims = choose_dimensions(column, width, path) if first else []
-    picks = [("lengths", itemgetter(dim)) for dim in dims]
-    return Rows(_check_widths(rows, width, path), picks, {"remedy": _NUMBERS_REMEDY})
+    rows = ((number, words) for number, words in _split_words(file) if not words[0].startswith("#"))
+    for first in rows:
+        rows = itertools.chain([first], rows)
+        width = len(first[1])
+        picks = [("lengths", itemgetter(dim)) for dim in choose_dimensions(column, width, path)]
+        return Rows(_check_widths(rows, width, path, _NOT_TEXT), picks, {"remedy": _NUMBERS_REMEDY})
+    return Rows(rows, [], {})
 
 
 def _split_words(file: TextIO) -> Numbered:
@@ -161,16 +158,12 @@ def _split_words(file: TextIO) -> Numbered:
     return ((number, words) for number, words in numbered if words)
 
 
-def _check_widths(rows: Numbered, width: int, path: Path, *, in_table: bool = False) -> Numbered:
-    """Yields the rows; refuses one of another width than the first row, or the header of a table."""
+def _check_widths(rows: Numbered, width: int, path: Path, remedy: str = _REPAIR) -> Numbered:
+    """Yields the rows; refuses one of another width."""
     for line, row in rows:
         if len(row) != width:
-            rule = f"{width} column{'s' * (width > 1)} on every line{', as in the header' * in_table}"
-            value, remedy = row, _REPAIR_LINE
-            if not in_table:
-                value = " ".join(row)
-                remedy += " For lines of text, give `count` (on the command line: --count words)."
-            raise value_error("source", rule, value, remedy, at=f"line {line} of {path}")
+            rule = f"{width} column{'s' * (width > 1)} on every line"
+            raise value_error("source", rule, row, remedy, at=f"line {line} of {path}")
         yield line, row
 
 
@@ -186,7 +179,7 @@ def parse_table(file: TextIO, path: Path, column: Wanted) -> Rows:
     names = _choose_names(column, header, f"line {line} of {path}") if header else []
     picks = [(name, itemgetter(header.index(name))) for name in names]
     kind = "untyped" if len(names) > 1 else "numbers"
-    return Rows(_check_widths(rows, len(header), path, in_table=True), picks, {"kind": kind})
+    return Rows(_check_widths(rows, len(header), path), picks, {"kind": kind})
 
 
 def _split_cells(file: TextIO, path: Path) -> Numbered:
