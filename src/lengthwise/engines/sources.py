@@ -24,12 +24,8 @@ from lengthwise.lengths.formats import FORMATS, Format, find_format
 _READ_AHEAD = 2  # batches of pyarrow that are read before they are measured
 _TOGETHER = 128  # partitions of Dask that are computed at once, so that few lengths wait in memory
 
-_LARGE = [format for format in FORMATS if format.is_large]
-_TEXTS = [ending for format in _LARGE if format.is_text for ending in format.endings]
-_OTHERS = (
-    f"Known are {', '.join(ending for format in _LARGE for ending in format.endings)}, and .gz of {', '.join(_TEXTS)}. "
-    "Give other formats as a `pyarrow.dataset.Dataset`."
-)
+_LARGE = [ending for format in FORMATS if format.is_large for ending in format.endings]
+_OTHERS = f"Known are {', '.join(_LARGE)}; text also as .gz. Give other formats as a `pyarrow.dataset.Dataset`."
 
 
 def read_blocks(source: Any, rule: Rule, size: int) -> Iterator[Block]:

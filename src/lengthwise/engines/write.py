@@ -14,16 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import (
-    check_choice,
-    check_flag,
-    check_number,
-    check_text,
-    check_whole,
-    state_error,
-    type_error,
-    value_error,
-)
+from lengthwise import checks
 from lengthwise.engines.rule import Block, Measure, Rule
 from lengthwise.engines.sources import read_blocks
 from lengthwise.files import check_folder, check_path, check_regular, draft, refusals
@@ -136,20 +127,22 @@ def write_lengths(
     ([3, 1], [])
     """
     target = _check_path(path)
-    check_choice("bad", bad, ("error", "one"))
-    check_flag("progress", progress)
-    check_whole("max_bad", max_bad, minimum=0, remedy="Give the most bad rows of a run, such as 10_000.")
-    check_whole("batch_size", batch_size, minimum=1, remedy="Give a number of rows that fit in memory, such as 4096.")
+    checks.check_choice("bad", bad, ("error", "one"))
+    checks.check_flag("progress", progress)
+    checks.check_whole("max_bad", max_bad, minimum=0, remedy="Give the most bad rows of a run, such as 10_000.")
+    checks.check_whole(
+        "batch_size", batch_size, minimum=1, remedy="Give a number of rows that fit in memory, such as 4096."
+    )
     if column is not None:
-        check_text("column", column, remedy='Write a name, or several columns as "source,target".')
+        checks.check_text("column", column, remedy='Write a name, or several columns as "source,target".')
     if length is not None and not callable(length):
         remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
-        raise type_error("length", "a function", length, remedy)
+        raise checks.type_error("length", "a function", length, remedy)
     for name, value in {"column": column, "frame_shift": frame_shift, "count": count}.items():
         if length is not None and value is not None:
-            raise value_error(name, "left out if `length` is given", value, "The function gives the lengths.")
+            raise checks.value_error(name, "left out if `length` is given", value, "The function gives the lengths.")
     if frame_shift is not None:
-        frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
+        frame_shift = checks.check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
     rule = Rule(column=column, length=length, frame_shift=frame_shift, count=check_count(count, tokenizer))
     with tempfile.TemporaryFile(dir=target.parent) as spool:
         blocks = _count_rows(read_blocks(source, rule, batch_size), progress)
@@ -157,9 +150,9 @@ def write_lengths(
         if bad_rows and bad == "error":
             remedy = f'Repair them, or give bad="one", which counts each as 1. {_show(bad_rows)}'
             state = f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none"
-            raise state_error(state, remedy)
+            raise checks.state_error(state, remedy)
         if not shape[0]:
-            raise value_error("source", "of at least one row", 0, "Is it the right data set?")
+            raise checks.value_error("source", "of at least one row", 0, "Is it the right data set?")
         _copy(spool, target, shape, longest)
     return LengthsFile(target, bad_rows)
 
@@ -169,13 +162,13 @@ def _check_path(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.suffix != ".npy" or "://" in os.fspath(path):
         remedy = "Plans map the file: write it to a disk, and copy it from there."
-        raise value_error("path", "the path of a .npy file on a disk", os.fspath(path), remedy)
+        raise checks.value_error("path", "the path of a .npy file on a disk", os.fspath(path), remedy)
     # Check before the rows are read: later, they would have been read in vain.
     check_folder("path", target)
     with refusals(target, "written"):
         check_regular(target)
     if target.is_dir():
-        raise value_error("path", "a file, not a folder", os.fspath(path), "Name a file in it, or remove it.")
+        raise checks.value_error("path", "a file, not a folder", os.fspath(path), "Name a file in it, or remove it.")
     return target
 
 
@@ -197,12 +190,12 @@ def _spool(blocks: Iterable[Block], spool: Any, max_bad: int) -> tuple[tuple[int
         new_dims = block.lengths.shape[1:]
         if new_dims != (dims := new_dims if dims is None else dims):
             rule, remedy = f"a function that returns rows of one shape, {dims}", "Return as many numbers for every row."
-            raise value_error("length", rule, new_dims, remedy)
+            raise checks.value_error("length", rule, new_dims, remedy)
         check_kinds(kinds, block.kinds, f"row {count}")
         bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
             remedy = f"Is it the right column? If so, give a larger number. {_show(bad_rows)}"
-            raise value_error("max_bad", "at least the number of bad rows", max_bad, remedy)
+            raise checks.value_error("max_bad", "at least the number of bad rows", max_bad, remedy)
         spool.write(block.lengths.tobytes())
         count, longest = count + len(block.lengths), max(longest, int(block.lengths.max(initial=1)))
     return (count, *(dims or ())), longest, bad_rows

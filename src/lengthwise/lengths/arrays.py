@@ -221,7 +221,7 @@ def _digest(shape: tuple[int, ...], values: NDArray[Any], starts: Iterable[int],
     """Hashes a shape, and `size` values from each of the `starts`."""
     digest = hashlib.blake2b(np.array(shape, dtype="<i8").tobytes(), digest_size=8)
     for start in starts:
-        digest.update(values[start : start + size].astype(dtype).tobytes())
+        digest.update(np.ascontiguousarray(values[start : start + size], dtype).data)
     return digest.hexdigest()
 
 

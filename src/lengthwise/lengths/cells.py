@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import NoneType
@@ -25,9 +25,7 @@ _PUT = "Put one there or drop the sequence."
 _ITEMS = {int, float, bool, NoneType}  # types of the items of a list that is counted
 COUNTS = ("characters", "words", "tokens")
 COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
-_TOKENIZER_REMEDY = (
-    'Give the path of a tokenizer.json, as tokenizer="tokenizer.json" (on the command line: --tokenizer).'
-)
+_TOKENIZER = 'Give the path of a tokenizer.json, as tokenizer="tokenizer.json" (on the command line: --tokenizer).'
 # As in {"role": "user", "content": "..."}, {"from": "human", "value": "..."}, {"type": "text", "text": "..."}.
 _TURN_FIELDS = ("content", "value", "text")
 _TEXTS = 1024  # texts to tokenize together
@@ -70,8 +68,7 @@ def _count_lists(column: Column, count: TextCount | None) -> Column:
     # The first item decides the kind. A list of another kind raises an error that names its line.
     name, cells = column.name, column.values
     item = next((item for cell in cells for item in cell if item is not None), None)
-    field = turn_field(item) if count is not None and type(item) is dict else None
-    if field is not None:
+    if count is not None and (field := turn_field(item)):
         name, item = f"{name}.*.{field}", ""
         cells = [[turn.get(field) if type(turn) is dict else turn for turn in cell] for cell in cells]
     if count is not None and type(item) is str:
@@ -87,7 +84,7 @@ def _count_lists(column: Column, count: TextCount | None) -> Column:
 def _numbers(column: Column, types: set[type]) -> NDArray[Any]:
     cells = column.values
     if types == {str}:
-        return parse_numbers(column)
+        cells, types = _parse(column)
     # Looks for a bad cell only if some type is not a number.
     for at, cell in enumerate(cells if types - {int, float} else ()):
         if type(cell) not in (int, float):
@@ -95,47 +92,33 @@ def _numbers(column: Column, types: set[type]) -> NDArray[Any]:
     try:
         return np.array(cells, dtype=np.int64 if types == {int} else np.float64)
     except OverflowError as error:
-        raise _beyond_64_bits(cells, column) from error
+        at = next(at for at, value in enumerate(cells) if abs(value) > LONGEST)
+        raise bad_value(np.array(cells, dtype=object), at, name=column.name, place=column.place) from error
 
 
-def parse_numbers(column: Column) -> NDArray[Any]:
-    """Reads a column of texts as int64 if all are whole, else as float64.
+def _parse(column: Column) -> tuple[list[float], set[type]]:
+    """Reads texts as numbers: as int if all are whole, else as float.
 
     Refuses texts that only Python reads as numbers: 1_000, and the digits of other scripts.
 
-    Raises:
-        ValueError: A text is not a number, or a whole number has more than 64 bits.
-
-    >>> parse_numbers(Column(name="dur", values=["3", "1.5"], place=str))
-    array([3. , 1.5])
+    >>> _parse(Column(name="dur", values=["3", "1.5"], place=str))
+    ([3.0, 1.5], {<class 'float'>})
     """
     # Checking all texts together is much faster than one by one.
     texts, all_texts = column.values, "".join(column.values)
-    if all_texts.isascii() and "_" not in all_texts:
-        try:
-            return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
-        except OverflowError as error:
-            raise _beyond_64_bits(list(map(int, texts)), column) from error
-        except ValueError:
-            # Not whole, perhaps seconds. A text that is not a number is found below.
-            with suppress(ValueError):
-                return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
-    at = next(k for k, text in enumerate(texts) if not _is_decimal(text))
+    for convert in (int, float) if all_texts.isascii() and "_" not in all_texts else ():
+        with suppress(ValueError):  # not whole, perhaps seconds; or not a number, which is found below
+            return list(map(convert, texts)), {convert}
+    at = next(at for at, text in enumerate(texts) if not _is_decimal(text))
     raise not_a_number(column, at, texts[at])
 
 
 def is_number(text: str) -> bool:
-    """Tells if Python reads a text as a number; `parse_numbers` is stricter."""
-    try:
+    """Tells if Python reads a text as a number; `count_list` is stricter."""
+    with suppress(ValueError):
         float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _beyond_64_bits(values: Sequence[float], column: Column) -> ValueError:
-    at = next(at for at, value in enumerate(values) if abs(value) > LONGEST)
-    return bad_value(np.array(values, dtype=object), at, name=column.name, place=column.place)
+        return True
+    return False
 
 
 def not_a_number(column: Column, at: int, value: object) -> ValueError:
@@ -160,8 +143,7 @@ def nested_lists(value: object, *, name: str, at: str, item: object = None) -> V
         item: One item, which decides the advice.
     """
     remedy = "Add a column with the lengths, and name that column."
-    field = turn_field(item) if isinstance(item, dict) else None
-    if field is not None:
+    if field := turn_field(item):
         texts = f"{name}.*.{field}"
         remedy = f'Count the texts in the list: column="{texts}", count="words" '
         remedy += f'(on the command line: "FILE:{texts}" --count words).'
@@ -212,12 +194,12 @@ def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> 
             raise value_error("tokenizer", "left out unless tokens are counted", tokenizer, remedy)
         return None if count is None else TextCount(count)
     if tokenizer is None:
-        raise value_error("tokenizer", "given, because tokens are counted", None, _TOKENIZER_REMEDY)
+        raise value_error("tokenizer", "given, because tokens are counted", None, _TOKENIZER)
     if not isinstance(tokenizer, str | os.PathLike):
-        raise type_error("tokenizer", "a path", type(tokenizer), _TOKENIZER_REMEDY)
+        raise type_error("tokenizer", "a path", type(tokenizer), _TOKENIZER)
     path = os.path.abspath(tokenizer)
     if not os.path.isfile(path):
-        raise FileNotFoundError(sentence("tokenizer", "a file that exists", str(tokenizer), _TOKENIZER_REMEDY))
+        raise FileNotFoundError(sentence("tokenizer", "a file that exists", str(tokenizer), _TOKENIZER))
     _load_tokenizer(path, os.stat(path).st_mtime_ns)
     return TextCount(count, path)
 
@@ -233,9 +215,9 @@ def check_counted(columns: Sequence[Column], count: TextCount | None) -> None:
         raise value_error("count", "given for texts only", count.count, remedy)
 
 
-def turn_field(fields: Iterable[str]) -> str | None:
+def turn_field(turn: object) -> str | None:
     """Returns the field that holds the text of a chat turn: `content`, `value` as in ShareGPT, or `text`."""
-    return next((field for field in _TURN_FIELDS if field in fields), None)
+    return next((field for field in _TURN_FIELDS if isinstance(turn, dict) and field in turn), None)
 
 
 def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, count: TextCount) -> NDArray[np.int64]:

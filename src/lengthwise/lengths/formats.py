@@ -7,7 +7,6 @@ the columns: see `parse_table`.
 
 from __future__ import annotations
 
-import bisect
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,14 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import check_number, check_text, source_error, source_sentence, value_error
-from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
-from lengthwise.lengths.arrow import count_cells, is_saved_dataset, read_arrow, read_saved_dataset
-from lengthwise.lengths.audio import AUDIO_SUFFIXES, read_audio_folder
+from lengthwise import checks
+from lengthwise.lengths import arrays, arrow, audio, manifests, text
 from lengthwise.lengths.cells import TextCount, check_count, check_counted
 from lengthwise.lengths.columns import Column, Wanted, check_kinds, to_lengths
-from lengthwise.lengths.manifests import parse_records
-from lengthwise.lengths.text import Parts, kaldi_values, one_column, parse_lines, parse_table, read_text, text_lines
+from lengthwise.lengths.text import Parts, one_column
 
 _OPENED = ("/proc/", "/dev/fd/")  # the real paths of pipes that a shell has opened
 
@@ -50,27 +46,29 @@ class Format(NamedTuple):
 
 
 def _refuse_audio(path: Path, *_: object) -> Parts:
-    raise source_error("a table, an array or a folder of audio files", path, "Give the folder it is in.")
+    raise checks.source_error("a table, an array or a folder of audio files", path, "Give the folder it is in.")
 
 
 def _refuse_packed(path: Path, *_: object) -> Parts:
     rule = f"a {path.with_suffix('').suffix.lower()} file that is not packed"
-    raise source_error(rule, path, f"Unpack it: gunzip {path}.")
+    raise checks.source_error(rule, path, f"Unpack it: gunzip {path}.")
 
 
 FORMATS = (
-    Format("NumPy", (".npy", ".npz"), read_numpy, is_text=False),
-    Format("Parquet or Arrow", (".parquet", ".pq", ".arrow", ".feather"), read_arrow, is_text=False, is_large=True),
-    Format("CSV or TSV", (".csv", ".tsv"), partial(read_text, parse_table), is_large=True),
-    Format("JSON lines", (".jsonl", ".ndjson"), partial(read_text, parse_records), is_large=True),
-    Format("JSON", (".json",), partial(read_text, parse_records)),
-    Format("frames of Kaldi", ("utt2num_frames",), one_column("utt2num_frames", "counts", kaldi_values)),
-    Format("durations of Kaldi", ("utt2dur",), one_column("utt2dur", "seconds", kaldi_values)),
-    Format("audio", AUDIO_SUFFIXES, _refuse_audio, is_text=False),
+    Format("NumPy", (".npy", ".npz"), arrays.read_numpy, is_text=False),
+    Format(
+        "Parquet or Arrow", (".parquet", ".pq", ".arrow", ".feather"), arrow.read_arrow, is_text=False, is_large=True
+    ),
+    Format("CSV or TSV", (".csv", ".tsv"), partial(text.read_text, text.parse_table), is_large=True),
+    Format("JSON lines", (".jsonl", ".ndjson"), partial(text.read_text, manifests.parse_records), is_large=True),
+    Format("JSON", (".json",), partial(text.read_text, manifests.parse_records)),
+    Format("frames of Kaldi", ("utt2num_frames",), one_column("utt2num_frames", "counts", text.kaldi_values)),
+    Format("durations of Kaldi", ("utt2dur",), one_column("utt2dur", "seconds", text.kaldi_values)),
+    Format("audio", audio.AUDIO_SUFFIXES, _refuse_audio, is_text=False),
 )
 # Files of other names.
-NUMBERS = Format("lines of numbers", (), partial(read_text, parse_lines))
-TEXTS = Format("lines of text", (), one_column("lines", "counts", text_lines))
+NUMBERS = Format("lines of numbers", (), partial(text.read_text, text.parse_lines))
+TEXTS = Format("lines of text", (), one_column("lines", "counts", text.text_lines))
 PACKED = Format("packed", (), _refuse_packed)
 
 _BY_ENDING = {
@@ -154,29 +152,31 @@ def read_lengths(
     array([ 50, 125])
     """
     if frame_shift is not None:
-        frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
+        frame_shift = checks.check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
     counted = check_count(count, tokenizer)
     if not isinstance(source, str | os.PathLike):
         _refuse_option("column", column, "an array in memory")
         _refuse_option("count", count, "an array in memory")
-        return as_lengths(source) if frame_shift is None else to_lengths(array_columns(source), frame_shift)
+        return (
+            arrays.as_lengths(source) if frame_shift is None else to_lengths(arrays.array_columns(source), frame_shift)
+        )
     if column is not None:
-        check_text("column", column, remedy='Write a dimension as "0", several columns as "source,target".')
+        checks.check_text("column", column, remedy='Write a dimension as "0", several columns as "source,target".')
     if not os.path.exists(source):
         remedy = "Check the path. Name a column by `column`, on the command line as FILE:COLUMN."
-        raise FileNotFoundError(source_sentence("a file or folder that exists", source, remedy))
+        raise FileNotFoundError(checks.source_sentence("a file or folder that exists", source, remedy))
     path, seconds = Path(source), frame_shift is not None
     if not path.is_dir():
         parts = _read_file(path, column, counted)
-    elif is_saved_dataset(path):
-        parts = read_saved_dataset(path, column)
+    elif arrow.is_saved_dataset(path):
+        parts = arrow.read_saved_dataset(path, column)
     else:
         _refuse_option("column", column, f"the folder {path}")
-        parts = read_audio_folder(path, seconds=seconds, cache=cache, progress=progress)
+        parts = audio.read_audio_folder(path, seconds=seconds, cache=cache, progress=progress)
     columns = _join_parts(parts, counted)
     # An array in memory may be empty, after a filter. An empty file is more likely the wrong file.
-    if not columns:
-        raise source_error("a file with sequences", path, "It has none: is this the right file?")
+    if not columns or not len(columns[0].values):
+        raise checks.source_error("a file with sequences", path, "It has none: is this the right file?")
     check_counted(columns, counted)
     return to_lengths(columns, frame_shift)
 
@@ -186,28 +186,22 @@ def _read_file(path: Path, column: Wanted, count: TextCount | None) -> Parts:
     opened = path.is_fifo() and os.path.realpath(path).startswith(_OPENED)
     if not (path.is_file() or opened):
         remedy = "Write its output to a file, or on the command line give the command itself: <(command)."
-        raise source_error("a file or folder, not a device or a named pipe", path, remedy)
+        raise checks.source_error("a file or folder, not a device or a named pipe", path, remedy)
     format = find_format(path)
     return (TEXTS if format is NUMBERS and count is not None else format).read(path, column)
 
 
 def _join_parts(parts: Parts, count: TextCount | None) -> list[Column]:
-    """Counts the cells of each part, and returns the whole columns; [] if no part has a row."""
-    counted, starts, kinds = list[list[Column]](), [0], dict[int, str]()
-    for cells in parts:
-        columns = [count_cells(column, count) for column in cells]
+    """Counts the cells of each part, and returns the whole columns."""
+    counted, kinds = list[list[Column]](), dict[int, str]()
+    for part in parts:
+        columns = [arrow.count_cells(column, count) for column in part]
         check_kinds(kinds, [(column.name, column.kind) for column in columns], columns[0].place(0))
         counted.append(columns)
-        starts.append(starts[-1] + len(columns[0].values))
-
-    def join(columns: tuple[Column, ...]) -> Column:
-        def place(row: int) -> str:
-            part = bisect.bisect_right(starts, row) - 1
-            return columns[part].place(row - starts[part])
-
-        return replace(columns[0], values=np.concatenate([column.values for column in columns]), place=place)
-
-    return [join(columns) for columns in zip(*counted, strict=True)] if starts[-1] else []
+    # The places of the first part count on in the later ones.
+    return [
+        replace(same[0], values=np.concatenate([part.values for part in same])) for same in zip(*counted, strict=True)
+    ]
 
 
 def split_source(text: str) -> tuple[str, str | None]:
@@ -232,10 +226,10 @@ def split_source(text: str) -> tuple[str, str | None]:
     if not existing and ((len(path) == 1 and path.isalpha()) or "/" in column or "\\" in column):
         return text, None
     if not path or not column:
-        raise value_error("source", "FILE or FILE:COLUMN", text, "Name both, or leave out the colon.")
+        raise checks.value_error("source", "FILE or FILE:COLUMN", text, "Name both, or leave out the colon.")
     return path, column
 
 
 def _refuse_option(name: str, value: object, source: str) -> None:
     if value is not None:
-        raise value_error(name, "left out here", value, f"It does not apply to {source}.")
+        raise checks.value_error(name, "left out here", value, f"It does not apply to {source}.")

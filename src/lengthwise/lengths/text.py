@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, TextIO
 from lengthwise.checks import brief, source_error, value_error
 from lengthwise.lengths.cells import is_number
 from lengthwise.lengths.columns import Column, Unit, Wanted, choose_columns, choose_dimensions, split_names
-from lengthwise.lengths.rules import Place
 
 Opener = Callable[..., Any] | None  # opens a file for reading bytes, as `open(path, "rb")`; None for a file on a disk
 Parts = Iterator[list[Column]]
@@ -75,16 +74,12 @@ def open_text(path: Path, opener: Opener = None) -> Iterator[TextIO]:
 
 
 def read_text(
-    parse: Callable[[TextIO, Path, Wanted], Rows],
-    path: Path,
-    column: Wanted,
-    size: int | None = None,
-    opener: Opener = None,
+    parse: Callable[..., Rows], path: Path, column: Wanted, size: int | None = None, opener: Opener = None
 ) -> Parts:
     """Yields the wanted columns of a text file, part by part.
 
     Args:
-        parse: The function that finds the rows and the columns, such as `parse_table`.
+        parse: The function that finds the rows and the columns of an open file, such as `parse_table`.
         path: The file.
         column: The wanted columns.
         size: The most rows of a part; None takes all rows at once.
@@ -97,8 +92,10 @@ def read_text(
         rows, picks, fields, word = parse(file, path, column)
         while True:
             lines = list[int]()
-            place = _name_line(word, lines, path)
-            columns = [Column(name=name, values=[], place=place, **fields) for name, _ in picks]
+            columns = [
+                Column(name=name, values=[], place=lambda row, lines=lines: f"{word} {lines[row]} of {path}", **fields)
+                for name, _ in picks
+            ]
             # Bound methods, because the loop below runs for millions of rows.
             adds = [(cells.values.append, pick) for cells, (_, pick) in zip(columns, picks, strict=True)]
             for line, row in itertools.islice(rows, size):
@@ -108,10 +105,6 @@ def read_text(
             if not lines:
                 return
             yield columns
-
-
-def _name_line(word: str, lines: Sequence[int], path: Path) -> Place:
-    return lambda row: f"{word} {lines[row]} of {path}"
 
 
 def one_column(name: str, unit: Unit, values: Callable[[TextIO, Path], Numbered]) -> Callable[..., Parts]:
