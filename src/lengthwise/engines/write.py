@@ -19,7 +19,7 @@ from lengthwise.engines.rule import Block, Measure, Rule
 from lengthwise.engines.sources import read_blocks
 from lengthwise.files import check_folder, check_path, check_regular, draft, refusals
 from lengthwise.lengths.arrays import map_file
-from lengthwise.lengths.cells import check_count
+from lengthwise.lengths.cells import check_options
 from lengthwise.lengths.columns import check_kinds
 
 _SHOWN = 3  # bad rows in an error
@@ -130,20 +130,15 @@ def write_lengths(
     checks.check_choice("bad", bad, ("error", "one"))
     checks.check_flag("progress", progress)
     checks.check_whole("max_bad", max_bad, minimum=0, remedy="Give the most bad rows of a run, such as 10_000.")
-    checks.check_whole(
-        "batch_size", batch_size, minimum=1, remedy="Give a number of rows that fit in memory, such as 4096."
-    )
-    if column is not None:
-        checks.check_text("column", column, remedy='Write a name, or several columns as "source,target".')
+    checks.check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, such as 4096.")
     if length is not None and not callable(length):
         remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
         raise checks.type_error("length", "a function", length, remedy)
     for name, value in {"column": column, "frame_shift": frame_shift, "count": count}.items():
         if length is not None and value is not None:
             raise checks.value_error(name, "left out if `length` is given", value, "The function gives the lengths.")
-    if frame_shift is not None:
-        frame_shift = checks.check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
-    rule = Rule(column=column, length=length, frame_shift=frame_shift, count=check_count(count, tokenizer))
+    frame_shift, counted = check_options(column, frame_shift, count, tokenizer)
+    rule = Rule(column=column, length=length, frame_shift=frame_shift, count=counted)
     with tempfile.TemporaryFile(dir=target.parent) as spool:
         blocks = _count_rows(read_blocks(source, rule, batch_size), progress)
         shape, longest, bad_rows = _spool(blocks, spool, max_bad)

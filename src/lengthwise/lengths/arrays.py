@@ -133,10 +133,8 @@ def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
     >>> sequence_place(np.ones((4, 2)))(5)
     'sequence 2, dimension 1'
     """
-    if raw.ndim == 1:
-        return lambda at: f"sequence {at}{of}"
-    dims = raw.shape[1]
-    return lambda at: f"sequence {at // dims}, dimension {at % dims}{of}"
+    dims, part = (1, "") if raw.ndim == 1 else (raw.shape[1], ", dimension {}")
+    return lambda at: f"sequence {at // dims}{part.format(at % dims)}{of}"
 
 
 def _as_array(values: ArrayLike) -> NDArray[Any]:

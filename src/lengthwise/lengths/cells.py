@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import brief, check_choice, load_package, sentence, type_error, value_error
+from lengthwise import checks
+from lengthwise.checks import brief, value_error
 from lengthwise.lengths.columns import Column, missing_column
 from lengthwise.lengths.rules import LONGEST, Place, bad_value
 
@@ -176,32 +177,38 @@ class TextCount:
         return np.fromiter(map(len, parts), dtype=np.int64, count=len(texts))
 
 
-def check_count(count: str | None, tokenizer: str | os.PathLike[str] | None) -> TextCount | None:
-    """Returns the function that counts texts in the unit `count`; None if `count` is None.
+def check_options(
+    column: object, frame_shift: float | None, count: str | None, tokenizer: str | os.PathLike[str] | None
+) -> tuple[float | None, TextCount | None]:
+    """Returns the frame shift, and the function that counts texts in the unit `count`; None if it is None.
 
     Raises:
-        ValueError: `count` is unknown. `tokenizer` is missing for "tokens", or given for another unit. Or its file is
-            not a tokenizer.json.
-        TypeError: `tokenizer` is not a path.
-        FileNotFoundError: The file does not exist.
+        ValueError: `frame_shift` is not above 0, or `count` is unknown. `tokenizer` is missing for "tokens", or given
+            for another unit. Or its file is not a tokenizer.json.
+        TypeError: `column` is not a text, or `tokenizer` is not a path.
+        FileNotFoundError: The file of the tokenizer does not exist.
         ModuleNotFoundError: The package `tokenizers` is needed and not installed.
     """
+    if column is not None:
+        checks.check_text("column", column, remedy='Write a dimension as "0", several columns as "source,target".')
+    if frame_shift is not None:
+        frame_shift = checks.check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
     if count is not None:
-        check_choice("count", count, COUNTS)
+        checks.check_choice("count", count, COUNTS)
     if count != "tokens":
         if tokenizer is not None:
             remedy = 'Give count="tokens" with it (on the command line: --count tokens).'
             raise value_error("tokenizer", "left out unless tokens are counted", tokenizer, remedy)
-        return None if count is None else TextCount(count)
+        return frame_shift, None if count is None else TextCount(count)
     if tokenizer is None:
         raise value_error("tokenizer", "given, because tokens are counted", None, _TOKENIZER)
     if not isinstance(tokenizer, str | os.PathLike):
-        raise type_error("tokenizer", "a path", type(tokenizer), _TOKENIZER)
+        raise checks.type_error("tokenizer", "a path", type(tokenizer), _TOKENIZER)
     path = os.path.abspath(tokenizer)
     if not os.path.isfile(path):
-        raise FileNotFoundError(sentence("tokenizer", "a file that exists", str(tokenizer), _TOKENIZER))
+        raise FileNotFoundError(checks.sentence("tokenizer", "a file that exists", str(tokenizer), _TOKENIZER))
     _load_tokenizer(path, os.stat(path).st_mtime_ns)
-    return TextCount(count, path)
+    return frame_shift, TextCount(count, path)
 
 
 def check_counted(columns: Sequence[Column], count: TextCount | None) -> None:
@@ -251,7 +258,7 @@ def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
 @functools.lru_cache(maxsize=2)
 def _load_tokenizer(path: str, _changed: int) -> Any:
     """Returns the tokenizer in a file; the time of its last change makes a changed file be loaded again."""
-    package = load_package("tokenizers", "count tokens", "Install it: pip install tokenizers.")
+    package = checks.load_package("tokenizers", "count tokens", "Install it: pip install tokenizers.")
     try:
         tokenizer = package.Tokenizer.from_file(path)
     except Exception as error:  # the package raises plain exceptions

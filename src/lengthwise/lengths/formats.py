@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.lengths import arrays, arrow, audio, manifests, text
-from lengthwise.lengths.cells import TextCount, check_count, check_counted
+from lengthwise.lengths import arrow, audio, manifests, text
+from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
+from lengthwise.lengths.cells import TextCount, check_counted, check_options
 from lengthwise.lengths.columns import Column, Wanted, check_kinds, to_lengths
 from lengthwise.lengths.text import Parts, one_column
 
@@ -55,7 +56,7 @@ def _refuse_packed(path: Path, *_: object) -> Parts:
 
 
 FORMATS = (
-    Format("NumPy", (".npy", ".npz"), arrays.read_numpy, is_text=False),
+    Format("NumPy", (".npy", ".npz"), read_numpy, is_text=False),
     Format(
         "Parquet or Arrow", (".parquet", ".pq", ".arrow", ".feather"), arrow.read_arrow, is_text=False, is_large=True
     ),
@@ -151,17 +152,11 @@ def read_lengths(
     >>> read_lengths([0.5, 1.25], frame_shift=0.01)
     array([ 50, 125])
     """
-    if frame_shift is not None:
-        frame_shift = checks.check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
-    counted = check_count(count, tokenizer)
+    frame_shift, counted = check_options(column, frame_shift, count, tokenizer)
     if not isinstance(source, str | os.PathLike):
         _refuse_option("column", column, "an array in memory")
         _refuse_option("count", count, "an array in memory")
-        return (
-            arrays.as_lengths(source) if frame_shift is None else to_lengths(arrays.array_columns(source), frame_shift)
-        )
-    if column is not None:
-        checks.check_text("column", column, remedy='Write a dimension as "0", several columns as "source,target".')
+        return as_lengths(source) if frame_shift is None else to_lengths(array_columns(source), frame_shift)
     if not os.path.exists(source):
         remedy = "Check the path. Name a column by `column`, on the command line as FILE:COLUMN."
         raise FileNotFoundError(checks.source_sentence("a file or folder that exists", source, remedy))

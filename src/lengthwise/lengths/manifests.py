@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,7 +17,6 @@ from lengthwise.checks import value_error
 from lengthwise.lengths.columns import Unit, Wanted, choose_columns
 from lengthwise.lengths.text import Numbered, Rows
 
-Record = dict[str, Any]
 _KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first one of a record is read
 _ONE_EACH = "Give one object, or the length, for each sequence."
 # The errors of an absent field; the last is that of a column of hundreds of parts.
@@ -50,7 +50,7 @@ def parse_records(file: TextIO, path: Path, column: Wanted) -> Rows:
     return Rows(itertools.chain(head, rows), picks, {"unit": unit}, word)
 
 
-def _fields(record: Record, column: Wanted, at: str) -> tuple[list[str], Unit]:
+def _fields(record: dict[str, Any], column: Wanted, at: str) -> tuple[list[str], Unit]:
     if isinstance(column, tuple):
         return list(column), "unknown"
     fields = [*record, *["duration"] * _is_mixed(record)]
@@ -59,7 +59,7 @@ def _fields(record: Record, column: Wanted, at: str) -> tuple[list[str], Unit]:
     return names, _KNOWN_UNITS[known[0]] if column is None and known else "unknown"
 
 
-def pick(name: str, record: Record) -> Any:
+def pick(name: str, record: dict[str, Any]) -> Any:
     """Returns a field of a record, which may be nested; or, if it is absent, the error to raise.
 
     >>> pick("supervisions.0.duration", {"supervisions": [{"duration": 1.5}]})
@@ -76,7 +76,7 @@ def pick(name: str, record: Record) -> Any:
         return KeyError(name, list(record))
 
 
-def _is_mixed(record: Record) -> bool:
+def _is_mixed(record: dict[str, Any]) -> bool:
     return record.get("type") == "MixedCut" and "duration" not in record
 
 
@@ -101,12 +101,21 @@ def _records(file: TextIO, path: Path) -> tuple[str, Numbered]:
     # The first line decides: an array, one object over several lines, or one record a line.
     start, first = next(lines, (0, ""))
     if first.lstrip().startswith("["):
-        items = enumerate(_items(first, file.read(), start, path))
-        return "item", ((at, _as_record(item, "item", at, path)) for at, item in items)
+        return "item", _check_records("item", enumerate(_items(first, file.read(), start, path)), path)
     if first.strip() == "{":
         first += file.read()
     texts = itertools.chain([(start, first)] if first else [], lines)
-    return "line", ((at, _as_record(_loads(text, at, path), "line", at, path)) for at, text in texts)
+    return "line", _check_records("line", ((number, _loads(text, number, path)) for number, text in texts), path)
+
+
+def _check_records(word: str, values: Iterable[tuple[int, Any]], path: Path) -> Numbered:
+    for number, value in values:
+        if isinstance(value, dict):
+            yield number, value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield number, {"lengths": value}
+        else:
+            raise value_error("source", "JSON objects or numbers", value, _ONE_EACH, at=f"{word} {number} of {path}")
 
 
 def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
@@ -137,11 +146,3 @@ def _loads(text: str, number: int, path: Path) -> Any:
         raise value_error("source", "valid JSON", line, remedy, at=at) from error
     except (RecursionError, ValueError) as error:  # hundreds of levels; a number of thousands of digits
         raise value_error("source", "valid JSON", text, "Drop it.", at=f"line {number} of {path}") from error
-
-
-def _as_record(item: Any, word: str, at: int, path: Path) -> Record:
-    if isinstance(item, dict):
-        return item
-    if isinstance(item, int | float) and not isinstance(item, bool):
-        return {"lengths": item}
-    raise value_error("source", "JSON objects or numbers", item, _ONE_EACH, at=f"{word} {at} of {path}")

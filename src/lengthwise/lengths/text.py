@@ -28,10 +28,7 @@ Numbered = Iterator[tuple[int, Any]]  # rows or values, each with the number of 
 
 _REPAIR = "Repair or drop the line."
 _NOT_TEXT = f"{_REPAIR} For lines of text, give `count` (on the command line: --count words)."
-_NUMBERS_REMEDY = (
-    "Put a number there. Lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a header "
-    "from .csv and .tsv."
-)
+_NUMBER = "Put a number there. Lines of `id value` are read from utt2num_frames and utt2dur, tables from .csv and .tsv."
 _WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also split "1\xa0234", a number with a no-break space
 _WIDEST = 2**31 - 1  # characters of a cell: the limit of csv on every system
 
@@ -142,13 +139,12 @@ def parse_lines(file: TextIO, path: Path, column: Wanted) -> Rows:
         rows = itertools.chain([first], rows)
         width = len(first[1])
         picks = [("lengths", itemgetter(dim)) for dim in choose_dimensions(column, width, path)]
-        return Rows(_check_widths(rows, width, path, _NOT_TEXT), picks, {"remedy": _NUMBERS_REMEDY})
+        return Rows(_check_widths(rows, width, path, _NOT_TEXT), picks, {"remedy": _NUMBER})
     return Rows(rows, [], {})
 
 
 def _split_words(file: TextIO) -> Numbered:
-    numbered = ((number, _WORDS.findall(line)) for number, line in enumerate(file, start=1))
-    return ((number, words) for number, words in numbered if words)
+    return ((number, words) for number, line in enumerate(file, start=1) if (words := _WORDS.findall(line)))
 
 
 def _check_widths(rows: Numbered, width: int, path: Path, remedy: str = _REPAIR) -> Numbered:
