@@ -68,15 +68,18 @@ class Rule:
         chosen = choose_columns(self.column, names, at="the data set", nested=True)
         return chosen, list(dict.fromkeys(top_of(name, names) for name in chosen))
 
-    def measure_table(self, table: Any, names: Sequence[str], size: int) -> list[Block]:
-        """Measures the columns `names` of a `pyarrow.Table`, at most `size` rows at once."""
-        return [self.measure_batch(batch, names) for batch in table.to_batches(max_chunksize=size) if batch.num_rows]
+    def measure_batches(self, batches: Any, names: Sequence[str], place: Place = lambda _: "") -> list[Block]:
+        """Measures the columns `names` of each `pyarrow.RecordBatch`, or calls the function.
 
-    def measure_batch(self, batch: Any, names: Sequence[str], place: Place = lambda _: "") -> Block:
-        """Measures the columns `names` of a `pyarrow.RecordBatch`, or calls the function; row k is at `place(k)`."""
+        Args:
+            batches: The batches.
+            names: The columns to measure, as from `choose`.
+            place: Names the place of row k of a batch.
+        """
+        rows = (batch for batch in batches if batch.num_rows)
         if self.length is not None:
-            return self.measure(_ask(self.length, batch, place))
-        return self.measure(take_columns(batch, names, place, source="the data set"))
+            return [self.measure(_ask(self.length, batch, place)) for batch in rows]
+        return [self.measure(take_columns(batch, names, place, source="the data set")) for batch in rows]
 
     def measure(self, columns: Sequence[Column]) -> Block:
         """Measures rows by the cells of their columns.

@@ -58,7 +58,7 @@ def _pyarrow_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]
     # With threads, pyarrow would read up to a whole file ahead.
     options: dict[str, Any] = {"batch_readahead": _READ_AHEAD, "fragment_readahead": 1, "use_threads": False}
     for batch in source.to_batches(columns=columns, batch_size=size, **options):
-        yield [rule.measure_batch(batch, names)] if batch.num_rows else []
+        yield rule.measure_batches([batch], names)
 
 
 def _hugging_face_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
@@ -71,7 +71,7 @@ def _hugging_face_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Bl
     names, columns = rule.choose(source.column_names)
     # The other columns are not selected, so that their audio and images are not decoded.
     for table in source.select_columns(columns).with_format("arrow").iter(size):
-        yield rule.measure_table(table, names, size)
+        yield rule.measure_batches(table.to_batches(max_chunksize=size), names)
 
 
 def _dask_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
@@ -95,7 +95,7 @@ def _measure_frame(frame: Any, rule: Rule, names: list[str], size: int) -> list[
     except pyarrow.ArrowException as error:
         remedy = f"Give each column one type first ({brief(error)})."
         raise source_error("of columns of one type each", "a partition", remedy) from error
-    return rule.measure_table(table, names, size)
+    return rule.measure_batches(table.to_batches(max_chunksize=size), names)
 
 
 def _ray_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
@@ -122,7 +122,7 @@ def _ray_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
 def _measure_pickled(table: Any, rule: Rule, names: list[str], size: int) -> Any:
     answer: list[Block] | Exception
     try:
-        answer = rule.measure_table(table, names, size)
+        answer = rule.measure_batches(table.to_batches(max_chunksize=size), names)
     except (ValueError, TypeError) as error:
         answer = type(error)(str(error))  # Ray would add pages to an error raised in a worker
     return load_pyarrow().table({"blocks": [pickle.dumps(answer)]})
@@ -145,7 +145,7 @@ def _file_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
     for path in map(Path, paths):
         if rule.length is not None:
             for _, batch, place in read_batches([path], (), path, size, opener):
-                yield [rule.measure_batch(batch, (), place)]
+                yield rule.measure_batches([batch], (), place)
             continue
         for columns in format.read(path, column, size, opener):
             column = tuple(cells.name for cells in columns)  # the first file decides

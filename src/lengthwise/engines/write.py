@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -126,6 +126,8 @@ def write_lengths(
     >>> written.lengths.tolist(), written.bad_rows
     ([3, 1], [])
     """
+    from tqdm import tqdm
+
     target = _check_path(path)
     checks.check_choice("bad", bad, ("error", "one"))
     checks.check_flag("progress", progress)
@@ -140,8 +142,9 @@ def write_lengths(
     frame_shift, counted = check_options(column, frame_shift, count, tokenizer)
     rule = Rule(column=column, length=length, frame_shift=frame_shift, count=counted)
     with tempfile.TemporaryFile(dir=target.parent) as spool:
-        blocks = _count_rows(read_blocks(source, rule, batch_size), progress)
-        shape, longest, bad_rows = _spool(blocks, spool, max_bad)
+        # Without a terminal, as in the log of a job, nothing is shown.
+        with tqdm(unit=" rows", unit_scale=True, disable=None if progress else True) as bar:
+            shape, longest, bad_rows = _spool(read_blocks(source, rule, batch_size), spool, max_bad, bar)
         if bad_rows and bad == "error":
             remedy = f'Repair them, or give bad="one", which counts each as 1. {_show(bad_rows)}'
             state = f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none"
@@ -167,17 +170,7 @@ def _check_path(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _count_rows(blocks: Iterable[Block], progress: bool) -> Iterator[Block]:
-    from tqdm import tqdm
-
-    # Without a terminal, as in the log of a job, nothing is shown.
-    with tqdm(unit=" rows", unit_scale=True, disable=None if progress else True) as bar:
-        for block in blocks:
-            yield block
-            bar.update(len(block.lengths))
-
-
-def _spool(blocks: Iterable[Block], spool: Any, max_bad: int) -> tuple[tuple[int, ...], int, list[BadRow]]:
+def _spool(blocks: Iterable[Block], spool: Any, max_bad: int, bar: Any) -> tuple[tuple[int, ...], int, list[BadRow]]:
     """Writes the lengths as int64 into a file; returns their shape, the longest, and the bad rows."""
     count, longest, bad_rows, kinds = 0, 1, list[BadRow](), dict[int, str]()
     dims: tuple[int, ...] | None = None
@@ -192,6 +185,7 @@ def _spool(blocks: Iterable[Block], spool: Any, max_bad: int) -> tuple[tuple[int
             remedy = f"Is it the right column? If so, give a larger number. {_show(bad_rows)}"
             raise checks.value_error("max_bad", "at least the number of bad rows", max_bad, remedy)
         spool.write(block.lengths.tobytes())
+        bar.update(len(block.lengths))
         count, longest = count + len(block.lengths), max(longest, int(block.lengths.max(initial=1)))
     return (count, *(dims or ())), longest, bad_rows
 

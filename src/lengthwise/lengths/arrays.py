@@ -231,12 +231,12 @@ def read_numpy(path: Path, column: Wanted, *_: Any) -> Iterator[list[Column]]:
             neither [n] nor [n, dims]. Or the dimension does not exist.
         TypeError: The values are not integers or floats, but booleans or texts, for example.
     """
-    try:
-        with open(path, "rb") as file:
+    with open(path, "rb") as file:
+        try:
             content = np.lib.format.read_array(file, allow_pickle=False)
-    except Exception as error:  # a damaged byte may raise any error of ast, tokenize, ...
-        rule, remedy = _refuse(path, error)
-        raise source_error(rule, path, remedy) from error
+        except Exception as error:  # a damaged byte may raise any error of ast, tokenize, ...
+            rule, remedy = _refuse(path, error)
+            raise source_error(rule, path, remedy) from error
     columns = array_columns(content, of=f" of {path}")
     yield [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
 
@@ -263,7 +263,7 @@ class MappedLengths(np.memmap):
         if not _is_whole(self):  # a slice, or a computed array
             return np.asarray(self).__reduce__()
         path, *how = _describe(self)
-        return _map_again, (os.path.abspath(os.fspath(path)), *how, name_sample(self))
+        return _map_again, (name_sample(self), os.path.abspath(os.fspath(path)), *how)
 
 
 def map_file(path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -288,7 +288,7 @@ def keep_mapped(array: NDArray[Any]) -> NDArray[Any]:
     """Returns `MappedLengths` of the same file if the array maps a whole file, else the array as it is."""
     with suppress(OSError, ValueError):  # the file has since been removed or cut: keep the old map
         if isinstance(array, np.memmap) and not isinstance(array, MappedLengths) and _is_whole(array):
-            return _map(*_describe(array))
+            return MappedLengths(*_describe(array))
     return array
 
 
@@ -298,19 +298,15 @@ def _is_whole(array: Any) -> bool:
     return isinstance(array.base, mmap.mmap) and array.filename is not None and array.mode != "c"
 
 
-def _describe(array: Any) -> tuple[Any, str, int, tuple[int, ...], str]:
-    """Returns the arguments for `_map` to map the same file."""
-    return array.filename, array.dtype.str, array.offset, array.shape, "C" if array.flags.c_contiguous else "F"
+def _describe(array: Any) -> tuple[Any, ...]:
+    """Returns the arguments for `MappedLengths` to map the same file."""
+    return array.filename, array.dtype.str, "r", array.offset, array.shape, "C" if array.flags.c_contiguous else "F"
 
 
-def _map(path: Any, dtype: str, offset: int, shape: tuple[int, ...], order: Any) -> NDArray[Any]:
-    return MappedLengths(path, np.dtype(dtype), "r", offset, shape, order)
-
-
-def _map_again(path: str, dtype: str, offset: int, shape: tuple[int, ...], order: str, name: str) -> NDArray[Any]:
+def _map_again(name: str, path: str, *how: Any) -> NDArray[Any]:
     remedy = "Give every process the same file, unchanged."
     try:
-        lengths = _map(path, dtype, offset, shape, order)
+        lengths = MappedLengths(path, *how)
     except (OSError, ValueError) as error:
         raise value_error("lengths", f"a file that can be mapped ({error})", path, remedy) from error
     if name_sample(lengths) != name:

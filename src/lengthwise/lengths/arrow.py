@@ -62,8 +62,9 @@ def read_batches(
                 all_names, slices = _open(file)
                 names = choose_columns(column, all_names, at=str(source), nested=True)
                 column = tuple(names)
-                for batch in slices(list({top_of(name, all_names): None for name in names}), size or _ROWS):
-                    yield names, batch, _row_place(source, first)
+                tops = dict.fromkeys(top_of(name, all_names) for name in names)
+                for batch in slices(list(tops), size or _ROWS):
+                    yield names, batch, lambda row, first=first: f"row {first + row} of {source}"
                     first += batch.num_rows
         except (load_pyarrow().ArrowException, OSError, UnicodeError) as error:
             remedy = f"Write it again, or correct its suffix ({brief(error)})."
@@ -86,11 +87,6 @@ def _open(file: Any) -> tuple[list[str], Callable[[list[str], int], Iterator[Any
     return reader.schema.names, lambda _, size: (
         whole.slice(start, size) for whole in wholes for start in range(0, whole.num_rows, size)
     )
-
-
-def _row_place(source: Path, first: int) -> Place:
-    """Returns a function that names row k of a batch, whose first row is row `first` of the source."""
-    return lambda row: f"row {first + row} of {source}"
 
 
 def is_saved_dataset(folder: Path) -> bool:

@@ -189,8 +189,7 @@ def choose_columns(
         remedy = f'Give column="{likely}" (on the command line: FILE:{likely}), several as "source,target".'
         raise value_error("column", f"one of {_list_names(names)}", None, remedy, at=at)
     chosen = split_names(column, names)
-    for name in chosen:
-        top = top_of(name, names) if nested else name
+    for top in [top_of(name, names) if nested else name for name in chosen]:
         if names.count(top) != 1:
             raise missing_column(top, names, at=at)
     return chosen
