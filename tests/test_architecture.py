@@ -26,7 +26,7 @@ WITHIN = {
         *("__init__", "arithmetic", "cost", "chunk", "buckets", "bands", "order", "greedy", "cut", "rows", "deal"),
         *("arrange", "batching"),
     ),
-    "engines": ("rule", "sources", "write", "__init__"),
+    "engines": ("sources", "write", "__init__"),
     "lengths": (
         *("rules", "columns", "cells", "arrays", "text", "manifests", "arrow", "audio", "formats", "description"),
         "__init__",

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.engines.rule import Block, Measure, Rule
-from lengthwise.engines.sources import read_blocks
+from lengthwise.engines.sources import Block, Measure, Rule, read_blocks
 from lengthwise.files import check_folder, check_path, check_regular, draft, refusals
 from lengthwise.lengths.arrays import map_file
 from lengthwise.lengths.cells import check_options

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,7 @@ _CACHE_NAME = ".lengthwise-cache.json"
 READERS = 16  # threads, more than cores: they wait for the disk
 
 
-class Header(NamedTuple):
-    """The entry of a file in the cache: its size and modification time, and its samples and sampling rate."""
-
-    size: int
-    modified_ns: int
-    samples: int
-    rate: int
+Header = tuple[int, int, int, int]  # of a file: its bytes, modification time in ns, samples, and sampling rate
 
 
 def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> Iterator[list[Column]]:
@@ -53,7 +47,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     cache = cache and (path.is_file() or not os.path.lexists(path))  # reading a pipe would never end
     old_headers = _load_cache(path) if cache else {}
     results = dict(zip(names, _measure(folder, names, old_headers, progress), strict=True))
-    headers = {name: header for name, header in results.items() if isinstance(header, Header)}
+    headers = {name: header for name, header in results.items() if isinstance(header, tuple)}
     # Write the cache before any error is raised: after the repair of one file, the others are not read again.
     if cache and headers != old_headers:
         with suppress(OSError):  # without a cache, the files are measured again next time
@@ -129,12 +123,12 @@ def _header(soundfile: Any, path: Path, old_header: Header | None) -> Header | s
         # The same size and modification time mean the same file.
         if header is None or header[:2] != (status.st_size, status.st_mtime_ns):
             info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: a name may not be UTF-8
-            header = Header(status.st_size, status.st_mtime_ns, info.frames, info.samplerate)
+            header = (status.st_size, status.st_mtime_ns, info.frames, info.samplerate)
     except (soundfile.SoundFileError, OSError) as error:
         return str(error).strip().rstrip(".")
     # libsndfile returns 2**63 - 1 if it does not know the number of samples.
-    if not (0 < header.samples < 2**62 and 0 < header.rate < 2**31):
-        return f"{header.samples} samples at {header.rate} Hz"
+    if not (0 < header[2] < 2**62 and 0 < header[3] < 2**31):
+        return f"{header[2]} samples at {header[3]} Hz"
     return header
 
 
@@ -155,6 +149,7 @@ def _load_cache(path: Path) -> dict[str, Header]:
     """Returns the cached headers by path; an empty dict if the cache is missing or damaged."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
-        return {name: Header(*map(operator.index, fields)) for name, fields in entries.items()}
+        headers = ((name, tuple(map(operator.index, fields))) for name, fields in entries.items())
+        return {name: header for name, header in headers if len(header) == 4}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}

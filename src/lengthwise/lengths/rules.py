@@ -101,17 +101,15 @@ def bad_value(
     """Returns the error for the bad number at index `at`; `remedy` is the advice for fractions."""
     # Integers are not turned into floats: a large one would be shown as another number.
     value = int(values[at]) if values.dtype.kind in "iuO" else float(values[at])
-    rule, advice = broken_rule(value, frame_shift, bits=_exact_bits(values), remedy=remedy)
+    rule, advice = _broken_rule(value, frame_shift, _exact_bits(values), remedy)
     return value_error(name, rule, value, advice, at=place(at))
 
 
-def broken_rule(
-    value: float, frame_shift: float | None = None, *, bits: int = 53, remedy: str = _SECONDS
-) -> tuple[str, str]:
+def _broken_rule(value: float, frame_shift: float | None, bits: int, remedy: str) -> tuple[str, str]:
     """Returns the rule that a bad number breaks, and advice. A float holds whole numbers of `bits` bits.
 
-    >>> broken_rule(0.5)[0], broken_rule(-3)[0], broken_rule(-3, 0.01)[0]
-    ('a whole number', 'at least 1', 'finite and above 0')
+    >>> _broken_rule(0.5, None, 53, "Round it.")
+    ('a whole number', 'Round it.')
     """
     if frame_shift is not None:
         if not (math.isfinite(value) and value > 0):
