@@ -289,11 +289,8 @@ def _find_files(source: Any) -> tuple[Any, list[str], Format]:
     if not isinstance(sources, list | tuple) or not all(isinstance(name, str | os.PathLike) for name in sources):
         rule = "a path, a list of paths, or a data set of pyarrow, datasets, Ray or Dask"
         raise type_error("source", rule, type(source), "`read_lengths` takes arrays, and files of other formats.")
-    stores, paths = [], list[str]()
-    for name in map(os.fspath, sources):
-        store, path = _open_store(name)
-        stores.append(store)
-        paths += _list_files(store, path, name)
+    lists = [_list_files(name) for name in map(os.fspath, sources)]
+    stores, paths = [store for store, _ in lists], [path for _, files in lists for path in files]
     formats = list(dict.fromkeys(map(find_format, paths)))
     if others := [path for path in paths if not find_format(path).is_large] if paths else [str(source)]:
         raise source_error("a file or folder of a known format", others[0], _OTHERS)
@@ -317,11 +314,12 @@ def _open_store(name: str) -> tuple[Any, str]:
         raise source_error("at a URL that fsspec knows", name, f"Check the URL ({brief(error)}).") from error
 
 
-def _list_files(store: Any, path: str, name: str) -> list[str]:
-    """Returns the files that a name stands for, sorted by their paths as texts."""
+def _list_files(name: str) -> tuple[Any, list[str]]:
+    """Returns the file system, and the files that a name stands for, sorted by their paths as texts."""
+    store, path = _open_store(name)
     # An existing file comes first: its name may have brackets, and a web address may have a question mark.
     if name and store.isfile(path):
-        return [path]
+        return store, [path]
     parts = PurePosixPath(path).parts
     if name and store.isdir(path):
         root, pattern, paths = path, (), [file for file in store.find(path) if find_format(file).is_large]
@@ -337,7 +335,7 @@ def _list_files(store: Any, path: str, name: str) -> list[str]:
     hidden = tuple({".", "_"} - {part[0] for part in pattern})
     below = {PurePosixPath(file).relative_to(root): file for file in paths}
     shown = [key for key in below if not any(part.startswith(hidden) for part in key.parts)]
-    return [below[key] for key in sorted(shown, key=str)]
+    return store, [below[key] for key in sorted(shown, key=str)]
 
 
 ENGINES = {"pyarrow": _pyarrow_blocks, "datasets": _hugging_face_blocks, "dask": _dask_blocks, "ray": _ray_blocks}

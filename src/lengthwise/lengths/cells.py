@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise.checks import brief, value_error
 from lengthwise.lengths.columns import Column, missing_column
-from lengthwise.lengths.rules import LONGEST, Place, bad_value
+from lengthwise.lengths.rules import LONGEST, bad_value
 
 _PUT = "Put one there or drop the sequence."
 _ITEMS = {int, float, bool, NoneType}  # types of the items of a list that is counted
@@ -73,8 +73,12 @@ def _count_lists(column: Column, count: TextCount | None) -> Column:
         name, item = f"{name}.*.{field}", ""
         cells = [[turn.get(field) if type(turn) is dict else turn for turn in cell] for cell in cells]
     if count is not None and type(item) is str:
-        counts = count_items(cells, name=name, place=column.place, count=count)
-        return replace(column, name=name, values=counts, unit="counts", kind="texts")
+        for at, text in [(at, text) for at, cell in enumerate(cells) for text in cell if type(text) is not str]:
+            raise value_error(name, "a text in every item", text, _PUT, at=column.place(at))
+        # Counts [1, 3, 5] in lists of 2, 0 and 1 texts give [4, 0, 5].
+        counts = iter(count(list(itertools.chain.from_iterable(cells))).tolist())
+        sums = [sum(itertools.islice(counts, len(cell))) for cell in cells]
+        return replace(column, name=name, values=np.array(sums, dtype=np.int64), unit="counts", kind="texts")
     for at, cell in enumerate(cells):
         if not _ITEMS.issuperset(map(type, cell)):
             raise nested_lists(cell, name=name, at=column.place(at), item=item)
@@ -225,21 +229,6 @@ def check_counted(columns: Sequence[Column], count: TextCount | None) -> None:
 def turn_field(turn: object) -> str | None:
     """Returns the field that holds the text of a chat turn: `content`, `value` as in ShareGPT, or `text`."""
     return next((field for field in _TURN_FIELDS if isinstance(turn, dict) and field in turn), None)
-
-
-def count_items(parts: Sequence[Sequence[Any]], *, name: str, place: Place, count: TextCount) -> NDArray[np.int64]:
-    """Counts all texts of each list: the turns "hello", "how are you" have 4 words.
-
-    Raises:
-        ValueError: An item is not a text.
-    """
-    for at, part in enumerate(parts):
-        for text in part:
-            if type(text) is not str:
-                raise value_error(name, "a text in every item", text, _PUT, at=place(at))
-    # Counts [1, 3, 5] in lists of 2, 0 and 1 texts give [4, 0, 5].
-    counts = iter(count(list(itertools.chain.from_iterable(parts))).tolist())
-    return np.array([sum(itertools.islice(counts, len(part))) for part in parts], dtype=np.int64)
 
 
 def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:

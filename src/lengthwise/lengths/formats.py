@@ -194,8 +194,8 @@ def _join_parts(parts: Parts, count: TextCount | None) -> list[Column]:
         check_kinds(kinds, [(column.name, column.kind) for column in columns], columns[0].place(0))
         counted.append(columns)
     # The places of the first part count on in the later ones.
-    rows = zip(*counted, strict=True)
-    return [replace(parts[0], values=np.concatenate([part.values for part in parts])) for parts in rows]
+    wholes = zip(*counted, strict=True)
+    return [replace(whole[0], values=np.concatenate([part.values for part in whole])) for whole in wholes]
 
 
 def split_source(text: str) -> tuple[str, str | None]:

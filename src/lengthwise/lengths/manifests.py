@@ -39,7 +39,11 @@ def parse_records(file: TextIO, path: Path, column: Wanted) -> Rows:
         return Rows(rows, [], {})
     number, record = head[0]
     at = f"{word} {number} of {path}"
-    names, unit = _fields(record, column, at)
+    known = [name for name in _KNOWN_UNITS if name in record or (name == "duration" and _is_mixed(record))][:1]
+    fields = list(dict.fromkeys([*record, *known]))
+    fixed = isinstance(column, tuple)
+    names = list(column) if fixed else choose_columns(column, fields, at=at, nested=True, default=known)
+    unit = _KNOWN_UNITS[known[0]] if known and column is None else "unknown"
     # A list in the only record may be a column of lengths, and not one sequence.
     is_alone = len(head) == 1 and word == "line" and _is_document(path)
     for name, cell in [(name, pick(name, record)) for name in names if is_alone]:
@@ -48,15 +52,6 @@ def parse_records(file: TextIO, path: Path, column: Wanted) -> Rows:
             raise value_error(name, "a number in the only record of a .json file", cell, f"{remedy}file .jsonl.", at=at)
     picks = [(name, partial(pick, name)) for name in names]
     return Rows(itertools.chain(head, rows), picks, {"unit": unit}, word)
-
-
-def _fields(record: dict[str, Any], column: Wanted, at: str) -> tuple[list[str], Unit]:
-    if isinstance(column, tuple):
-        return list(column), "unknown"
-    fields = [*record, *["duration"] * _is_mixed(record)]
-    known = [name for name in _KNOWN_UNITS if name in fields][:1]
-    names = choose_columns(column, fields, at=at, nested=True, default=known)
-    return names, _KNOWN_UNITS[known[0]] if column is None and known else "unknown"
 
 
 def pick(name: str, record: dict[str, Any]) -> Any:
