@@ -28,7 +28,7 @@ WITHIN = {
     ),
     "engines": ("sources", "write", "__init__"),
     "lengths": (
-        *("rules", "columns", "cells", "arrays", "text", "manifests", "arrow", "audio", "formats", "description"),
+        *("rules", "columns", "cells", "arrays", "text", "arrow", "audio", "formats", "description"),
         "__init__",
     ),
     "planning": (

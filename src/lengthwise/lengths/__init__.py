@@ -4,8 +4,7 @@ rules         the rules of a length
 columns       columns of a source: names, units, and their conversion to lengths
 cells         the cells of columns: numbers, lists, and texts to count
 arrays        lengths in memory, and in .npy files
-text          files of text: lines, and tables with a header
-manifests     records of JSON
+text          files of text: lines, tables with a header, records of JSON
 arrow         files of Parquet and Arrow
 audio         folders of audio files
 formats       the table of formats, and `read_lengths`

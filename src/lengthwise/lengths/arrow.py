@@ -16,9 +16,8 @@ import numpy as np
 from lengthwise.checks import brief, load_package, source_error
 from lengthwise.lengths.cells import TextCount, count_list, nested_lists, not_a_number
 from lengthwise.lengths.columns import Column, Wanted, choose_columns, missing_column, top_of
-from lengthwise.lengths.manifests import pick
 from lengthwise.lengths.rules import Place
-from lengthwise.lengths.text import Opener, Parts
+from lengthwise.lengths.text import Opener, Parts, pick
 
 _BUFFER = 2**22  # bytes of a column of a Parquet file to read at once
 _ROWS = 2**16  # rows of Parquet to read at once

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.lengths import arrow, audio, manifests, text
+from lengthwise.lengths import arrow, audio, text
 from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
 from lengthwise.lengths.cells import TextCount, check_counted, check_options
 from lengthwise.lengths.columns import Column, Wanted, check_kinds, to_lengths
@@ -61,8 +61,8 @@ FORMATS = (
         "Parquet or Arrow", (".parquet", ".pq", ".arrow", ".feather"), arrow.read_arrow, is_text=False, is_large=True
     ),
     Format("CSV or TSV", (".csv", ".tsv"), partial(text.read_text, text.parse_table), is_large=True),
-    Format("JSON lines", (".jsonl", ".ndjson"), partial(text.read_text, manifests.parse_records), is_large=True),
-    Format("JSON", (".json",), partial(text.read_text, manifests.parse_records)),
+    Format("JSON lines", (".jsonl", ".ndjson"), partial(text.read_text, text.parse_records), is_large=True),
+    Format("JSON", (".json",), partial(text.read_text, text.parse_records)),
     Format("frames of Kaldi", ("utt2num_frames",), one_column("utt2num_frames", "counts", text.kaldi_values)),
     Format("durations of Kaldi", ("utt2dur",), one_column("utt2dur", "seconds", text.kaldi_values)),
     Format("audio", audio.AUDIO_SUFFIXES, _refuse_audio, is_text=False),
