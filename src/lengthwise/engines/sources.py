@@ -183,8 +183,7 @@ def _check_kind(source: Any, kind: str, remedy: str) -> None:
 
 def _pyarrow_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
     """Measures the fragments in their order."""
-    remedy = "Make one by `pyarrow.dataset.dataset`, which takes tables too."
-    _check_kind(source, "pyarrow.dataset.Dataset", remedy)
+    _check_kind(source, "pyarrow.dataset.Dataset", "Make one by `pyarrow.dataset.dataset`, which takes tables too.")
     names, columns = rule.choose(source.schema.names)
     # With threads, pyarrow would read up to a whole file ahead.
     options: dict[str, Any] = {"batch_readahead": _READ_AHEAD, "fragment_readahead": 1, "use_threads": False}
@@ -251,12 +250,11 @@ def _ray_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
 
 
 def _measure_pickled(table: Any, rule: Rule, names: list[str], size: int) -> Any:
-    answer: list[Block] | Exception
     try:
-        answer = rule.measure_batches(table.to_batches(max_chunksize=size), names)
+        answer = pickle.dumps(rule.measure_batches(table.to_batches(max_chunksize=size), names))
     except (ValueError, TypeError) as error:
-        answer = type(error)(str(error))  # Ray would add pages to an error raised in a worker
-    return load_pyarrow().table({"blocks": [pickle.dumps(answer)]})
+        answer = pickle.dumps(type(error)(str(error)))  # Ray would add pages to an error raised in a worker
+    return load_pyarrow().table({"blocks": [answer]})
 
 
 def _file_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:

@@ -105,12 +105,11 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
     if raw.dtype.kind == "O":
         return _from_objects(raw, place)
     if raw.dtype.kind not in "iuf":
-        raise _not_a_number(raw.flat[0].item(), place(0))
+        raise TypeError(sentence("lengths", "whole numbers", raw.flat[0].item(), _COUNT_THEM, at=place(0)))
     # Rows of a list may be tokens; an array has its shape on purpose.
     if isinstance(values, Sequence) and raw.ndim == 2 and raw.shape[1] > 2:
-        rule = "a list of numbers or of pairs"
         remedy = "Count tokens by `[len(row) for row in rows]`. Give rows of more than two lengths as a NumPy array."
-        raise value_error("lengths", rule, values[0], remedy, at="sequence 0")
+        raise value_error("lengths", "a list of numbers or of pairs", values[0], remedy, at="sequence 0")
     return raw
 
 
@@ -142,9 +141,8 @@ def _as_array(values: ArrayLike) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError as error:
-        rule = "a list of numbers, or of rows of the same width"
         remedy = "Count tokens by `[len(row) for row in rows]`."
-        raise value_error("lengths", rule, values, remedy) from error
+        raise value_error("lengths", "a list of numbers, or of rows of the same width", values, remedy) from error
     except (TypeError, RuntimeError) as error:  # a tensor on a GPU, with a gradient, or of a dtype NumPy lacks
         remedy = f"Convert it to a NumPy array first ({error})."
         raise type_error("lengths", "an array of whole numbers", type(values), remedy) from error
@@ -155,17 +153,13 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
     integral = True
     for at, value in enumerate(flat):
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-            raise _not_a_number(value, place(at))
+            raise TypeError(sentence("lengths", "whole numbers", value, _COUNT_THEM, at=place(at)))
         size: Any = abs(value)
         if size >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
             raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
         # As in NumPy, all values become floats if one is not an integer.
         integral = integral and isinstance(value, numbers.Integral)
     return np.array(flat, dtype=np.int64 if integral else np.float64).reshape(raw.shape)
-
-
-def _not_a_number(value: object, at: str) -> TypeError:
-    return TypeError(sentence("lengths", "whole numbers", value, _COUNT_THEM, at=at))
 
 
 def array_columns(values: Any, *, of: str = "") -> list[Column]:

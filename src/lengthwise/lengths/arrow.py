@@ -77,8 +77,7 @@ def _open(file: Any) -> tuple[list[str], Callable[[list[str], int], Iterator[Any
     if magic.startswith(b"PAR1"):
         # Without a buffer, PyArrow reads a whole column of a row group.
         table = load_pyarrow(".parquet").ParquetFile(file, buffer_size=_BUFFER)
-        names = table.schema_arrow.names
-        return names, lambda tops, size: table.iter_batches(batch_size=size, columns=tops or None)
+        return table.schema_arrow.names, lambda tops, size: table.iter_batches(batch_size=size, columns=tops or None)
     # Arrow files begin with ARROW1; streams do not.
     is_file = magic == b"ARROW1"
     reader = pyarrow.ipc.open_file(file) if is_file else pyarrow.ipc.open_stream(file)

@@ -22,7 +22,7 @@ _CACHE_NAME = ".lengthwise-cache.json"
 READERS = 16  # threads, more than cores: they wait for the disk
 
 
-Header = tuple[int, int, int, int]  # of a file: its bytes, modification time in ns, samples, and sampling rate
+Header = tuple[int, ...]  # of a file: its bytes, modification time in ns, samples, and sampling rate
 
 
 def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> Iterator[list[Column]]:
@@ -96,10 +96,9 @@ def _audio_names(folder: Path, links: list[str]) -> Iterator[str]:
 
 
 def _refuse_folder(error: OSError) -> None:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return  # a folder that has just vanished has no files
-    remedy = f"Make it readable, or move it away ({error.strerror})."
-    raise source_error("a folder that can be read", error.filename, remedy) from error
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):  # a folder that has just vanished has no files
+        remedy = f"Make it readable, or move it away ({error.strerror})."
+        raise source_error("a folder that can be read", error.filename, remedy) from error
 
 
 def _measure(folder: Path, names: Sequence[str], old_headers: dict[str, Header], progress: bool) -> list[Header | str]:
@@ -135,8 +134,7 @@ def _header(soundfile: Any, path: Path, old_header: Header | None) -> Header | s
 def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], seconds: bool) -> Column:
     samples, rates = np.array([header[2:] for header in headers], dtype=np.int64).T
     # The first file whose rate differs from that of file 0; 0 if there is none.
-    file = int(np.argmax(rates != rates[0]))
-    if file and not seconds:
+    if not seconds and (file := int(np.argmax(rates != rates[0]))):
         rule = f"given, because the sampling rates differ, {rates[0]} and {rates[file]} Hz"
         remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
         raise value_error("frame_shift", rule, None, remedy, at=str(folder / names[file]))
@@ -149,7 +147,6 @@ def _load_cache(path: Path) -> dict[str, Header]:
     """Returns the cached headers by path; an empty dict if the cache is missing or damaged."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
-        headers = ((name, tuple(map(operator.index, fields))) for name, fields in entries.items())
-        return {name: header for name, header in headers if len(header) == 4}
+        return {name: tuple(map(operator.index, fields)) for name, fields in entries.items() if len(fields) == 4}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}

@@ -222,8 +222,7 @@ def check_counted(columns: Sequence[Column], count: TextCount | None) -> None:
         ValueError: All columns have numbers or lists.
     """
     if count is not None and not any(column.kind == "texts" or not len(column.values) for column in columns):
-        remedy = "Leave it out, or name a column of texts."
-        raise value_error("count", "given for texts only", count.count, remedy)
+        raise value_error("count", "given for texts only", count.count, "Leave it out, or name a column of texts.")
 
 
 def turn_field(turn: object) -> str | None:

@@ -24,8 +24,6 @@ from lengthwise.lengths.cells import TextCount, check_counted, check_options
 from lengthwise.lengths.columns import Column, Wanted, check_kinds, to_lengths
 from lengthwise.lengths.text import Parts, one_column
 
-_OPENED = ("/proc/", "/dev/fd/")  # the real paths of pipes that a shell has opened
-
 
 class Format(NamedTuple):
     """A format of files.
@@ -177,8 +175,8 @@ def read_lengths(
 
 
 def _read_file(path: Path, column: Wanted, count: TextCount | None) -> Parts:
-    # Devices and named pipes may never end. A pipe of the shell does, as `<(command)`.
-    opened = path.is_fifo() and os.path.realpath(path).startswith(_OPENED)
+    # Devices and named pipes may never end. A pipe that the shell has opened does, as `<(command)`.
+    opened = path.is_fifo() and os.path.realpath(path).startswith(("/proc/", "/dev/fd/"))
     if not (path.is_file() or opened):
         remedy = "Write its output to a file, or on the command line give the command itself: <(command)."
         raise checks.source_error("a file or folder, not a device or a named pipe", path, remedy)

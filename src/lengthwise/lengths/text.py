@@ -118,8 +118,7 @@ def one_column(name: str, unit: Unit, values: Callable[[TextIO, Path], Numbered]
 
     def parse(file: TextIO, path: Path, column: Wanted) -> Rows:
         if isinstance(column, str):
-            remedy = f"It does not apply to {path}, which has one column."
-            raise value_error("column", "left out here", column, remedy)
+            raise value_error("column", "left out here", column, f"It does not apply to {path}, which has one column.")
         return Rows(values(file, path), [(name, lambda value: value)], {"unit": unit})
 
     return partial(read_text, parse)
@@ -176,8 +175,7 @@ def parse_table(file: TextIO, path: Path, column: Wanted) -> Rows:
     line, header = next(((line, cells) for line, row in rows if any(cells := [cell.strip() for cell in row])), (0, []))
     names = _choose_names(column, header, f"line {line} of {path}") if header else []
     picks = [(name, itemgetter(header.index(name))) for name in names]
-    kind = "untyped" if len(names) > 1 else "numbers"
-    return Rows(_check_widths(rows, len(header), path), picks, {"kind": kind})
+    return Rows(_check_widths(rows, len(header), path), picks, {"kind": "untyped" if len(names) > 1 else "numbers"})
 
 
 def _split_cells(file: TextIO, path: Path) -> Numbered:
@@ -247,8 +245,7 @@ def parse_records(file: TextIO, path: Path, column: Wanted) -> Rows:
         if isinstance(cell, list):
             remedy = "Give one record or number for each sequence, as [5, 6]; if the list is one sequence, name the "
             raise value_error(name, "a number in the only record of a .json file", cell, f"{remedy}file .jsonl.", at=at)
-    picks = [(name, partial(pick, name)) for name in names]
-    return Rows(itertools.chain(head, rows), picks, {"unit": unit}, word)
+    return Rows(itertools.chain(head, rows), [(name, partial(pick, name)) for name in names], {"unit": unit}, word)
 
 
 def pick(name: str, record: dict[str, Any]) -> Any:
