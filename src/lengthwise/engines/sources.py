@@ -269,7 +269,7 @@ def _file_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
         remedy = 'Give the files as `pyarrow.dataset.dataset(source, format="csv")`, or "json".'
         raise value_error("length", f"left out for files of {format.name}", rule.length, remedy)
     # A file on a disk is opened by its path: PyArrow maps it, so that other columns are never read.
-    opener = None if "file" in store.protocol else lambda path, mode: store.open(str(path), mode)
+    opener = None if "file" in store.protocol else lambda path, _: store.open(path=str(path), mode="rb")
     column: Wanted = rule.column
     for path in map(Path, paths):
         if rule.length is not None:
