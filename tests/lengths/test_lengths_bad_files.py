@@ -97,6 +97,7 @@ BAD = [
         ["`source` must be a .npy file, but is '{}'. Give one array of the archive, as"],
     ),
     ("a.txt", "3\n", {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),
+    ("utt2dur", "a 3\n", {"count": "words"}, ["`count` must be given for texts only, but is 'words'."]),
     ("utt2dur", "a 3\n", {"column": "1"}, ["`column` must be left out here, but is '1'.", "{}"]),
     ("a.csv", "a,b\n1,2\n", {"column": 1}, ['`column` must be a text, but is 1. Write a dimension as "0", several']),
     # Files that are damaged or not what they say.

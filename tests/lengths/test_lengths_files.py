@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.lengths import read_lengths, split_source
-from lengthwise.lengths.formats import FORMATS
+from lengthwise.lengths.formats import BY_ENDING, FORMATS, Format
+from lengthwise.lengths.text import one_column
 from table_files import write_table
 
 NEMO = [{"audio_filepath": "a.wav", "duration": 1.234, "text": "x"}, {"audio_filepath": "b.wav", "duration": 2}]
@@ -177,6 +178,24 @@ def test_a_name_may_hold_commas(tmp_path, name):
 def test_a_nested_name_may_hold_commas(tmp_path):
     path = write_table(tmp_path / "a.jsonl", **{"a,b": [{"n": 3}, {"n": 4}], "m": [1, 2]})
     assert read_lengths(path, column="m,a,b.n").tolist() == [[1, 3], [2, 4]]
+
+
+def fasta_lengths(file, _):
+    """Yields the line of each header, and the letters below it."""
+    for number, line in enumerate(file, start=1):
+        if line.startswith(">"):
+            yield number, len(next(file).strip())
+
+
+def test_a_format_of_one_column_needs_a_line_and_a_small_function(tmp_path, monkeypatch):
+    fasta = Format("FASTA", (".fa",), one_column("lengths", "counts", fasta_lengths), is_large=True)
+    monkeypatch.setitem(BY_ENDING, ".fa", fasta)
+    for name, text in (("a.fa", ">x\nACGT\n>y\nAC\n"), ("b.fa", ">z\nA\n")):
+        (tmp_path / name).write_text(text)
+    assert read_lengths(tmp_path / "a.fa").tolist() == [4, 2]
+    assert lw.write_lengths(tmp_path, tmp_path / "o.npy", batch_size=1).lengths.tolist() == [4, 2, 1]
+    with pytest.raises(ValueError, match=r"^`frame_shift` must be given for durations only"):
+        read_lengths(tmp_path / "a.fa", frame_shift=0.01)
 
 
 def test_every_format_is_on_the_page_of_files():

@@ -82,8 +82,7 @@ def _count_lists(column: Column, count: TextCount | None) -> Column:
     for at, cell in enumerate(cells):
         if not _ITEMS.issuperset(map(type, cell)):
             raise nested_lists(cell, name=name, at=column.place(at), item=item)
-    counts = np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
-    return replace(column, values=counts, unit="counts", kind="lists")
+    return replace(column, values=np.fromiter(map(len, cells), np.int64, len(cells)), unit="counts", kind="lists")
 
 
 def _numbers(column: Column, types: set[type]) -> NDArray[Any]:

@@ -50,7 +50,7 @@ class Column:
         place: Names the place of value k: "line 8 of train.csv".
         unit: The unit from the format, else from the name.
         kind: The kind of the cells, once they are numbers: for "lists" and "texts", the values are their counts. Before
-            that it is "untyped" in a table of several columns, whose cells are texts that may be numbers.
+            that it is "untyped" for texts that are not counted if they are numbers, as in a table of several columns.
         remedy: The advice for a cell that is not a number.
     """
 

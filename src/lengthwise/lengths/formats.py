@@ -67,10 +67,10 @@ FORMATS = (
 )
 # Files of other names.
 NUMBERS = Format("lines of numbers", (), partial(text.read_text, text.parse_lines))
-TEXTS = Format("lines of text", (), one_column("lines", "counts", text.text_lines))
+TEXTS = Format("lines of text", (), one_column("lines", "unknown", text.text_lines))
 PACKED = Format("packed", (), _refuse_packed)
 
-_BY_ENDING = {
+BY_ENDING = {
     ending + packing: PACKED if packing and not format.is_text else format
     for format in FORMATS
     for ending in format.endings
@@ -86,7 +86,7 @@ def find_format(path: str | PurePath) -> Format:
     """
     name = PurePath(path).name
     suffix = "".join(PurePath(name.lower()).suffixes[-2 if name.lower().endswith(".gz") else -1 :])
-    return _BY_ENDING.get(suffix) or _BY_ENDING.get(name.partition(".")[0], NUMBERS)
+    return BY_ENDING.get(suffix) or BY_ENDING.get(name.partition(".")[0], NUMBERS)
 
 
 def read_lengths(

@@ -114,12 +114,16 @@ def read_text(
 
 
 def one_column(name: str, unit: Unit, values: Callable[[TextIO, Path], Numbered]) -> Callable[..., Parts]:
-    """Returns the reader of a format of one column, whose values the function `values` yields."""
+    """Returns the reader of a format of one column, whose values the function `values` yields.
+
+    Texts with a unit other than "unknown" are numbers, which are never counted as texts.
+    """
 
     def parse(file: TextIO, path: Path, column: Wanted) -> Rows:
         if isinstance(column, str):
             raise value_error("column", "left out here", column, f"It does not apply to {path}, which has one column.")
-        return Rows(values(file, path), [(name, lambda value: value)], {"unit": unit})
+        kind = "numbers" if unit == "unknown" else "untyped"
+        return Rows(values(file, path), [(name, lambda value: value)], {"unit": unit, "kind": kind})
 
     return partial(read_text, parse)
 
