@@ -10,7 +10,6 @@ import gc
 import json
 import os
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,9 +40,6 @@ settings.register_profile("tests", deadline=None, max_examples=50)
 settings.load_profile("tests")
 
 collect_ignore = [] if os.environ.get("LENGTHWISE_TESTS_OF_JAX") else OF_JAX[:]
-
-# Without the package of its engine a file cannot be imported, not even for its doctests.
-collect_ignore += [f"src/lengthwise/engines/{name}.py" for name in ("dask", "datasets") if not find_spec(name)]
 
 
 def worker_of(nodeid):

@@ -26,7 +26,11 @@ WITHIN = {
         *("__init__", "arithmetic", "cost", "chunk", "buckets", "bands", "order", "greedy", "cut", "rows", "deal"),
         *("arrange", "names", "batching"),
     ),
-    "engines": ("rule", "files", "packages", "write", "__init__"),
+    "engines": ("sources", "write", "__init__"),
+    "lengths": (
+        *("rules", "columns", "cells", "arrays", "text", "arrow", "audio", "formats", "description"),
+        "__init__",
+    ),
     "planning": (
         *("times", "items", "plan", "custom", "fill", "steps", "portion", "epoch", "trial", "settle"),
         *("plan_warnings", "resume", "make", "__init__"),

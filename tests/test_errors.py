@@ -208,6 +208,7 @@ VALUES = [
         "`lengths` must be those of the plan, of fingerprint 8837b98d3b15e73c, but is 'd01bb212cd09aec6'.",
     ),
     (lambda: lw.Batching.from_json("nonsense"), "`text` must be JSON, but is 'nonsense'."),
+    (lambda: lw.Batching.from_json(100_000 * "["), f"`text` must be JSON, but is '{46 * '['}...{29 * '['}'."),
     (lambda: lw.Batching.from_json('{"trim": null}'), "`text` must be a batching as JSON, but is '{\"trim\": null}'."),
     (
         lambda: lw.Batching.from_json(lw.Batching(budget=9, cost=np.add).to_json()),

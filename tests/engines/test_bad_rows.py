@@ -104,7 +104,16 @@ def test_any_rows_are_written_in_order(tmp_path_factory, files, batch_size):
 
 def test_a_function_may_answer_numbers_alone(tmp_path, out):
     path = write_table(tmp_path / "a.parquet", n=[1, 2, 3])
-    for answer in ([1, 2], 7, np.ones((3, 1, 1)), ["a", "b", "c"], [True] * 3, [1, None, 2], np.ones((3, 0))):
+    for answer in (
+        [1, 2],
+        7,
+        np.ones((3, 1, 1)),
+        ["a", "b", "c"],
+        [True] * 3,
+        [1, None, 2],
+        np.ones((3, 0)),
+        [[1], [2, 3], [4]],
+    ):
         with pytest.raises(
             ValueError, match=r"^`length` must be a function that returns \[[123]\] or \[[123], dims\] n"
         ):

@@ -289,7 +289,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(folder, out, monkeypatch, 
         ("no/a.npy", "`path` must be in a folder that exists"),
         ("folder.npy", "`path` must be a file, not a folder"),
         ("pipe.npy", "`path` must be a file that can be written, but is .* pipe or a device"),
-        (5, "`path` must be a path, but is"),
+        (5, "`path` must be the path of a file, but is 5."),
     ],
 )
 def test_the_file_to_write_is_checked_before_anything_is_read(tmp_path, name, told):

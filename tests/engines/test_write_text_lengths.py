@@ -86,6 +86,17 @@ def test_a_later_file_of_text_may_be_empty(tmp_path, suffix, blank):
     assert lw.write_lengths(tmp_path / f"*.{suffix}", tmp_path / "a.npy", column="n").lengths.tolist() == [3, 4]
 
 
+def test_manifests_need_no_column(tmp_path):
+    cuts = [{"type": "MixedCut", "tracks": [{"cut": {"duration": 2}, "offset": 1}]}, {"duration": 1.5}, {"id": "a"}]
+    for name, records in (("a.jsonl", cuts), ("b.jsonl", cuts[1:])):
+        (tmp_path / name).write_text("\n".join(map(json.dumps, records)))
+    written = lw.write_lengths(tmp_path, tmp_path / "a.npy", frame_shift=0.5, bad="one", batch_size=2)
+    assert written.lengths.tolist() == [6, 3, 1, 3, 1]
+    assert [row for row, _ in written.bad_rows] == [2, 4]
+    with pytest.raises(ValueError, match=r"^`frame_shift` must be given, because duration is in seconds"):
+        lw.write_lengths(tmp_path / "b.jsonl", tmp_path / "a.npy", bad="one")
+
+
 def test_an_empty_cell_is_a_bad_row_on_request(tmp_path):
     (tmp_path / "a.csv").write_text("n,t\n3,a\n,b\n4,c\n")
     written = lw.write_lengths(tmp_path / "a.csv", tmp_path / "a.npy", column="n", bad="one")

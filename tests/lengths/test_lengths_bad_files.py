@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import lengthwise as lw
 from lengthwise.lengths import read_lengths
 from table_files import as_bytes, npy, npz
 
@@ -19,6 +20,16 @@ MIXED = '{"type": "MixedCut", "tracks": %s}'
 EXACT = "Floats round larger whole numbers: give integers, which in a file have digits only."
 DIGITS = "Write it with the digits 0 to 9 and a point only, as 1250 or 1.25; in JSON without quotes."
 TEXTS = 'if these are texts, give `count` as "characters", "words" or "tokens" (on the command line: --count words).'
+
+# Headers of .npy files with one byte changed: NumPy raises errors of tokenize, of the parser, and of comparisons.
+HEADER = npy([3, 1, 2])
+DAMAGED = [
+    HEADER.replace(b"}", b"\x90"),
+    HEADER.replace(b"'<i8'", b"',i8'"),
+    HEADER.replace(b" 'fort", b"b'fort"),
+    HEADER.replace(b"(3,)", b"(9,)"),
+    HEADER[:90],
+]
 
 # File name, content, options, and what the message holds in this order; {} is the path.
 BAD = [
@@ -83,21 +94,34 @@ BAD = [
         "a.npz",
         npz(x=[3]),
         {},
-        ["`source` must be a .npy file of one array, but is '{}'. Give one array"],
+        ["`source` must be a .npy file, but is '{}'. Give one array of the archive, as"],
     ),
     ("a.txt", "3\n", {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),
+    ("utt2dur", "a 3\n", {"count": "words"}, ["`count` must be given for texts only, but is 'words'."]),
     ("utt2dur", "a 3\n", {"column": "1"}, ["`column` must be left out here, but is '1'.", "{}"]),
     ("a.csv", "a,b\n1,2\n", {"column": 1}, ['`column` must be a text, but is 1. Write a dimension as "0", several']),
     # Files that are damaged or not what they say.
     ("a.csv", "a,b\n1,2\n3\n", {"column": "a"}, ["2 columns on every line", "but is ['3'] at line 3 of {}."]),
     ("a.csv", 'a,b\n1,"x\n2,y\n', {"column": "a"}, ["unexpected end of data", "at line 3 of {}."]),
-    ("a.txt", "3 1\n3\n", {}, ["`source` must be 2 columns on every line, but is '3' at line 2 of {}."]),
+    ("a.txt", "3 1\n3\n", {}, ["`source` must be 2 columns on every line, but is ['3'] at line 2 of {}."]),
     ("a.json", '[\n{"n": 3},\n{"n" 3}]', {}, ["valid JSON, but is '{{\"n\" 3}}]' at line 3 of {}.", "delimiter"]),
     ("a.jsonl", '{"n": 3}\n"x"\n', {}, ["`source` must be JSON objects or numbers, but is 'x' at line 2 of {}."]),
     ("a.parquet", parquet(n=pa.array([], pa.int64())), {}, ["`source` must be a file with sequences, but is '{}'."]),
     ("a.npy", npy(np.array([{"a": 1}])), {}, ["must be an array of numbers, not of Python objects, but is '{}'."]),
     ("a.npy.gz", gzip.compress(npy([3])), {}, ["a .npy file that is not packed, but is '{}'. Unpack it: gunzip"]),
     ("a.npz", b"PK\x03\x04junk", {}, ["`source` must be a .npy file, but is '{}'."]),
+    *(("a.npy", damaged, {}, ["`source` must be a .npy file, but is '{}'."]) for damaged in DAMAGED),
+    ("a.json", 100_000 * "[", {}, ["`source` must be valid JSON, but is '[[[[", "at line 1 of {}. Drop it."]),
+    (
+        "a.jsonl",
+        '{"n": ' + 100_000 * '{"n": ',
+        {},
+        ["`source` must be valid JSON, but is ", "at line 1 of {}. Drop it."],
+    ),
+    ("a.jsonl", '{"n": ' + 500 * "[" + 500 * "]" + "}", {}, ["`n` must be a list of numbers, which are then counted"]),
+    ("a.jsonl", '{"n": [[1]]}', {"column": "n" + 2_000 * ".*"}, ["`column` must be one of n, but is 'n.*.*"]),
+    # Names that hold a comma.
+    ("a.csv", '"x,y",n\n1,2\n', {"column": "x,z"}, ["`column` must be one of x,y, n, but is 'x' at line 1 of {}."]),
     ("a.csv.gz", b"n\n3\n", {}, ["`source` must be a whole gzip file, but is '{}'.", "Not a gzipped file"]),
     ("a.txt.gz", gzip.compress(b"3\n" * 9999)[:-12], {}, ["`source` must be a whole gzip file, but is '{}'."]),
     ("a.csv", "n,text\n3,x\n4,é\n".encode("latin-1"), {"column": "n"}, ["but is b'n,text\\n3,x\\n4,\\xe9\\n' at {}."]),
@@ -119,6 +143,13 @@ def test_bad_file_gets_one_sentence_with_its_place(tmp_path, name, content, opti
     assert "\n" not in message
     for part in parts:
         assert part.format(path) in message
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_a_damaged_header_is_refused_where_the_file_is_mapped_too(tmp_path, damaged):
+    (tmp_path / "a.npy").write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"^`lengths` must be the path of a \.npy file, but is .*a\.npy"):
+        lw.Windows(tmp_path / "a.npy", lw.Batching(budget=9))
 
 
 def test_what_is_no_file_is_refused_too(tmp_path):

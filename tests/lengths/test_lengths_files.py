@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lengthwise as lw
 from lengthwise.lengths import read_lengths, split_source
+from lengthwise.lengths.formats import BY_ENDING, FORMATS, Format
+from lengthwise.lengths.text import one_column
 from table_files import write_table
 
 NEMO = [{"audio_filepath": "a.wav", "duration": 1.234, "text": "x"}, {"audio_filepath": "b.wav", "duration": 2}]
@@ -152,6 +156,52 @@ def test_parquet_and_arrow(tmp_path, column, frame_shift, expected):
 @pytest.mark.parametrize("name", ["a.ndjson", "a.ndjson.gz", "a.pq", "a.feather"])
 def test_other_suffixes_are_read_and_one_column_needs_no_name(tmp_path, name):
     assert read_lengths(write_table(tmp_path / name, n=[3, 1])).tolist() == [3, 1]
+
+
+COMMAS = {"x,y": [3, 1], "n": [5, 6], "x": [7, 8], "x,y,z": [9, 9]}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+def test_a_name_may_hold_commas(tmp_path, name):
+    path = write_table(tmp_path / name, **COMMAS)
+    for column, dims in (
+        ("x,y", ["x,y"]),
+        ("x,y,z", ["x,y,z"]),
+        ("n, x,y", ["n", "x,y"]),
+        ("x,n,x,y", ["x", "n", "x,y"]),
+    ):
+        expected = np.array([COMMAS[dim] for dim in dims]).T.tolist() if len(dims) > 1 else COMMAS[dims[0]]
+        assert read_lengths(path, column=column).tolist() == expected
+        assert lw.write_lengths(path, tmp_path / "o.npy", column=column).lengths.tolist() == expected
+
+
+def test_a_nested_name_may_hold_commas(tmp_path):
+    path = write_table(tmp_path / "a.jsonl", **{"a,b": [{"n": 3}, {"n": 4}], "m": [1, 2]})
+    assert read_lengths(path, column="m,a,b.n").tolist() == [[1, 3], [2, 4]]
+
+
+def fasta_lengths(file, _):
+    """Yields the line of each header, and the letters below it."""
+    for number, line in enumerate(file, start=1):
+        if line.startswith(">"):
+            yield number, len(next(file).strip())
+
+
+def test_a_format_of_one_column_needs_a_line_and_a_small_function(tmp_path, monkeypatch):
+    fasta = Format("FASTA", (".fa",), one_column("lengths", "counts", fasta_lengths), is_large=True)
+    monkeypatch.setitem(BY_ENDING, ".fa", fasta)
+    for name, text in (("a.fa", ">x\nACGT\n>y\nAC\n"), ("b.fa", ">z\nA\n")):
+        (tmp_path / name).write_text(text)
+    assert read_lengths(tmp_path / "a.fa").tolist() == [4, 2]
+    assert lw.write_lengths(tmp_path, tmp_path / "o.npy", batch_size=1).lengths.tolist() == [4, 2, 1]
+    with pytest.raises(ValueError, match=r"^`frame_shift` must be given for durations only"):
+        read_lengths(tmp_path / "a.fa", frame_shift=0.01)
+
+
+def test_every_format_is_on_the_page_of_files():
+    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+    endings = [ending for format in FORMATS for ending in format.endings]
+    assert [ending for ending in endings if f"`{ending}`" not in page] == []
 
 
 def test_arrays_are_read_as_lengths():

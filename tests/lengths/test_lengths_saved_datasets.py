@@ -69,5 +69,5 @@ def test_damaged_folders_are_refused(folder):
 def test_shards_of_lists_and_of_numbers_are_not_mixed(folder):
     write_shard(folder / NAMES[1], n=[7], input_ids=[512], text=["c"])
     assert read_lengths(folder, column="n").tolist() == [3, 1, 7]
-    told = "`source` must be of one type in each column, but is '{}'. Write it again: input_ids"
+    told = "`input_ids` must be lists, as in the rows before, but is 'numbers' at row 2 of {}. Write the column again"
     refuse(folder, told, column="input_ids")

@@ -66,6 +66,9 @@ TIME_FIRST = (
     "[F, T]."
 )
 
+ENDLESS = {"x": ONE}
+ENDLESS["sample"] = ENDLESS
+
 REFUSED = {
     "no samples": ([], "at least one, but is []. Leave empty batches out."),
     "dtypes": (
@@ -85,6 +88,11 @@ REFUSED = {
     "fields": (
         [{"frames": ONE}, {"frame": ONE}],
         f"of the same set of fields in every sample, ['frames'] as in sample 0, but is ['frame'] at sample 1. {ALIKE}",
+    ),
+    "a sample that holds itself": (
+        [ENDLESS] * 2,
+        "of a few levels, none of which holds itself, but is {'x': tensor([1.]), 'sample': {...}}. Leave that part out "
+        "in the data set's __getitem__.",
     ),
     "arrays of text": (
         [(ONE, np.array(["a"]))],

@@ -157,7 +157,7 @@ class Batching:
         remedy = "Give what Batching.to_json wrote."
         try:
             described = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise checks.value_error("text", "JSON", text, remedy) from error
         if not isinstance(described, dict) or set(described) - {field.name for field in fields(cls)}:
             raise checks.value_error("text", "a batching as JSON", text, remedy)

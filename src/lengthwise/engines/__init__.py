@@ -1,9 +1,8 @@
 """Lengths of data sets that are too large for memory, computed once into one file.
 
 write       `write_lengths`: from a data set to the file
-rule        how rows become lengths, the same under every engine
-files       Parquet, Arrow, CSV and JSON lines, on a disk or in an object store
-packages    data sets of pyarrow, Hugging Face, Dask and Ray
+sources     how rows become lengths: those of files, on a disk or in an object store, and of data sets of pyarrow,
+            Hugging Face, Dask and Ray
 """
 
 from lengthwise.engines.write import BadRow as BadRow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,15 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import check_choice, check_flag, check_number, check_text, check_whole, type_error, value_error
-from lengthwise.engines.files import Files
-from lengthwise.engines.packages import ENGINES
-from lengthwise.engines.rule import Block, Measure, Rule
-from lengthwise.files import check_folder, check_regular, draft, refusals
+from lengthwise import checks
+from lengthwise.engines.sources import Block, Measure, Rule, read_blocks
+from lengthwise.files import check_folder, check_path, check_regular, draft, refusals
 from lengthwise.lengths.arrays import map_file
-from lengthwise.lengths.cells import check_count
-from lengthwise.lengths.columns import choose_columns
-from lengthwise.lengths.rules import check_dims
+from lengthwise.lengths.cells import check_options
+from lengthwise.lengths.columns import check_kinds
 
 _SHOWN = 3  # bad rows in an error
 _COPIED = 2**20  # lengths that are copied at once
@@ -128,104 +125,68 @@ def write_lengths(
     >>> written.lengths.tolist(), written.bad_rows
     ([3, 1], [])
     """
+    from tqdm import tqdm
+
     target = _check_path(path)
-    check_choice("bad", bad, ("error", "one"))
-    check_flag("progress", progress)
-    check_whole("max_bad", max_bad, minimum=0, remedy="Give the most bad rows of a run, such as 10_000.")
-    check_whole("batch_size", batch_size, minimum=1, remedy="Give a number of rows that fit in memory, such as 4096.")
-    if column is not None:
-        check_text("column", column, remedy='Write a name, or several columns as "source,target".')
-    if length is not None:
-        _check_function(length, column=column, frame_shift=frame_shift, count=count)
-    if frame_shift is not None:
-        frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
-    counted = check_count(count, tokenizer)
-    engine = _open(source)
-    names = choose_columns(column, engine.names, at="the data set", nested=True) if length is None else ()
-    check_dims(len(names))
-    rule = Rule(names=tuple(names), length=length, frame_shift=frame_shift, count=counted)
+    checks.check_choice("bad", bad, ("error", "one"))
+    checks.check_flag("progress", progress)
+    checks.check_whole("max_bad", max_bad, minimum=0, remedy="Give the most bad rows of a run, such as 10_000.")
+    checks.check_whole("batch_size", batch_size, minimum=1, remedy="Give rows that fit in memory, such as 4096.")
+    if length is not None and not callable(length):
+        remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
+        raise checks.type_error("length", "a function", length, remedy)
+    for name, value in {"column": column, "frame_shift": frame_shift, "count": count}.items():
+        if length is not None and value is not None:
+            raise checks.value_error(name, "left out if `length` is given", value, "The function gives the lengths.")
+    frame_shift, counted = check_options(column, frame_shift, count, tokenizer)
+    rule = Rule(column=column, length=length, frame_shift=frame_shift, count=counted)
     with tempfile.TemporaryFile(dir=target.parent) as spool:
-        blocks = _count_rows(engine.blocks(rule, batch_size), progress)
-        shape, longest, bad_rows = _spool(blocks, rule, spool, max_bad)
+        # Without a terminal, as in the log of a job, nothing is shown.
+        with tqdm(unit=" rows", unit_scale=True, disable=None if progress else True) as bar:
+            shape, longest, bad_rows = _spool(read_blocks(source, rule, batch_size), spool, max_bad, bar)
         if bad_rows and bad == "error":
-            raise ValueError(
-                f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none. "
-                f'Repair them, or give bad="one", which counts each as 1. {_show(bad_rows)}'
-            )
+            remedy = f'Repair them, or give bad="one", which counts each as 1. {_show(bad_rows)}'
+            state = f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none"
+            raise checks.state_error(state, remedy)
         if not shape[0]:
-            raise value_error("source", "of at least one row", 0, "Is it the right data set?")
+            raise checks.value_error("source", "of at least one row", 0, "Is it the right data set?")
         _copy(spool, target, shape, longest)
     return LengthsFile(target, bad_rows)
 
 
 def _check_path(path: str | os.PathLike[str]) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise type_error("path", "a path", type(path), 'Give the file to write, such as "lengths.npy".')
+    check_path("path", path)
     target = Path(path)
     if target.suffix != ".npy" or "://" in os.fspath(path):
         remedy = "Plans map the file: write it to a disk, and copy it from there."
-        raise value_error("path", "the path of a .npy file on a disk", os.fspath(path), remedy)
-    check_folder("path", target)
+        raise checks.value_error("path", "the path of a .npy file on a disk", os.fspath(path), remedy)
     # Check before the rows are read: later, they would have been read in vain.
+    check_folder("path", target)
     with refusals(target, "written"):
         check_regular(target)
     if target.is_dir():
-        raise value_error("path", "a file, not a folder", os.fspath(path), "Name a file in it, or remove it.")
+        raise checks.value_error("path", "a file, not a folder", os.fspath(path), "Name a file in it, or remove it.")
     return target
 
 
-def _check_function(length: object, **options: object) -> None:
-    if not callable(length):
-        remedy = "Give one that takes a pyarrow.RecordBatch and returns one number for each of its rows."
-        raise type_error("length", "a function", length, remedy)
-    for name, value in options.items():
-        if value is not None:
-            raise value_error(name, "left out if `length` is given", value, "The function gives the lengths.")
-
-
-def _open(source: Any) -> Any:
-    homes = [kind.__module__.partition(".")[0] for kind in type(source).__mro__]
-    return next((ENGINES[home] for home in homes if home in ENGINES), Files)(source)
-
-
-def _count_rows(blocks: Iterable[Block], progress: bool) -> Iterator[Block]:
-    from tqdm import tqdm
-
-    # Without a terminal, as in the log of a job, nothing is shown.
-    with tqdm(unit=" rows", unit_scale=True, disable=None if progress else True) as bar:
-        for block in blocks:
-            yield block
-            bar.update(len(block.lengths))
-
-
-def _spool(blocks: Iterable[Block], rule: Rule, spool: Any, max_bad: int) -> tuple[tuple[int, ...], int, list[BadRow]]:
+def _spool(blocks: Iterable[Block], spool: Any, max_bad: int, bar: Any) -> tuple[tuple[int, ...], int, list[BadRow]]:
     """Writes the lengths as int64 into a file; returns their shape, the longest, and the bad rows."""
-    count, longest, bad_rows = 0, 1, []
-    first: Block | None = None
-    kinds: tuple[str, ...] = ()
+    count, longest, bad_rows, kinds = 0, 1, list[BadRow](), dict[int, str]()
+    dims: tuple[int, ...] | None = None
     for block in blocks:
-        first = block if first is None else first
-        if block.lengths.shape[1:] != first.lengths.shape[1:]:
-            rule_of_shapes = f"a function that returns rows of one shape, {first.lengths.shape[1:]}"
-            remedy = "Return as many numbers for every row."
-            raise value_error("length", rule_of_shapes, block.lengths.shape[1:], remedy)
-        kinds = _join_kinds(kinds or block.kinds, block.kinds, rule.names, count)
+        new_dims = block.lengths.shape[1:]
+        if new_dims != (dims := new_dims if dims is None else dims):
+            rule, remedy = f"a function that returns rows of one shape, {dims}", "Return as many numbers for every row."
+            raise checks.value_error("length", rule, new_dims, remedy)
+        check_kinds(kinds, block.kinds, f"row {count}")
         bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
             remedy = f"Is it the right column? If so, give a larger number. {_show(bad_rows)}"
-            raise ValueError(f"`max_bad` must be at least the number of bad rows, but is {max_bad}. {remedy}")
+            raise checks.value_error("max_bad", "at least the number of bad rows", max_bad, remedy)
         spool.write(block.lengths.tobytes())
+        bar.update(len(block.lengths))
         count, longest = count + len(block.lengths), max(longest, int(block.lengths.max(initial=1)))
-    return (count, *(first.lengths.shape[1:] if first is not None else ())), longest, bad_rows
-
-
-def _join_kinds(kinds: tuple[str, ...], new: tuple[str, ...], names: tuple[str, ...], row: int) -> tuple[str, ...]:
-    """Refuses a column of numbers that becomes one of lists, texts or seconds at some row."""
-    for name, kind, new_kind in zip(names, kinds, new, strict=False):
-        if kind and new_kind and kind != new_kind:
-            rule, remedy = f"{kind}, as in the rows before", "Write the column again, as one type."
-            raise value_error(name, rule, new_kind, remedy, at=f"row {row}")
-    return tuple(kind or new_kind for kind, new_kind in zip(kinds, new, strict=False))
+    return (count, *(dims or ())), longest, bad_rows
 
 
 def _show(bad_rows: list[BadRow]) -> str:

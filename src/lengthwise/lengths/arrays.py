@@ -14,7 +14,9 @@ import itertools
 import mmap
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import files
 from lengthwise.checks import refuse_masked, sentence, source_error, type_error, value_error
-from lengthwise.lengths.columns import Column, choose_dimensions
+from lengthwise.lengths.columns import Column, Wanted, choose_dimensions
 from lengthwise.lengths.rules import MOST_DIMS, Place, check_dims, freeze, whole_lengths
 
 _COUNT_THEM = "Give the length of each sequence, as `[len(sequence) for sequence in sequences]`."
@@ -103,12 +105,11 @@ def as_numbers(values: ArrayLike, *, of: str = "") -> NDArray[Any]:
     if raw.dtype.kind == "O":
         return _from_objects(raw, place)
     if raw.dtype.kind not in "iuf":
-        raise _not_a_number(raw.flat[0].item(), place(0))
+        raise TypeError(sentence("lengths", "whole numbers", raw.flat[0].item(), _COUNT_THEM, at=place(0)))
     # Rows of a list may be tokens; an array has its shape on purpose.
     if isinstance(values, Sequence) and raw.ndim == 2 and raw.shape[1] > 2:
-        rule = "a list of numbers or of pairs"
         remedy = "Count tokens by `[len(row) for row in rows]`. Give rows of more than two lengths as a NumPy array."
-        raise value_error("lengths", rule, values[0], remedy, at="sequence 0")
+        raise value_error("lengths", "a list of numbers or of pairs", values[0], remedy, at="sequence 0")
     return raw
 
 
@@ -131,10 +132,8 @@ def sequence_place(raw: NDArray[Any], of: str = "") -> Place:
     >>> sequence_place(np.ones((4, 2)))(5)
     'sequence 2, dimension 1'
     """
-    if raw.ndim == 1:
-        return lambda at: f"sequence {at}{of}"
-    dims = raw.shape[1]
-    return lambda at: f"sequence {at // dims}, dimension {at % dims}{of}"
+    dims, part = (1, "") if raw.ndim == 1 else (raw.shape[1], ", dimension {}")
+    return lambda at: f"sequence {at // dims}{part.format(at % dims)}{of}"
 
 
 def _as_array(values: ArrayLike) -> NDArray[Any]:
@@ -142,9 +141,8 @@ def _as_array(values: ArrayLike) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError as error:
-        rule = "a list of numbers, or of rows of the same width"
         remedy = "Count tokens by `[len(row) for row in rows]`."
-        raise value_error("lengths", rule, values, remedy) from error
+        raise value_error("lengths", "a list of numbers, or of rows of the same width", values, remedy) from error
     except (TypeError, RuntimeError) as error:  # a tensor on a GPU, with a gradient, or of a dtype NumPy lacks
         remedy = f"Convert it to a NumPy array first ({error})."
         raise type_error("lengths", "an array of whole numbers", type(values), remedy) from error
@@ -155,17 +153,13 @@ def _from_objects(raw: NDArray[np.object_], place: Place) -> NDArray[Any]:
     integral = True
     for at, value in enumerate(flat):
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-            raise _not_a_number(value, place(at))
+            raise TypeError(sentence("lengths", "whole numbers", value, _COUNT_THEM, at=place(at)))
         size: Any = abs(value)
         if size >= 2**63 and not isinstance(value, float):  # also Fraction(10**400), which no float holds
             raise value_error("lengths", "from 1 to 2**63 - 1", value, "Repair its length.", at=place(at))
         # As in NumPy, all values become floats if one is not an integer.
         integral = integral and isinstance(value, numbers.Integral)
     return np.array(flat, dtype=np.int64 if integral else np.float64).reshape(raw.shape)
-
-
-def _not_a_number(value: object, at: str) -> TypeError:
-    return TypeError(sentence("lengths", "whole numbers", value, _COUNT_THEM, at=at))
 
 
 def array_columns(values: Any, *, of: str = "") -> list[Column]:
@@ -197,15 +191,33 @@ def fingerprint(lengths: ArrayLike) -> str:
 
 def name_checked(lengths: NDArray[np.int64]) -> str:
     """Returns the `fingerprint` of checked lengths, without a copy."""
-    digest = hashlib.blake2b(np.array(lengths.shape, dtype="<i8").tobytes(), digest_size=8)
     flat = lengths.reshape(-1)
     narrow = np.min_scalar_type(int(flat.max(initial=0))).newbyteorder("<")
-    for start in range(0, len(flat), _HASHED):
-        digest.update(np.ascontiguousarray(flat[start : start + _HASHED], narrow).data)
+    return _digest(lengths.shape, flat, range(0, len(flat), _HASHED), _HASHED, narrow)
+
+
+def name_sample(lengths: NDArray[Any]) -> str:
+    """Names lengths by 16 hex digits, a hash of their shape and of a sample: 1,024 neighbours at each of 64 places.
+
+    Up to 65,536 sequences are hashed whole.
+    """
+    count = len(lengths)
+    if count <= _SAMPLED * _SAMPLE:
+        return _digest(lengths.shape, np.asarray(lengths), [0], count, "<i8")
+    # From the first to the last length, evenly.
+    starts = np.linspace(0, count - _SAMPLE, _SAMPLED).astype(np.int64).tolist()
+    return _digest(lengths.shape, np.asarray(lengths), starts, _SAMPLE, "<i8")
+
+
+def _digest(shape: tuple[int, ...], values: NDArray[Any], starts: Iterable[int], size: int, dtype: Any) -> str:
+    """Hashes a shape, and `size` values from each of the `starts`."""
+    digest = hashlib.blake2b(np.array(shape, dtype="<i8").tobytes(), digest_size=8)
+    for start in starts:
+        digest.update(np.ascontiguousarray(values[start : start + size], dtype).data)
     return digest.hexdigest()
 
 
-def read_numpy(path: Path, column: str | None = None) -> list[Column]:
+def read_numpy(path: Path, column: Wanted, *_: Any) -> Iterator[list[Column]]:
     """Reads the array in a .npy file, [n] or [n, dims]; `column` chooses dimensions, as "1" or "0,2".
 
     Raises:
@@ -213,21 +225,25 @@ def read_numpy(path: Path, column: str | None = None) -> list[Column]:
             neither [n] nor [n, dims]. Or the dimension does not exist.
         TypeError: The values are not integers or floats, but booleans or texts, for example.
     """
-    with open(path, "rb") as file:  # because np.load may leave the file open
+    with open(path, "rb") as file:
         try:
-            content = np.load(file, allow_pickle=False)
-        except Exception as error:  # a damaged byte may raise any error of zip, zlib, ast, ...
-            rule, remedy = "a .npy file", "Write it again by `np.save`, or correct its suffix."
-            # NumPy has no error class for a file of pickled objects: only these words tell.
-            if "Object arrays" in str(error):
-                rule = "an array of numbers, not of Python objects"
-                remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
+            content = np.lib.format.read_array(file, allow_pickle=False)
+        except Exception as error:  # a damaged byte may raise any error of ast, tokenize, ...
+            rule, remedy = _refuse(path, error)
             raise source_error(rule, path, remedy) from error
-    if not isinstance(content, np.ndarray):
-        remedy = "Give one array of the archive: `read_lengths(np.load(path)['lengths'])`."
-        raise source_error("a .npy file of one array", path, remedy)
     columns = array_columns(content, of=f" of {path}")
-    return [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
+    yield [columns[dim] for dim in choose_dimensions(column, len(columns), path)]
+
+
+def _refuse(path: str | os.PathLike[str], error: Exception) -> tuple[str, str]:
+    """Returns the rule that a file breaks which NumPy cannot read, and the remedy."""
+    # NumPy has no error class for a file of pickled objects: only its words tell.
+    if any(words in str(error) for words in ("Object arrays", "Python objects")):
+        remedy = "Save whole numbers: `np.save(path, np.asarray(lengths, dtype=np.int64))`."
+        return "an array of numbers, not of Python objects", remedy
+    if zipfile.is_zipfile(path):
+        return "a .npy file", "Give one array of the archive, as `np.load(path)['lengths']`."
+    return "a .npy file", "Write it again by `np.save`, or correct its suffix."
 
 
 class MappedLengths(np.memmap):
@@ -241,7 +257,7 @@ class MappedLengths(np.memmap):
         if not _is_whole(self):  # a slice, or a computed array
             return np.asarray(self).__reduce__()
         path, *how = _describe(self)
-        return _map_again, (os.path.abspath(os.fspath(path)), *how, name_sample(self))
+        return _map_again, (name_sample(self), os.path.abspath(os.fspath(path)), *how)
 
 
 def map_file(path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -254,42 +270,20 @@ def map_file(path: str | os.PathLike[str]) -> NDArray[Any]:
     with files.refusals(path, "read"):
         files.check_regular(path)
         try:
-            array = np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise _no_file(path, "Write one by numpy.save(path, lengths).") from error
-    if not isinstance(array, np.ndarray):  # numpy.load opens archives too
-        array.close()
-        raise _no_file(path, "Write one by numpy.save, because an archive cannot be mapped into memory.")
-    return keep_mapped(array)
-
-
-def _no_file(path: str | os.PathLike[str], remedy: str) -> ValueError:
-    return value_error("lengths", "the path of a .npy file", os.fspath(path), remedy)
+            return keep_mapped(np.lib.format.open_memmap(os.fspath(path), mode="r"))
+        except OSError:
+            raise
+        except Exception as error:  # as in `read_numpy`
+            rule, remedy = _refuse(path, error)
+            raise value_error("lengths", f"the path of {rule}", os.fspath(path), remedy) from error
 
 
 def keep_mapped(array: NDArray[Any]) -> NDArray[Any]:
     """Returns `MappedLengths` of the same file if the array maps a whole file, else the array as it is."""
-    if isinstance(array, MappedLengths) or not isinstance(array, np.memmap) or not _is_whole(array):
-        return array
-    try:
-        return _map(*_describe(array))
-    except (OSError, ValueError):  # the file has since been removed or cut: keep the old map
-        return array
-
-
-def name_sample(lengths: NDArray[Any]) -> str:
-    """Names lengths by 16 hex digits, a hash of their shape and of a sample: 1,024 neighbours at each of 64 places.
-
-    Up to 65,536 sequences are hashed whole.
-    """
-    count = len(lengths)
-    digest = hashlib.blake2b(np.array(lengths.shape, "<i8").tobytes(), digest_size=8)
-    starts, size = [0], count
-    if count > _SAMPLED * _SAMPLE:  # from the first to the last length, evenly
-        starts, size = np.linspace(0, count - _SAMPLE, _SAMPLED).astype(np.int64).tolist(), _SAMPLE
-    for start in starts:
-        digest.update(np.asarray(lengths)[start : start + size].astype("<i8").tobytes())
-    return digest.hexdigest()
+    with suppress(OSError, ValueError):  # the file has since been removed or cut: keep the old map
+        if isinstance(array, np.memmap) and not isinstance(array, MappedLengths) and _is_whole(array):
+            return MappedLengths(*_describe(array))
+    return array
 
 
 def _is_whole(array: Any) -> bool:
@@ -298,19 +292,15 @@ def _is_whole(array: Any) -> bool:
     return isinstance(array.base, mmap.mmap) and array.filename is not None and array.mode != "c"
 
 
-def _describe(array: Any) -> tuple[Any, str, int, tuple[int, ...], str]:
-    """Returns the arguments for `_map` to map the same file."""
-    return array.filename, array.dtype.str, array.offset, array.shape, "C" if array.flags.c_contiguous else "F"
+def _describe(array: Any) -> tuple[Any, ...]:
+    """Returns the arguments for `MappedLengths` to map the same file."""
+    return array.filename, array.dtype.str, "r", array.offset, array.shape, "C" if array.flags.c_contiguous else "F"
 
 
-def _map(path: Any, dtype: str, offset: int, shape: tuple[int, ...], order: Any) -> NDArray[Any]:
-    return MappedLengths(path, np.dtype(dtype), "r", offset, shape, order)
-
-
-def _map_again(path: str, dtype: str, offset: int, shape: tuple[int, ...], order: str, name: str) -> NDArray[Any]:
+def _map_again(name: str, path: str, *how: Any) -> NDArray[Any]:
     remedy = "Give every process the same file, unchanged."
     try:
-        lengths = _map(path, dtype, offset, shape, order)
+        lengths = MappedLengths(path, *how)
     except (OSError, ValueError) as error:
         raise value_error("lengths", f"a file that can be mapped ({error})", path, remedy) from error
     if name_sample(lengths) != name:

@@ -5,73 +5,96 @@ Files are read batch by batch, so that hundreds of gigabytes of token lists need
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lengthwise.checks import brief, load_package, source_error
-from lengthwise.lengths.cells import TextCount, column_of_cells, nested_lists, not_a_number
-from lengthwise.lengths.columns import Column, choose_columns, missing_column, top_of, unit_of
-from lengthwise.lengths.manifests import pick_cells
+from lengthwise.lengths.cells import TextCount, count_list, nested_lists, not_a_number
+from lengthwise.lengths.columns import Column, Wanted, choose_columns, missing_column, top_of
 from lengthwise.lengths.rules import Place
+from lengthwise.lengths.text import Opener, Parts, pick
 
 _BUFFER = 2**22  # bytes of a column of a Parquet file to read at once
 _ROWS = 2**16  # rows of Parquet to read at once
 
-Batches = Callable[[Sequence[str] | None, int], Iterator[Any]]  # takes columns (None for all), and the most rows
 
-
-def read_arrow(files: Sequence[Path], column: str | None, count: TextCount | None, *, source: Path) -> list[Column]:
-    """Reads columns of Parquet or Arrow files: numbers, texts to count, or lists.
+def read_arrow(path: Path, column: Wanted, size: int | None = None, opener: Opener = None) -> Parts:
+    """Yields columns of a Parquet or an Arrow file: numbers, texts or lists.
 
     Args:
-        files: The files.
+        path: The file.
         column: A name, or several separated by commas; nested ones as `audio.frames`. None for the only column.
-        count: The function that counts texts, or None.
-        source: The path to name in errors.
+        size: The most rows of a part.
+        opener: Opens the file; None maps it into memory.
 
     Raises:
-        ValueError: The column does not exist, or has nulls, booleans or uncounted texts. Or a file is neither Parquet
-            nor Arrow.
+        ValueError: As `read_batches` and `take_columns`.
     """
-    names = list[str]()
-    parts: list[list[Column]] = []
+    for names, batch, place in read_batches([path], column, path, size, opener):
+        yield take_columns(batch, names, place, source=path)
+
+
+def read_batches(
+    files: Sequence[Path], column: Wanted, source: Path, size: int | None = None, opener: Opener = None
+) -> Iterator[tuple[list[str], Any, Place]]:
+    """Yields the names in `column`, record batches with these columns, and their places.
+
+    Args:
+        files: The files. The first one decides the names.
+        column: As for `read_arrow`; () for batches with all columns.
+        source: The path to name in errors.
+        size: The most rows of a batch.
+        opener: As for `read_arrow`.
+
+    Raises:
+        ValueError: A file is neither Parquet nor Arrow, or it is damaged. Or a column does not exist.
+    """
     first = 0
     for path in files:
-        with open_batches(path) as (names_of_file, batches):
-            # The first file decides the columns. A later file without them is refused when it is read.
-            names = names or choose_columns(column, names_of_file, at=str(source), nested=True)
-            for batch in batches(list(dict.fromkeys(top_of(name, names_of_file) for name in names)), _ROWS):
-                place = row_place(source, first)
-                columns = [(name, take_cells(batch, name, source, place)) for name in names]
-                parts.append([column_of_array(name, cells, place, count) for name, cells in columns])
-                first += batch.num_rows
-    return [_join(columns, source) for columns in zip(*parts, strict=True)]
+        try:
+            with load_pyarrow().memory_map(str(path)) if opener is None else opener(path, "rb") as file:
+                all_names, slices = _open(file)
+                names = choose_columns(column, all_names, at=str(source), nested=True)
+                column = tuple(names)
+                tops = dict.fromkeys(top_of(name, all_names) for name in names)
+                for batch in slices(list(tops), size or _ROWS):
+                    yield names, batch, lambda row, first=first: f"row {first + row} of {source}"
+                    first += batch.num_rows
+        except (load_pyarrow().ArrowException, OSError, UnicodeError) as error:
+            remedy = f"Write it again, or correct its suffix ({brief(error)})."
+            raise source_error("a Parquet or an Arrow file", path, remedy) from error
 
 
-def _join(columns: Sequence[Column], source: Path) -> Column:
-    first, kinds = columns[0], list(dict.fromkeys(column.kind for column in columns))
-    if len(kinds) > 1:  # lengths of lists and numbers do not mix
-        remedy = f"Write it again: {first.name} holds {kinds[0]} in one part and {kinds[1]} in another."
-        raise source_error("of one type in each column", source, remedy)
-    values = np.concatenate([column.values for column in columns])
-    return Column(name=first.name, values=values, place=row_place(source, 0), unit=first.unit, kind=first.kind)
+def _open(file: Any) -> tuple[list[str], Callable[[list[str], int], Iterator[Any]]]:
+    """Returns the names of all columns, and the function that yields batches of some columns and some rows."""
+    pyarrow, magic = load_pyarrow(), file.read(6)
+    file.seek(0)
+    if magic.startswith(b"PAR1"):
+        # Without a buffer, PyArrow reads a whole column of a row group.
+        table = load_pyarrow(".parquet").ParquetFile(file, buffer_size=_BUFFER)
+        return table.schema_arrow.names, lambda tops, size: table.iter_batches(batch_size=size, columns=tops or None)
+    # Arrow files begin with ARROW1; streams do not.
+    is_file = magic == b"ARROW1"
+    reader = pyarrow.ipc.open_file(file) if is_file else pyarrow.ipc.open_stream(file)
+    wholes = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+    return reader.schema.names, lambda _, size: (
+        whole.slice(start, size) for whole in wholes for start in range(0, whole.num_rows, size)
+    )
 
 
 def is_saved_dataset(folder: Path) -> bool:
     """Tells if `save_to_disk` of a Dataset or a DatasetDict wrote a folder."""
-    return (folder / "dataset_dict.json").is_file() or (
-        (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file()
-    )
+    names = ("state.json", "dataset_info.json")
+    return (folder / "dataset_dict.json").is_file() or all((folder / name).is_file() for name in names)
 
 
-def read_saved_dataset(folder: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
-    """Reads columns of a saved Dataset; see `read_arrow`.
+def read_saved_dataset(folder: Path, column: Wanted) -> Parts:
+    """Yields columns of a saved Dataset; see `read_arrow`.
 
     Raises:
         ValueError: As `read_arrow`. The folder holds a DatasetDict, the dataset has an indices mapping, or a file is
@@ -91,77 +114,32 @@ def read_saved_dataset(folder: Path, column: str | None, count: TextCount | None
     if index_files:
         remedy = "Call `flatten_indices()` and save it again, because its rows are not in the order of its files."
         raise source_error("a dataset without an indices mapping", folder, remedy)
-    return read_arrow(shards, column, count, source=folder)
+    for names, batch, place in read_batches(shards, column, folder):
+        yield take_columns(batch, names, place, source=folder)
 
 
-@contextlib.contextmanager
-def open_batches(path: Path, opener: Callable[..., Any] | None = None) -> Iterator[tuple[list[str], Batches]]:
-    """Opens a Parquet or an Arrow file: yields the names of its columns, and its record batches.
+def take_columns(batch: Any, names: Sequence[str], place: Place, *, source: str | Path) -> list[Column]:
+    """Returns columns of a record batch, or fields within them, such as `audio.frames`.
 
-    Args:
-        path: The file.
-        opener: Opens the file for reading bytes, as `open(path, "rb")`; None maps it into memory.
+    The cells are an Arrow array of plain values, or a Python list for fields of list items, as `messages.*.content`.
 
     Raises:
-        ValueError: The file is neither Parquet nor Arrow, or it is damaged.
+        ValueError: A field does not exist, or has a type without lengths.
     """
-    pyarrow = load_pyarrow()
-    parquet = load_package("pyarrow.parquet", "read this source")
-    try:
-        with pyarrow.memory_map(str(path)) if opener is None else opener(path, "rb") as file:
-            magic = file.read(6)
-            file.seek(0)
-            if magic.startswith(b"PAR1"):
-                # Without a buffer, PyArrow reads a whole column of a row group.
-                with parquet.ParquetFile(file, buffer_size=_BUFFER) as table:
-                    yield (
-                        table.schema_arrow.names,
-                        lambda columns, size: table.iter_batches(batch_size=size, columns=columns),
-                    )
-            # Arrow files begin with ARROW1; streams do not.
-            elif magic == b"ARROW1":
-                reader = pyarrow.ipc.open_file(file)
-                record_batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
-                yield reader.schema.names, lambda _, size: _slices(record_batches, size)
-            else:
-                reader = pyarrow.ipc.open_stream(file)
-                yield reader.schema.names, lambda _, size: _slices(reader, size)
-    except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-        remedy = f"Write it again, or correct its suffix ({brief(error)})."
-        raise source_error("a Parquet or an Arrow file", path, remedy) from error
+    return [Column(name=name, values=_take_cells(batch, name, source), place=place) for name in names]
 
 
-def _slices(batches: Iterator[Any], size: int) -> Iterator[Any]:
-    for batch in batches:
-        yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))
-
-
-def row_place(source: str | os.PathLike[str], first: int) -> Place:
-    """Returns a function that names row k of a batch, whose first row is row `first` of the file."""
-    return lambda row: f"row {first + row} of {source}"
-
-
-def take_cells(batch: Any, name: str, source: str | os.PathLike[str], place: Place) -> Any:
-    """Returns a column of a record batch, or a field within one, such as `audio.frames`.
-
-    Returns:
-        An Arrow array of plain values; a Python list for a field of list items, such as `messages.*.content`.
-
-    Raises:
-        ValueError: The column or field does not exist.
-    """
+def _take_cells(batch: Any, name: str, source: str | Path) -> Any:
     top = top_of(name, batch.schema.names)
-    if top not in batch.schema.names:
-        raise missing_column(name, batch.schema.names, at=str(source))
-    array = batch.column(top)
     parts = name[len(top) + 1 :].split(".") if name != top else []
     if "*" in parts:
-        return pick_cells(batch.select([top]).to_pylist(), name, place)
+        return [pick(name, row) for row in batch.select([top]).to_pylist()]
+    array = batch.column(top)
     for part in parts:
         fields = [field.name for field in array.type] if load_pyarrow().types.is_struct(array.type) else []
         if part not in fields:
             raise missing_column(part, fields, at=f"{top} of {source}")
-        array = load_compute().struct_field(array, part)
+        array = load_pyarrow(".compute").struct_field(array, part)
     return _decode(array, name)
 
 
@@ -176,58 +154,45 @@ def _decode(array: Any, name: str) -> Any:
             raise nested_lists(str(kind), name=name, at="its type")
         # Tensors of one dimension become lists: Ray stores NumPy arrays as tensors.
         tensor = types.is_struct(storage.type) and storage.type.get_field_index("data") >= 0
-        return _decode(load_compute().struct_field(storage, "data") if tensor else storage, name)
+        return _decode(load_pyarrow(".compute").struct_field(storage, "data") if tensor else storage, name)
     # A column of few distinct values may be stored as these values and their indices.
     return array.dictionary_decode() if types.is_dictionary(array.type) else array
 
 
-def column_of_array(name: str, cells: Any, place: Place, count: TextCount | None, *, in_table: bool = False) -> Column:
-    """Makes a column from the result of `take_cells`: its numbers, or the counts of its lists or texts.
+def count_cells(column: Column, count: TextCount | None) -> Column:
+    """Turns cells into numbers: the numbers themselves, or the counts of lists or texts.
 
     Raises:
         ValueError: The cells have a null, texts without `count`, objects, or lists of objects or lists.
     """
+    cells = column.values
+    if isinstance(cells, np.ndarray):
+        return column
     if isinstance(cells, list):
-        return column_of_cells(name, cells, place, count, in_table=in_table)
-    types = load_pyarrow().types
+        return count_list(column, count)
+    types, compute = load_pyarrow().types, load_pyarrow(".compute")
     if not len(cells):
-        return Column(name=name, values=np.zeros(0), place=place, unit=unit_of(name))
+        return replace(column, values=np.zeros(0))
     if cells.null_count:
-        raise not_a_number(None, name=name, at=place(load_compute().index(cells.is_null(), True).as_py()))
+        raise not_a_number(column, compute.index(cells.is_null(), True).as_py(), None)
     if types.is_decimal(cells.type):
         # A float holds whole numbers below 2**53 exactly; larger ones are refused later.
         cells = cells.cast("float64")
     if types.is_integer(cells.type) or types.is_floating(cells.type):
-        return Column(name=name, values=cells.to_numpy(zero_copy_only=False), place=place, unit=unit_of(name))
-    if _is_list(cells.type) and _is_single(cells.type.value_type):
-        counts = load_compute().list_value_length(cells).to_numpy(zero_copy_only=False)
-        return Column(name=name, values=counts, place=place, unit="counts", kind="lists")
+        return replace(column, values=cells.to_numpy(zero_copy_only=False))
+    is_list = hasattr(cells.type, "value_field")
+    item = cells.type.value_type if is_list else None
+    if is_list and (types.is_primitive(item) or types.is_null(item) or types.is_decimal(item)):
+        counts = compute.list_value_length(cells).to_numpy(zero_copy_only=False)
+        return replace(column, values=counts, unit="counts", kind="lists")
     if count is not None:
-        return column_of_cells(name, cells.to_pylist(), place, count)
-    if _is_list(cells.type):
-        items = load_compute().list_flatten(cells).drop_null()[:1].to_pylist()
-        raise nested_lists(cells[0].as_py(), name=name, at=place(0), item=items[0] if items else None)
-    raise not_a_number(cells[0].as_py(), name=name, at=place(0))
+        return count_list(replace(column, values=cells.to_pylist()), count)
+    if is_list:
+        items = compute.list_flatten(cells).drop_null()[:1].to_pylist()
+        raise nested_lists(cells[0].as_py(), name=column.name, at=column.place(0), item=items[0] if items else None)
+    raise not_a_number(column, 0, cells[0].as_py())
 
 
-def _is_single(kind: Any) -> bool:
-    types = load_pyarrow().types
-    return types.is_primitive(kind) or types.is_null(kind) or types.is_decimal(kind)
-
-
-def _is_list(kind: Any) -> bool:
-    """Tells if an Arrow type is any kind of list."""
-    types = load_pyarrow().types
-    views = str(kind).startswith(("list_view<", "large_list_view<"))  # PyArrow 15 has no test for views
-    return views or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-
-
-def load_compute() -> Any:
-    """Imports `pyarrow.compute`; an error says how to install it."""
-    return load_package("pyarrow.compute", "read this source")
-
-
-def load_pyarrow() -> Any:
-    """Imports `pyarrow`; an error says how to install it."""
-    load_package("pyarrow.types", "read this source")
-    return load_package("pyarrow", "read this source")
+def load_pyarrow(module: str = "") -> Any:
+    """Imports `pyarrow`, or a module of it, such as ".compute"; an error says how to install it."""
+    return load_package(f"pyarrow{module}", "read this source")

@@ -9,10 +9,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lengthwise import files
 from lengthwise.checks import load_package, source_error, value_error, warn
@@ -23,16 +22,10 @@ _CACHE_NAME = ".lengthwise-cache.json"
 READERS = 16  # threads, more than cores: they wait for the disk
 
 
-class Header(NamedTuple):
-    """The entry of a file in the cache: its size and modification time, and its samples and sampling rate."""
-
-    size: int
-    modified_ns: int
-    samples: int
-    rate: int
+Header = tuple[int, ...]  # of a file: its bytes, modification time in ns, samples, and sampling rate
 
 
-def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> list[Column]:
+def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> Iterator[list[Column]]:
     """Measures all audio files below a folder, sorted by their path within it.
 
     Paths with `/` are compared as texts, so capitals come first: A/b.wav, B.wav, a.wav. Hidden files and folders are
@@ -54,7 +47,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     cache = cache and (path.is_file() or not os.path.lexists(path))  # reading a pipe would never end
     old_headers = _load_cache(path) if cache else {}
     results = dict(zip(names, _measure(folder, names, old_headers, progress), strict=True))
-    headers = {name: header for name, header in results.items() if isinstance(header, Header)}
+    headers = {name: header for name, header in results.items() if isinstance(header, tuple)}
     # Write the cache before any error is raised: after the repair of one file, the others are not read again.
     if cache and headers != old_headers:
         with suppress(OSError):  # without a cache, the files are measured again next time
@@ -63,7 +56,7 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
         if name not in headers:
             remedy = f"Repair or remove it ({reason}). Files that cannot be read: {len(names) - len(headers)}."
             raise source_error("audio that can be read", folder / name, remedy)
-    return [_column(folder, [headers[name] for name in names], names, seconds)]
+    yield [_column(folder, [headers[name] for name in names], names, seconds)]
 
 
 def audio_files(folder: str | Path) -> list[str]:
@@ -103,10 +96,9 @@ def _audio_names(folder: Path, links: list[str]) -> Iterator[str]:
 
 
 def _refuse_folder(error: OSError) -> None:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return  # a folder that has just vanished has no files
-    remedy = f"Make it readable, or move it away ({error.strerror})."
-    raise source_error("a folder that can be read", error.filename, remedy) from error
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):  # a folder that has just vanished has no files
+        remedy = f"Make it readable, or move it away ({error.strerror})."
+        raise source_error("a folder that can be read", error.filename, remedy) from error
 
 
 def _measure(folder: Path, names: Sequence[str], old_headers: dict[str, Header], progress: bool) -> list[Header | str]:
@@ -130,42 +122,31 @@ def _header(soundfile: Any, path: Path, old_header: Header | None) -> Header | s
         # The same size and modification time mean the same file.
         if header is None or header[:2] != (status.st_size, status.st_mtime_ns):
             info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: a name may not be UTF-8
-            header = Header(status.st_size, status.st_mtime_ns, info.frames, info.samplerate)
+            header = (status.st_size, status.st_mtime_ns, info.frames, info.samplerate)
     except (soundfile.SoundFileError, OSError) as error:
         return str(error).strip().rstrip(".")
     # libsndfile returns 2**63 - 1 if it does not know the number of samples.
-    if not (0 < header.samples < 2**62 and 0 < header.rate < 2**31):
-        return f"{header.samples} samples at {header.rate} Hz"
+    if not (0 < header[2] < 2**62 and 0 < header[3] < 2**31):
+        return f"{header[2]} samples at {header[3]} Hz"
     return header
 
 
 def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], seconds: bool) -> Column:
-    samples = np.array([header.samples for header in headers], dtype=np.int64)
-    rates = np.array([header.rate for header in headers], dtype=np.int64)
-    if not seconds:
-        _check_one_rate(folder, rates, names)
-    return Column(
-        name="duration" if seconds else "samples",
-        # Samples are divided by the rate of their own file, so the rates may differ.
-        values=samples / rates if seconds else samples,
-        place=lambda row: str(folder / names[row]),
-        unit="seconds" if seconds else "counts",
-    )
-
-
-def _check_one_rate(folder: Path, rates: NDArray[np.int64], names: Sequence[str]) -> None:
+    samples, rates = np.array([header[2:] for header in headers], dtype=np.int64).T
     # The first file whose rate differs from that of file 0; 0 if there is none.
-    file = int(np.argmax(rates != rates[0]))
-    if rates[file] != rates[0]:
+    if not seconds and (file := int(np.argmax(rates != rates[0]))):
         rule = f"given, because the sampling rates differ, {rates[0]} and {rates[file]} Hz"
         remedy = "Give the seconds from one frame to the next, as 0.01 (on the command line: --frame-shift 0.01)."
         raise value_error("frame_shift", rule, None, remedy, at=str(folder / names[file]))
+    # Samples are divided by the rate of their own file, so the rates may differ.
+    name, values, unit = ("duration", samples / rates, "seconds") if seconds else ("samples", samples, "counts")
+    return Column(name=name, values=values, place=lambda row: str(folder / names[row]), unit=unit)
 
 
 def _load_cache(path: Path) -> dict[str, Header]:
     """Returns the cached headers by path; an empty dict if the cache is missing or damaged."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
-        return {name: Header(*map(operator.index, fields)) for name, fields in entries.items()}
+        return {name: tuple(map(operator.index, fields)) for name, fields in entries.items() if len(fields) == 4}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}

@@ -1,4 +1,7 @@
-"""Columns of numbers: their choice by name, their units, and their conversion to lengths.
+"""Columns of a source: their choice by name, their units, and the conversion of their numbers to lengths.
+
+A reader yields parts, which are consecutive rows. A part is a list of columns of cells; `arrow.count_cells` turns cells
+into numbers, and `to_lengths` turns numbers into lengths.
 
 The name of a column may tell its unit: duration_ms is in milliseconds. A frame shift, from one frame to the next, has
 the unit of its column. A shift below 1 is in seconds, and is refused for a column in milliseconds.
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,11 +19,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import value_error
-from lengthwise.lengths.rules import Place, bad_value, check_dims, convert, freeze, has_fractions
+from lengthwise.checks import keep, value_error
+from lengthwise.lengths.rules import Place, check_dims, freeze, has_fractions, whole_lengths
 
-Kind = Literal["numbers", "lists", "texts"]
+Kind = Literal["numbers", "lists", "texts", "untyped"]
 Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
+Wanted = str | tuple[str, ...] | None  # columns, as a user writes them, or as names; None for the only one
 
 _LIKELY = re.compile("frame|length|dur|token|sample")  # in the name of a column of lengths
 _MOST_NAMES = 20  # the most names in an error
@@ -38,21 +42,28 @@ _PER_SECOND: dict[Unit, int] = {"seconds": 1, "milliseconds": 1_000, "samples": 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Column:
-    """A column of numbers, not yet checked.
+    """A column of n rows: cells as they were read, or numbers, not yet checked.
 
     Attributes:
         name: The name in the file, or "lengths".
-        values: [n] of any integer or floating dtype.
+        values: [n] cells, as a list or an array of Arrow; or [n] numbers of any integer or floating dtype.
         place: Names the place of value k: "line 8 of train.csv".
-        unit: The unit from the format or the name, else "unknown".
-        kind: The kind of the cells. For "lists" and "texts", the values are their counts.
+        unit: The unit from the format, else from the name.
+        kind: The kind of the cells, once they are numbers: for "lists" and "texts", the values are their counts. Before
+            that it is "untyped" for texts that are not counted if they are numbers, as in a table of several columns.
+        remedy: The advice for a cell that is not a number.
     """
 
     name: str
-    values: NDArray[Any]
+    values: Any
     place: Place
     unit: Unit = "unknown"
     kind: Kind = "numbers"
+    remedy: str = "Put a number there or drop the sequence."
+
+    def __post_init__(self) -> None:
+        if self.unit == "unknown":
+            keep(self, unit=unit_of(self.name))
 
 
 def to_lengths(columns: Sequence[Column], frame_shift: float | None) -> NDArray[np.int64]:
@@ -86,10 +97,8 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
         for column in columns:
             if column.unit in ("seconds", "milliseconds"):
                 shift = f"{0.01 * _PER_SECOND[column.unit]:g}"
-                remedy = (
-                    f"Give the {column.unit} from one frame to the next, as {shift} (on the command line: "
-                    f"--frame-shift {shift})."
-                )
+                remedy = f"Give the {column.unit} from one frame to the next, as {shift} "
+                remedy += f"(on the command line: --frame-shift {shift})."
                 raise value_error("frame_shift", f"given, because {column.name} is in {column.unit}", None, remedy)
         return [None] * len(columns)
     alone = len(columns) == 1
@@ -109,10 +118,7 @@ def choose_shifts(columns: Sequence[Column], frame_shift: float | None, *, by_ty
 
 def _column_lengths(column: Column, frame_shift: float | None) -> NDArray[np.int64]:
     values = column.values
-    lengths, good = convert(values, frame_shift)
-    if not good.all():
-        at = int(np.argmin(good))
-        raise bad_value(values, at, frame_shift, name=column.name, place=column.place)
+    lengths = whole_lengths(values, frame_shift, name=column.name, place=column.place)
     # Otherwise every sequence would have one frame, as a sequence of 1.5 seconds with a shift of 160.
     if frame_shift is not None and frame_shift >= 1 and values.size and values.max() < frame_shift:
         remedy = "Give it in the unit of the durations: 0.01 for seconds, 160 for samples at 16 kHz."
@@ -126,11 +132,22 @@ def _takes_shift(column: Column, frame_shift: float, *, alone: bool, by_type: bo
         return frame_shift >= 1
     if column.unit != "unknown" or alone:
         return column.unit != "counts"
-    return _last_part(column.name) in _SECONDS_NAMES or _is_fractional(column, by_type)
+    is_fractional = column.values.dtype.kind == "f" if by_type else has_fractions(column.values)
+    return column.name.rpartition(".")[2] in _SECONDS_NAMES or is_fractional
 
 
-def _is_fractional(column: Column, by_type: bool) -> bool:
-    return column.values.dtype.kind == "f" if by_type else has_fractions(column.values)
+def check_kinds(known: dict[int, str], new: Iterable[tuple[str, str]], at: str) -> None:
+    """Adds the kinds of columns to the `known` ones; refuses numbers that become lists, texts or seconds in later rows.
+
+    Args:
+        known: The kinds in the rows before, by the index of the column.
+        new: The name and the kind of each column; "" for a column without values.
+        at: The place of the rows in an error.
+    """
+    for dim, (name, kind) in enumerate(new):
+        if kind and kind != known.setdefault(dim, kind):
+            remedy = "Write the column again, as one type."
+            raise value_error(name, f"{known[dim]}, as in the rows before", kind, remedy, at=at)
 
 
 def unit_of(name: str) -> Unit:
@@ -146,18 +163,17 @@ def unit_of(name: str) -> Unit:
     return _UNITS.get(last, "unknown") if is_sure and not (front and front[-1].isdigit()) else "unknown"
 
 
-def _last_part(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
-def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested: bool = False) -> list[str]:
-    """Returns the names in `column`, separated by commas; if `column` is None, the name of the only column.
+def choose_columns(
+    column: Wanted, names: Sequence[str], *, at: str, nested: bool = False, default: Sequence[str] = ()
+) -> list[str]:
+    """Returns the names in `column`, separated by commas; if `column` is None, the default or the only column.
 
     Args:
-        column: The wanted columns. If the whole text, commas included, is the name of a column, only that column.
+        column: The wanted columns; a tuple of names is not split.
         names: The names of all columns.
         at: The place in an error: "line 1 of train.csv".
         nested: True if a name may be a field within a column, as audio.frames.
+        default: The names if `column` is None.
 
     Raises:
         ValueError: A wanted column is missing in `names`, or is there twice. Or `column` is None, and there are several
@@ -167,14 +183,13 @@ def choose_columns(column: str | None, names: Sequence[str], *, at: str, nested:
     ['source', 'target']
     """
     if column is None:
-        if len(names) == 1:
-            return list(names)
+        if default or len(names) == 1:
+            return list(default or names)
         likely = next(iter([*filter(_LIKELY.search, names), *names]), "NAME")
         remedy = f'Give column="{likely}" (on the command line: FILE:{likely}), several as "source,target".'
         raise value_error("column", f"one of {_list_names(names)}", None, remedy, at=at)
     chosen = split_names(column, names)
-    for name in chosen:
-        top = top_of(name, names) if nested else name
+    for top in [top_of(name, names) if nested else name for name in chosen]:
         if names.count(top) != 1:
             raise missing_column(top, names, at=at)
     return chosen
@@ -187,20 +202,29 @@ def top_of(name: str, names: Sequence[str]) -> str:
     return name if name in names or head not in names else head
 
 
-def split_names(column: str, names: Container[str]) -> list[str]:
-    """Splits `column` at its commas, unless the whole text is a name."""
-    return [column] if column in names else [part.strip() for part in column.split(",")]
+def split_names(column: str | tuple[str, ...], names: Sequence[str]) -> list[str]:
+    """Splits `column` at its commas, but not within the name of a column.
+
+    >>> split_names("id, x,y.max", ["id", "x", "x,y"])
+    ['id', 'x,y.max']
+    """
+    if not isinstance(column, str):
+        return list(column)
+    # Hides the commas of names, of the longest first: "a,b,c" before "a,b".
+    for name in sorted(names, key=len, reverse=True):
+        column = column.replace(name, name.replace(",", "\0"))
+    parts = [part.replace("\0", ",") for part in column.split(",")]
+    return [part if part in names else part.strip() for part in parts]
 
 
-def choose_dimensions(column: str | None, dims: int, path: Path) -> Sequence[int]:
+def choose_dimensions(column: Wanted, dims: int, path: Path) -> list[int]:
     """Returns the dimensions of a file without names: all, or the numbers in `column`, such as "0,2".
 
     Raises:
         ValueError: A dimension does not exist.
     """
-    if column is None:
-        return range(dims)
-    return list(map(int, choose_columns(column, [str(dim) for dim in range(dims)], at=str(path))))
+    names = [str(dim) for dim in range(dims)]
+    return list(map(int, choose_columns(column, names, at=str(path), default=names)))
 
 
 def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:

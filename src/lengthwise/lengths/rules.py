@@ -19,19 +19,21 @@ Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 
 LONGEST = 2**63 - 1
 MOST_DIMS = 8  # lengths of one sequence; a wider table is most likely padded token ids
-WHOLE = "a whole number"
 _REPAIR = "Drop the sequence or repair its length."
-_SECONDS_REMEDY = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
+_SECONDS = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
 
 
-def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str = _SECONDS_REMEDY) -> NDArray[np.int64]:
-    """Checks that numbers are lengths, and returns a copy as int64.
+def whole_lengths(
+    values: NDArray[Any], frame_shift: float | None = None, *, name: str, place: Place, remedy: str = _SECONDS
+) -> NDArray[np.int64]:
+    """Checks that numbers are lengths, or, with `frame_shift`, durations, and returns the lengths as int64, a copy.
 
     A float must be below 2**53 in float64, 2**24 in float32, and 2048 in float16. Larger whole numbers may have been
     rounded: 9007199254740993.0 is stored as 9007199254740992.0.
 
     Args:
         values: [n], of any integer or floating dtype.
+        frame_shift: As in `convert`.
         name: The name of the values in an error.
         place: Names the place of a value.
         remedy: The advice for fractions, which are most often seconds.
@@ -46,9 +48,9 @@ def whole_lengths(values: NDArray[Any], *, name: str, place: Place, remedy: str 
     ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
     """
     # All values at once: millions of lengths take milliseconds.
-    lengths, good = convert(values)
+    lengths, good = convert(values, frame_shift)
     if not good.all():
-        raise bad_value(values, int(np.argmin(good)), name=name, place=place, remedy=remedy)
+        raise bad_value(values, int(np.argmin(good)), frame_shift, name=name, place=place, remedy=remedy)
     return lengths
 
 
@@ -94,26 +96,20 @@ def is_length(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def bad_value(
-    values: NDArray[Any],
-    at: int,
-    frame_shift: float | None = None,
-    *,
-    name: str,
-    place: Place,
-    remedy: str = _SECONDS_REMEDY,
+    values: NDArray[Any], at: int, frame_shift: float | None = None, *, name: str, place: Place, remedy: str = _SECONDS
 ) -> ValueError:
     """Returns the error for the bad number at index `at`; `remedy` is the advice for fractions."""
     # Integers are not turned into floats: a large one would be shown as another number.
     value = int(values[at]) if values.dtype.kind in "iuO" else float(values[at])
-    rule, advice = broken_rule(value, frame_shift, bits=_exact_bits(values))
-    return value_error(name, rule, value, remedy if rule == WHOLE else advice, at=place(at))
+    rule, advice = _broken_rule(value, frame_shift, _exact_bits(values), remedy)
+    return value_error(name, rule, value, advice, at=place(at))
 
 
-def broken_rule(value: float, frame_shift: float | None = None, *, bits: int = 53) -> tuple[str, str]:
+def _broken_rule(value: float, frame_shift: float | None, bits: int, remedy: str) -> tuple[str, str]:
     """Returns the rule that a bad number breaks, and advice. A float holds whole numbers of `bits` bits.
 
-    >>> broken_rule(0.5)[0], broken_rule(-3)[0], broken_rule(-3, 0.01)[0]
-    ('a whole number', 'at least 1', 'finite and above 0')
+    >>> _broken_rule(0.5, None, 53, "Round it.")
+    ('a whole number', 'Round it.')
     """
     if frame_shift is not None:
         if not (math.isfinite(value) and value > 0):
@@ -122,12 +118,12 @@ def broken_rule(value: float, frame_shift: float | None = None, *, bits: int = 5
     if isinstance(value, float) and not math.isfinite(value):
         return "finite", _REPAIR
     if value != math.floor(value):
-        return WHOLE, _SECONDS_REMEDY
+        return "a whole number", remedy
     if value < 1 or value > LONGEST:
         return ("at least 1" if value < 1 else "at most 2**63 - 1"), _REPAIR
     # The number breaks no other rule: it is whole, but the float may have rounded it.
-    remedy = "Floats round larger whole numbers: give integers, which in a file have digits only."
-    return f"below 2**{bits} as a float", remedy
+    exact = "Floats round larger whole numbers: give integers, which in a file have digits only."
+    return f"below 2**{bits} as a float", exact
 
 
 def _exact_bits(values: NDArray[Any]) -> int:

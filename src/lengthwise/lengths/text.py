@@ -1,51 +1,74 @@
-"""Text files, also as .gz: plain columns of numbers, Kaldi's tables of `id value` lines, and tables with a header.
+"""Text files, also as .gz: lines of numbers, lines of one value, tables with a header, and records of JSON.
 
 In a .tsv, quotes have no meaning. A .csv is split at commas, or, if its header has none, at semicolons or tabs.
+
+JSON has one record a line (.jsonl, or .json of NeMo), or one array of records. Without a `column`, the field
+`num_frames` of Lhotse's features is read, or `duration` of NeMo and Lhotse, in seconds. The duration of Lhotse's mixed
+cuts is the end of their last track.
 """
 
 from __future__ import annotations
 
 import csv
-import functools
 import gzip
 import io
 import itertools
+import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from lengthwise.checks import brief, source_error, value_error
-from lengthwise.lengths.cells import TextCount, column_of_cells, is_number, parse_numbers
-from lengthwise.lengths.columns import Column, Unit, choose_columns, choose_dimensions, split_names
-from lengthwise.lengths.rules import Place
+from lengthwise.lengths.cells import is_number
+from lengthwise.lengths.columns import Column, Unit, Wanted, choose_columns, choose_dimensions, split_names
 
-# Kaldi's tables have no column names.
-KALDI_UNITS: dict[str, Unit] = {"utt2num_frames": "counts", "utt2dur": "seconds"}
+Opener = Callable[..., Any] | None  # opens a file for reading bytes, as `open(path, "rb")`; None for a file on a disk
+Parts = Iterator[list[Column]]
+Numbered = Iterator[tuple[int, Any]]  # rows or values, each with the number of its line
 
-_REPAIR_LINE = "Repair or drop the line."
-_LINES_OF_TEXT = "For lines of text, give `count` (on the command line: --count words)."
+_REPAIR = "Repair or drop the line."
+_NOT_TEXT = f"{_REPAIR} For lines of text, give `count` (on the command line: --count words)."
+_NUMBER = "Put a number there. Lines of `id value` are read from utt2num_frames and utt2dur, tables from .csv and .tsv."
 _WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also split "1\xa0234", a number with a no-break space
+_ONE_EACH = "Give one object, or the length, for each sequence."
+_KNOWN_UNITS: dict[str, Unit] = {"num_frames": "counts", "duration": "seconds"}  # the first one of a record is read
+# The errors of an absent field; the last is that of a column of hundreds of parts.
+_ABSENT = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 _WIDEST = 2**31 - 1  # characters of a cell: the limit of csv on every system
 
 
-@contextmanager
-def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]:
-    """Opens UTF-8 text, and unpacks a .gz file.
+class Rows(NamedTuple):
+    """The rows of a text file, and what is taken from them.
 
-    Args:
-        path: The file.
-        opener: Opens the file for reading bytes, as `open(path, "rb")`; for example the `open` of an object store.
+    Attributes:
+        rows: The number of each row in its file, and the row.
+        picks: The name of each column, and the function that takes its cell from a row.
+        fields: Other fields of the columns, such as the unit.
+        word: The word for a row in an error: "line 8 of train.csv".
+    """
+
+    rows: Numbered
+    picks: Sequence[tuple[str, Callable[[Any], Any]]]
+    fields: dict[str, Any]
+    word: str = "line"
+
+
+@contextmanager
+def open_text(path: Path, opener: Opener = None) -> Iterator[TextIO]:
+    """Opens UTF-8 text, and unpacks a .gz file.
 
     Raises:
         ValueError: A line is not UTF-8, or the gzip file is damaged or ends early.
     """
     try:
         # "utf-8-sig" skips the byte order mark of spreadsheets. csv needs the original line ends.
-        with opener(path, "rb") as raw:
-            content = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        with (opener or open)(path, "rb") as raw:
+            content = gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw
             with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as file:
                 yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -56,156 +79,127 @@ def open_text(path: Path, opener: Callable[..., Any] = open) -> Iterator[TextIO]
         raise value_error("source", "UTF-8 text", snippet, remedy, at=str(path)) from error
 
 
-def read_plain(path: Path, column: str | None = None) -> list[Column]:
-    """Reads lines of numbers separated by white space, without a header: one column, or several for [n, dims].
+def read_text(
+    parse: Callable[..., Rows], path: Path, column: Wanted, size: int | None = None, opener: Opener = None
+) -> Parts:
+    """Yields the wanted columns of a text file, part by part.
 
     Args:
-        path: The file. Lines that begin with # are comments.
-        column: "0", "1", ... for one column only.
+        parse: The function that finds the rows and the columns of an open file, such as `parse_table`.
+        path: The file.
+        column: The wanted columns.
+        size: The most rows of a part; None takes all rows at once.
+        opener: Opens the file.
 
     Raises:
-        ValueError: A text is not a number, a line has another number of columns than the first, or the column does not
-            exist.
+        ValueError: As `open_text` and `parse`.
     """
-    words, width, place = _read_words(path, None)
-    remedy = (
-        "Put a number there. Lines of `id value` are read from files named utt2num_frames or utt2dur, tables with a "
-        "header from .csv and .tsv."
-    )
-    # `words` joins all lines: in lines of 3, the second column has the words 1, 4, 7, ...
-    return [
-        Column(
-            name="lengths",
-            values=parse_numbers(words[dim::width], name="lengths", place=place, remedy=remedy),
-            place=place,
-        )
-        for dim in choose_dimensions(column, width, path)
-    ]
+    with open_text(path, opener) as file:
+        rows, picks, fields, word = parse(file, path, column)
+        while True:
+            lines = list[int]()
+            columns = [
+                Column(name=name, values=[], place=lambda row, lines=lines: f"{word} {lines[row]} of {path}", **fields)
+                for name, _ in picks
+            ]
+            # Bound methods, because the loop below runs for millions of rows.
+            adds = [(cells.values.append, pick) for cells, (_, pick) in zip(columns, picks, strict=True)]
+            for line, row in itertools.islice(rows, size):
+                lines.append(line)
+                for add, pick in adds:
+                    add(pick(row))
+            if not lines:
+                return
+            yield columns
 
 
-def read_lines(path: Path, count: TextCount) -> list[Column]:
-    """Counts the text on each line."""
-    with open_text(path) as file:
-        texts = [line.rstrip("\r\n") for line in file]
-    place = _line_place(range(1, len(texts) + 1), path)
-    return [Column(name="lines", values=count(texts), place=place, unit="counts", kind="texts")]
+def one_column(name: str, unit: Unit, values: Callable[[TextIO, Path], Numbered]) -> Callable[..., Parts]:
+    """Returns the reader of a format of one column, whose values the function `values` yields.
 
-
-def read_kaldi(path: Path) -> list[Column]:
-    """Reads lines of `id value`: utt2num_frames in frames, utt2dur in seconds."""
-    name = kaldi_name(path)
-    words, _, place = _read_words(path, 2)
-    values = parse_numbers(words[1::2], name=name, place=place)
-    return [Column(name=name, values=values, place=place, unit=KALDI_UNITS[name])]
-
-
-def kaldi_name(path: Path) -> str:
-    """Returns the file's name up to its first dot if this is the name of a table of Kaldi, else "".
-
-    >>> kaldi_name(Path("data/train/utt2num_frames.1.gz"))
-    'utt2num_frames'
+    Texts with a unit other than "unknown" are numbers, which are never counted as texts.
     """
-    stem = path.name.partition(".")[0]
-    return stem if stem in KALDI_UNITS else ""
+
+    def parse(file: TextIO, path: Path, column: Wanted) -> Rows:
+        if isinstance(column, str):
+            raise value_error("column", "left out here", column, f"It does not apply to {path}, which has one column.")
+        kind = "numbers" if unit == "unknown" else "untyped"
+        return Rows(values(file, path), [(name, lambda value: value)], {"unit": unit, "kind": kind})
+
+    return partial(read_text, parse)
 
 
-def _read_words(path: Path, width: int | None) -> tuple[list[str], int, Place]:
-    """Returns all words in one list, the number of words on each line, and the places of the lines.
+def text_lines(file: TextIO, _: Path) -> Numbered:
+    """Yields the text of each line."""
+    return ((number, line.rstrip("\r\n")) for number, line in enumerate(file, start=1))
 
-    If `width` is None, the first line decides it, and lines that begin with # are skipped.
+
+def kaldi_values(file: TextIO, path: Path) -> Numbered:
+    """Yields the value on each line of `id value`."""
+    return ((number, words[1]) for number, words in _check_widths(_split_words(file), 2, path, _NOT_TEXT))
+
+
+def parse_lines(file: TextIO, path: Path, column: Wanted) -> Rows:
+    """Finds lines of numbers separated by white space, without a header: one column, or several for [n, dims].
+
+    Lines that begin with # are comments. A `column` of "0", "1", ... takes one number of each line.
+
+    Raises:
+        ValueError: A line has another number of columns than the first, or the column does not exist.
     """
-    words: list[str] = []
-    lines: list[int] = []
-    comments = width is None
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            line_words = _WORDS.findall(line)
-            if not line_words or (comments and line_words[0].startswith("#")):
-                continue
-            width = width or len(line_words)
-            if len(line_words) != width:
-                rule, at = f"{width} column{'s' * (width > 1)} on every line", f"line {number} of {path}"
-                raise value_error("source", rule, line.strip(), f"{_REPAIR_LINE} {_LINES_OF_TEXT}", at=at)
-            words += line_words
-            lines.append(number)
-    return words, width or 1, _line_place(lines, path)
+    rows = ((number, words) for number, words in _split_words(file) if not words[0].startswith("#"))
+    for first in rows:
+        rows = itertools.chain([first], rows)
+        width = len(first[1])
+        picks = [("lengths", itemgetter(dim)) for dim in choose_dimensions(column, width, path)]
+        return Rows(_check_widths(rows, width, path, _NOT_TEXT), picks, {"remedy": _NUMBER})
+    return Rows(rows, [], {})
 
 
-def _line_place(lines: Sequence[int], path: Path) -> Place:
-    """Returns a function that names the line of row k."""
-    return lambda row: f"line {lines[row]} of {path}"
+def _split_words(file: TextIO) -> Numbered:
+    return ((number, words) for number, line in enumerate(file, start=1) if (words := _WORDS.findall(line)))
 
 
-def read_table(path: Path, column: str | None, count: TextCount | None = None) -> list[Column]:
-    """Reads the named columns of a .csv or .tsv file with a header line.
+def _check_widths(rows: Numbered, width: int, path: Path, remedy: str = _REPAIR) -> Numbered:
+    """Yields the rows; refuses one of another width."""
+    for line, row in rows:
+        if len(row) != width:
+            rule = f"{width} column{'s' * (width > 1)} on every line"
+            raise value_error("source", rule, row, remedy, at=f"line {line} of {path}")
+        yield line, row
 
-    Args:
-        path: The file; .tsv and .tsv.gz are split at tabs.
-        column: A name, or several separated by commas; None for the only column.
-        count: The function that counts texts, or None.
+
+def parse_table(file: TextIO, path: Path, column: Wanted) -> Rows:
+    """Finds the rows of a .csv or .tsv file with a header line.
 
     Raises:
         ValueError: The first line has numbers, and so seems to be data. The column does not exist. A row is wider or
-            narrower than the header. Quotes are broken. Or a text is not a number.
+            narrower than the header. Or quotes are broken.
     """
-    for names, texts, place in iterate_table(path, functools.partial(choose_names, column)):
-        return [
-            column_of_cells(name, cells, place, count, in_table=len(names) > 1)
-            for name, cells in zip(names, texts, strict=True)
-        ]
-    return []
+    rows = _split_cells(file, path)
+    line, header = next(((line, cells) for line, row in rows if any(cells := [cell.strip() for cell in row])), (0, []))
+    names = _choose_names(column, header, f"line {line} of {path}") if header else []
+    picks = [(name, itemgetter(header.index(name))) for name in names]
+    return Rows(_check_widths(rows, len(header), path), picks, {"kind": "untyped" if len(names) > 1 else "numbers"})
 
 
-def iterate_table(
-    path: Path,
-    choose: Callable[[list[str], str], list[str]],
-    size: int | None = None,
-    opener: Callable[..., Any] = open,
-) -> Iterator[tuple[list[str], list[list[str]], Place]]:
-    """Yields the names of the columns, their cells, and their places, for `size` rows at a time.
-
-    Args:
-        path: The file.
-        choose: Takes the names in the header and its place, and returns the names to read.
-        size: The rows to read at once; None reads all.
-        opener: Opens the file for reading bytes, as `open(path, "rb")`.
-
-    Raises:
-        ValueError: As `read_table`, except for the numbers.
-    """
+def _split_cells(file: TextIO, path: Path) -> Numbered:
+    """Yields the cells of each line that is not empty."""
     csv.field_size_limit(_WIDEST)  # for the whole process: cells may have transcripts of more than 131,072 characters
-    with open_text(path, opener) as file:
-        reader = _reader(file, path)
-        try:
-            header = next(filter(any, ([name.strip() for name in row] for row in reader)), [])
-            names = choose(header, f"line {reader.line_num} of {path}") if header else []
-            indices = [header.index(name) for name in names]
-            while header:
-                texts, lines = _pick(reader, indices, len(header), path, size)
-                yield names, texts, _line_place(lines, path)
-                if len(lines) != size:
-                    return
-        except csv.Error as error:
-            at = f"line {reader.line_num} of {path}"
-            raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
-
-
-def _reader(file: Any, path: Path) -> Any:
+    # Reads the header to find its separator, and then puts it back, with the empty lines above it.
+    head = [file.readline()]
+    while head[-1].isspace():
+        head.append(file.readline())
     # A transcript in a .tsv may have a lone quote, which would join all rows up to the next quote. For .csv, strict
     # makes an open quote an error instead of one long last cell.
+    options: dict[str, Any] = {"delimiter": _delimiter(head[-1]), "strict": True}
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
-        return csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-    # Reads the header to find its separator, and then puts it back.
-    head = list(_through_header(file))
-    return csv.reader(itertools.chain(head, file), delimiter=_delimiter(head[-1]) if head else ",", strict=True)
-
-
-def _through_header(file: Iterable[str]) -> Iterator[str]:
-    """Yields the empty lines at the beginning, and the header line."""
-    for line in file:
-        yield line
-        if line.strip():
-            return
+        options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    reader = csv.reader(itertools.chain(head, file), **options)
+    try:
+        yield from ((reader.line_num, row) for row in reader if row)
+    except csv.Error as error:
+        at = f"line {reader.line_num} of {path}"
+        raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
 
 
 def _delimiter(header: str) -> str:
@@ -218,7 +212,7 @@ def _delimiter(header: str) -> str:
     return next((mark for mark in ",;\t" if mark in bare), ",")
 
 
-def choose_names(column: str | None, header: list[str], at: str) -> list[str]:
+def _choose_names(column: Wanted, header: list[str], at: str) -> list[str]:
     """Returns the names to read, as `choose_columns`; refuses a header of numbers."""
     names = [name for name in header if not is_number(name)]
     # A header "12, 7" is most likely the first row, and would be lost. It is allowed if all wanted names are words.
@@ -228,23 +222,120 @@ def choose_names(column: str | None, header: list[str], at: str) -> list[str]:
     return choose_columns(column, header, at=at)
 
 
-def _pick(
-    reader: Any, indices: Sequence[int], width: int, path: Path, size: int | None
-) -> tuple[list[list[str]], list[int]]:
-    texts: list[list[str]] = [[] for _ in indices]
-    # Bound methods, because the loop below runs for millions of rows.
-    picks = [(cells.append, index) for cells, index in zip(texts, indices, strict=True)]
-    lines: list[int] = []
-    for row in reader:
-        if len(row) != width:
-            # An empty line is not a row.
-            if not row:
-                continue
-            rule = f"{width} column{'s' * (width > 1)} on every line, as in the header"
-            raise value_error("source", rule, row, _REPAIR_LINE, at=f"line {reader.line_num} of {path}")
-        for append, index in picks:
-            append(row[index])
-        lines.append(reader.line_num)
-        if len(lines) == size:
-            break
-    return texts, lines
+def parse_records(file: TextIO, path: Path, column: Wanted) -> Rows:
+    """Finds JSON records. A field may be nested, as `supervisions.0.duration`; a list gives its length.
+
+    Without a `column`, it finds the lengths of NeMo's and Lhotse's manifests, of records of one field, and of lines of
+    numbers. Only fields of a tuple may be absent in the first record.
+
+    Raises:
+        ValueError: The JSON is invalid, or the first record lacks the field. Or the only record of a .json file has a
+            list.
+    """
+    word, rows = _records(file, path)
+    head = list(itertools.islice(rows, 2))
+    if not head:
+        return Rows(rows, [], {})
+    number, record = head[0]
+    at = f"{word} {number} of {path}"
+    known = [name for name in _KNOWN_UNITS if name in record or (name == "duration" and _is_mixed(record))][:1]
+    fields = list(dict.fromkeys([*record, *known]))
+    fixed = isinstance(column, tuple)  # later files may lack a field
+    names = list(column) if fixed else choose_columns(column, fields, at=at, nested=True, default=known)
+    unit = _KNOWN_UNITS[known[0]] if known and column is None else "unknown"
+    # A list in the only record may be a column of lengths, and not one sequence.
+    is_alone = len(head) == 1 and word == "line" and _is_document(path)
+    for name, cell in [(name, pick(name, record)) for name in names if is_alone]:
+        if isinstance(cell, list):
+            remedy = "Give one record or number for each sequence, as [5, 6]; if the list is one sequence, name the "
+            raise value_error(name, "a number in the only record of a .json file", cell, f"{remedy}file .jsonl.", at=at)
+    return Rows(itertools.chain(head, rows), [(name, partial(pick, name)) for name in names], {"unit": unit}, word)
+
+
+def pick(name: str, record: dict[str, Any]) -> Any:
+    """Returns a field of a record, which may be nested; or, if it is absent, the error to raise.
+
+    >>> pick("supervisions.0.duration", {"supervisions": [{"duration": 1.5}]})
+    1.5
+    """
+    try:
+        if name in record:  # {"a.b": 5} comes before {"a": {"b": 5}}
+            return record[name]
+        if name == "duration" and _is_mixed(record):
+            # To eight decimals, as in Lhotse.
+            return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
+        return _follow(record, name.split("."))
+    except _ABSENT:
+        return KeyError(name, list(record))
+
+
+def _is_mixed(record: dict[str, Any]) -> bool:
+    return record.get("type") == "MixedCut" and "duration" not in record
+
+
+def _follow(value: Any, parts: list[str]) -> Any:
+    """Follows the parts of a nested name: a field of an object, an index of a list, or `*` for every item of a list.
+
+    >>> _follow({"messages": [{"content": "hello"}, {"content": "and you"}]}, ["messages", "*", "content"])
+    ['hello', 'and you']
+    """
+    for at, part in enumerate(parts):
+        if value is None:
+            break  # a null has no fields, and is refused later
+        if part == "*" and isinstance(value, list):
+            return [_follow(item, parts[at + 1 :]) for item in value]
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
+
+
+def _records(file: TextIO, path: Path) -> tuple[str, Numbered]:
+    """Returns "line" or "item", and the records with their numbers."""
+    lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
+    # The first line decides: an array, one object over several lines, or one record a line.
+    start, first = next(lines, (0, ""))
+    if first.lstrip().startswith("["):
+        return "item", _check_records("item", enumerate(_items(first, file.read(), start, path)), path)
+    if first.strip() == "{":
+        first += file.read()
+    texts = itertools.chain([(start, first)] if first else [], lines)
+    return "line", _check_records("line", ((number, _loads(text, number, path)) for number, text in texts), path)
+
+
+def _check_records(word: str, values: Iterable[tuple[int, Any]], path: Path) -> Numbered:
+    for number, value in values:
+        if isinstance(value, dict):
+            yield number, value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield number, {"lengths": value}
+        else:
+            raise value_error("source", "JSON objects or numbers", value, _ONE_EACH, at=f"{word} {number} of {path}")
+
+
+def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
+    """Returns the items of one array; refuses one array a line, which may be the tokens of a sequence."""
+    try:
+        items = json.loads(first)
+    except (ValueError, RecursionError):
+        return _loads(first + later_lines, start, path)
+    if later_lines.strip() or not (_is_document(path) or all(isinstance(item, dict) for item in items)):
+        remedy = f"{_ONE_EACH[:-1]}; if the file is one array of lengths, name it .json."
+        raise value_error("source", "JSON objects or numbers", items, remedy, at=f"line {start} of {path}")
+    return items
+
+
+def _is_document(path: Path) -> bool:
+    """Tells if a file is named .json, and so may be one object or one array."""
+    return path.name.lower().endswith((".json", ".json.gz"))
+
+
+def _loads(text: str, number: int, path: Path) -> Any:
+    text = text.rstrip()  # so that an error at the end is on the last line
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        remedy = f"Repair or drop it: {error.msg} at character {error.colno}."
+        at = f"line {number + error.lineno - 1} of {path}"
+        line = text.split("\n")[error.lineno - 1].strip()
+        raise value_error("source", "valid JSON", line, remedy, at=at) from error
+    except (RecursionError, ValueError) as error:  # hundreds of levels; a number of thousands of digits
+        raise value_error("source", "valid JSON", text, "Drop it.", at=f"line {number} of {path}") from error

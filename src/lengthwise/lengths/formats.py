@@ -1,24 +1,92 @@
-"""Lengths from files and folders: the choice of the reader."""
+"""The formats of files, in one table, and `read_lengths`.
+
+To add a format, write its line in `FORMATS`, and a function. For a format of text with one value a sequence, the
+function yields the number of each line and its value: see `kaldi_values` of `text`. For others it finds the rows and
+the columns: see `parse_table`.
+"""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import check_number, check_text, source_error, source_sentence, value_error
+from lengthwise import checks
+from lengthwise.lengths import arrow, audio, text
 from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
-from lengthwise.lengths.arrow import is_saved_dataset, read_arrow, read_saved_dataset
-from lengthwise.lengths.audio import AUDIO_SUFFIXES, read_audio_folder
-from lengthwise.lengths.cells import TextCount, check_count, check_counted
-from lengthwise.lengths.columns import Column, to_lengths
-from lengthwise.lengths.manifests import read_manifest
-from lengthwise.lengths.text import kaldi_name, read_kaldi, read_lines, read_plain, read_table
+from lengthwise.lengths.cells import TextCount, check_counted, check_options
+from lengthwise.lengths.columns import Column, Wanted, check_kinds, to_lengths
+from lengthwise.lengths.text import Parts, one_column
 
-_NUMPY, _ARROW = (".npy", ".npz"), (".parquet", ".pq", ".arrow", ".feather")  # not read as .gz
-_OPENED = ("/proc/", "/dev/fd/")  # the real paths of pipes that a shell has opened
+
+class Format(NamedTuple):
+    """A format of files.
+
+    Attributes:
+        name: Its name for people.
+        endings: The suffixes of its files; or, without a dot, their names up to the first dot.
+        read: The function that yields the columns of a file, part by part. It takes a path, the wanted columns, the
+            most rows of a part, and a function that opens the file; see `read_text`.
+        is_text: True if files may be packed as .gz.
+        is_large: True if `write_lengths` reads it too.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    read: Callable[..., Parts]
+    is_text: bool = True
+    is_large: bool = False
+
+
+def _refuse_audio(path: Path, *_: object) -> Parts:
+    raise checks.source_error("a table, an array or a folder of audio files", path, "Give the folder it is in.")
+
+
+def _refuse_packed(path: Path, *_: object) -> Parts:
+    rule = f"a {path.with_suffix('').suffix.lower()} file that is not packed"
+    raise checks.source_error(rule, path, f"Unpack it: gunzip {path}.")
+
+
+FORMATS = (
+    Format("NumPy", (".npy", ".npz"), read_numpy, is_text=False),
+    Format(
+        "Parquet or Arrow", (".parquet", ".pq", ".arrow", ".feather"), arrow.read_arrow, is_text=False, is_large=True
+    ),
+    Format("CSV or TSV", (".csv", ".tsv"), partial(text.read_text, text.parse_table), is_large=True),
+    Format("JSON lines", (".jsonl", ".ndjson"), partial(text.read_text, text.parse_records), is_large=True),
+    Format("JSON", (".json",), partial(text.read_text, text.parse_records)),
+    Format("frames of Kaldi", ("utt2num_frames",), one_column("utt2num_frames", "counts", text.kaldi_values)),
+    Format("durations of Kaldi", ("utt2dur",), one_column("utt2dur", "seconds", text.kaldi_values)),
+    Format("audio", audio.AUDIO_SUFFIXES, _refuse_audio, is_text=False),
+)
+# Files of other names.
+NUMBERS = Format("lines of numbers", (), partial(text.read_text, text.parse_lines))
+TEXTS = Format("lines of text", (), one_column("lines", "unknown", text.text_lines))
+PACKED = Format("packed", (), _refuse_packed)
+
+BY_ENDING = {
+    ending + packing: PACKED if packing and not format.is_text else format
+    for format in FORMATS
+    for ending in format.endings
+    for packing in ("", ".gz")
+}
+
+
+def find_format(path: str | PurePath) -> Format:
+    """Returns the format of a file, by its name.
+
+    >>> find_format("a.CSV.gz").name, find_format("utt2dur.1").name
+    ('CSV or TSV', 'durations of Kaldi')
+    """
+    name = PurePath(path).name
+    suffix = "".join(PurePath(name.lower()).suffixes[-2 if name.lower().endswith(".gz") else -1 :])
+    return BY_ENDING.get(suffix) or BY_ENDING.get(name.partition(".")[0], NUMBERS)
 
 
 def read_lengths(
@@ -82,30 +150,50 @@ def read_lengths(
     >>> read_lengths([0.5, 1.25], frame_shift=0.01)
     array([ 50, 125])
     """
-    if frame_shift is not None:
-        frame_shift = check_number("frame_shift", frame_shift, remedy="Give seconds, as 0.01.", above=True)
-    counted = check_count(count, tokenizer)
+    frame_shift, counted = check_options(column, frame_shift, count, tokenizer)
     if not isinstance(source, str | os.PathLike):
         _refuse_option("column", column, "an array in memory")
         _refuse_option("count", count, "an array in memory")
         return as_lengths(source) if frame_shift is None else to_lengths(array_columns(source), frame_shift)
-    if column is not None:
-        check_text("column", column, remedy='Write a dimension as "0", several columns as "source,target".')
-    path = Path(source)
     if not os.path.exists(source):
         remedy = "Check the path. Name a column by `column`, on the command line as FILE:COLUMN."
-        raise FileNotFoundError(source_sentence("a file or folder that exists", source, remedy))
-    if path.is_dir():
-        seconds = frame_shift is not None
-        columns = _read_folder(path, column, counted, seconds=seconds, cache=cache, progress=progress)
+        raise FileNotFoundError(checks.source_sentence("a file or folder that exists", source, remedy))
+    path, seconds = Path(source), frame_shift is not None
+    if not path.is_dir():
+        parts = _read_file(path, column, counted)
+    elif arrow.is_saved_dataset(path):
+        parts = arrow.read_saved_dataset(path, column)
     else:
-        _refuse_devices(path)
-        columns = _read_file(path, column, counted)
+        _refuse_option("column", column, f"the folder {path}")
+        parts = audio.read_audio_folder(path, seconds=seconds, cache=cache, progress=progress)
+    columns = _join_parts(parts, counted)
     # An array in memory may be empty, after a filter. An empty file is more likely the wrong file.
     if not columns or not len(columns[0].values):
-        raise source_error("a file with sequences", path, "It has none: is this the right file?")
-    check_counted((column.kind == "texts" for column in columns), counted)
+        raise checks.source_error("a file with sequences", path, "It has none: is this the right file?")
+    check_counted(columns, counted)
     return to_lengths(columns, frame_shift)
+
+
+def _read_file(path: Path, column: Wanted, count: TextCount | None) -> Parts:
+    # Devices and named pipes may never end. A pipe that the shell has opened does, as `<(command)`.
+    opened = path.is_fifo() and os.path.realpath(path).startswith(("/proc/", "/dev/fd/"))
+    if not (path.is_file() or opened):
+        remedy = "Write its output to a file, or on the command line give the command itself: <(command)."
+        raise checks.source_error("a file or folder, not a device or a named pipe", path, remedy)
+    format = find_format(path)
+    return (TEXTS if format is NUMBERS and count is not None else format).read(path, column)
+
+
+def _join_parts(parts: Parts, count: TextCount | None) -> list[Column]:
+    """Counts the cells of each part, and returns the whole columns."""
+    counted, kinds = list[list[Column]](), dict[int, str]()
+    for part in parts:
+        columns = [arrow.count_cells(column, count) for column in part]
+        check_kinds(kinds, [(column.name, column.kind) for column in columns], columns[0].place(0))
+        counted.append(columns)
+    # The places of the first part count on in the later ones.
+    wholes = zip(*counted, strict=True)
+    return [replace(whole[0], values=np.concatenate([part.values for part in whole])) for whole in wholes]
 
 
 def split_source(text: str) -> tuple[str, str | None]:
@@ -130,52 +218,10 @@ def split_source(text: str) -> tuple[str, str | None]:
     if not existing and ((len(path) == 1 and path.isalpha()) or "/" in column or "\\" in column):
         return text, None
     if not path or not column:
-        raise value_error("source", "FILE or FILE:COLUMN", text, "Name both, or leave out the colon.")
+        raise checks.value_error("source", "FILE or FILE:COLUMN", text, "Name both, or leave out the colon.")
     return path, column
-
-
-def _read_folder(
-    folder: Path, column: str | None, count: TextCount | None, *, seconds: bool, cache: bool, progress: bool
-) -> list[Column]:
-    if is_saved_dataset(folder):
-        return read_saved_dataset(folder, column, count)
-    _refuse_option("column", column, f"the folder {folder}")
-    return read_audio_folder(folder, seconds=seconds, cache=cache, progress=progress)
-
-
-def _read_file(path: Path, column: str | None, count: TextCount | None) -> list[Column]:
-    # The suffix is the format: .csv for a.CSV and for a.csv.gz.
-    suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-    if path.suffix == ".gz" and suffix in (*_NUMPY, *_ARROW):
-        raise source_error(f"a {suffix} file that is not packed", path, f"Unpack it: gunzip {path}.")
-    if suffix in _NUMPY:
-        return read_numpy(path, column)
-    if suffix in _ARROW:
-        return read_arrow([path], column, count, source=path)
-    if suffix in (".csv", ".tsv"):
-        return read_table(path, column, count)
-    if suffix in (".json", ".jsonl", ".ndjson"):
-        return read_manifest(path, column, count)
-    if suffix in AUDIO_SUFFIXES:
-        remedy = "Give the folder it is in."
-        raise source_error("a table, an array or a folder of audio files", path, remedy)
-    if count is not None:
-        _refuse_option("column", column, f"{path}, whose lines are counted")
-        return read_lines(path, count)
-    if not kaldi_name(path):
-        return read_plain(path, column)
-    _refuse_option("column", column, f"{path}, which has one column of numbers")
-    return read_kaldi(path)
-
-
-def _refuse_devices(path: Path) -> None:
-    """Refuses devices and named pipes, which may never end; allows a pipe of the shell, as `<(command)`."""
-    opened = path.is_fifo() and os.path.realpath(path).startswith(_OPENED)
-    if not (path.is_file() or opened):
-        remedy = "Write its output to a file, or on the command line give the command itself: <(command)."
-        raise source_error("a file or folder, not a device or a named pipe", path, remedy)
 
 
 def _refuse_option(name: str, value: object, source: str) -> None:
     if value is not None:
-        raise value_error(name, "left out here", value, f"It does not apply to {source}.")
+        raise checks.value_error(name, "left out here", value, f"It does not apply to {source}.")
