@@ -48,6 +48,7 @@ TEXTS = [
     ("a.csv", 'id,frames,text\na,3,"x, y"\nb,1,"x\ny"\n\nc,2,z\n', {"column": "frames"}, [3, 1, 2]),
     ("a.csv", "id, source, target\na,3,4\nb,1,5\n", {"column": "target, source"}, [[4, 3], [5, 1]]),
     ("a.csv", "id,duration\na,0.145\nb,0.144\nc,0.001\n", {"column": "duration", "frame_shift": 0.01}, [15, 14, 1]),
+    ("a.csv", 'id,"source, target",source,target\na,3,4,9\nb,1,5,9\n', {"column": "source, target"}, [3, 1]),
     ("a.tsv", 'id\ttext\tn\na\t"oh\t3\nb\tx, y\t1\n', {"column": "n"}, [3, 1]),
     ("a.csv", "a;b,n\nx;y,3\n", {"column": "n"}, [3]),
     ("a.csv", "n\n9007199254740993\n", {}, [2**53 + 1]),

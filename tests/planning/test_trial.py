@@ -54,6 +54,14 @@ def test_rows_that_are_filled_up_count_as_padding():
     assert lw.measure(plan, lengths).padding_share == pytest.approx(0.1, abs=0.005)
 
 
+def test_the_longest_of_very_many_lengths_is_in_every_trial():
+    """It sets the capacity of `DynamicSize`. In trials without it, batches would have 10 sequences, and not 350."""
+    lengths = np.random.default_rng(0).lognormal(4.5, 0.5, 220_000).astype(np.int64).clip(20, 500)
+    lengths[41_320] = 20_000  # not in the random sample of 200,000
+    plan = lw.make_plan(lengths, lw.Batching(cut=lw.DynamicSize(2), padding=0.1, deal=lw.Mixed()))
+    assert lw.measure(plan, lengths).padding_share == pytest.approx(0.1, abs=0.005)
+
+
 SPEECH = lw.example_lengths("speech", count=6_000)
 WORLDS = {  # lengths, choices, ranks and micro-batches, epochs
     "a step": (SPEECH[:600], {"cut": lw.Budget(20_000)}, {"world_size": 40}, 20),
