@@ -106,3 +106,7 @@ def test_edges_are_found_for_the_lengths_that_are_padded_to():
     assert sorted(set(plan.padded_lengths[:, 0].tolist())) == [16, 56]
     shapes = lw.batch_shapes([3, 9, 41, 50], lw.Batching(cut=cut, order=order))
     assert shapes.tolist() == [[2, 16], [2, 56]]
+    # Of [9, 15, 24] the edges 9 and 24 would pad least, of [16, 16, 24] the edges 16 and 24 pad nothing more.
+    lengths, order = [9] * 10 + [15] * 2 + [24], lw.Bucketed(buckets=2, pad_to_edge=True)
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=order))
+    assert sorted(plan.padded_lengths[plan.batch_numbers, 0].tolist()) == [16] * 12 + [24]
