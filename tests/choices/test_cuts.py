@@ -91,6 +91,15 @@ def test_multiples_hold_in_measures_and_evaluations():
         assert (multiples.padded_lengths % 64 == 0).all()
 
 
+def test_batches_that_are_cut_smaller_keep_the_borders_of_what_is_not_dropped():
+    lengths = np.array([3] * 7 + [9] * 7)
+    batching = lw.Batching(cut=lw.FixedSize(3, drop_incomplete=True), order=lw.Bucketed(edges=(3, 9)))
+    plan = lw.make_plan(lengths, batching, world_size=8)
+    assert lengths[plan.dropped()].tolist() == [3, 9]
+    assert sorted(plan.batch_sizes.tolist()) == [1, 1, 1, 1, 2, 2, 2, 2]
+    assert all(len(set(lengths[plan.batch(number)].tolist())) == 1 for number in range(8))
+
+
 def test_what_stands_alone_is_padded_to_a_multiple_too():
     cut = lw.Budget(40, oversize="alone", multiple_of=16)
     plan = lw.make_plan([41, 5, 33, 7], lw.Batching(cut=cut, order=lw.Sorted(), deal=lw.Balanced()))

@@ -103,6 +103,17 @@ def test_what_costs_as_much_as_the_budget_is_within_it_and_what_is_rounded_up_be
         assert lw.make_plan([11, 10, 3], dropping).dropped().tolist() == [0]
         rounding = lw.Batching(cut=lw.Budget(15, oversize="alone", multiple_of=8), order=order, cost=cost)
         assert sort_out(np.array([[8], [9], [16]]), rounding).alone.tolist() == [False, True, True]
+    # One of the longest of both lengths would cost 20.
+    assert lw.make_plan([[10, 1], [1, 10]], lw.Batching(budget=11, order=order)).costs.tolist() == [11, 11]
+
+
+def test_a_giant_fills_one_batch_of_a_random_step():
+    batching = lw.Batching(cut=lw.Budget(100, oversize="alone"), deal=lw.RandomSteps())
+    lengths = np.array([10] * 60 + [500] * 4)
+    plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=8) for epoch in range(6)]
+    assert [(plan.steps, len(plan.costs), plan.repeated().tolist()) for plan in plans] == [(2, 16, [])] * 6
+    in_first = [(plan.costs[plan.grid[0]] == 500).sum() for plan in plans]
+    assert len(set(in_first)) > 1  # by chance
 
 
 def test_only_giants():

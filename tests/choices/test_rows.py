@@ -273,7 +273,7 @@ REFUSED = [
         "`padding` must be left out for a cut that packs rows, but is MaxEntropy(padding=0.2,",
     ),
     (
-        planned([5], cut=lw.Rows(8), order=lw.Bucketed(buckets=2, pad_to_edge=True)),
+        lambda: lw.Batching(cut=lw.Rows(8), order=lw.Bucketed(buckets=2, pad_to_edge=True)),
         "`order` must be one that pads to no edges beside a cut that packs rows, but is Bucketed(",
     ),
     (

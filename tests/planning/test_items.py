@@ -49,6 +49,15 @@ def test_random_steps_of_groups_by_hand():
     assert sorted(sorted(plan.batch(number).tolist()) for number in range(2)) == [[0, 2], [1, 3, 4, 5]]
 
 
+@pytest.mark.parametrize("cut", [lw.FixedSize(4), lw.Budget(120), lw.Rows(120)])
+def test_no_batch_mixes_two_buckets_of_a_group_either(cut):
+    lengths, groups = 1 + np.arange(90) * 7 % 40, np.arange(90) % 2
+    batching = lw.Batching(cut=cut, order=lw.Bucketed(edges=(20, 40)), deal=lw.Mixed())
+    plan = lw.make_plan(lengths, batching, groups=groups, world_size=3)
+    for number in range(len(plan.costs)):
+        assert len({(groups[member], lengths[member] > 20) for member in plan.batch(number).tolist()}) == 1
+
+
 def test_what_runs_left_keeps_groups_apart():
     plan = lw.make_plan(LONG_TAILED, lw.Batching(budget=20_000), groups=TASKS, world_size=6, after=[(8, 1, 5)])
     assert all(len(each) == 1 for each in groups_of(plan, TASKS))

@@ -48,7 +48,7 @@ def test_what_single_sequences_do_not_fill_repeats_the_cheapest_at_no_weight(
     assert (lw.loss_scales(plan) == 0).sum() == repeats
 
 
-@pytest.mark.parametrize("order", [*menu.ORDERS.values(), menu.OF_PAIRS["edges"]], ids=repr)
+@pytest.mark.parametrize("order", [*menu.ORDERS.values(), lw.SemiSorted(0), menu.OF_PAIRS["edges"]], ids=repr)
 def test_every_epoch_and_every_seed_has_batches_of_its_own(order):
     lengths = np.minimum(LENGTHS, 5_000)
     lengths = np.stack([lengths, lengths[::-1]], axis=1) if order is menu.OF_PAIRS["edges"] else lengths
@@ -57,6 +57,15 @@ def test_every_epoch_and_every_seed_has_batches_of_its_own(order):
     plans = [lw.make_plan(lengths, batching, seed=seed, epoch=epoch) for seed, epoch in keys]
     batches = {frozenset(frozenset(batch.tolist()) for batch in plan.batches()) for plan in plans}
     assert len(batches) == len(keys)
+
+
+@pytest.mark.parametrize("order", [lw.Sorted(), lw.Sorted(descending=True), lw.SemiSorted(0)], ids=repr)
+def test_equal_lengths_are_in_another_order_in_every_epoch_in_any_unit(order):
+    batching = lw.Batching(order=order, cut=lw.FixedSize(3))
+    for unit in (1, 2**24, 2**40):
+        plans = [lw.make_plan(np.array([1, 2] * 30) * unit, batching, epoch=epoch) for epoch in (0, 1)]
+        batches, others = ({frozenset(batch.tolist()) for batch in plan.batches()} for plan in plans)
+        assert batches != others
 
 
 def test_no_global_generator_is_read_or_written():

@@ -82,6 +82,15 @@ def test_a_step_is_sorted_however_far_apart_its_lengths_are(apart):
     assert (np.diff(steps) <= 0).all()
 
 
+def test_a_step_takes_sequences_of_all_buckets_and_pads_each_to_its_own():
+    lengths = np.array([7, 70] * 120)
+    order = lw.Bucketed(edges=(10, 90), pad_to_edge=True)
+    plan = lw.make_plan(lengths, lw.Batching(budget=500, order=order, deal=lw.RandomSteps()), micro_batches=4)
+    for step in plan.grid.reshape(-1, 4):
+        assert {length for number in step for length in lengths[plan.batch(number)].tolist()} == {7, 70}
+        assert set(plan.padded_lengths[step, 0].tolist()) <= {10, 90}
+
+
 def test_a_step_whose_least_budget_leaves_places_free_has_its_widest_batches_halved():
     """A budget of 5 makes four batches of the first, one of 10 makes two: three places, so one of the two is halved."""
     assert by_steps([5, 5, 5, 5], lw.Budget(20), 3) == [[[0], [1], [2, 3]]]

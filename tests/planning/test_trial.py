@@ -78,6 +78,26 @@ def test_few_steps_portions_and_copies_pad_what_was_asked(lengths, choices, opti
     assert np.mean([each.padding_share for each in measures]) == pytest.approx(0.1, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("deal", "options"), [(lw.Portions(), {"world_size": 10}), (lw.Mixed(), {"groups": np.arange(400) % 10})]
+)
+def test_sequences_of_small_portions_or_groups_pad_what_was_asked(deal, options):
+    """40 of them are further apart than all 400, which need more noise to pad as much."""
+    lengths = np.random.default_rng(0).lognormal(4.5, 0.5, 400).astype(int) + 10
+    batching = lw.Batching(cut=lw.FixedSize(8), padding=0.2, deal=deal)
+    plans = [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(20)]
+    assert lw.measure(plans, lengths).padding_share == pytest.approx(0.2, abs=0.01)
+
+
+@pytest.mark.parametrize("choices", [{}, {"padding": 0.1, "deal": lw.Mixed()}], ids=["open", "given"])
+def test_a_giant_among_very_many_lengths_is_named_by_its_number_among_all(choices):
+    """Trials take a sample, in which it has another number."""
+    lengths = np.full(210_000, 50)
+    lengths[77_777] = 5_000
+    with pytest.raises(lw.OversizeError, match=r"at sequence 77777\. "):
+        lw.make_plan(lengths, lw.Batching(budget=4_000, **choices), world_size=8)
+
+
 def test_the_padding_is_near_the_limit_in_closed_form():
     """For lengths that fall below a constant by an exponential the limit is mixing = D / D of random batches."""
     fall = np.round(np.random.default_rng(1).exponential(400.0, 60_000)).astype(np.int64)
