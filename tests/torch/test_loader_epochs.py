@@ -40,6 +40,19 @@ def test_an_epoch_that_is_left_before_its_end_warns_once(kind):
     loader.set_epoch(2)
 
 
+def test_an_epoch_is_not_left_early_by_a_look_nor_where_another_run_begins():
+    loader = loader_of()
+    take(loader, 1)
+    loader.set_epoch(1)  # warnings are errors here
+    take(loader, 2)
+    loader.set_epoch(0)
+    take(loader, 2)
+    first = sampler_of()
+    first.set_epoch(1)
+    loader.batch_sampler.resume(first.state_after(4))  # as a trainer may load it
+    assert list(loader) == planned(1)[4:]
+
+
 def test_an_epoch_that_a_trainer_sets_on_the_sampler_is_noticed_with_the_next_loop():
     sampler = sampler_of()
     loader = loader_of(sampler=sampler)
