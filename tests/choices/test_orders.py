@@ -18,6 +18,13 @@ def test_windows_are_sorted_and_no_batch_crosses_them():
         assert np.all(np.diff(window) > 0)
 
 
+def test_more_bins_than_sequences_are_one_for_each():
+    plans = [
+        lw.make_plan([5, 3, 8], lw.Batching(order=lw.AlternatedSort(bins), cut=lw.FixedSize(2))) for bins in (3, 10**15)
+    ]
+    assert np.array_equal(plans[0].sequences, plans[1].sequences)
+
+
 # Six sequences of 3 and two of 9, in buckets of their own; some buckets stay empty.
 TWO_KINDS = np.array([3, 9, 3, 3, 3, 9, 3, 3])
 TWO_BUCKETS = {
