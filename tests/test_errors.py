@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+import torch
 
 import lengthwise as lw
 import menu
@@ -79,10 +80,6 @@ VALUES = [
     (
         lambda: lw.Bucketed(edges=((2**62, 2**62),)),
         "`edges` must be below 2**63 in sum, but is (4611686018427387904, 4611686018427387904).",
-    ),
-    (
-        planned([2**52, 5], lw.Batching(cut=FIXED)),
-        "`lengths` must be few and short enough to be padded to less than 2**53 frames, but is 9007199254740992.0.",
     ),
     (
         lambda: lw.Batching.from_json('{"cut": {"choice": "cut.FixedSize", "batch_size": 4, "colour": 1}}'),
@@ -255,6 +252,52 @@ TYPES = [
     (lambda: lw.Batching(cut=FIXED, chunks=50), "`chunks` must be a choice such as Chunks(50), but is 50."),
     (planned([3], "sorted"), "`batching` must be a Batching, but is 'sorted'."),
 ]
+
+
+# The largest number that is taken, what it is given to, and the error of one more.
+LIMITS = [
+    (2**20, lambda most: lw.FixedSize(4, multiple_of=most), "`multiple_of` must be at most 1048576"),
+    (2**24, lambda most: lw.Rows(most), "`capacity` must be at most 16777216"),
+    (2**62 - 1, lambda most: lw.Bucketed(edges=((2**62, most),)), "`edges` must be below 2**63 in sum"),
+    (2**56 - 1, lambda most: lw.Key(lane=most), "`lane` must be at most 72057594037927935"),
+    (2**61 - 1, lambda most: lw.optimal_edges([1, most], 2), "`lengths` must be below 2**62 frames in all when"),
+    (4_096, lambda most: lw.measure(PLAN, [1, 2, 3, 4], bins=most).mixing, "`bins` must be at most 4096"),
+    (8, lambda most: lw.make_plan(np.ones((2, most), int), BATCHING), "`lengths` must be at most 8 for each sequence"),
+    (
+        2**20,
+        lambda most: lw.make_plan([3], BATCHING, world_size=most),
+        "`world_size x micro_batches` must be at most 1048576 batches in a step",
+    ),
+    (1_000, lambda most: lw.make_plan([3, 4], BATCHING, after=[(1, 1, 0)] * most), "`after` must be at most 1000"),
+    (
+        2**52 - 1,
+        lambda most: lw.make_plan([most, 5], BATCHING),
+        "`lengths` must be few and short enough to be padded to less than 2**53 frames",
+    ),
+    (
+        2**53 - 2**20,
+        lambda most: lw.make_plan([most], lw.Batching(cut=lw.FixedSize(2, multiple_of=2**20))),
+        "`lengths` must be few and short enough to be padded to less than 2**53 frames",
+    ),
+    (
+        2**32,
+        lambda most: lw.Windows(np.broadcast_to(np.array(5), most), BATCHING, window=1, block=1),
+        "`window` must be so large that an epoch has at most 4294967296 windows",
+    ),
+    (
+        2**30 - 1,
+        lambda most: lw.torch.ConcatCollate()([torch.empty(count, device="meta") for count in (2**30, most)]),
+        "`samples` must be below 2**31 frames in all, which int32 offsets can count",
+    ),
+]
+
+
+@pytest.mark.parametrize(("most", "give", "message"), LIMITS)
+def test_a_number_at_its_limit_is_taken_and_one_more_is_refused(most, give, message):
+    give(most)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}.*, but is ") as caught:
+        give(most + 1)
+    assert SENTENCE.match(str(caught.value))
 
 
 @pytest.mark.parametrize("value", [np.zeros((3, 2)), [np.ones((2, 2)), np.ones((2, 3))]])

@@ -157,6 +157,41 @@ def test_the_same_arguments_make_the_same_plan_and_no_lengths_are_touched(plans)
         assert np.array_equal(case.lengths, before)
 
 
+# By these cuts epochs need more batches or fewer: without a second draw, one in twenty has too many for its steps.
+UNEVEN = np.random.default_rng(3).lognormal(4, 0.7, 120).astype(int).clip(1, 300)
+UNEVEN_CUTS = [
+    lw.Budget(360),
+    lw.Budget(600, max_sequences=3),
+    lw.DynamicSize(1),
+    lw.Rows(400, pool=1),
+    lw.FixedSize(4),
+]
+SHARED_OUT = itertools.cycle([(1, 1), (2, 1), (3, 2)])
+MANY_EPOCHS = [
+    (menu.suit(deal, cut), cut, *next(SHARED_OUT))
+    for deal in menu.DEALS.values()
+    for cut in UNEVEN_CUTS
+    if getattr(deal, "even", True)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("deal", "cut", "world_size", "micro_batches"), MANY_EPOCHS, ids=str)
+def test_no_epoch_of_many_drops_or_repeats_what_its_tail_does_not(deal, cut, world_size, micro_batches):
+    batching = lw.Batching(cut=cut, order=lw.Shuffled(), deal=deal)
+    shape = {"world_size": world_size, "micro_batches": micro_batches}
+    plans = [lw.make_plan(UNEVEN, batching, epoch=epoch, **shape) for epoch in range(10)]
+    for plan in plans:
+        ranks = itertools.chain.from_iterable(plan.batches(rank) for rank in range(world_size))
+        taken = np.bincount(np.concatenate(list(ranks)), minlength=len(UNEVEN))
+        assert plan.dropped().tolist() == np.flatnonzero(taken == 0).tolist()
+        assert plan.repeated().tolist() == np.flatnonzero(taken > 1).tolist()
+        assert deal.tail == "drop" or not len(plan.dropped())
+        assert deal.tail == "repeat" or not len(plan.repeated())
+        assert (~plan.first_taken).sum() < world_size * micro_batches
+    assert len({plan.steps for plan in plans}) == 1
+
+
 def batches_of(plan):
     """Returns the numbers of what is planned, batch by batch: of sequences, copies or chunks."""
     return np.split(plan.sequences, plan.offsets[1:-1]) if len(plan.costs) else []

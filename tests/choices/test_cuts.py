@@ -91,6 +91,15 @@ def test_multiples_hold_in_measures_and_evaluations():
         assert (multiples.padded_lengths % 64 == 0).all()
 
 
+def test_batches_that_are_cut_smaller_keep_the_borders_of_what_is_not_dropped():
+    lengths = np.array([3] * 7 + [9] * 7)
+    batching = lw.Batching(cut=lw.FixedSize(3, drop_incomplete=True), order=lw.Bucketed(edges=(3, 9)))
+    plan = lw.make_plan(lengths, batching, world_size=8)
+    assert lengths[plan.dropped()].tolist() == [3, 9]
+    assert sorted(plan.batch_sizes.tolist()) == [1, 1, 1, 1, 2, 2, 2, 2]
+    assert all(len(set(lengths[plan.batch(number)].tolist())) == 1 for number in range(8))
+
+
 def test_what_stands_alone_is_padded_to_a_multiple_too():
     cut = lw.Budget(40, oversize="alone", multiple_of=16)
     plan = lw.make_plan([41, 5, 33, 7], lw.Batching(cut=cut, order=lw.Sorted(), deal=lw.Balanced()))
@@ -106,3 +115,7 @@ def test_edges_are_found_for_the_lengths_that_are_padded_to():
     assert sorted(set(plan.padded_lengths[:, 0].tolist())) == [16, 56]
     shapes = lw.batch_shapes([3, 9, 41, 50], lw.Batching(cut=cut, order=order))
     assert shapes.tolist() == [[2, 16], [2, 56]]
+    # Of [9, 15, 24] the edges 9 and 24 would pad least, of [16, 16, 24] the edges 16 and 24 pad nothing more.
+    lengths, order = [9] * 10 + [15] * 2 + [24], lw.Bucketed(buckets=2, pad_to_edge=True)
+    plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=order))
+    assert sorted(plan.padded_lengths[plan.batch_numbers, 0].tolist()) == [16] * 12 + [24]

@@ -41,6 +41,11 @@ def test_ranks_get_about_equal_shares_of_a_step():
     assert share_out(np.array([[5, 0, 4, 1, 3, 2]]), costs, 3).tolist() == [[[0, 1, 2], [5, 4, 3]]]
 
 
+def test_a_split_tail_cuts_a_row_where_rows_are_fewer_than_places():
+    plan = planned([1] * 8, cut=lw.Rows(10), order=lw.Shuffled(), world_size=4)
+    assert (plan.batch_sizes.tolist(), plan.repeated().tolist()) == ([2, 2, 2, 2], [])
+
+
 def test_a_split_tail_cuts_as_many_batches_as_there_are_places():
     plan = planned([1] * 10, cut=lw.FixedSize(4), order=lw.Sorted(), world_size=4)
     # Three batches of at most 4 for four ranks.
@@ -66,9 +71,10 @@ def test_a_dropped_tail_is_another_one_each_epoch():
 
 
 def test_a_rank_without_a_portion_borrows():
-    plan = planned([7, 3], cut=lw.FixedSize(1), deal=lw.Portions(), world_size=4)
-    assert plan.grid.shape == (1, 1, 4)
-    assert plan.repeated().tolist() == [1], "the cheapest"
+    for epoch in range(8):
+        plan = planned([7, 3], cut=lw.FixedSize(1), deal=lw.Portions(), world_size=4, epoch=epoch)
+        assert plan.grid.shape == (1, 1, 4)
+        assert plan.repeated().tolist() == [1], "the cheapest"
 
 
 def test_a_rank_with_too_few_sequences_takes_some_of_its_own_again():

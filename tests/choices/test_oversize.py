@@ -84,6 +84,18 @@ def test_what_stands_alone_counts_among_the_batches_that_fill_the_last_step():
     assert sorted(plan.costs.tolist()) == [40.0, 50.0, 70.0, *[90.0] * 16, 500.0]
 
 
+@pytest.mark.parametrize("ranks", [40, 48])
+def test_what_stands_alone_counts_in_the_trials_of_a_padding(ranks):
+    """24 giants leave 56 of 80 places to the others, or 24 of 48. Trials of 80 or 48 others would pad otherwise."""
+    lengths = np.concatenate(
+        [np.random.default_rng(0).lognormal(4.5, 0.5, 300).astype(int).clip(20, 400), [3_000] * 24]
+    )
+    batching = lw.Batching(cut=lw.Budget(2_000, oversize="alone"), padding=0.1, deal=lw.Mixed())
+    plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=ranks) for epoch in range(20)]
+    computed = [(plan.padded_lengths[:, 0] * plan.batch_sizes)[plan.costs <= 2_000].sum() for plan in plans]
+    assert 1 - lengths[:300].sum() / np.mean(computed) == pytest.approx(0.1, abs=0.006)
+
+
 def test_what_costs_as_much_as_the_budget_is_within_it_and_what_is_rounded_up_beyond_it_is_not():
     order = lw.Sorted()
     for cost in (lw.Padded(), lambda counts, padded: counts * padded[:, 0]):
@@ -91,6 +103,17 @@ def test_what_costs_as_much_as_the_budget_is_within_it_and_what_is_rounded_up_be
         assert lw.make_plan([11, 10, 3], dropping).dropped().tolist() == [0]
         rounding = lw.Batching(cut=lw.Budget(15, oversize="alone", multiple_of=8), order=order, cost=cost)
         assert sort_out(np.array([[8], [9], [16]]), rounding).alone.tolist() == [False, True, True]
+    # One of the longest of both lengths would cost 20.
+    assert lw.make_plan([[10, 1], [1, 10]], lw.Batching(budget=11, order=order)).costs.tolist() == [11, 11]
+
+
+def test_a_giant_fills_one_batch_of_a_random_step():
+    batching = lw.Batching(cut=lw.Budget(100, oversize="alone"), deal=lw.RandomSteps())
+    lengths = np.array([10] * 60 + [500] * 4)
+    plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=8) for epoch in range(6)]
+    assert [(plan.steps, len(plan.costs), plan.repeated().tolist()) for plan in plans] == [(2, 16, [])] * 6
+    in_first = [(plan.costs[plan.grid[0]] == 500).sum() for plan in plans]
+    assert len(set(in_first)) > 1  # by chance
 
 
 def test_only_giants():

@@ -273,7 +273,7 @@ REFUSED = [
         "`padding` must be left out for a cut that packs rows, but is MaxEntropy(padding=0.2,",
     ),
     (
-        planned([5], cut=lw.Rows(8), order=lw.Bucketed(buckets=2, pad_to_edge=True)),
+        lambda: lw.Batching(cut=lw.Rows(8), order=lw.Bucketed(buckets=2, pad_to_edge=True)),
         "`order` must be one that pads to no edges beside a cut that packs rows, but is Bucketed(",
     ),
     (
@@ -296,3 +296,10 @@ def test_what_is_longer_than_a_row_is_dropped_on_request_and_listed():
         lw.make_plan([5, 9], lw.Batching(cut=lw.Rows(8)))
     assert (caught.value.budget, caught.value.cost, caught.value.sequence) == (8, 9.0, 1)
     assert replace(lw.Batching(budget=90), cut=lw.Rows(8)).order == lw.Shuffled()  # which pads nothing
+
+
+def test_a_batch_has_about_as_many_sequences_as_its_rows_hold():
+    lengths, longest = np.array([[10], [50], [100]]), np.array([100])
+    for most, sizes in ((None, [20, 4, 2]), (3, [6, 4, 2])):
+        cut = lw.Rows(100, rows=2, max_in_row=most)
+        assert cut.batch_sizes(lengths, cost=lw.Padded(), longest=longest).tolist() == sizes

@@ -42,6 +42,7 @@ def test_no_sequences_are_legal(shape, dtype):
     lengths = as_lengths(np.zeros(shape, dtype=dtype))
     assert lengths.shape == shape
     assert lengths.dtype == np.int64
+    assert lw.read_lengths([], frame_shift=160).tolist() == []
 
 
 def test_result_is_read_only_and_never_a_view():

@@ -81,6 +81,13 @@ def test_ten_sequences_in_batches_of_four_by_hand():
     assert lw.make_plan(range(1, 11), batching, world_size=4).batch_sizes.tolist() == [2, 3, 2, 3]
 
 
+def test_a_batch_of_one_is_not_cut_for_a_place_that_is_left():
+    """Buckets of 1, 1, 3 and 3 in batches of 2 make six: one of the buckets of 3 makes the seventh."""
+    batching = lw.Batching(cut=lw.FixedSize(3), order=lw.Bucketed(edges=(1, 2, 3, 4)))
+    plan = lw.make_plan([1, 2, 3, 3, 3, 4, 4, 4], batching, world_size=7)
+    assert sorted(plan.batch_sizes.tolist()) == [1, 1, 1, 1, 1, 1, 2]
+
+
 def test_many_batches_are_level_within_half_a_per_cent():
     lengths = np.sort(np.random.default_rng(0).lognormal(5, 0.6, 20_000).astype(np.int64) + 1)[:, None]
     limits = Limits(lw.Padded(), 20_000.0)

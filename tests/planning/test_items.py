@@ -33,10 +33,29 @@ def test_steps_mix_groups_and_pad_as_little(ranks):
     assert isinstance(taken, lw.RandomSteps if ranks == 64 else lw.Stratified)
 
 
+@pytest.mark.parametrize(("groups", "least"), [(1, 2), (2, 8), (3, 12)])
+def test_an_open_deal_takes_random_steps_from_four_batches_a_group_on(groups, least):
+    """Lengths are nearly equal, so batches pad less than 10 % in either way. One group needs two batches."""
+    lengths, batching = 100 + np.arange(240) % 5, lw.Batching(budget=1_040)
+    for micro_batches in (1, least - 1, least, least + 1):
+        plan = lw.make_plan(lengths, batching, groups=np.arange(240) // 5 % groups, micro_batches=micro_batches)
+        deal = lw.RandomSteps() if micro_batches >= least else lw.Stratified()
+        assert lw.Batching.from_json(plan.batching).deal == deal
+
+
 def test_random_steps_of_groups_by_hand():
     batching = lw.Batching(budget=20, deal=lw.RandomSteps(), arrange=lw.InOrder())
     plan = lw.make_plan([5, 5, 5, 5, 5, 5], batching, groups=["b", "a", "b", "a", "a", "a"], world_size=2)
     assert sorted(sorted(plan.batch(number).tolist()) for number in range(2)) == [[0, 2], [1, 3, 4, 5]]
+
+
+@pytest.mark.parametrize("cut", [lw.FixedSize(4), lw.Budget(120), lw.Rows(120)])
+def test_no_batch_mixes_two_buckets_of_a_group_either(cut):
+    lengths, groups = 1 + np.arange(90) * 7 % 40, np.arange(90) % 2
+    batching = lw.Batching(cut=cut, order=lw.Bucketed(edges=(20, 40)), deal=lw.Mixed())
+    plan = lw.make_plan(lengths, batching, groups=groups, world_size=3)
+    for number in range(len(plan.costs)):
+        assert len({(groups[member], lengths[member] > 20) for member in plan.batch(number).tolist()}) == 1
 
 
 def test_what_runs_left_keeps_groups_apart():

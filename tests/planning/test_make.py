@@ -48,7 +48,7 @@ def test_what_single_sequences_do_not_fill_repeats_the_cheapest_at_no_weight(
     assert (lw.loss_scales(plan) == 0).sum() == repeats
 
 
-@pytest.mark.parametrize("order", [*menu.ORDERS.values(), menu.OF_PAIRS["edges"]], ids=repr)
+@pytest.mark.parametrize("order", [*menu.ORDERS.values(), lw.SemiSorted(0), menu.OF_PAIRS["edges"]], ids=repr)
 def test_every_epoch_and_every_seed_has_batches_of_its_own(order):
     lengths = np.minimum(LENGTHS, 5_000)
     lengths = np.stack([lengths, lengths[::-1]], axis=1) if order is menu.OF_PAIRS["edges"] else lengths
@@ -57,6 +57,15 @@ def test_every_epoch_and_every_seed_has_batches_of_its_own(order):
     plans = [lw.make_plan(lengths, batching, seed=seed, epoch=epoch) for seed, epoch in keys]
     batches = {frozenset(frozenset(batch.tolist()) for batch in plan.batches()) for plan in plans}
     assert len(batches) == len(keys)
+
+
+@pytest.mark.parametrize("order", [lw.Sorted(), lw.Sorted(descending=True), lw.SemiSorted(0)], ids=repr)
+def test_equal_lengths_are_in_another_order_in_every_epoch_in_any_unit(order):
+    batching = lw.Batching(order=order, cut=lw.FixedSize(3))
+    for unit in (1, 2**24, 2**40):
+        plans = [lw.make_plan(np.array([1, 2] * 30) * unit, batching, epoch=epoch) for epoch in (0, 1)]
+        batches, others = ({frozenset(batch.tolist()) for batch in plan.batches()} for plan in plans)
+        assert batches != others
 
 
 def test_no_global_generator_is_read_or_written():
@@ -68,6 +77,42 @@ def test_no_global_generator_is_read_or_written():
     random.seed(2)
     np.random.seed(2)
     assert lw.make_plan(LENGTHS, lw.Batching(budget=20_000)).fingerprint() == plan.fingerprint()
+
+
+def powered(power):
+    """A cost of the user's own. A batching knows only its name, which is the same for every power."""
+
+    def cost(counts, padded_lengths):
+        return counts * padded_lengths[:, 0] ** power
+
+    return cost
+
+
+PADDED = {"budget": 80_000, "order": lw.MaxEntropy(padding=0.1)}
+TELL_APART = {  # plans of the same lengths that differ in one thing: choices, and other arguments of `make_plan`
+    "groups": (PADDED, [{"groups": None}, {"groups": np.arange(300) % 3}, {"groups": np.arange(300) % 2}]),
+    "ranks": (PADDED, [{"world_size": 1}, {"world_size": 16}, {"world_size": 40}]),
+    "open choices": ({"budget": 160_000, "padding": 0.08}, [{"micro_batches": count} for count in (4, 2, 32)]),
+    "costs": (PADDED | {"budget": 300_000}, [{"cost": powered(1.0)}, {"cost": powered(1.2)}]),
+    "times": (PADDED, [{"times": None}, {"times": 0.5}, {"times": 1.5}, {"times": 0.5, "seed": 1}]),
+}
+
+
+@pytest.mark.parametrize(("choices", "cases"), TELL_APART.values(), ids=TELL_APART)
+def test_no_plan_depends_on_the_plans_before_it(choices, cases):
+    """Fits are remembered, each for its own case. Plans of other lengths make them forgotten."""
+
+    def fingerprints(order):
+        for number in range(20):
+            lw.make_plan([5, 9 + number], lw.Batching(cut=lw.FixedSize(1)))
+        for options in cases[::order]:
+            own = {name: options[name] for name in {"cost"} & options.keys()}
+            others = {name: options[name] for name in options.keys() - own}
+            yield lw.make_plan(LENGTHS, lw.Batching(**choices, **own), **others).fingerprint()
+
+    rising, falling = list(fingerprints(1)), list(fingerprints(-1))
+    assert rising == falling[::-1]
+    assert len(set(rising)) == len(cases)
 
 
 UNITS = ("shuffled", "sorted", "falling", "semi_sorted", "alternated", "windowed", "bucketed", "optimal", "uniform")

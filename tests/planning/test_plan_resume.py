@@ -39,6 +39,45 @@ def test_redealt_batches_keep_their_company_and_their_budget():
     assert lw.measure(rest, lengths).straggler_waste < 0.05  # of similar cost again
 
 
+LENGTHS = lw.example_lengths(count=2_000)
+
+
+def test_steps_that_are_dealt_again_mix_lengths_where_they_were_random():
+    """A step of 6 sorted batches takes one of every length: its mean varies little, where 6 neighbours' varies most."""
+    batching = lw.Batching(budget=20_000, deal=lw.RandomSteps())
+    rest = [lw.make_plan(LENGTHS, batching, epoch=epoch, world_size=6, after=[(8, 1, 3)]) for epoch in range(4)]
+    assert lw.measure(rest, LENGTHS).step_length_variance < 4
+
+
+@pytest.mark.parametrize(
+    ("deal", "after", "places", "most"),
+    [
+        (lw.Portions(), (), (4, 1), 0.15),
+        (lw.Portions(), [(4, 1, 10)], (6, 1), 0.06),  # without a sort by cost, ranks wait 11 %
+        (lw.Mixed(), [(2, 8, 16)], (4, 4), 0.1),  # the same steps, shared out to other ranks: else they wait 14 %
+    ],
+)
+def test_ranks_wait_little_for_each_other_in_steps_that_are_shared_out_anew(deal, after, places, most):
+    batching = lw.Batching(cut=lw.FixedSize(8), order=lw.Shuffled(), deal=deal)
+    plan = lw.make_plan(LENGTHS, batching, world_size=places[0], micro_batches=places[1], after=after)
+    assert lw.measure(plan, LENGTHS).straggler_waste < most
+
+
+def test_a_tail_that_repeats_repeats_in_the_rest_too():
+    batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Sorted(), deal=lw.Mixed(tail="repeat"))
+    rest = lw.make_plan(range(1, 11), batching, world_size=3, after=[(1, 1, 1)])
+    # Four of five batches are left, for six places: the two cheapest stand twice.
+    assert (rest.batch_sizes.tolist(), rest.steps) == ([2, 2, 2, 2], 2)
+    assert rest.repeated().tolist() == sorted(rest.sequences.tolist())[:4]
+
+
+def test_halves_of_the_last_batch_are_of_the_last_bucket():
+    lengths, order = [*range(1, 7), *range(11, 17), *range(21, 29)], lw.Bucketed(edges=(9, 19, 29))
+    batching = lw.Batching(cut=lw.FixedSize(8), order=order, arrange=lw.ShortestFirst())
+    rest = lw.make_plan(lengths, batching, world_size=3, after=[(1, 1, 1)])
+    assert sorted(rest.batch_sizes.tolist()) == [4, 4, 6]
+
+
 def test_a_batch_that_stood_twice_and_was_delivered_weighs_nothing():
     # Three batches on two ranks, the cheapest twice: [[2, 2], [0, 1]] or so.
     batching = lw.Batching(cut=lw.FixedSize(1), order=lw.Sorted(), deal=lw.InTurn(tail="repeat"), arrange=lw.InOrder())

@@ -44,6 +44,7 @@ def test_dynamic_sizes_worked_by_hand():
     assert padded(paper) == [(3, 2), (2, 4), (1, 6)]
     assert paper.over_max_cost().tolist() == [1]
     assert paper.max_cost == 6.0
+    assert lw.DynamicSize(2, multiple_of=8).max_cost(lw.Padded(), np.array([9])) == 2 * 16
 
 
 def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
@@ -56,6 +57,8 @@ def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
     )
     with pytest.raises(ValueError, match=message):
         plan_of(lengths, lw.Budget(20))
+    with pytest.raises(ValueError, match=r"is 24\.0 at sequence 3\. Raise it, or choose"):  # a mean of 24 is no doubt
+        plan_of(lengths, lw.Budget(24))
     alone = plan_of(lengths, lw.Budget(20, oversize="alone"))
     assert [batch.tolist() for batch in alone.batches()] == [[0, 2, 4], [1], [3]]
     assert alone.over_max_cost().tolist() == [1, 2]

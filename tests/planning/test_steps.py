@@ -74,6 +74,24 @@ def test_by_count_every_step_has_its_own_batches():
     assert by_steps(range(1, 11), lw.FixedSize(2), 2, even=False) == [[[3, 2], [1, 0]], [[7, 6], [5, 4]], [[9], [8]]]
 
 
+@pytest.mark.parametrize("apart", [2**31 - 1, 2**31, 2**31 + 1])
+def test_a_step_is_sorted_however_far_apart_its_lengths_are(apart):
+    lengths = np.array([1, 2, 1 + apart, apart] * 120)
+    batching = lw.Batching(cut=lw.FixedSize(20), deal=lw.RandomSteps(even=False))
+    plan = lw.make_plan(lengths, batching, micro_batches=3)
+    steps = lengths[plan.sequences].reshape(8, 60)  # batch after batch, each step from its longest
+    assert (np.diff(steps) <= 0).all()
+
+
+def test_a_step_takes_sequences_of_all_buckets_and_pads_each_to_its_own():
+    lengths = np.array([7, 70] * 120)
+    order = lw.Bucketed(edges=(10, 90), pad_to_edge=True)
+    plan = lw.make_plan(lengths, lw.Batching(budget=500, order=order, deal=lw.RandomSteps()), micro_batches=4)
+    for step in plan.grid.reshape(-1, 4):
+        assert {length for number in step for length in lengths[plan.batch(number)].tolist()} == {7, 70}
+        assert set(plan.padded_lengths[step, 0].tolist()) <= {10, 90}
+
+
 def test_a_step_whose_least_budget_leaves_places_free_has_its_widest_batches_halved():
     """A budget of 5 makes four batches of the first, one of 10 makes two: three places, so one of the two is halved."""
     assert by_steps([5, 5, 5, 5], lw.Budget(20), 3) == [[[0], [1], [2, 3]]]

@@ -94,6 +94,9 @@ def test_one_number_and_every_kind_of_numbers_are_read():
         assert read_times(given_times, 3).tolist() == [0.0, 1.0, 2.0]
     assert name_times(read_times([-0.0, 1], 2)) == name_times(read_times([0, 1], 2))
     assert read_times([], 0).tolist() == []
+    assert read_times(2**28, 1).tolist() == [2**28]
+    with pytest.raises(ValueError, match=r"^`times` must be at most 268435456 in sum, rounded up, but is 268435457\.0"):
+        read_times([2**28 - 0.5, 0.5], 2)
     own = np.array([1.0, 2.0])
     assert not np.shares_memory(read_times(own, 2), own)
 
@@ -181,6 +184,24 @@ def test_an_order_is_fitted_though_the_first_epoch_has_giants_only():
     seed = next(seed for seed in range(999) if draw_copies(times, seed).take(0).tolist() == [0, 0, 0, 1])
     taken = [lw.make_plan(lengths, batching, seed=seed, epoch=epoch, times=times).count for epoch in range(10)]
     assert sum(taken) in range(16, 23)
+
+
+def test_a_sequence_that_no_epoch_takes_has_no_bucket():
+    batching = lw.Batching(cut=lw.FixedSize(2), order=lw.Bucketed(buckets=2, pad_to_edge=True))
+    plan = lw.make_plan([5, 6, 7, 8, 500], batching, times=[1, 1, 1, 1, 0])
+    assert sorted(plan.padded_lengths[:, 0].tolist()) == [6, 8]
+
+
+def test_an_epoch_that_cannot_have_the_steps_of_the_others_says_so():
+    """A giant is taken in one epoch of 100, and only there needs a second batch: no other draw of it has one."""
+    lengths, times = np.array([10] * 40 + [1_000]), np.array([1.0] * 40 + [0.01])
+    (at,) = (epoch for epoch in range(100) if draw_times(times, 0, lengths).take(epoch)[-1])
+    batching = lw.Batching(budget=1_000, order=lw.Sorted())
+    for epoch in (0, at + 1):
+        assert lw.make_plan(lengths, batching, epoch=epoch, times=times).steps == 1
+    sentence = f"`steps` must be 1 as in the other epochs, but is 2 at epoch {at}. This epoch has longer copies."
+    with pytest.warns(UserWarning, match=f"^{sentence}$"):
+        assert lw.make_plan(lengths, batching, epoch=at, times=times).steps == 2
 
 
 def test_a_giant_is_named_by_its_number_in_the_data_set():

@@ -195,6 +195,23 @@ def test_the_first_epochs_are_sorted_in_every_window(choice):
         assert batches_of(choice(epochs=2), epoch) == batches_of(same, epoch)
 
 
+@pytest.mark.parametrize("number", [0, 40])
+def test_a_sequence_is_named_by_its_number_among_all_lengths(number):
+    """In a window that is tried first, and in one that is not read before it is planned."""
+
+    def windows_of(lengths):
+        return lw.Windows(lengths, lw.Batching(budget=1_000, order=lw.Shuffled()), window=16, block=8)
+
+    lengths = np.full((700, 2), 50)
+    sequence = windows_of(lengths).numbers(0, number)[5]
+    lengths[sequence, 1] = 5_000
+    with pytest.raises(lw.OversizeError, match=rf"at sequence {sequence}\. "):
+        windows_of(lengths).plan(0, number)
+    lengths[sequence, 1] = 0
+    with pytest.raises(ValueError, match=rf"^`lengths` must be at least 1, but is 0 at sequence {sequence}\. "):
+        windows_of(lengths).plan(0, number)
+
+
 ONE = lw.Windows([3], BATCHING)
 MANY = np.broadcast_to(np.array(5), 2**32 + 1)
 FAULTS = {

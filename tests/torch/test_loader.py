@@ -151,6 +151,16 @@ def test_two_loops_are_refused_until_the_earlier_one_goes_on():
     assert [loader.delivered for _ in loader] == list(range(1, BATCHES + 1))
 
 
+def test_a_loop_that_goes_on_after_one_within_it_is_no_second_pass():
+    loader = loader_of()
+    outer = iter(loader)
+    next(outer), next(outer)
+    for batch, _ in zip(loader, range(3), strict=False):
+        assert batch in planned()[:3]
+    assert next(outer) == planned()[2]  # warnings are errors here
+    assert loader.delivered == 3
+
+
 @EVERY_KIND
 def test_an_early_exit_keeps_its_position(kind):
     loader = loader_of(kind)

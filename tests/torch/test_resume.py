@@ -62,14 +62,14 @@ def test_the_position_of_a_sampler_stays_until_another_epoch_is_set():
 
 
 @pytest.mark.parametrize("world_size", [2, 3])
-@pytest.mark.parametrize("delivered", [4, BATCHES])
+@pytest.mark.parametrize("delivered", [0, 4, BATCHES])
 @pytest.mark.parametrize("epoch", [0, 1, 2])
 def test_a_loop_that_begins_at_another_epoch_than_the_state_warns(epoch, delivered, world_size):
     first = made()
     first.set_epoch(1)
     sampler = made_after(first.state_after(delivered), world_size=world_size)
-    if epoch == 1 or (epoch == 2 and delivered == BATCHES):
-        sampler.set_epoch(epoch)  # goes on where the state stood
+    if epoch == 1 or not delivered or (epoch == 2 and delivered == BATCHES):
+        sampler.set_epoch(epoch)  # goes on where the state stood, or nothing is lost
         return
     sentence = f"Epoch {epoch} is set, so the loaded position in epoch 1 is lost. Begin with epoch 1: `for"
     with pytest.warns(UserWarning, match=f"^{sentence}"):

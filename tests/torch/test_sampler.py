@@ -82,9 +82,30 @@ def test_a_sampler_that_nobody_asks_raises_with_the_next_epoch():
     with pytest.raises(ValueError, match=r"^Epoch 0 was set, but the sampler was not read\. .* no training_data"):
         sampler.set_epoch(1)
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING)
-    for epoch in range(4):  # who looks ahead at lengths asks
+    for epoch in range(4):  # who looks ahead at lengths or at plans asks
         sampler.set_epoch(epoch)
-        assert len(sampler) > 0
+        assert (len(sampler) if epoch % 2 else sampler.plan.steps) > 0
+
+
+def test_an_epoch_that_is_set_within_a_pass_is_refused_and_after_its_last_batch_is_not():
+    sampler = sampler_of()
+    batches = iter(sampler)
+    next(batches)
+    sampler.set_epoch(1)
+    with pytest.raises(ValueError, match=r"^`epoch` must be 0 until its pass has ended, but is 1\. "):
+        next(batches)
+    batches = iter(sampler)
+    assert [next(batches) for _ in range(len(sampler))] == planned(1)
+    sampler.set_epoch(2)
+    assert next(batches, None) is None
+    for _ in range(2):  # complete passes of the new epoch; a third one would warn
+        assert list(sampler) == planned(2)
+
+
+def test_steps_of_every_epoch_are_refused_where_epochs_may_differ():
+    sampler = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.DynamicSize(4, rule="paper")))
+    with pytest.raises(ValueError, match=r"^`cut` must be one that gives every epoch the same number of steps, but"):
+        _ = sampler.steps
 
 
 def test_a_sampler_says_where_its_passes_begin_and_has_no_batch_size_to_mislead_trainers():
