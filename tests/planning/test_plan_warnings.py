@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise.planning.plan_warnings import tell_other_steps
 
 MANY = lw.example_lengths("speech", count=4_000)
 PAIRS = np.random.default_rng(0).integers(10, 200, (4_000, 2))
@@ -152,3 +153,10 @@ def test_a_miss_is_said_for_every_number_of_ranks_and_once_for_each(batching, se
         (said,) = told(lengths, batching, **world)[1]
         assert re.fullmatch(sentence, str(said.message))
         assert not told(lengths, batching, epoch=1, **world)[1]
+
+
+def test_an_epoch_that_cannot_have_the_steps_of_the_others_says_so():
+    with pytest.warns(
+        UserWarning, match=r"^Epoch 3 has 5 steps in place of 4\. It takes longer copies than other epochs\.$"
+    ):
+        tell_other_steps(5, 4, 3)

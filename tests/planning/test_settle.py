@@ -86,10 +86,10 @@ def test_epochs_of_copies_have_a_step_in_reserve_at_most():
         assert np.mean([len(plan.dropped()) / plan.count for plan in plans]) <= most_dropped
 
 
-def test_a_long_sequence_that_few_epochs_take_has_its_place_in_all():
+@pytest.mark.parametrize("choices", [{"budget": 800, "order": lw.Sorted()}, {"cut": lw.Rows(800)}])
+def test_a_long_sequence_that_few_epochs_take_has_its_place_in_all(choices):
     options = {"times": [1.0] * 80 + [0.02], "seed": 8}
-    steps = steps_of([10] * 80 + [800], lw.Batching(budget=800, order=lw.Sorted()), range(100), **options)
-    assert steps == {2}
+    assert steps_of([10] * 80 + [800], lw.Batching(**choices), range(100), **options) == {2}
 
 
 def test_the_sequence_that_is_over_the_budget_is_named_whatever_was_tried():

@@ -192,18 +192,6 @@ def test_a_sequence_that_no_epoch_takes_has_no_bucket():
     assert sorted(plan.padded_lengths[:, 0].tolist()) == [6, 8]
 
 
-def test_an_epoch_that_cannot_have_the_steps_of_the_others_says_so():
-    """A giant is taken in one epoch of 100, and only there needs a second batch: no other draw of it has one."""
-    lengths, times = np.array([10] * 40 + [1_000]), np.array([1.0] * 40 + [0.01])
-    (at,) = (epoch for epoch in range(100) if draw_times(times, 0, lengths).take(epoch)[-1])
-    batching = lw.Batching(budget=1_000, order=lw.Sorted())
-    for epoch in (0, at + 1):
-        assert lw.make_plan(lengths, batching, epoch=epoch, times=times).steps == 1
-    sentence = f"`steps` must be 1 as in the other epochs, but is 2 at epoch {at}. This epoch has longer copies."
-    with pytest.warns(UserWarning, match=f"^{sentence}$"):
-        assert lw.make_plan(lengths, batching, epoch=at, times=times).steps == 2
-
-
 def test_a_giant_is_named_by_its_number_in_the_data_set():
     lengths, times = np.array([10, 20, 900, 30]), np.array([3, 0, 1, 2])
     with pytest.raises(lw.OversizeError, match=r"at sequence 2\. ") as caught:

@@ -150,15 +150,19 @@ def round_steps(filled: Sequence[float], batching: Batching, *, margin: float = 
 
 def _count_rare(source: Source, batching: Batching) -> float:
     """Returns the most batches that rare copies add to an epoch: long sequences, which the trials may have missed."""
-    if source.copies is None or not is_hard(batching.cut):
+    cut = batching.cut
+    if source.copies is None or not (is_hard(cut) or type(cut) is Rows):
         return 0.0
     share = source.copies.fraction.astype(np.float64) / 2.0**64
     rare = (share > 0.0) & (share < _RARE)
     lengths = take_items(source.array[rare], batching).lengths if batching.chunks is None else source.array[:0, None]
     if not len(lengths):
         return 0.0
-    budget = batching.cut.max_cost(batching.cost, longest_of(lengths))
-    batches = np.minimum(1.0, costs_alone(batching.cost, lengths) / budget)
+    if type(cut) is Rows:
+        shares = lengths[:, 0] / (cut.capacity * cut.rows)
+    else:
+        shares = costs_alone(batching.cost, lengths) / cut.max_cost(batching.cost, longest_of(lengths))
+    batches = np.minimum(1.0, shares)
     return max(float(batches.max()), _DEVIATIONS * math.sqrt(float((share[rare] * batches * batches).sum())))
 
 
