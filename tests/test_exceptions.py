@@ -20,7 +20,7 @@ SOURCES = (ROOT / "src", ROOT / "recipes" / "src")
 ERRORS = [
     OversizeError(9.0, 10.0, 3),
     OversizeError(9.0, 10.0, 3, sequence=7),
-    OversizeError(9.0, 30.0, 3, sequence=7, mean_cost=12.0),
+    OversizeError(9.0, 30.0, 3, sequence=7, span=(10, 20), mean_cost=12.0),
     LongerThanRowError(9.0, 10.0, 3, sequence=7),
     LongerThanRowError(9.0, 10.0, 3, sequence=7, span=(10, 20)),
     NoStepError("`steps` must be at least 1, but is 0."),
@@ -51,7 +51,8 @@ def facts(error):
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 def test_an_exception_is_copied_whole(error):
-    error = copy.copy(error)
+    original, error = facts(error), copy.copy(error)
+    assert facts(error) == original
     error.add_note("of rank 3")
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert facts(again) == facts(error)
