@@ -129,9 +129,6 @@ def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np
     sizes = line_up(needed, bands) if bands else np.ascontiguousarray(sum_rows(needed))
     if groups is not None:
         sizes = sizes + groups * (int(sizes.max(initial=0)) + 1)
-    # Sizes may differ by less than 2**31, so that a size and a place fit into one word.
-    if sizes.max(initial=0) - sizes.min(initial=0) >= 2**31:
-        sizes = np.unique(sizes, return_inverse=True)[1].reshape(-1)
     return Queue(needed, sizes, np.empty(0, np.int64) if groups is None else groups)
 
 

@@ -48,7 +48,8 @@ class DataLoader(data.DataLoader[Any]):
         collate_fn: A function of a list of samples that returns a batch. By default `PadCollate`, or `RowCollate` if
             the plan has packed rows, with the multiples and the capacity of the plan.
         generator: Seeds the workers. By default each epoch is seeded by the sampler's seed, the epoch, the rank and the
-            position, so that a resumed run draws the same numbers. PyTorch's global generator is not used.
+            position: two runs that resume at the same place draw the same numbers. PyTorch's global generator is not
+            used.
         quiet: If True, does not print the padding of an epoch with the first batch.
         **options: Options of PyTorch's `DataLoader`, such as `num_workers`.
 

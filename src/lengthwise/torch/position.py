@@ -99,7 +99,7 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
     """
     if not isinstance(state, Mapping) or any(name not in state for name in KEYS):
         raise checks.value_error("state", "a state from DataLoader.state_dict", state, DAMAGED)
-    check_plain(state, ("seed", "lengths", "times", "batching", "plan"))
+    check_plain(state, ("seed", "lengths", "times", "groups", "batching", "plan"))
     epoch = checks.check_whole("epoch", state["epoch"], minimum=0, remedy=DAMAGED)
     _check_count(state, epoch, sequences)
     if isinstance(state["batching"], str):  # a state over a kilobyte has a digest

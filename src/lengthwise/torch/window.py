@@ -204,6 +204,9 @@ def _key_epoch(epoch: int, window: int, run: int) -> int:
     >>> _key_epoch(0, 0, 0), _key_epoch(0, 1, 0), _key_epoch(1, 0, 2) == 2**32 + 2
     (0, 256, True)
     """
+    remedy = "Begin the next epoch without a state."
+    checks.check_whole("windows", window, minimum=0, maximum=_MOST_WINDOWS - 1, remedy=remedy)
+    checks.check_whole("runs", run, minimum=0, maximum=_MOST_RUNS - 1, remedy=remedy)
     return (epoch * _MOST_WINDOWS + window) * _MOST_RUNS + run
 
 
