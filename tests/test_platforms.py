@@ -117,9 +117,7 @@ STEEP = np.concatenate([np.linspace(-708.0, 709.0, 8_001), np.linspace(-1.0, 1.0
 
 
 @pytest.mark.parametrize(
-    ("kernel", "given", "expected"),
-    [(_exact.logs, WIDE, math.log), (_exact.exps, STEEP, math.exp)],
-    ids=["log", "exp"],
+    ("kernel", "given", "expected"), [(_exact.logs, WIDE, math.log), (_exact.exps, STEEP, math.exp)], ids=["log", "exp"]
 )
 def test_errors_are_below_four_units_in_the_last_place(kernel, given, expected):
     wanted = np.array([expected(value) for value in given.tolist()])

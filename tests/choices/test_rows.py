@@ -262,10 +262,7 @@ REFUSED = [
         "`pool` must be left out with best-fit, but is 4. All sequences wait there.",
     ),
     (planned([5, 9], cut=lw.Rows(8)), "`capacity` must be at least the longest sequence, 9, but is 8 at sequence 1."),
-    (
-        planned([[5, 9]], cut=lw.Rows(8)),
-        "`lengths` must be of shape [n], but is (1, 2). Take one column, such as",
-    ),
+    (planned([[5, 9]], cut=lw.Rows(8)), "`lengths` must be of shape [n], but is (1, 2). Take one column, such as"),
     (planned([5, 9, 2], cut=lw.Rows(16), cost=lw.Quadratic(linear=1.2e307)), "`cost` must be finite, but is inf. "),
     (planned([5], cut=lw.Rows(8), padding=0.1), "`padding` must be left out for a cut that packs rows, but is"),
     (

@@ -41,12 +41,7 @@ def test_shapes_of_what_is_dropped_and_what_they_refuse(run, pairs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("--cut", "fixed:2,multiple-of=8"),
-        ("--cut", "budget:30,oversize=drop"),
-    ],
-    ids=["multiples", "drop"],
+    "words", [("--cut", "fixed:2,multiple-of=8"), ("--cut", "budget:30,oversize=drop")], ids=["multiples", "drop"]
 )
 def test_the_printed_code_makes_the_printed_shapes(run, tmp_path, words):
     path = tmp_path / "lengths.txt"

@@ -70,10 +70,7 @@ def test_a_plan_of_rows_is_saved(run, lengths, tmp_path):
     ("words", "message"),
     [
         (("--strategies", "best-fit"), "but is 'best-fit'. It packs rows: on the command line, give --cut rows:CAP"),
-        (
-            ("--cut", "rows:4096", "--strategies", "max-entropy:0.1"),
-            "`padding` must be left out for a cut that packs ",
-        ),
+        (("--cut", "rows:4096", "--strategies", "max-entropy:0.1"), "`padding` must be left out for a cut that packs "),
         (("--cut", "rows:4096", "--strategies", "pool"), "`strategy` must be written pool:SIZE, but is 'pool'."),
     ],
 )

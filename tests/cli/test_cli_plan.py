@@ -44,11 +44,7 @@ def test_plan_and_compare_show_the_same_measures(run):
 
 @pytest.mark.parametrize(
     ("words", "deal"),
-    [
-        ("", lw.Balanced()),
-        (",deal=mixed", lw.Mixed()),
-        (",deal=in-turn,tail=repeat", lw.InTurn(tail="repeat")),
-    ],
+    [("", lw.Balanced()), (",deal=mixed", lw.Mixed()), (",deal=in-turn,tail=repeat", lw.InTurn(tail="repeat"))],
 )
 def test_the_tail_is_that_of_the_strategy_unless_one_is_asked_for(run, words, deal):
     lengths, order = lw.example_lengths(), lw.Bucketed(buckets=4, by="uniform", pad_to_edge=True)

@@ -87,10 +87,7 @@ def test_a_cut_by_name(text, cut):
         ("alternated", f"`strategy` must be written alternated:BINS, but is 'alternated'. {GRAMMAR}"),
         ("random,", f"`strategy` must be of the form name[:value][,key=value...], but is ''. {GRAMMAR}"),
         ("random,random", "`strategies` must be different from each other, but is 'random'. Name each only once."),
-        (
-            "random,speed=3",
-            f"`key` must be one of arrange, deal, tail, but is 'speed' at random,speed=3. {GRAMMAR}",
-        ),
+        ("random,speed=3", f"`key` must be one of arrange, deal, tail, but is 'speed' at random,speed=3. {GRAMMAR}"),
         (
             "random,arrange=up",
             "`arrange` must be one of shuffled, in-order, shortest-first, longest-first, costliest-first, "

@@ -79,10 +79,7 @@ def test_columns_and_functions(folder, out, options, lengths):
         (lambda folder: f"{folder}/*/*-1.parquet", [1, 5, 3]),
         (lambda folder: dataset.dataset(str(folder / "a"), format="parquet"), LENGTHS[:5]),
         (lambda _: dataset.dataset([pa.table({"tokens": rows}) for rows in TOKENS[:2]]), LENGTHS[:5]),
-        (
-            lambda folder: dataset.dataset(str(folder / "a")).filter(dataset.field("audio", "frames") > 10),
-            [3, 4, 5],
-        ),
+        (lambda folder: dataset.dataset(str(folder / "a")).filter(dataset.field("audio", "frames") > 10), [3, 4, 5]),
     ],
     ids=["list", "folders", "pattern", "data set", "memory", "filtered"],
 )

@@ -206,10 +206,7 @@ REFUSED = [
     (lambda: lay({"a": np.ones(2)}, {"b": np.ones(2)}), "`samples` must be built as PyTreeDef("),
     (lambda: lay(LABELLED, {"input_ids": [1]}), "`samples` must be built as PyTreeDef("),
     (lambda: lay({"input_ids": [1]}, LABELLED), "`samples` must be built as PyTreeDef("),
-    (
-        batches_of(rows=2),
-        "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '2 rows of 24'. ",
-    ),
+    (batches_of(rows=2), "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '2 rows of 24'. "),
     (
         batches_of(capacity=CAPACITY + 1),
         "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '3 rows of 25'. ",

@@ -93,12 +93,7 @@ BAD = [
     ("a.jsonl", "{{}}", {"column": "a"}, ["`source` must be valid JSON, but is '{{{{}}}}' at line 1 of {}."]),
     ("a.jsonl", MIXED % "[]", {}, ["`column` must be one of tracks, type, but is 'duration' at line 1 of {}."]),
     ("a.parquet", parquet(s=[{"n": 3}]), {"column": "s.m"}, ["must be one of n, but is 'm' at s of {}."]),
-    (
-        "a.npz",
-        npz(x=[3]),
-        {},
-        ["`source` must be a .npy file, but is '{}'. Give one array of the archive, as"],
-    ),
+    ("a.npz", npz(x=[3]), {}, ["`source` must be a .npy file, but is '{}'. Give one array of the archive, as"]),
     ("a.txt", "3\n", {"column": "n"}, ["`column` must be one of 0, but is 'n' at {}. Give"]),
     ("utt2dur", "a 3\n", {"count": "words"}, ["`count` must be given for texts only, but is 'words'."]),
     ("utt2dur", "a 3\n", {"column": "1"}, ["`column` must be left out here, but is '1'.", "{}"]),

@@ -6,12 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.measures.limit import (
-    Levels,
-    information_of_flows,
-    least_flows,
-    padding_of_flows,
-)
+from lengthwise.measures.limit import Levels, information_of_flows, least_flows, padding_of_flows
 
 pytestmark = pytest.mark.slow
 
@@ -148,10 +143,7 @@ def test_the_padding_asked_for_is_had(cut):
         assert measured == pytest.approx(max(padding, least), abs=0.005)
 
 
-FEW_LENGTHS = {
-    "two": {100: 9, 1000: 1},
-    "five": {80: 1, 260: 4, 440: 2, 620: 2, 800: 1},
-}
+FEW_LENGTHS = {"two": {100: 9, 1000: 1}, "five": {80: 1, 260: 4, 440: 2, 620: 2, 800: 1}}
 
 
 def of_few_lengths(tallies, count=20_000):

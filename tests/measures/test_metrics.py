@@ -266,10 +266,7 @@ WRONG = {
     "below 0": ([[0, 1], [-1]], "`batches` must be of sequence numbers from 0 to 3, but is -1 at batch 1. "),
     "an empty batch": ([[0, 1], []], "`batches` must be of at least one sequence each, but is [] at batch 1. Leave"),
     "no batches": ([], "`plans` must be one plan or more, or batches, but is []. "),
-    "numbers": (
-        [0, 1, 2],
-        "`batches[0]` must be a list of whole numbers, but is 0. Give batches. From single numbers",
-    ),
+    "numbers": ([0, 1, 2], "`batches[0]` must be a list of whole numbers, but is 0. Give batches. From single numbers"),
     "fractions": ([[0.5]], "`batches[0]` must be a list of whole numbers, but is [0.5]. "),
     "masks": ([[True, False]], "`batches[0]` must be a list of whole numbers, but is [True, False]. "),
     "words": ("batches", "`plans` must be a Plan or batches, but is 'batches'. "),

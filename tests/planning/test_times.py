@@ -16,10 +16,7 @@ from lengthwise.planning.times import name_times, read_times
 
 EPOCHS = [0, 1, 2, 7, 999_999, 10**6, 2**40, 2**64 - 2]
 some_times = st.lists(
-    st.one_of(
-        st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.5, 1.0, 1 / 3, 2.5, 7.0]),
-        st.floats(0, 4, allow_nan=False),
-    ),
+    st.one_of(st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.5, 1.0, 1 / 3, 2.5, 7.0]), st.floats(0, 4, allow_nan=False)),
     min_size=1,
     max_size=40,
 ).filter(any)

@@ -126,11 +126,7 @@ def test_names_cover_neither_points_nor_each_other(spots):
     [
         ([5, 9, 2, 4], lw.FixedSize(2), [(1, 2, 4), (1, 4, 4), (2, 5, 9), (2, 9, 9)]),
         # 3 sequences in 4 rows, of which the last is not drawn, then 2.
-        (
-            [3, 3, 9, 9, 3],
-            lw.Budget(18, count_multiple_of=2),
-            [(1, 3, 3), (1, 3, 3), (1, 3, 3), (2, 9, 9), (2, 9, 9)],
-        ),
+        ([3, 3, 9, 9, 3], lw.Budget(18, count_multiple_of=2), [(1, 3, 3), (1, 3, 3), (1, 3, 3), (2, 9, 9), (2, 9, 9)]),
     ],
 )
 def test_batches_are_drawn_as_they_are_delivered(lengths, cut, drawn):

@@ -350,10 +350,7 @@ def test_a_batch_that_cannot_be_padded_as_asked_is_refused(choices, samples, mes
             {"shapes": [(2, 8)], "multiple_of": 8},
             "ValueError: `multiple_of` must be left out if shapes are given, but is 8",
         ),
-        (
-            {"shapes": [(2, 8)], "count_multiple_of": 8},
-            "ValueError: `count_multiple_of` must be left out if shapes",
-        ),
+        ({"shapes": [(2, 8)], "count_multiple_of": 8}, "ValueError: `count_multiple_of` must be left out if shapes"),
         ({"value": "0"}, f"TypeError: `value` must be a number, but is '0'. {VALUE}"),
     ],
     ids=str,

@@ -125,10 +125,7 @@ def test_an_epoch_that_is_left_early_warns_once():
     ("change", "said"),
     [
         (lambda stream: stream.set_epoch(1), "^Epoch 1 was set within a pass over epoch 0. Set"),
-        (
-            lambda stream: stream.load_state_dict(stream.state_dict()),
-            "^A position was loaded or restarted within",
-        ),
+        (lambda stream: stream.load_state_dict(stream.state_dict()), "^A position was loaded or restarted within"),
     ],
 )
 def test_an_epoch_or_a_state_that_is_set_within_a_loop_is_refused(change, said):

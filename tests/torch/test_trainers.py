@@ -6,15 +6,7 @@ import torch
 
 import lengthwise as lw
 from lengthwise.torch import trainers as module
-from lengthwise.torch.trainers import (
-    PassScales,
-    Speed,
-    Step,
-    Trained,
-    count_once,
-    describe_memory,
-    scale_by_labels,
-)
+from lengthwise.torch.trainers import PassScales, Speed, Step, Trained, count_once, describe_memory, scale_by_labels
 
 LENGTHS = lw.example_lengths("long-tailed", count=120)
 PAIRS = np.stack([LENGTHS, LENGTHS[::-1]], axis=1)

@@ -7,16 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from contract import (
-    EPOCHS,
-    MICRO_BATCHES,
-    Model,
-    Record,
-    Sequences,
-    batch_sampler,
-    loader_of,
-    optimizer_of,
-)
+from contract import EPOCHS, MICRO_BATCHES, Model, Record, Sequences, batch_sampler, loader_of, optimizer_of
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint, OnExceptionCheckpoint
 from lightning.pytorch.loggers import Logger
