@@ -52,7 +52,8 @@ command of the measurement. Long tables show some rows; the JSON has all.
   ([how much](/recipes/docs/limits.md#how-near-the-plans-come)).
 - In results until 2026-11-25 epochs differ in their number of steps, and the last step was filled by halving batches.
   Now all epochs have the same number of steps, and batches are cut to fill them.
-- The step cost of 2026-11-23 has five coefficients, fitted to fifteen shapes. Now `measure_step` fits four to ten shapes.
+- The step cost of 2026-11-23 has five coefficients, fitted to fifteen shapes. Now `measure_step` fits four to
+  ten shapes.
 - `python benchmarks/tables.py` makes this page from [benchmarks/results](../benchmarks/results).
 """
 
