@@ -136,7 +136,9 @@ def test_nothing_is_lost_or_taken_twice_however_often_the_ranks_change(plans):
             if plan is None:
                 break
             assert not runs or plan.delivered.tolist() == sorted(np.concatenate(taken).tolist())
-            if runs and not isinstance(case.batching.deal, lw.Portions):
+            # Full batches of copies are too few in some epochs, and may not be made smaller.
+            full = "times" in case.options and getattr(case.batching.cut, "drop_incomplete", False)
+            if runs and not full and not isinstance(case.batching.deal, lw.Portions):
                 assert repeats_to_fill_a_step(plan, case.batching.deal.tail)
             runs.append((*shape.values(), chance.randint(0, len(plan)) if left else len(plan)))
             grid, first = (array.reshape(-1, plan.world_size)[: runs[-1][2]] for array in (plan.grid, plan.first_taken))

@@ -92,7 +92,7 @@ def test_an_epoch_that_is_set_within_a_pass_is_refused_and_after_its_last_batch_
     batches = iter(sampler)
     next(batches)
     sampler.set_epoch(1)
-    with pytest.raises(ValueError, match=r"^`epoch` must be 0 until its pass has ended, but is 1\. "):
+    with pytest.raises(ValueError, match=r"^Epoch 1 was set within a pass over epoch 0\. "):
         next(batches)
     batches = iter(sampler)
     assert [next(batches) for _ in range(len(sampler))] == planned(1)

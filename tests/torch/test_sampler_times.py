@@ -80,10 +80,9 @@ REFUSED = {
 @pytest.mark.parametrize(("batching", "message"), REFUSED.values(), ids=REFUSED)
 def test_a_sequence_that_few_epochs_take_is_refused_at_once(batching, message):
     lengths, times = [10, 20, 900, 30], [1, 1, 0.01, 1]
-    if "edges" not in message:  # by themselves most epochs take only what fits
-        assert lw.make_plan(lengths, batching, times=times).times.tolist() == [1, 1, 0, 1]
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        lw.torch.BatchSampler(lengths, batching, times=times)
+    for make in lw.make_plan, lw.torch.BatchSampler:  # though most epochs take only what fits
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            make(lengths, batching, times=times)
 
 
 def test_what_no_epoch_takes_may_be_over_the_budget_and_copies_may_fill_a_batch():

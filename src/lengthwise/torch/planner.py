@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,9 +15,7 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.deal import World
-from lengthwise.choices.order import Shuffled, finds_noise
 from lengthwise.lengths import as_lengths, fingerprint
-from lengthwise.planning import make_plan
 from lengthwise.planning.items import Source, read_groups, read_source
 from lengthwise.planning.make import plan_run
 from lengthwise.planning.resume import read_runs
@@ -56,7 +53,6 @@ class Planner:
         checked_times = None if times is None else read_times(times, len(array))
         if checked_times is not None:
             _check_sum(checked_times)
-            _try_all(array, batching, checked_times)
         return cls(array, batching, seed, checked_times, numbered)
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:
@@ -102,15 +98,3 @@ def _check_taken(copies: Copies, epoch: int) -> None:
         total = round(float(copies.whole.sum()) + float(copies.fraction.astype(np.float64).sum()) / 2.0**64, 6)
         rule = "enough in sum for each epoch to take some sequence"
         raise checks.value_error("times", rule, total, _MORE, at=f"epoch {epoch}")
-
-
-def _try_all(lengths: NDArray[np.int64], batching: Batching, times: NDArray[np.float64]) -> None:
-    """Raises the errors of later epochs now: epoch 0 may not take the sequence that is over the budget."""
-    if ((times == 0) | (times >= 1)).all():  # epoch 0 takes all that later epochs take
-        return
-    order = batching.order
-    if order is None or finds_noise(order):  # a fitted order refuses no sequence
-        order = Shuffled()
-    with warnings.catch_warnings():  # each epoch warns when it is planned
-        warnings.simplefilter("ignore")
-        make_plan(lengths, replace(batching, padding=None, order=order), times=np.ceil(times))
