@@ -9,6 +9,7 @@ log-normal, a batch has the budget of 128 mean sequences, and a rank takes one o
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 from record import parser, write
@@ -21,7 +22,11 @@ from lengthwise.planning.epoch import draw_epoch
 from lengthwise.planning.items import read_source, sort_out
 from lengthwise.planning.settle import settle_run
 
-BATCHINGS = {"random steps": {"deal": lw.RandomSteps()}, "strata": {"padding": 0.05}, "sorted": {"order": lw.Sorted()}}
+BATCHINGS: dict[str, dict[str, Any]] = {
+    "random steps": {"deal": lw.RandomSteps()},
+    "strata": {"padding": 0.05},
+    "sorted": {"order": lw.Sorted()},
+}
 EPOCHS = (0, 1)
 
 

@@ -32,6 +32,7 @@ from lengthwise.choices.rows import Rows
 from lengthwise.planning.epoch import count_portions
 from lengthwise.planning.items import Items, Kinds, Source, sort_out, take_items
 from lengthwise.planning.portion import Settled, sizes_of
+from lengthwise.planning.times import Copies
 from lengthwise.planning.trial import Fit, Trial, estimate_batches, fit_noise, try_epoch
 
 _Result = TypeVar("_Result")
@@ -93,28 +94,36 @@ def settle_run(source: Source, batching: Batching, world: World) -> Settled:
     settled = settle(items, name, batching, world)
     if not has_equal_epochs(batching.cut):
         return settled
-    batching = settled.batching
 
     def count() -> int:
-        if source.copies is None:
-            trials = max(1, min(_TRIALS, _TRIED // max(1, len(items.lengths))))
-            filled = [try_epoch(items, settled, world, epoch) for epoch in range(trials)]
-            return round_steps(filled, batching, margin=0.0 if trials == _TRIALS else _SPARE)
-        # The sequence that is over the budget is named now, whichever epoch takes it.
-        try_epoch(take_items(source.array, batching, source.copies.most(), source.groups), settled, world, 0)
-        epochs = [source.items(batching, epoch) for epoch in range(_TRIALS_OF_COPIES)]
-        filled = [try_epoch(items, settled, world, epoch) for epoch, items in enumerate(epochs)]
-        if batching.takes_random_steps and batching.deal.tail == "drop":
-            # Whole steps are left. Another tail shows how full the step after them is.
-            split = settled._replace(batching=replace(batching, deal=replace(batching.deal, tail="split")))
-            shares = [try_epoch(items, split, world, epoch) for epoch, items in enumerate(epochs)]
-            filled = [max(whole, share) if share > 1.0 else whole for whole, share in zip(filled, shares, strict=True)]
-        margin = _DEVIATIONS * float(np.std(filled))
-        if batching.deal.tail != "drop":
-            margin += _count_rare(source, batching) / world.slots
-        return round_steps(filled, batching, margin=margin)
+        if source.copies is not None:
+            return _count_steps_of_copies(source, source.copies, settled, world)
+        trials = max(1, min(_TRIALS, _TRIED // max(1, len(items.lengths))))
+        filled = [try_epoch(items, settled, world, epoch) for epoch in range(trials)]
+        return round_steps(filled, settled.batching, margin=0.0 if trials == _TRIALS else _SPARE)
 
-    return settled._replace(steps=remember(count, "steps of epochs", name, batching, world))
+    return settled._replace(steps=remember(count, "steps of epochs", name, settled.batching, world))
+
+
+def _count_steps_of_copies(source: Source, copies: Copies, settled: Settled, world: World) -> int:
+    """Counts the steps of epochs that take different copies; another attempt at an epoch does not change these."""
+    batching = settled.batching
+    # Names the sequence that is over the budget now, whichever epoch takes it.
+    try_epoch(take_items(source.array, batching, copies.most(), source.groups), settled, world, 0)
+    split = None
+    if batching.takes_random_steps and batching.deal.tail == "drop":
+        # Whole steps are left. Another tail shows how full the step after them is.
+        split = settled._replace(batching=replace(batching, deal=replace(batching.deal, tail="split")))
+    filled: list[float] = []
+    for epoch in range(_TRIALS_OF_COPIES):
+        items = source.items(batching, epoch)
+        filled.append(try_epoch(items, settled, world, epoch))
+        if split is not None and (share := try_epoch(items, split, world, epoch)) > 1.0:
+            filled[-1] = max(filled[-1], share)
+    margin = _DEVIATIONS * float(np.std(filled))
+    if batching.deal.tail != "drop":
+        margin += _count_rare(source.array, copies, batching) / world.slots
+    return round_steps(filled, batching, margin=margin)
 
 
 def settle(items: Items, name: str, batching: Batching, world: World) -> Settled:
@@ -148,14 +157,14 @@ def round_steps(filled: Sequence[float], batching: Batching, *, margin: float = 
     return math.ceil(max(steps.max(), steps.mean() + margin))
 
 
-def _count_rare(source: Source, batching: Batching) -> float:
+def _count_rare(array: NDArray[np.int64], copies: Copies, batching: Batching) -> float:
     """Returns the most batches that rare copies add to an epoch: long sequences, which the trials may have missed."""
     cut = batching.cut
-    if source.copies is None or not (is_hard(cut) or type(cut) is Rows):
+    if not (is_hard(cut) or type(cut) is Rows):
         return 0.0
-    share = source.copies.fraction.astype(np.float64) / 2.0**64
+    share = copies.fraction.astype(np.float64) / 2.0**64
     rare = (share > 0.0) & (share < _RARE)
-    lengths = take_items(source.array[rare], batching).lengths if batching.chunks is None else source.array[:0, None]
+    lengths = take_items(array[rare], batching).lengths if batching.chunks is None else array[:0, None]
     if not len(lengths):
         return 0.0
     if type(cut) is Rows:
