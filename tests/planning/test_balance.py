@@ -87,6 +87,13 @@ def test_a_cost_of_the_users_own_may_be_balanced_by_dealing_alone():
         replace(own, order=None, padding=None, deal=lw.RandomSteps())
 
 
+@pytest.mark.parametrize("balance", [lw.Quadratic(quadratic=1e305), lambda counts, _: np.full(len(counts), np.nan)])
+def test_an_error_of_its_prices_has_its_name(balance):
+    batching = lw.Batching(budget=20_000, padding=0.05, balance=balance)
+    with pytest.raises(ValueError, match=r"^`balance` must be finite, but is (inf|nan)\."):
+        lw.make_plan(LONG, batching, world_size=8)
+
+
 def test_packed_rows_are_shared_out_by_it():
     plain = lw.Batching(cut=lw.Rows(6_144, rows=8), deal=lw.RandomSteps())
     plans = [lw.make_plan(LONG, replace(plain, balance=cost), world_size=4) for cost in (None, ATTENTION)]

@@ -187,8 +187,10 @@ def _split_price(
         return once, prices[1] + per_sequence
 
 
-def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns the checked costs of batches, [batches]: a cost may be any callable of the user.
+def costs_of(
+    cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64], *, name: str = "cost"
+) -> NDArray[np.float64]:
+    """Returns the checked costs of batches, [batches]: a cost may be any callable of the user. Errors have its `name`.
 
     The callable gets copies, and its result is copied. So it may write into all of them, and the plan does not change.
 
@@ -200,15 +202,15 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
     try:
         array = np.asarray(returned)
     except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
-        raise checks.type_error("cost", "an array of numbers", returned, _RETURN) from error
+        raise checks.type_error(name, "an array of numbers", returned, _RETURN) from error
     if array.dtype.kind not in "iuf":  # a bool is no cost, nor is the real part of a complex number
-        raise checks.type_error("cost", "an array of real numbers", array.dtype.name, _RETURN)
+        raise checks.type_error(name, "an array of real numbers", array.dtype.name, _RETURN)
     costs = array.astype(np.float64)
     if costs.shape != counts.shape:
-        raise checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
-    check_finite(costs)
+        raise checks.value_error(name, f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
+    check_finite(costs, name)
     if (costs < 0.0).any():
-        raise checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
+        raise checks.value_error(name, "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
     return costs
 
 
@@ -244,11 +246,11 @@ def costs_of_rows(
     return sums + once
 
 
-def check_finite(costs: NDArray[np.float64]) -> None:
+def check_finite(costs: NDArray[np.float64], name: str = "cost") -> None:
     """Refuses costs that are infinite or no number."""
     if not np.isfinite(costs).all():
         remedy = "Give smaller coefficients or a smaller batch size, or repair the function."
-        raise checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
+        raise checks.value_error(name, "finite", float(costs[~np.isfinite(costs)][0]), remedy)
 
 
 def costs_alone(cost: Cost, lengths: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -182,7 +182,7 @@ def pad(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -> 
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
     rows = fill_up(np.diff(offsets), count_multiple(cut))
     costs = costs_of(cost, rows, lengths)
-    balances = costs if balance is None else costs_of(balance, rows, lengths)
+    balances = costs if balance is None else costs_of(balance, rows, lengths, name="balance")
     return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
 
 
