@@ -220,7 +220,7 @@ def cost_of_one(cost: Cost, count: int, longest: NDArray[np.int64]) -> float:
 
 
 def costs_of_rows(
-    cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int
+    cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int, *, name: str = "cost"
 ) -> NDArray[np.float64]:
     """Prices batches of packed rows: the cost of each sequence by itself, summed, plus the cost per batch.
 
@@ -232,6 +232,7 @@ def costs_of_rows(
         lengths: [m, dims], batch by batch.
         offsets: [batches + 1].
         capacity: Frames of a row.
+        name: The name of the cost in errors.
     """
     once = 0.0
     if type(cost) is Quadratic:
@@ -241,8 +242,9 @@ def costs_of_rows(
         cost = replace(cost, per_batch=0.0, per_length=0.0)
     # `bincount` adds one number after the other, so it rounds the same way on every platform.
     batch_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    sums = np.bincount(batch_of, costs_alone(cost, lengths), minlength=len(offsets) - 1).astype(np.float64, copy=False)
-    check_finite(sums + once)
+    alone = costs_of(cost, np.ones(len(lengths), np.int64), lengths, name=name)
+    sums = np.bincount(batch_of, alone, minlength=len(offsets) - 1).astype(np.float64, copy=False)
+    check_finite(sums + once, name)
     return sums + once
 
 
