@@ -87,6 +87,21 @@ def test_a_cost_of_the_users_own_may_be_balanced_by_dealing_alone():
         replace(own, order=None, padding=None, deal=lw.RandomSteps())
 
 
+@pytest.mark.parametrize(
+    "choices", [{"budget": 20_000, "padding": 0.05}, {"cut": lw.Rows(6_144)}], ids=["padded", "rows"]
+)
+@pytest.mark.parametrize("balance", [lw.Quadratic(quadratic=1e305), lambda counts, _: np.full(len(counts), np.nan)])
+def test_an_error_of_its_prices_has_its_name(balance, choices):
+    with pytest.raises(ValueError, match=r"^`balance` must be finite, but is (inf|nan)\."):
+        lw.make_plan(LONG, lw.Batching(balance=balance, **choices), world_size=8)
+
+
+def test_an_error_of_the_prices_by_which_random_steps_share_rows_has_its_name():
+    batching = lw.Batching(cut=lw.Rows(6_144), deal=lw.RandomSteps(), balance=lw.Quadratic(quadratic=1e305))
+    with pytest.raises(ValueError, match=r"^`balance` must be finite, but is inf\."):
+        lw.make_plan(LONG, batching, world_size=8)
+
+
 def test_packed_rows_are_shared_out_by_it():
     plain = lw.Batching(cut=lw.Rows(6_144, rows=8), deal=lw.RandomSteps())
     plans = [lw.make_plan(LONG, replace(plain, balance=cost), world_size=4) for cost in (None, ATTENTION)]

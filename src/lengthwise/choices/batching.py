@@ -45,8 +45,8 @@ class Batching:
         cut: The rule that cuts the order into batches; or give `budget`. A budget is hard if no batch of several
             sequences exceeds it: `Budget`, or `DynamicSize` by its rule "hard".
         order: The order in which sequences are cut. It is chosen as above if you leave out order and deal, the budget
-            is hard, and the cost is `Padded()` or a `Quadratic`. Otherwise the default is `Shuffled()` with
-            `RandomSteps` or a cut that packs rows, and `MaxEntropy(padding=0.1)` with all others.
+            is hard, and `cost` and `balance` are `Padded()` or a `Quadratic`. Otherwise the default is `Shuffled()`
+            with `RandomSteps` or a cut that packs rows, and `MaxEntropy(padding=0.1)` with all others.
         deal: The rule by which batches go to steps and ranks. It is chosen as above, together with the order. Otherwise
             the default is `Stratified()` for a hard budget with `MaxEntropy(padding=...)`, and `Balanced()` for all
             others.

@@ -187,8 +187,10 @@ def _split_price(
         return once, prices[1] + per_sequence
 
 
-def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns the checked costs of batches, [batches]: a cost may be any callable of the user.
+def costs_of(
+    cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.int64], *, name: str = "cost"
+) -> NDArray[np.float64]:
+    """Returns the checked costs of batches, [batches]: a cost may be any callable of the user. Errors have its `name`.
 
     The callable gets copies, and its result is copied. So it may write into all of them, and the plan does not change.
 
@@ -200,15 +202,15 @@ def costs_of(cost: Cost, counts: NDArray[np.int64], padded_lengths: NDArray[np.i
     try:
         array = np.asarray(returned)
     except (TypeError, ValueError, RuntimeError) as error:  # lists of different lengths, a tensor on a GPU
-        raise checks.type_error("cost", "an array of numbers", returned, _RETURN) from error
+        raise checks.type_error(name, "an array of numbers", returned, _RETURN) from error
     if array.dtype.kind not in "iuf":  # a bool is no cost, nor is the real part of a complex number
-        raise checks.type_error("cost", "an array of real numbers", array.dtype.name, _RETURN)
+        raise checks.type_error(name, "an array of real numbers", array.dtype.name, _RETURN)
     costs = array.astype(np.float64)
     if costs.shape != counts.shape:
-        raise checks.value_error("cost", f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
-    check_finite(costs)
+        raise checks.value_error(name, f"of shape {counts.shape}, one for each batch", costs.shape, _RETURN)
+    check_finite(costs, name)
     if (costs < 0.0).any():
-        raise checks.value_error("cost", "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
+        raise checks.value_error(name, "at least 0", float(costs.min()), "Add a constant, or clip it at 0.")
     return costs
 
 
@@ -218,7 +220,7 @@ def cost_of_one(cost: Cost, count: int, longest: NDArray[np.int64]) -> float:
 
 
 def costs_of_rows(
-    cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int
+    cost: Cost, lengths: NDArray[np.int64], offsets: NDArray[np.int64], capacity: int, *, name: str = "cost"
 ) -> NDArray[np.float64]:
     """Prices batches of packed rows: the cost of each sequence by itself, summed, plus the cost per batch.
 
@@ -230,6 +232,7 @@ def costs_of_rows(
         lengths: [m, dims], batch by batch.
         offsets: [batches + 1].
         capacity: Frames of a row.
+        name: The name of the cost in errors.
     """
     once = 0.0
     if type(cost) is Quadratic:
@@ -239,16 +242,17 @@ def costs_of_rows(
         cost = replace(cost, per_batch=0.0, per_length=0.0)
     # `bincount` adds one number after the other, so it rounds the same way on every platform.
     batch_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    sums = np.bincount(batch_of, costs_alone(cost, lengths), minlength=len(offsets) - 1).astype(np.float64, copy=False)
-    check_finite(sums + once)
+    alone = costs_of(cost, np.ones(len(lengths), np.int64), lengths, name=name)
+    sums = np.bincount(batch_of, alone, minlength=len(offsets) - 1).astype(np.float64, copy=False)
+    check_finite(sums + once, name)
     return sums + once
 
 
-def check_finite(costs: NDArray[np.float64]) -> None:
+def check_finite(costs: NDArray[np.float64], name: str = "cost") -> None:
     """Refuses costs that are infinite or no number."""
     if not np.isfinite(costs).all():
         remedy = "Give smaller coefficients or a smaller batch size, or repair the function."
-        raise checks.value_error("cost", "finite", float(costs[~np.isfinite(costs)][0]), remedy)
+        raise checks.value_error(name, "finite", float(costs[~np.isfinite(costs)][0]), remedy)
 
 
 def costs_alone(cost: Cost, lengths: NDArray[np.int64]) -> NDArray[np.float64]:

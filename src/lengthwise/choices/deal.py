@@ -110,7 +110,7 @@ class Deal(Protocol):
         Args:
             numbers: [portions, batches / portions] int64, the batches to deal, which fill whole steps; some may occur
                 twice.
-            costs: [batches] float64, the cost of each batch, in the unit of the budget.
+            costs: [batches] float64, the cost of each batch, by the `balance` of the batching, or else by its `cost`.
             world: The ranks that share a step.
             key: The key of all random numbers, for this epoch.
 

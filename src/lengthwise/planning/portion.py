@@ -176,13 +176,13 @@ def pad(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -> 
     if isinstance(cut, Rows):
         lengths, capacity = np.full((len(offsets) - 1, 1), cut.capacity), cut.capacity
         costs = costs_of_rows(cost, needed, offsets, capacity)
-        balances = costs if balance is None else costs_of_rows(balance, needed, offsets, capacity)
+        balances = costs if balance is None else costs_of_rows(balance, needed, offsets, capacity, name="balance")
         return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
     rows = fill_up(np.diff(offsets), count_multiple(cut))
     costs = costs_of(cost, rows, lengths)
-    balances = costs if balance is None else costs_of(balance, rows, lengths)
+    balances = costs if balance is None else costs_of(balance, rows, lengths, name="balance")
     return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
 
 

@@ -23,7 +23,7 @@ from lengthwise import _kernels
 from lengthwise.choices.arithmetic import longest_of, sum_rows
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.cost import Cost, Quadratic, costs_alone, costs_of_rows
+from lengthwise.choices.cost import Quadratic, costs_alone, costs_of_rows
 from lengthwise.choices.cut import Cuts, keep_within, oversize_of
 from lengthwise.choices.greedy import Limits
 from lengthwise.choices.rows import Rows
@@ -264,7 +264,9 @@ def _form_steps_of_rows(needed: NDArray[np.int64], batching: Batching, slots: in
         wanted = -(-rows // of_step) if steps is None else steps
         starts = split_largest(starts, slots * wanted)  # a row for each batch, if sequences are enough
         counts = spread(np.clip(len(starts) - 1 - of_step * np.arange(wanted), 0, of_step), slots)
-    batch = _share(lengths, starts, counts, slots, cut, batching.balance or batching.cost)
+    cost, name = (batching.balance, "balance") if batching.balance is not None else (batching.cost, "cost")
+    costs = costs_of_rows(cost, lengths, starts, cut.capacity, name=name)
+    batch = _share(costs, counts, slots, cut.rows)
     # Rows batch by batch; within a batch, in the order in which they were filled.
     rows = np.argsort(batch, kind="stable")
     places = np.empty(starts[len(batch)], np.int64)
@@ -273,18 +275,18 @@ def _form_steps_of_rows(needed: NDArray[np.int64], batching: Batching, slots: in
     return Cuts(positions[places], np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
 
 
-def _share(
-    lengths: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    slots: int,
-    cut: Rows,
-    cost: Cost,
-) -> NDArray[np.int64]:
-    """Returns the batch of each row, numbered over all steps: [rows of all steps]."""
+def _share(costs: NDArray[np.float64], counts: NDArray[np.int64], slots: int, rows: int) -> NDArray[np.int64]:
+    """Returns the batch of each row by the costs of rows, numbered over all steps: [rows of all steps].
+
+    Args:
+        costs: [at least the rows of all steps], the cost of each row.
+        counts: [steps], the rows of each step.
+        slots: Batches of a step.
+        rows: The most rows in a batch.
+    """
     count = int(counts.sum())
-    costs = costs_of_rows(cost, lengths, starts, cut.capacity)[:count]
+    costs = costs[:count]
     step = np.repeat(np.arange(len(counts)), counts)
     batch = np.empty(count, np.int64)
-    _kernels.share_rows(costs, np.lexsort((-costs, step)), counts, slots, cut.rows, batch)
+    _kernels.share_rows(costs, np.lexsort((-costs, step)), counts, slots, rows, batch)
     return slots * step + batch

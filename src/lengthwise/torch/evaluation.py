@@ -64,7 +64,9 @@ class EvaluationSampler(Sampler[list[int]]):
         world_size: int | None = None,
         group: distributed.ProcessGroup | None = None,
     ) -> None:
-        self._own_rank = OwnRank(rank, world_size, group, remedy="Give every rank the same lengths, cut and cost.")
+        self._own_rank = OwnRank(
+            rank, world_size, group, remedy="Give every rank the same lengths, cut, cost and balance."
+        )
         self.cut = cut
         self.cost = cost
         self.balance = balance
