@@ -134,3 +134,16 @@ def test_evaluations_are_balanced_by_it():
     assert price(plans[1], LONG) < price(plans[0], LONG)
     sampler = lw.torch.EvaluationSampler(LONG, lw.Budget(20_000), balance=ATTENTION, rank=0, world_size=8)
     assert sampler.plan.fingerprint() == plans[1].fingerprint()
+
+
+def test_the_default_deals_evenly_where_a_cost_is_balanced():
+    plan = lw.make_plan(LONG, lw.Batching(budget=20_000, balance=ATTENTION), world_size=8)
+    assert lw.Batching.from_json(plan.batching).deal == lw.Balanced()
+    assert lw.measure(plan, LONG).straggler_waste < 0.05
+
+
+def test_a_balance_that_is_the_cost_changes_nothing():
+    plain = lw.Batching(budget=20_000, deal=lw.RandomSteps())
+    plans = [lw.make_plan(LONG, replace(plain, balance=cost), world_size=8) for cost in (None, lw.Padded())]
+    assert plans[0].grid.tolist() == plans[1].grid.tolist()
+    assert plans[0].sequences.tolist() == plans[1].sequences.tolist()

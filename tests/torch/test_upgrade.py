@@ -80,9 +80,9 @@ for name in BATCHINGS:
     test_a_state_of_0_1_goes_on_where_it_was_saved(name)
 test_states_of_windows_and_streams_load()
 test_a_plan_file_of_0_1_holds_the_plan_of_today()
-assert "max_frames" not in BATCHINGS["default"].to_json()
-newer = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Budget(8_000, max_frames=5)), micro_batches=2, **RANKS)
-with pytest.raises(lw.PlanMismatchError, match="`batching.cut.max_frames` must be .*, 'left out', but is 5"):
+assert "option_of_later" not in BATCHINGS["default"].to_json()
+newer = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Budget(8_000, option_of_later=5)), micro_batches=2, **RANKS)
+with pytest.raises(lw.PlanMismatchError, match="`batching.cut.option_of_later` must be .*, 'left out', but is 5"):
     newer.resume(STATES["default"])
 """
 
@@ -93,7 +93,7 @@ def test_a_later_version_with_an_option_more_loads_them_too(tmp_path):
     cut = source / "choices" / "cut.py"
     option = "    max_sequences: int | None = None\n"
     assert cut.read_text().count(option) == 1
-    cut.write_text(cut.read_text().replace(option, f"{option}    max_frames: int | None = None\n"))
+    cut.write_text(cut.read_text().replace(option, f"{option}    option_of_later: int | None = None\n"))
     (tmp_path / "tests" / "torch").mkdir(parents=True)
     shutil.copytree(FILES, tmp_path / "tests" / FILES.name)
     shutil.copy(__file__, tmp_path / "tests" / "torch" / "torch_upgrade.py")

@@ -34,7 +34,8 @@ class Batching:
     and the ranks then decide about order and deal:
 
     - Steps of several batches are random steps, `Shuffled()` and `RandomSteps()`, if these pad at most 10 %.
-    - Otherwise batches pad 10 %, `MaxEntropy(padding=0.1)`, and are dealt to steps by `Stratified()`.
+    - Otherwise batches pad 10 %, `MaxEntropy(padding=0.1)`, and are dealt to steps by `Stratified()`; or by `Balanced()`
+      if another cost is to be balanced.
 
     `plan.batching` names the decision. `padding=0.05` replaces the 10 % by 5 %.
 
@@ -199,7 +200,7 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
 def close(batching: Batching, *, in_steps: bool) -> Batching:
     """Closes a batching whose order and deal are open: with random steps, or with batches in strata of lengths."""
     padding = None if in_steps else DEFAULT_PADDING if batching.padding is None else batching.padding
-    deal = RandomSteps() if in_steps else Stratified()
+    deal = RandomSteps() if in_steps else Stratified() if batching.balance is None else Balanced()
     return replace(batching, padding=padding, deal=deal)
 
 

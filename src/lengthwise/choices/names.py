@@ -71,7 +71,8 @@ def describe(choice: Any) -> dict[str, Any]:
     return {"choice": tag, **values}
 
 
-# The options of 0.1. Fingerprints and digests cover all of them, and a later option only where it is not the default.
+# The options of 0.1, a closed list. Fingerprints and digests cover all of them, and a later option only where it is not
+# the default.
 _FIRST_OPTIONS = (
     *("batch_size", "budget", "capacity", "count_multiple_of", "drop_incomplete", "max_in_row", "max_sequences"),
     *("multiple_of", "oversize", "pool", "rows", "rule", "tail", "even", "epochs", "reverse", "steps", "step"),

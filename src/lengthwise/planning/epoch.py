@@ -28,7 +28,7 @@ from lengthwise.choices.rows import Rows
 from lengthwise.planning.custom import check_arrangement, check_grid, check_portions
 from lengthwise.planning.fill import split_largest
 from lengthwise.planning.items import Items, Kinds
-from lengthwise.planning.portion import Portion, Settled, cut_again, cut_portion, join, pad, price, put_alone
+from lengthwise.planning.portion import Portion, Settled, cut_again, cut_portion, join, name_buckets, price, put_alone
 
 _ATTEMPTS = 64  # at an epoch: one in nine has too many batches when it is first drawn; in the worst case, one in two
 
@@ -58,7 +58,9 @@ def draw_epoch(items: Items, kinds: Kinds, settled: Settled, world: World, key: 
         steps = count_steps(portions, batching.deal, world)
     multiple = length_multiple(batching.cut)
     filled = fill_portions(portions, batching, world, steps)
-    return [price(put_alone(portion, items.lengths, multiple=multiple), batching) for portion in filled], steps
+    cut = (put_alone(portion, items.lengths, multiple=multiple) for portion in filled)
+    priced = (price(portion, batching.cut, batching.cost, batching.balance) for portion in cut)
+    return [name_buckets(portion, batching) for portion in priced], steps
 
 
 def cut_portions(
@@ -174,7 +176,7 @@ def complete_steps(
         raise checks.state_error(f"The plan has {most} batches for {wanted} places", remedy)
     borders = np.cumsum([0] + [len(portion.costs) for portion in portions])
     numbers = [
-        _fill(np.arange(start, stop), batches.balances, wanted, key)
+        _complete(np.arange(start, stop), batches.balances, wanted, key)
         for start, stop, key in zip(borders[:-1], borders[1:], keys, strict=True)
     ]
     return batches, np.stack(numbers)
@@ -202,10 +204,12 @@ def split_batches(batches: Portion, places: int, batching: Batching) -> Portion:
     # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1].
     origins = np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1
     lengths = None if batches.bucket_lengths is None else batches.bucket_lengths[origins]
-    return pad(batches._replace(offsets=offsets, bucket_lengths=lengths), batching.cut, batching.cost, batching.balance)
+    return price(
+        batches._replace(offsets=offsets, bucket_lengths=lengths), batching.cut, batching.cost, batching.balance
+    )
 
 
-def _fill(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, key: Key) -> NDArray[np.int64]:
+def _complete(numbers: NDArray[np.int64], costs: NDArray[np.float64], wanted: int, key: Key) -> NDArray[np.int64]:
     """Brings `numbers` to `wanted` batch numbers: leaves some out at random, or repeats the cheapest.
 
     A portion without batches takes the cheapest of all portions, to keep its rank in step.

@@ -109,7 +109,7 @@ class Kinds(NamedTuple):
         ordered: Put in order.
         alone: Giants that stand in a batch of their own.
         regular: Ordered, and no giants: the order is fitted to these.
-        giants: The number of giants. If there are none, all items are ordered and regular.
+        giants: The number of giants. If it is 0, nobody reads the masks: all items are ordered and regular.
     """
 
     ordered: NDArray[np.bool_]
@@ -120,6 +120,8 @@ class Kinds(NamedTuple):
 
 def sort_out(lengths: NDArray[np.int64], batching: Batching) -> Kinds:
     """Divides items into kinds, by their lengths [n, dims] and by the `oversize` policy of the cut.
+
+    A cut that is called by itself, and random steps, carry out the policy by `keep_within`.
 
     With "alone", a giant stays among the ordered in two cases. If batches are padded to the edges of buckets, the last
     bucket is for giants. In random steps a giant fills one batch of a step.

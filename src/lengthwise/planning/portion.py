@@ -168,7 +168,7 @@ def cut_again(portion: Portion, batching: Batching, batches: int) -> Portion:
     return portion._replace(offsets=offsets)
 
 
-def pad(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -> Portion:
+def price(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -> Portion:
     """Pads and prices the batches."""
     needed, offsets = portion.needed, portion.offsets
     if len(offsets) == 1:  # no batches: `reduceat` wants at least one start
@@ -186,9 +186,8 @@ def pad(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -> 
     return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
 
 
-def price(portion: Portion, batching: Batching) -> Portion:
-    """Pads and prices the batches, and notes for each the longest length of its bucket."""
-    portion = pad(portion, batching.cut, batching.cost, batching.balance)
+def name_buckets(portion: Portion, batching: Batching) -> Portion:
+    """Notes for each priced batch the longest length of its bucket."""
     offsets, boundaries = portion.offsets, portion.boundaries
     if not len(boundaries):
         return portion

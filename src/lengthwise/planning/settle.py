@@ -182,6 +182,7 @@ def remember(find: Callable[[], _Result], kind: str, name: str, batching: Batchi
     A choice that the user wrote is known by its object.
     """
     choices = [batching.cut, batching.order, batching.deal, batching.arrange, batching.cost, batching.chunks]
+    choices.append(batching.balance)
     custom = [choice for choice in choices if choice is not None and is_custom(choice)]
     # The cache keeps the user's choices, too: Python may give the id of a deleted object to another.
     case = kind, batching.to_json(), tuple(map(id, custom)), name, world

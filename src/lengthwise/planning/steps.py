@@ -102,18 +102,18 @@ def form_steps(
     if inside is not None:
         needed, groups = needed[inside], None if groups is None else groups[inside]
     queue = _queue(needed, bands, groups)
-    if limits.size and groups is not None:  # no batch of a group takes more, though batches differ in count
+    if limits.size and groups is not None:  # each sequence costs 1: no batch of a group takes more
         limits = Limits(_COUNTED, float(limits.size), balance=limits.balance or limits.cost)
-        room = limits
+        forming = limits
     else:
-        room = limits if limits.balance is None else limits._replace(budget=_ROOM * limits.budget)
-    filled = _fill(queue, room, slots)
+        forming = limits if limits.balance in (None, limits.cost) else limits._replace(budget=_ROOM * limits.budget)
+    filled = _fill(queue, forming, slots)  # the limits under which steps are formed
     if batching.deal.tail == "drop":
-        filled = _drop_last(filled, queue, room, slots, steps)
+        filled = _drop_last(filled, queue, forming, slots, steps)
     elif steps is not None and len(filled.counts) > steps:
         return None
     else:
-        filled = filled if steps is None else _level(queue, filled, room, slots, steps)
+        filled = filled if steps is None else _level(queue, filled, forming, slots, steps)
         counts = spread(filled.counts, slots)
         filled = filled if counts is filled.counts else queue.sort(counts)
     if filled is None:

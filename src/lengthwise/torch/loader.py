@@ -112,7 +112,7 @@ class DataLoader(data.DataLoader[Any]):
             epoch: Counted from 0, and the same on every rank.
             restart: If True, forgets the position: the next loop takes the whole epoch.
         """
-        self.batch_sampler.set_epoch(epoch, restart=restart or self._has_used_up())
+        self.batch_sampler.set_epoch(epoch, restart=restart or self._has_ended_the_rest())
         self._current_passes()  # warns of an epoch that was left early
         self._passes = []
 
@@ -140,7 +140,7 @@ class DataLoader(data.DataLoader[Any]):
         (['a', 'b', 'c', 'd'], 0)
         """
         remainder, rank = self.batch_sampler.remainder, self.batch_sampler.rank
-        first = next(remainder.batches(rank, remainder.taken if remainder.batches_left else 0), None)
+        first = next(remainder.batches(rank, remainder.taken_before if remainder.batches_left else 0), None)
         if first is None:
             raise checks.state_error(f"Nothing is left of epoch {self.epoch}", "Set the next epoch, then look.")
         one_worker: dict[str, Any] = {"num_workers": min(self.num_workers, 1), "persistent_workers": False}
@@ -172,10 +172,10 @@ class DataLoader(data.DataLoader[Any]):
     def _begin(self) -> tuple[Pass, Iterator[Any]]:
         """Begins a pass over PyTorch's batches."""
         # A single batch may have been a look.
-        if any(loop.state == "ended" or (loop.taken > 1 and not loop.is_open) for loop in self._current_passes()):
+        if any(loop.state == "ended" or (loop.taken > 1 and not loop.may_go_on) for loop in self._current_passes()):
             look = " Look at a batch by loader.peek()."
             self.batch_sampler.notices.warn_second_pass(self.epoch, look)
-        if self._has_used_up():
+        if self._has_ended_the_rest():
             self.batch_sampler.set_epoch(self.epoch, restart=True)
         if self._own_generator is not None:
             self._seed(self._own_generator)
@@ -196,10 +196,12 @@ class DataLoader(data.DataLoader[Any]):
             old, is_early = latest.remainder, 1 < latest.taken < latest.remainder.batches_left
             # If the new epoch is earlier or was loaded, another run begins. A single batch may have been a look.
             if is_early and old.plan.epoch < remainder.plan.epoch and not remainder.start:
-                self.batch_sampler.notices.warn_early_end(old.start + latest.taken, len(old), old.plan.epoch)
+                self.batch_sampler.notices.warn_early_end(
+                    old.start + latest.taken, old.batches_in_epoch, old.plan.epoch
+                )
         return self._passes
 
-    def _has_used_up(self) -> bool:
+    def _has_ended_the_rest(self) -> bool:
         """Tells if a loop was at the end of the epoch whose rest was loaded."""
         return self.batch_sampler.start > 0 and any(loop.state == "ended" for loop in self._current_passes())
 
@@ -252,7 +254,7 @@ class _Reader(Iterator[Any]):
         loop.count(1)
         loader._give_position(loop)
         if not sampler.padded.has_seen_enough:
-            sampler.padded.look(batch, loop.remainder.plan, sampler.rank, loop.remainder.taken + loop.taken - 1)
+            sampler.padded.look(batch, loop.remainder.plan, sampler.rank, loop.remainder.taken_before + loop.taken - 1)
         return batch
 
 

@@ -146,20 +146,21 @@ class Remainder:
     """A plan, and the number of its batches that each rank has taken.
 
     Example: 8 ranks had 120 batches each, and then 6 ranks had 40 each. `plan` is the plan of the 6 ranks for all
-    that the 8 ranks left, and `taken` is 40.
+    that the 8 ranks left, and `taken_before` is 40.
 
     Attributes:
         plan: The plan of all that the earlier runs left, or of the whole epoch.
         earlier: The earlier runs, on other numbers of ranks or micro-batches.
-        taken: The batches of the plan that each rank had before the next pass.
-        use: "set" once its epoch was set, "asked" once its plan or length was read, "begun" once a pass has begun. The
-            plan of a new sampler or of a loaded state counts as asked.
+        taken_before: The batches of the plan that each rank had before the next pass.
+        use: "set" once its epoch was set, "asked" once its plan or length was read, "begun" once a pass has begun. An
+            epoch that a trainer sets and never reads is refused. The plan of a new sampler or of a loaded state counts
+            as asked.
         complete_passes: The passes that have read all batches from the sampler.
     """
 
     plan: EpochPlan
     earlier: tuple[EarlierRun, ...]
-    taken: int
+    taken_before: int
     use: Literal["set", "asked", "begun"] = "asked"
     complete_passes: int = 0
 
@@ -181,16 +182,17 @@ class Remainder:
     @property
     def start(self) -> int:
         """The batches of the epoch that each rank had before the next pass."""
-        return self.before + self.taken
+        return self.before + self.taken_before
 
-    def __len__(self) -> int:
-        """The batches of a rank in the whole epoch."""
+    @property
+    def batches_in_epoch(self) -> int:
+        """The batches of a rank in the whole epoch, those of earlier runs too."""
         return self.before + len(self.plan)
 
     @property
     def batches_left(self) -> int:
         """The batches that the next pass yields."""
-        return len(self.plan) - self.taken
+        return len(self.plan) - self.taken_before
 
     def batches(self, rank: int, start: int) -> Iterator[list[Any]]:
         """Yields the batches of a rank from number `start` of the plan on, each as a new list for a data set."""
@@ -230,7 +232,7 @@ class Pass:
         return self.__dict__ | {"state": self.state.replace("open", "left")}
 
     @property
-    def is_open(self) -> bool:
+    def may_go_on(self) -> bool:
         """Tells if the loop may yield more batches."""
         return self.state == "open" and self.taken + self.failed < self.remainder.batches_left
 
@@ -249,7 +251,7 @@ def find_position(passes: Sequence[Pass], start: int) -> int:
     Raises:
         ValueError: An earlier pass may go on.
     """
-    if any(loop.is_open for loop in passes[:-1]):
+    if any(loop.may_go_on for loop in passes[:-1]):
         remedy = "Give one a loader and a sampler of its own, or state_dict your count. To look, take loader.peek()."
         raise checks.state_error("Two loops over this loader have begun, so its position is unknown", remedy)
     return start + (passes[-1].taken if passes else 0)

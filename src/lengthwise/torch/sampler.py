@@ -100,7 +100,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     def __repr__(self) -> str:
         rank = f"rank {self.rank} of {self.world_size}"
-        place = f"epoch {self.epoch} from batch {self.start} of {len(self.remainder)}"
+        place = f"epoch {self.epoch} from batch {self.start} of {self.remainder.batches_in_epoch}"
         return f"{type(self).__name__}({rank}, {place}, {len(self.lengths)} sequences, {self.batching})"
 
     @property
@@ -197,7 +197,7 @@ class BatchSampler(Sampler[list[Any]]):
         'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
         """
         remainder = self.remainder
-        place = {"earlier_batches": remainder.before, "taken_batches": remainder.taken}
+        place = {"earlier_batches": remainder.before, "taken_batches": remainder.taken_before}
         return summarize(remainder.plan, self.lengths, self.batching, **place, batch_size=batch_size)
 
     def loss_scales(
@@ -226,7 +226,7 @@ class BatchSampler(Sampler[list[Any]]):
         """
         averaged: Any = {"ranks_averaged": ranks_averaged, "micro_batches_averaged": micro_batches_averaged}
         remainder = self._ask()
-        plan, taken = remainder.plan, remainder.taken
+        plan, taken = remainder.plan, remainder.taken_before
         if isinstance(plan, WindowEpoch):
             scales = plan.loss_scales(weights, rank=self.rank, start=taken, reduction=reduction, **averaged)
             return np.fromiter(scales, np.float64)
@@ -243,7 +243,7 @@ class BatchSampler(Sampler[list[Any]]):
             A state for `resume` on any number of ranks, which JSON can hold.
         """
         remainder, remedy = self.remainder, "Count from the beginning of the epoch."
-        plan, least, most = remainder.plan, remainder.start, len(remainder)
+        plan, least, most = remainder.plan, remainder.start, remainder.batches_in_epoch
         count = checks.check_whole("delivered", delivered, minimum=least, maximum=most, remedy=remedy)
         facts = self._named | {"sequences": len(self.lengths), "epoch": plan.epoch, "plan": remainder.fingerprint}
         return write_state(facts, World(plan.world_size, plan.micro_batches), remainder.runs(count - remainder.before))
@@ -270,7 +270,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     def __len__(self) -> int:
         """The batches of this rank in the whole epoch, exact before it begins. A pass yields `start` fewer."""
-        return len(self._ask())
+        return self._ask().batches_in_epoch
 
     def __iter__(self) -> Iterator[list[Any]]:
         # A generator starts with its first batch: until then the epoch may be set.
@@ -278,7 +278,7 @@ class BatchSampler(Sampler[list[Any]]):
         remainder = self._follow_ranks()
         remainder.use = "begun"
         self._own_rank.check_started(self._facts)
-        for batch in remainder.batches(self.rank, remainder.taken):
+        for batch in remainder.batches(self.rank, remainder.taken_before):
             if remainder is not self._remainder:
                 raise changed(remainder.plan.epoch, self.epoch)
             yield batch
@@ -298,7 +298,7 @@ class BatchSampler(Sampler[list[Any]]):
         """Returns the rest of the epoch for the current ranks: torch.distributed may have started or ended since."""
         remainder = self._remainder
         if remainder.plan.world_size != self.world_size:
-            self._remainder = self._plan_remainder(self.epoch, remainder.runs(remainder.taken))
+            self._remainder = self._plan_remainder(self.epoch, remainder.runs(remainder.taken_before))
             self._remainder.use = remainder.use
         return self._remainder
 
@@ -316,6 +316,6 @@ class BatchSampler(Sampler[list[Any]]):
         """Returns the facts that all ranks must share."""
         remainder = self._remainder
         # Includes the position: ranks that loaded different checkpoints would skip and repeat batches.
-        runs = [run.numbers for run in remainder.runs(remainder.taken)]
+        runs = [run.numbers for run in remainder.runs(remainder.taken_before)]
         facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": runs}
         return self._named | facts | {"plan": remainder.fingerprint}
