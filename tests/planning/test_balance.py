@@ -40,10 +40,8 @@ def test_no_batch_is_over_the_budget_whatever_is_balanced(choices, lengths, rank
     batching = lw.Batching(budget=budget, balance=ATTENTION, **choices)
     plan = lw.make_plan(lengths, batching, world_size=ranks, micro_batches=micro_batches)
     assert (plan.batch_sizes * plan.padded_lengths[:, 0] <= budget).all()
-    assert plan.costs.tolist() == (plan.batch_sizes * plan.padded_lengths[:, 0]).tolist()
     assert plan.balances.tolist() == ATTENTION(plan.batch_sizes, plan.padded_lengths).tolist()
     assert sorted(plan.sequences.tolist()) == list(range(len(lengths)))
-    assert not len(plan.over_max_cost())
 
 
 @settings(max_examples=120, derandomize=True, deadline=None)
@@ -106,21 +104,16 @@ def test_packed_rows_are_shared_out_by_it():
     plain = lw.Batching(cut=lw.Rows(6_144, rows=8), deal=lw.RandomSteps())
     plans = [lw.make_plan(LONG, replace(plain, balance=cost), world_size=4) for cost in (None, ATTENTION)]
     assert plans[1].costs.max() <= 8 * 6_144
-    waits = [np.ptp(ATTENTION_OF_ROWS(plan)[plan.grid].sum(axis=1), axis=-1).sum() for plan in plans]
+    costs = [ATTENTION(np.ones(len(plan.sequences)), LONG[plan.sequences, None]) for plan in plans]
+    batches = [np.add.reduceat(some, plan.offsets[:-1]) for some, plan in zip(costs, plans, strict=True)]
+    waits = [np.ptp(some[plan.grid].sum(axis=1), axis=-1).sum() for some, plan in zip(batches, plans, strict=True)]
     assert waits[1] < 0.5 * waits[0]
-
-
-def ATTENTION_OF_ROWS(plan):  # noqa: N802
-    """The cost of each batch of packed rows: of each sequence by itself."""
-    costs = ATTENTION(np.ones(len(plan.sequences)), LONG[plan.sequences, None])
-    return np.add.reduceat(costs, plan.offsets[:-1])
 
 
 def test_the_rest_of_an_epoch_is_balanced_by_it_too():
     batching = lw.Batching(budget=20_000, deal=lw.RandomSteps(), balance=ATTENTION)
     whole = lw.make_plan(LONG, batching, world_size=4, micro_batches=2)
     rest = lw.make_plan(LONG, batching, world_size=8, after=[(4, 2, 4)])
-    assert [set(step.reshape(-1)) for step in whole.grid[2:]] != []
     taken = [np.sort(np.concatenate([rest.batch(number) for number in step.reshape(-1)])) for step in rest.grid]
     expected = [
         np.sort(np.concatenate([whole.batch(number) for number in step.reshape(-1)])) for step in whole.grid[2:]
@@ -145,5 +138,4 @@ def test_the_default_deals_evenly_where_a_cost_is_balanced():
 def test_a_balance_that_is_the_cost_changes_nothing():
     plain = lw.Batching(budget=20_000, deal=lw.RandomSteps())
     plans = [lw.make_plan(LONG, replace(plain, balance=cost), world_size=8) for cost in (None, lw.Padded())]
-    assert plans[0].grid.tolist() == plans[1].grid.tolist()
-    assert plans[0].sequences.tolist() == plans[1].sequences.tolist()
+    assert [batch.tolist() for batch in plans[0].batches()] == [batch.tolist() for batch in plans[1].batches()]

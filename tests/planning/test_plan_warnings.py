@@ -156,7 +156,5 @@ def test_a_miss_is_said_for_every_number_of_ranks_and_once_for_each(batching, se
 
 
 def test_an_epoch_that_cannot_have_the_steps_of_the_others_says_so():
-    with pytest.warns(
-        UserWarning, match=r"^Epoch 3 has 5 steps in place of 4\. It takes longer copies than other epochs\.$"
-    ):
+    with pytest.warns(UserWarning, match=r"^Epoch 3 has 5 steps in place of 4\. It takes longer copies"):
         tell_other_steps(5, 4, 3)

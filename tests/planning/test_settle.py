@@ -103,11 +103,11 @@ def test_the_sequence_that_is_over_the_budget_is_named_whatever_was_tried():
 
 
 def test_batches_of_a_fixed_size_stay_full_if_all_others_are_dropped():
-    cut, deal = lw.FixedSize(8, drop_incomplete=True), lw.InTurn(tail="repeat")
+    batching = lw.Batching(cut=lw.FixedSize(8, drop_incomplete=True), deal=lw.InTurn(tail="repeat"))
     for seed in range(30):
         chance = np.random.default_rng(seed)
         lengths, times = chance.integers(1, 99, 17), chance.random(17) * 2
-        assert set(lw.make_plan(lengths, lw.Batching(cut=cut, deal=deal), times=times).batch_sizes.tolist()) == {8}
+        assert set(lw.make_plan(lengths, batching, times=times).batch_sizes.tolist()) == {8}
 
 
 def test_no_batch_of_a_group_takes_more_than_a_fixed_size():
@@ -116,7 +116,6 @@ def test_no_batch_of_a_group_takes_more_than_a_fixed_size():
     batching = lw.Batching(cut=lw.FixedSize(16), deal=lw.RandomSteps())
     plan = lw.make_plan(lengths, batching, world_size=4, groups=groups)
     assert plan.batch_sizes.max() == 16
-    assert sorted(plan.sequences.tolist()) == list(range(4_000))
     assert all(len(set(groups[plan.batch(number)])) == 1 for number in range(len(plan.costs)))
 
 

@@ -34,8 +34,8 @@ class Batching:
     and the ranks then decide about order and deal:
 
     - Steps of several batches are random steps, `Shuffled()` and `RandomSteps()`, if these pad at most 10 %.
-    - Otherwise batches pad 10 %, `MaxEntropy(padding=0.1)`, and are dealt to steps by `Stratified()`; or by `Balanced()`
-      if another cost is to be balanced.
+    - Otherwise batches pad 10 %, `MaxEntropy(padding=0.1)`, and are dealt to steps by `Stratified()`, or
+      by `Balanced()` if another cost is balanced.
 
     `plan.batching` names the decision. `padding=0.05` replaces the 10 % by 5 %.
 
