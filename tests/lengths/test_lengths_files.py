@@ -229,6 +229,7 @@ SPLITS = [
     ("gone:12/a.npy", ("gone:12/a.npy", None)),
     ("there:12.csv", ("there:12.csv", None)),
     ("there:12.csv:n", ("there:12.csv", "n")),
+    ("there:12.csv:n.csv:n", ("there:12.csv:n.csv", "n")),
 ]
 
 
@@ -236,7 +237,8 @@ SPLITS = [
 @pytest.mark.parametrize(("text", "expected"), SPLITS, ids=[row[0] for row in SPLITS])
 def test_split_source(tmp_path, monkeypatch, text, expected):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "there:12.csv").write_text("n\n1\n")
+    for name in ("there:12.csv", "there:12.csv:n.csv"):
+        (tmp_path / name).write_text("n\n1\n")
     assert split_source(text) == expected
     for one_sided in ("a.csv:", ":frames"):
         with pytest.raises(ValueError, match=f"`source` must be FILE or FILE:COLUMN, but is '{one_sided}'"):
@@ -248,3 +250,15 @@ def test_absent_pyarrow_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "lengthwise\[io\]"'):
         read_lengths(path)
+
+
+def test_a_packed_file_may_be_named_in_capitals(tmp_path):
+    path = tmp_path / "A.CSV.GZ"
+    path.write_bytes(gzip.compress(b"n\n5\n9\n"))
+    assert read_lengths(path).tolist() == [5, 9]
+
+
+def test_any_number_of_empty_lines_may_stand_above_a_header(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\n\n\nid;n\na;5\nb;9\n")
+    assert read_lengths(path, column="n").tolist() == [5, 9]

@@ -103,3 +103,9 @@ def test_boundaries_of_an_own_order_are_kept_or_refused():
     in_steps = lw.Batching(budget=20_000, order=ByTask(), deal=lw.RandomSteps())
     with pytest.raises(ValueError, match=r"^Random steps cross the boundaries that your order gives\. Give `groups=`"):
         lw.make_plan(lengths, in_steps, world_size=4)
+
+
+def test_other_groups_of_the_same_lengths_have_steps_of_their_own():
+    batching = lw.Batching(cut=lw.FixedSize(4), order=lw.Sorted(), deal=lw.Balanced())
+    for groups, steps in (([0] * 8, 2), ([0] * 5 + [1, 2, 3], 5), ([0] * 4 + [1] * 4, 2)):
+        assert lw.make_plan([5] * 8, batching, groups=groups).steps == steps  # warnings are errors here

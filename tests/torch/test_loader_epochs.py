@@ -300,3 +300,18 @@ def test_batches_are_padded_or_packed_as_the_plan_counts(cut, collate):
 def test_samples_without_a_sequence_are_stacked():
     batch = next(iter(lw.torch.DataLoader([(n, str(n)) for n in range(len(LENGTHS))], sampler_of())))
     assert batch[0].tolist() == [int(text) for text in batch[1]]
+
+
+def test_an_epoch_that_was_resumed_and_left_early_counts_what_came_before():
+    loader = loader_after(4)
+    take(loader, 3)
+    with pytest.warns(UserWarning, match="^Epoch 0 was left after 7 of its 12 batches"):
+        loader.set_epoch(1)
+
+
+def test_a_state_of_a_later_epoch_leaves_none_early():
+    loader, later = loader_of(), sampler_of()
+    take(loader, 3)
+    later.set_epoch(1)
+    loader.load_state_dict(later.state_after(0))
+    assert loader.delivered == 0  # warnings are errors here

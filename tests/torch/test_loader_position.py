@@ -133,3 +133,14 @@ def test_a_copy_has_the_position_and_no_open_loop(kind, copied):
     assert copied(loader).delivered == 3
     assert rest_of(loader) == planned()[3:]
     assert list(batches) == planned()[3:]
+
+
+def test_a_loop_that_ends_after_another_epoch_was_set_has_no_position():
+    loader = loader_of()
+    old = iter(loader)
+    take(old, BATCHES)
+    loader.set_epoch(1)
+    new = iter(loader)
+    take(new, 3)
+    assert next(old, None) is None
+    assert loader.delivered == 3

@@ -44,6 +44,8 @@ def test_a_trainer_that_counts_itself_says_how_many_it_had():
     for wrong in (-1, BATCHES + 1):
         with pytest.raises(ValueError, match="`delivered` must be at"):
             sampler.state_after(wrong)
+    with pytest.raises(ValueError, match=r"^`delivered` must be at least 4, but is 3\. Count from the beginning"):
+        made_after(sampler.state_after(4)).state_after(3)
     with pytest.raises(TypeError, match="delivered"):
         sampler.state_after()
     assert not hasattr(sampler, "state_dict")  # loaders would ask it for a position that it does not know

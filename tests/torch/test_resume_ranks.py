@@ -101,3 +101,28 @@ def test_a_tail_that_drops_leaves_nothing_to_more_ranks_near_the_end(make, world
         assert not list(again)
         again.set_epoch(1)
         assert len(list(again)) == 8 // world_size
+
+
+def test_the_position_counts_the_batches_of_all_earlier_runs():
+    """Of 12 batches, 4 ranks take one each, then 2 ranks two each; one rank has the other four.
+
+    A step of 2 ranks x 2 micro-batches has as many batches as one of 4 ranks, but each rank takes twice as many.
+    """
+    batching = lw.Batching(cut=lw.FixedSize(1), order=lw.Sorted(), arrange=lw.InOrder())
+
+    def run(world_size, micro_batches=1, state=None):
+        places = {"world_size": world_size, "micro_batches": micro_batches}
+        ranks = [lw.torch.BatchSampler(range(1, 13), batching, rank=rank, **places) for rank in range(world_size)]
+        if state is not None:
+            for sampler in ranks:
+                sampler.resume(state)
+        return ranks[0], sorted(number for sampler in ranks for (number,) in sampler)
+
+    first, _ = run(4)
+    left = sorted(np.concatenate([first.plan.batch(number) for number in first.plan.grid[1:].flat]).tolist())
+    again, items = run(2, 2, first.state_after(1))
+    assert (again.start, len(again), items) == (1, 5, left)
+    second, items = run(2, 1, first.state_after(1))
+    assert (second.start, len(second), items) == (1, 5, left)
+    third, items = run(1, 1, second.state_after(3))
+    assert (third.start, len(third), len(items)) == (3, 7, 4)
