@@ -56,6 +56,11 @@ def test_a_plan_file_of_0_1_holds_the_plan_of_today():
     assert lw.Plan.load(FILES / "plan.npz").fingerprint() == plan.fingerprint()
 
 
+def test_a_padding_that_is_the_default_may_be_said_or_not():
+    said = replace(BATCHINGS["default"], padding=0.1)
+    lw.torch.BatchSampler(LENGTHS, said, micro_batches=2, **RANKS).resume(STATES["default"])
+
+
 def test_a_difference_is_named_by_its_field():
     changes = {
         r"`batching\.cut\.max_sequences` must be the checkpoint's, None, but is 9\.": {
