@@ -141,7 +141,8 @@ def test_ranks_that_disagree_are_refused_on_every_rank(ranks, fact):
     first, second = (rank["disagreements"][fact] for rank in ranks)
     assert first == second
     assert first.startswith(f"{MISMATCH}: `{fact}` must be what rank 0 has, ")
-    given = "lengths, cut, cost and balance" if fact.startswith("cut") else "lengths, batching, seed, micro_batches, times and"
+    of_a_plan = "lengths, batching, seed, micro_batches, times and"
+    given = "lengths, cut, cost and balance" if fact.startswith("cut") else of_a_plan
     assert f" at rank 1. Give every rank the same {given}" in first
 
 
