@@ -77,18 +77,18 @@ def test_a_padding_beside_other_choices_is_that_of_the_order():
     strata = lw.Batching(budget=20_000, order=lw.MaxEntropy(padding=0.2))
     assert strata == lw.Batching(budget=20_000, padding=0.2, deal=lw.Stratified())
     assert (strata.padding, strata.deal) == (None, lw.Stratified())
-    by_size = lw.Batching(cut=lw.FixedSize(4))
+    by_size = lw.Batching(cut=lw.FixedSize(4), padding=0.2)
     assert (by_size.budget, by_size.padding) == (None, None)
-    assert (by_size.order, by_size.deal) == (lw.MaxEntropy(padding=0.1), lw.Balanced())
+    assert (by_size.order, by_size.deal) == (lw.MaxEntropy(padding=0.2), lw.Balanced())
 
 
 def test_a_plan_names_what_was_decided():
     default = lw.Batching(budget=20_000)
     plan = lw.make_plan(LENGTHS, default)
-    strata = lw.Batching(budget=20_000, order=lw.MaxEntropy(padding=0.1), deal=lw.Stratified())
+    strata = lw.Batching(budget=20_000, order=lw.MaxEntropy(padding=0.05), deal=lw.Stratified())
     assert lw.Batching.from_json(plan.batching) == strata
     assert plan.fingerprint() == lw.make_plan(LENGTHS, strata).fingerprint()
-    assert lw.measure(plan, LENGTHS).padding_share == pytest.approx(0.1, abs=0.02)
+    assert lw.measure(plan, LENGTHS).padding_share == pytest.approx(0.05, abs=0.02)
     # A rank pads less than a tenth with steps of 64 batches: they are random. Of two it would pad more.
     in_steps = lw.Batching(budget=20_000, order=lw.Shuffled(), deal=lw.RandomSteps())
     long = lw.example_lengths()

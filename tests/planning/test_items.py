@@ -19,12 +19,12 @@ def groups_of(plan, groups):
 
 @pytest.mark.parametrize("ranks", [1, 8, 64])
 def test_steps_mix_groups_and_pad_as_little(ranks):
-    batching = lw.Batching(budget=20_000)
+    batching = lw.Batching(budget=20_000, padding=0.15)
     plans = [lw.make_plan(LONG_TAILED, batching, groups=TASKS, world_size=ranks, epoch=epoch) for epoch in range(3)]
     assert len({plan.steps for plan in plans}) == 1
     assert all(len(each) == 1 for plan in plans for each in groups_of(plan, TASKS))
     measures = lw.measure(plans, LONG_TAILED)
-    assert measures.padding_share < 0.12
+    assert measures.padding_share < 0.16
     if ranks > 1:
         steps = [{TASKS[plans[0].batch(number)[0]] for number in step.reshape(-1)} for step in plans[0].grid]
         assert np.mean([len(step) for step in steps]) > 3

@@ -237,7 +237,7 @@ def test_a_cost_that_is_no_sum_of_prices_takes_another_deal_or_is_refused():
         """As its parent, but not of this package."""
 
     for cost in (menu.by_calls, Mine(), lw.Padded(dims="largest")):
-        assert lw.Batching(budget=90, cost=cost).deal == lw.Stratified()
+        assert lw.Batching(budget=90, cost=cost, padding=0.1).deal == lw.Stratified()
         with pytest.raises(ValueError, match=r"^`cost` must be Padded\(\) or a Quadratic beside RandomSteps"):
             lw.Batching(budget=90, cost=cost, deal=lw.RandomSteps())
         plan = lw.make_plan([[5, 9], [2, 4], [7, 1]], lw.Batching(budget=90, cost=cost), world_size=2)

@@ -17,12 +17,13 @@ from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, is_priced
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, is_hard
-from lengthwise.choices.deal import TAILS, Balanced, Deal, RandomSteps, Stratified
+from lengthwise.choices.deal import TAILS, Balanced, Deal, InTurn, RandomSteps, Stratified, World
 from lengthwise.choices.names import describe, make, spell_out_choice, tag_of
-from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, finds_noise, pads_to_edge
+from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Windowed, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
 
-DEFAULT_PADDING = 0.1
+DEFAULT_PADDING = 0.05
+_MEGABATCH = 50  # batches that the Trainer's group_by_length sorts together
 _DEFAULTS: dict[str, Any] = {"arrange": ShuffledSteps(), "cost": Padded(), "chunks": None, "balance": None}
 
 
@@ -31,13 +32,16 @@ class Batching:
     """A way to make batches: an order of the sequences, a cut into batches, a deal to steps and ranks, an arrangement.
 
     If you do not want to choose, take `Batching(budget=20_000)`: batches of at most 20,000 padded frames. The lengths
-    and the ranks then decide about order and deal:
+    and the ranks then decide about order and deal, by the price: the frames computed for each frame of data, waiting
+    counted. The price of the Trainer's `group_by_length` on the same lengths and ranks is the measure.
 
-    - Steps of several batches are random steps, `Shuffled()` and `RandomSteps()`, if these pad at most 10 %.
-    - Otherwise batches pad 10 %, `MaxEntropy(padding=0.1)`, and are dealt to steps by `Stratified()`, or
-      by `Balanced()` if another cost is balanced.
+    - Steps of several batches are random steps, `Shuffled()` and `RandomSteps()`, if their price is at most 1.11, and
+      at most 2 % above that of `group_by_length`.
+    - Otherwise batches pad 5 %, or less: they compute at most 2 % more than those of `group_by_length`. They are dealt
+      to steps by `Stratified()`; or by `Balanced()` if ranks would wait more than 5 % of the time.
 
-    `plan.batching` names the decision. `padding=0.05` replaces the 10 % by 5 %.
+    `plan.batching` names the decision. With `padding=0.1`, the price of random steps is at most 1 / 0.9, and other
+    batches pad 10 %.
 
     All choices are attributes. Two batchings of the same choices are equal, however they were written.
     `dataclasses.replace(batching, budget=10_000)` changes the budget alone.
@@ -45,12 +49,13 @@ class Batching:
     Args:
         cut: The rule that cuts the order into batches; or give `budget`. A budget is hard if no batch of several
             sequences exceeds it: `Budget`, or `DynamicSize` by its rule "hard".
-        order: The order in which sequences are cut. It is chosen as above if you leave out order and deal, the budget
-            is hard, and `cost` and `balance` are `Padded()` or a `Quadratic`. Otherwise the default is `Shuffled()`
-            with `RandomSteps` or a cut that packs rows, and `MaxEntropy(padding=0.1)` with all others.
-        deal: The rule by which batches go to steps and ranks. It is chosen as above, together with the order. Otherwise
-            the default is `Stratified()` for a hard budget with `MaxEntropy(padding=...)`, and `Balanced()` for all
-            others.
+        order: The order in which sequences are cut. If you leave it out, it is chosen as above: `Shuffled()`, or
+            `MaxEntropy` with at most 5 % padding. With a deal of `RandomSteps` or a cut that packs rows, it is
+            `Shuffled()`.
+        deal: The rule by which batches go to steps and ranks. If you leave out order and deal, it is chosen as above.
+            Random steps need a hard budget, and `Padded()` or a `Quadratic` as `cost` and `balance`. Otherwise the
+            default is `Stratified()` for a hard budget without an order or with `MaxEntropy(padding=...)`, and
+            `Balanced()` for all others.
         arrange: The order of the steps; by default `ShuffledSteps()`.
         cost: The cost of batches; by default count x longest. Checkpoints name a cost of your own by module, name and
             `repr`. All lambdas of a module have the same name: only the fingerprint of the plan tells them apart.
@@ -63,13 +68,12 @@ class Batching:
             `cut=Budget(budget)`; beside `cut=Budget(...)`, it replaces the budget of the cut.
         padding: The share of the computed frames that may be padding. Unless the lengths and the ranks decide, it is
             short for `order=MaxEntropy(padding=padding)`; beside `order=MaxEntropy(...)`, it replaces the padding of
-            the order. If the lengths do not allow it, you get one warning. If the lengths and the ranks decide, the
-            default of 10 % never warns.
+            the order. If the lengths do not allow it, you get one warning; a padding that you left out never warns.
 
     Attributes:
         order: The order; None if the lengths and the ranks decide.
         deal: The deal; None if the lengths and the ranks decide.
-        padding: Your `padding` if the lengths and the ranks decide; else None.
+        padding: Your `padding` if the order is None; else None.
 
     Raises:
         ValueError: Neither `cut` nor `budget` is given, or `budget` with a cut that has none. Or `padding` is given
@@ -117,9 +121,8 @@ class Batching:
                 check_choice(name, choice)
         if deal is not None:
             checks.check_choice("tail", deal.tail, TAILS)
-        choices["order"], choices["deal"], padding = _choose_order_and_deal(
-            cut, is_priced(cost) and (balance is None or is_priced(balance)), order, deal, padding
-        )
+        may_take_steps = deal is None and _suit_random_steps(cut, cost, balance)
+        choices["order"], choices["deal"], padding = _choose_order_and_deal(cut, may_take_steps, order, deal, padding)
         checks.keep(self, **choices, padding=padding)
         if self.takes_random_steps:
             self.deal.check_cut(cut)
@@ -197,33 +200,58 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
     return cut
 
 
-def close(batching: Batching, *, in_steps: bool) -> Batching:
-    """Closes a batching whose order and deal are open: with random steps, or with batches in strata of lengths."""
-    padding = None if in_steps else DEFAULT_PADDING if batching.padding is None else batching.padding
-    deal = RandomSteps() if in_steps else Stratified() if batching.balance is None else Balanced()
-    return replace(batching, padding=padding, deal=deal)
+def close(batching: Batching, *, padding: float, deal: Deal | None = None) -> Batching:
+    """Closes a batching whose order is open: with random steps, or with batches that pad `padding`, dealt by `deal`."""
+    if isinstance(deal, RandomSteps):
+        return replace(batching, padding=None, deal=deal)
+    # Batches under a budget cost about the same, so ranks do not wait for unlike ones (docs/results.md).
+    deal = batching.deal or deal or (Stratified() if is_hard(batching.cut) else Balanced())
+    return replace(batching, padding=None, order=MaxEntropy(padding=padding), deal=deal)
+
+
+def chooses_deal(batching: Batching) -> bool:
+    """Returns True if the lengths and the ranks decide between random steps and steps of batches."""
+    choices = batching.cut, batching.cost, batching.balance
+    return batching.order is None and batching.deal is None and _suit_random_steps(*choices)
+
+
+def _suit_random_steps(cut: object, cost: Cost, balance: Cost | None) -> bool:
+    return is_hard(cut) and is_priced(cost) and (balance is None or is_priced(balance))
+
+
+def group_by_length(size: int, count: int, world: World) -> tuple[Windowed, InTurn]:
+    """Returns the order and the deal of the Trainer's group_by_length: it sorts 50 batches of each rank at a time.
+
+    If a quarter of the epoch is shorter, it sorts as many.
+
+    Args:
+        size: The sequences of a batch.
+        count: The sequences of an epoch.
+        world: The ranks and micro-batches of a step.
+    """
+    step = size * world.micro_batches
+    return Windowed(step * (min(count // (4 * step), _MEGABATCH) or 1)), InTurn()
 
 
 def _choose_order_and_deal(
-    cut: object, priced: bool, order: Order | None, deal: Deal | None, padding: float | None
+    cut: object, may_take_steps: bool, order: Order | None, deal: Deal | None, padding: float | None
 ) -> tuple[Order | None, Deal | None, float | None]:
     """Returns the order, the deal, and the padding of a batching that leaves both open.
 
-    All defaults of order and deal are here. A hard budget leaves both open: `close` chooses, by lengths and ranks.
+    All defaults of order and deal are here and in `close`, which chooses what stays open, by lengths and ranks.
     """
     packs = isinstance(cut, Rows)
-    if order is None and deal is None and not packs and is_hard(cut) and priced:
-        return None, None, None if padding is None else MaxEntropy(padding=padding).padding  # checked
     if packs or isinstance(deal, RandomSteps):
         _refuse_padding(order, padding, packs=packs)
         return order or Shuffled(), deal or Balanced(), None
     if order is None:
-        order = MaxEntropy(padding=DEFAULT_PADDING if padding is None else padding)
+        if padding is None or may_take_steps:
+            return None, deal, None if padding is None else MaxEntropy(padding=padding).padding  # checked
+        order = MaxEntropy(padding=padding)
     elif padding is not None and type(order) is MaxEntropy:
         order = replace(order, padding=padding)
     else:
         checks.check_one("Batching", {"order": order, "padding": padding}, remedy="Only MaxEntropy() takes a padding.")
-    # Batches under a budget cost about the same, so ranks do not wait for unlike ones (docs/results.md).
     return order, deal or (Stratified() if is_hard(cut) and finds_noise(order) else Balanced()), None
 
 

@@ -137,7 +137,7 @@ def plan_epoch(
     kinds = sort_out(items.lengths, settled.batching)
     if kinds.giants:
         tell_doubted_budget(kinds.giants, items.lengths, batching, name=source.name)
-    if settled.padding is not None and (batching.order or batching.padding):  # the user asked for a padding
+    if settled.padding is not None:
         tell_missed_request(settled, batching, name=source.name, world=first)
     with items.naming_sequences():
         portions, steps = draw_epoch(items, kinds, settled, first, key)

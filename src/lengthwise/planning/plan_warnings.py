@@ -52,7 +52,7 @@ def tell_missed_request(settled: Settled, batching: Batching, *, name: str, worl
         world: The ranks and micro-batches of a step: for other ranks, plans pad differently.
     """
     mean = settled.padding
-    # If neither an order nor a padding was given, nobody has asked for the padding: do not warn.
+    # If neither an order nor a padding was given, nobody has asked for the padding: the order is None.
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
     if not finds_noise(order) or mean is None:
         return

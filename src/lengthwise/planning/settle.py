@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, round_up
 from lengthwise.choices.bands import count_bands
-from lengthwise.choices.batching import DEFAULT_PADDING, Batching, close
+from lengthwise.choices.batching import DEFAULT_PADDING, Batching, chooses_deal, close, group_by_length
 from lengthwise.choices.cost import costs_alone
-from lengthwise.choices.cut import OversizeError, is_hard
-from lengthwise.choices.deal import World, has_equal_epochs
+from lengthwise.choices.cut import FixedSize, OversizeError, is_hard
+from lengthwise.choices.deal import Balanced, RandomSteps, World, has_equal_epochs
 from lengthwise.choices.names import is_custom
 from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
@@ -72,6 +72,9 @@ class Recent(Generic[_Result]):
         self._results.clear()
 
 
+_MOST_OVER_GROUPED = 0.02  # of what group_by_length computes: the default computes no more than that above it
+_MOST_PRICE = 1.0 / 0.9  # of random steps, however much group_by_length computes
+_MOST_WAITING = 0.05  # of the time: if ranks wait longer for batches in strata, batches of similar cost share a step
 _BATCHES_A_GROUP = 4  # for several groups: with fewer batches a group in a step, the default takes no random steps
 _TRIALS = 8  # epochs; one in nine later epochs would have more batches than any of these
 _TRIALS_OF_COPIES = 32  # epochs, if they take different copies
@@ -206,27 +209,50 @@ def _items_to_fit(source: Source, batching: Batching) -> tuple[Items, str]:
 
 
 def _close(items: Items, name: str, batching: Batching, world: World) -> Batching:
-    """Chooses order and deal if the batching leaves them open, by the rule that `Batching` and `make_plan` state."""
+    """Chooses what the batching leaves open, by the rule that `Batching` and `make_plan` state."""
     if batching.order is not None:
         return batching
-    padding = DEFAULT_PADDING if batching.padding is None else batching.padding
-    in_steps, of_batches = close(batching, in_steps=True), close(batching, in_steps=False)
-    kinds = sort_out(items.lengths, of_batches)
+    kinds = sort_out(items.lengths, batching)
+    if not kinds.regular.any():
+        return close(batching, padding=DEFAULT_PADDING)
+    regular = items.select(kinds.regular) if kinds.giants else items
+    try:
+        return remember(lambda: _choose_by_price(regular, name, batching, world), "default", name, batching, world)
+    except OversizeError:  # the plan raises the same error, and names the sequence
+        return close(batching, padding=DEFAULT_PADDING)
+
+
+def _choose_by_price(items: Items, name: str, batching: Batching, world: World) -> Batching:
+    """Chooses random steps or batches by their price, and the padding of batches."""
+    padding, most = batching.padding, 0.0
+    if padding is None:
+        size = max(1, round(len(items.lengths) / estimate_batches(items.lengths, batching, 1)))
+        order, deal = group_by_length(size, len(items.lengths), world)
+        grouped = replace(batching, cut=FixedSize(size), order=order, deal=deal)
+        trial = Trial(items, Settled(grouped, order), world)
+        most = (1.0 + _MOST_OVER_GROUPED) * trial.work_of(order).price
+        padding = 1.0 - (1.0 - trial.padding_of(order)) / (1.0 + _MOST_OVER_GROUPED)
+        padding = min(DEFAULT_PADDING, math.floor(1_000.0 * padding) / 1_000.0)
+    of_batches = close(batching, padding=padding)
+    if not chooses_deal(batching) or world.slots == 1:
+        return of_batches
+    most = 1.0 / (1.0 - batching.padding) if batching.padding is not None else min(most, _MOST_PRICE)
+    groups = 1 if items.groups is None else len(distinct(items.groups))
     # A random step of one batch is a random batch, and pads like one. In every step, each group has one batch that is
     # not full, so steps of few batches a group waste too much.
-    groups = 1 if items.groups is None else len(distinct(items.groups))
-    if world.slots < (2 if groups == 1 else _BATCHES_A_GROUP * groups) or not kinds.regular.any():
+    if world.slots >= (2 if groups == 1 else _BATCHES_A_GROUP * groups):
+        in_steps = close(batching, padding=padding, deal=RandomSteps())
+        bands = _choose_bands(items, sort_out(items.lengths, in_steps), in_steps, world)
+        if Trial(items, Settled(in_steps, Shuffled(), bands), world).work_of(Shuffled()).price <= most:
+            return in_steps
+    if world.world_size == 1:  # nobody waits
         return of_batches
-
-    def measure_steps() -> float:
-        settled = Settled(in_steps, Shuffled(), _choose_bands(items, kinds, in_steps, world))
-        return Trial(items.select(kinds.regular), settled, world).padding_of(Shuffled(), against=padding)
-
-    try:
-        padding_of_steps = remember(measure_steps, "steps", name, batching, (1, world.slots))
-    except OversizeError:  # the plan raises the same error, and names the sequence
-        return of_batches
-    return in_steps if padding_of_steps <= padding else of_batches
+    settled = Settled(
+        of_batches, of_batches.order, _choose_bands(items, sort_out(items.lengths, of_batches), of_batches, world)
+    )
+    order = _fit_order(items, name, settled, world).order
+    waiting = Trial(items, settled, world).work_of(order).waiting
+    return of_batches if waiting <= _MOST_WAITING else close(batching, padding=padding, deal=Balanced())
 
 
 def _check_groups(batching: Batching, groups: NDArray[np.int64] | None, world: World) -> None:

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from lengthwise._random import Key
 from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, longest_of
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.cost import prices_of
+from lengthwise.choices.cost import costs_alone, prices_of
 from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.deal import World
 from lengthwise.choices.names import is_custom
 from lengthwise.choices.order import Order, Shuffled, Sorted
 from lengthwise.planning.custom import check_batch_sizes
-from lengthwise.planning.epoch import count_steps, cut_portions, fill_portions
+from lengthwise.planning.epoch import complete_steps, count_steps, cut_portions, fill_portions
 from lengthwise.planning.items import Items, sort_out
-from lengthwise.planning.portion import Portion, Settled, cut_portion
+from lengthwise.planning.portion import Portion, Settled, cut_portion, price
 
 _MANY = 400  # batches: with fewer, chance moves the padding by a hundredth
 _ENOUGH = 1_600  # batches of all trials
@@ -37,6 +37,30 @@ _LEAST_TRIED = 20_000  # sequences
 _MOST_TRIED = 200_000  # sequences: more would pad the same
 _LEAST_TRIALS = 4  # fewer do not show how far chance moves the padding
 _PLAIN = 6.0  # standard errors: at this distance, further trials would not move the mean to the other side
+
+
+class Work(NamedTuple):
+    """The work of an epoch, in the unit of the cost that ranks share evenly.
+
+    Attributes:
+        needed: The work of the sequences without padding.
+        done: The work of all ranks, padding included.
+        paid: The work that all ranks could do in the same time: `done`, and waiting.
+    """
+
+    needed: float
+    done: float
+    paid: float
+
+    @property
+    def price(self) -> float:
+        """The work paid for each unit that is needed, at least 1."""
+        return self.paid / self.needed if self.needed else 1.0
+
+    @property
+    def waiting(self) -> float:
+        """The share of the time of all ranks that they wait for the costliest of each step."""
+        return 1.0 - self.done / self.paid if self.paid else 0.0
 
 
 class Trial:
@@ -68,6 +92,13 @@ class Trial:
         priced = prices_of(settled.batching.cost, items.lengths.shape[1]) is not None
         # 100 batches are cut 16 times: their padding is the mean of 1,600 batches.
         self.trials: int = max(len(windows), int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1)))
+
+    def work_of(self, order: Order) -> Work:
+        """Returns the work of all trials by a fitted order."""
+        works: list[Work] = []
+        for number, (portions, items) in enumerate(self._try(order)):
+            works.append(self._count_work(portions, items, Key(epoch=number, stage="trial")))
+        return Work(*map(math.fsum, zip(*works, strict=True)))
 
     def padding_of(self, order: Order, *, against: float | None = None) -> float:
         """Returns the padding by a fitted order, as a share of the computed frames.
@@ -113,6 +144,17 @@ class Trial:
             return portions
         steps = count_steps(portions, settled.batching.deal, self.world)
         return fill_portions(portions, settled.batching, self.world, steps)
+
+    def _count_work(self, portions: list[Portion], items: Items, key: Key) -> Work:
+        batching, world = self.settled.batching, self.world
+        steps = count_steps(portions, batching.deal, world)
+        filled = fill_portions(portions, batching, world, steps)
+        priced = [price(portion, batching.cut, batching.cost, batching.balance) for portion in filled]
+        places, keys = world.slots // len(portions), [key] * len(portions)
+        batches, numbers = complete_steps(priced, places, steps, tail=batching.deal.tail, keys=keys)
+        ranks = batches.balances[batching.deal.grid(numbers, batches.balances, world, key.at("deal"))].sum(axis=1)
+        alone = costs_alone(batching.cost if batching.balance is None else batching.balance, items.lengths)
+        return Work(math.fsum(alone), math.fsum(ranks.flat), math.fsum(ranks.max(axis=1)) * world.world_size)
 
 
 def _standard_error(values: Sequence[float]) -> float:
