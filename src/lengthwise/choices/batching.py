@@ -179,10 +179,10 @@ def arguments_of(batching: Batching) -> dict[str, Any]:
     cut, budget = batching.cut, batching.budget
     first: dict[str, Any] = {"budget": budget} if budget is not None and cut == Budget(budget) else {"cut": cut}
     last = {name: choice for name, default in _DEFAULTS.items() if (choice := getattr(batching, name)) != default}
+    deal: dict[str, Any] = {} if batching.deal is None else {"deal": batching.deal}
     if batching.order is None:
-        return first | ({} if batching.padding is None else {"padding": batching.padding}) | last
+        return first | ({} if batching.padding is None else {"padding": batching.padding}) | deal | last
     order: dict[str, Any] = {"order": batching.order}
-    deal: dict[str, Any] = {"deal": batching.deal}
     padding: dict[str, Any] = {"padding": batching.order.padding} if finds_noise(batching.order) else {}
     for middle in ({}, padding, order, deal, padding | deal):
         with suppress(ValueError):
