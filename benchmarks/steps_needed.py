@@ -19,7 +19,7 @@ import lengthwise as lw
 from lengthwise._random import Key
 from lengthwise.choices.deal import World
 from lengthwise.planning.epoch import draw_epoch
-from lengthwise.planning.items import read_source, sort_out
+from lengthwise.planning.items import kinds_of, read_source
 from lengthwise.planning.settle import settle_run
 
 BATCHINGS: dict[str, dict[str, Any]] = {
@@ -54,7 +54,7 @@ def count_steps(lengths: np.ndarray, batching: lw.Batching, world: World, name: 
     rows: list[dict[str, object]] = []
     for epoch in EPOCHS:
         items, key = source.items(batching, epoch), Key(seed=0, epoch=epoch)
-        kinds = sort_out(items.lengths, settled.batching)
+        kinds = kinds_of(items.lengths, settled.batching)
         least = draw_epoch(items, kinds, settled._replace(steps=None), world, key)[1]
         plan = lw.make_plan(lengths, batching, epoch=epoch, **world._asdict())
         full = float(plan.costs.mean()) / plan.max_cost

@@ -32,7 +32,7 @@ WITHIN = {
         "__init__",
     ),
     "planning": (
-        *("times", "items", "plan", "custom", "fill", "steps", "portion", "epoch", "trial", "settle"),
+        *("times", "items", "plan", "custom", "exact_count", "steps", "portion", "epoch", "trial", "settle"),
         *("plan_warnings", "resume", "make", "__init__"),
         *("shapes", "few_shapes", "loss", "evaluation", "windows", "window_epoch"),
     ),

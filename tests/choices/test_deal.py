@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.deal import share_out
-from lengthwise.planning.fill import split_largest
+from lengthwise.planning.exact_count import split_largest
 
 LENGTHS = lw.example_lengths(count=2_000)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
-from lengthwise.planning.items import sort_out
+from lengthwise.planning.items import kinds_of
 
 ORDINARY = np.random.default_rng(0).integers(50, 401, 300)
 GIANTS = [1_000_000, 700_000]
@@ -102,7 +102,7 @@ def test_what_costs_as_much_as_the_budget_is_within_it_and_what_is_rounded_up_be
         dropping = lw.Batching(cut=lw.Budget(10, oversize="drop"), order=order, cost=cost)
         assert lw.make_plan([11, 10, 3], dropping).dropped().tolist() == [0]
         rounding = lw.Batching(cut=lw.Budget(15, oversize="alone", multiple_of=8), order=order, cost=cost)
-        assert sort_out(np.array([[8], [9], [16]]), rounding).alone.tolist() == [False, True, True]
+        assert kinds_of(np.array([[8], [9], [16]]), rounding).alone.tolist() == [False, True, True]
     # One of the longest of both lengths would cost 20.
     assert lw.make_plan([[10, 1], [1, 10]], lw.Batching(budget=11, order=order)).costs.tolist() == [11, 11]
 

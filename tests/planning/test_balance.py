@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import length_sets
 import lengthwise as lw
 from lengthwise.choices.greedy import Limits, cut_greedily
-from lengthwise.planning.fill import cut_into
+from lengthwise.planning.exact_count import cut_into
 
 ATTENTION = lw.Quadratic(quadratic=0.001)
 LONG = lw.example_lengths("long-tailed", count=3_000)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 import menu
 from lengthwise import _kernels
-from lengthwise.planning.fill import exact_limits
+from lengthwise.planning.exact_count import exact_limits
 from lengthwise.planning.steps import form_steps
 
 LONG_TAILED = lw.example_lengths()

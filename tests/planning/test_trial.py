@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.planning.trial import Trial, _seek
+from lengthwise.planning.trial import Trials, _seek
 
 
 @settings(max_examples=80, derandomize=True, deadline=None)
@@ -35,9 +35,9 @@ def pairs_of(count, name):
 
 @pytest.mark.parametrize(("name", "padding"), [("speech", 0.1), ("long-tailed", 0.2)])
 def test_a_padding_of_two_lengths_takes_few_trials(name, padding, monkeypatch):
-    trials, measure = [], Trial.padding_of
+    trials, measure = [], Trials.padding_of
     monkeypatch.setattr(
-        Trial, "padding_of", lambda self, order, **how: trials.append(order) or measure(self, order, **how)
+        Trials, "padding_of", lambda self, order, **how: trials.append(order) or measure(self, order, **how)
     )
     pairs = pairs_of(5_000, name)
     batching = lw.Batching(cut=lw.FixedSize(16), padding=padding, deal=lw.Stratified())

@@ -63,8 +63,8 @@ def test_a_window_that_is_planned_alone_is_that_of_the_epoch(dims, deal):
 
 def test_one_fit_serves_all_windows_and_epochs(monkeypatch):
     tried = []
-    trial = settle.Trial
-    monkeypatch.setattr(settle, "Trial", lambda *given, **named: tried.append(1) or trial(*given, **named))
+    trial = settle.Trials
+    monkeypatch.setattr(settle, "Trials", lambda *given, **named: tried.append(1) or trial(*given, **named))
     batching = lw.Batching(cut=lw.FixedSize(8), order=lw.MaxEntropy(0.23))
     windows = lw.Windows(LENGTHS, batching, window=128, block=4)
     windows.plan(2, 3)

@@ -79,17 +79,17 @@ def round_up(lengths: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
     return lengths if multiple == 1 else -(-lengths // multiple) * multiple
 
 
-def fill_up(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
+def count_rows(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
     """Rounds counts up to the next multiple; a count below the multiple stays.
 
-    >>> fill_up(np.array([5, 8, 13]), 8)
+    >>> count_rows(np.array([5, 8, 13]), 8)
     array([ 5,  8, 16])
     """
     return counts if multiple == 1 else np.where(counts < multiple, counts, round_up(counts, multiple))
 
 
 def round_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
-    """Rounds counts down to a multiple, so that `fill_up` cannot exceed them; a count below the multiple stays.
+    """Rounds counts down to a multiple, so that `count_rows` cannot exceed them; a count below the multiple stays.
 
     >>> round_counts(np.array([5, 8, 13]), 8)
     array([5, 8, 8])

@@ -258,7 +258,7 @@ class Budget:
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        places = keep_within(lengths, longest, cost=cost, budget=self.budget, oversize=self.oversize)
+        places = find_kept(lengths, longest, cost=cost, budget=self.budget, oversize=self.oversize)
         limits = limits_of(self, cost, longest)
         if places is None:
             return Cuts(None, cut_greedily(lengths, boundaries, limits))
@@ -333,7 +333,7 @@ def limits_of(cut: Budget | DynamicSize, cost: Cost, longest: NDArray[np.int64])
     return limits._replace(max_sequences=int(round_counts(np.array([cut.max_sequences]), limits.multiple)[0]))
 
 
-def keep_within(
+def find_kept(
     lengths: NDArray[np.int64], longest: NDArray[np.int64], *, cost: Cost, budget: float, oversize: str
 ) -> NDArray[np.int64] | None:
     """Returns the positions that the policy `oversize` keeps; None for all. "alone" keeps all.

@@ -121,7 +121,7 @@ class Deal(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Whole:
+class _OnePortion:
     """A deal without portions: all sequences are batched together."""
 
     tail: str = "split"
@@ -134,7 +134,7 @@ class _Whole:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Balanced(_Whole):
+class Balanced(_OnePortion):
     """Batches of similar cost share a step, so that no rank waits long for another.
 
     If each rank takes one batch of a step, no other deal of the same batches makes ranks wait less. Batches of similar
@@ -158,7 +158,7 @@ class Balanced(_Whole):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mixed(_Whole):
+class Mixed(_OnePortion):
     """Random batches share a step: steps are representative, but ranks wait if batches differ in cost.
 
     Args:
@@ -174,7 +174,7 @@ class Mixed(_Whole):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class InTurn(_Whole):
+class InTurn(_OnePortion):
     """Batches are dealt in the order they were cut, one to each rank, as most systems do.
 
     Args:
@@ -190,7 +190,7 @@ class InTurn(_Whole):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stratified(_Whole):
+class Stratified(_OnePortion):
     """Each step takes one batch of every stratum of lengths, so that all steps have the same shares of short and long.
 
     The batches, in the order they were cut, are divided into equal strata, one for each batch of a step. A step takes
@@ -222,7 +222,7 @@ class Stratified(_Whole):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RandomSteps(_Whole):
+class RandomSteps(_OnePortion):
     """Each step is a random sample of the sequences, which is then sorted and cut into the batches of the step.
 
     The gradient sees whole steps, and these are random, as with random batches. The batches are nearly sorted, so that

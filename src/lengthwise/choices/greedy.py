@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.arithmetic import fill_up
+from lengthwise.choices.arithmetic import count_rows
 from lengthwise.choices.cost import Cost, Padded, costs_of, prices_of
 
 _CALLED = 2**14  # batches priced in one call of a user's cost: with so many, the call itself takes little of the time
@@ -18,7 +18,7 @@ _MOST_COUNTED = 2**40  # sequences: no batch is larger
 
 
 class Limits(NamedTuple):
-    """The limits of a batch: at most `size` sequences; or, if that is 0, `max_sequences`, and `budget` in cost.
+    """The limits of a batch: `max_sequences`, and `budget` in cost; or a `batch_size` alone, whatever the batches cost.
 
     The rows of a batch are filled up to a `multiple`. A batch is as cheap as can be by `balance`, or else by the cost.
     """
@@ -27,7 +27,7 @@ class Limits(NamedTuple):
     budget: float = np.inf
     max_sequences: int = 2**62  # more than any data set has
     multiple: int = 1
-    size: int = 0
+    batch_size: int | None = None
     balance: Cost | None = None
 
     def read(self, lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], _kernels.Bounds | None]:
@@ -82,7 +82,7 @@ def _cut_by_calls(
     while (start := offsets[-1]) < count:
         stop = min(count, start + max(1, _CALLED // ahead))
         ahead = min(ahead, int(room[start:stop].max()))
-        counts = fill_up(np.arange(1, ahead + 1), limits.multiple)
+        counts = count_rows(np.arange(1, ahead + 1), limits.multiple)
         costs = _price_from(lengths, start, stop, counts, limits.cost)
         # The sequence that closes a batch is in it only if the batch may overshoot.
         closing = costs >= limits.budget if overshoot else costs > limits.budget

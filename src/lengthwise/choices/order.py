@@ -243,18 +243,18 @@ class Bucketed:
     def __call__(self, sizes: NDArray[np.float64], key: Key) -> Ordered:
         if self.size is not None:
             # 5 sequences in buckets of 2: the first holds 1, so the next begin at 1 and 3.
-            borders = np.arange((len(sizes) - 1) % self.size + 1, len(sizes), self.size)
+            boundaries = np.arange((len(sizes) - 1) % self.size + 1, len(sizes), self.size)
             sequences = Sorted()(sizes, key).sequences
             # Take another stream: the words of `key` have ordered equal lengths, and so decided their buckets.
             words = key.at("ties", lane=key.lane).words(len(sizes))
-            _kernels.shuffle_parts(sequences, np.append(borders, len(sequences)), words.view(np.int64))
-            return Ordered(sequences, borders)
+            _kernels.shuffle_parts(sequences, np.append(boundaries, len(sequences)), words.view(np.int64))
+            return Ordered(sequences, boundaries)
         if self.edges is None:
             raise _unfitted(self)
         edges = np.array(self.edges, np.int64)
         # With the edges (10, 20), lengths 9, 10 and 11 are in the buckets 0, 0 and 1. 21 is in none, and is dropped.
         bucket = find_bucket(sizes, edges=edges)
-        # Dropped sequences come last. Buckets of [2, 2, 0, 1] sequences have the borders [2, 4].
+        # Dropped sequences come last. Buckets of [2, 2, 0, 1] sequences have the boundaries [2, 4].
         counts = np.bincount(bucket, minlength=len(edges))[: len(edges)]
         sequences = _shuffle_within(bucket, key)[: counts.sum()]
         boundaries = np.cumsum(counts[counts > 0])[:-1]

@@ -10,7 +10,7 @@ from lengthwise.advice.code import describe_cut, wrap_call, write_batching
 from lengthwise.choices.arithmetic import one_length
 from lengthwise.cli import show
 from lengthwise.cli.parser import add_batches, add_lengths, choose_budget, read_lengths, write_code
-from lengthwise.planning.few_shapes import sequences_of, shape_costs, useful_frames
+from lengthwise.planning.few_shapes import count_in_shapes, shape_costs, useful_frames
 from lengthwise.report.tables import Table
 
 _MOST_EDGES = 64  # the most edges to print as code
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     show.write_chart(arguments.plot, lambda: lw.report.shapes(lengths, cut, most=arguments.buckets))
     if show.fills_output(arguments):
         return 0
-    counts, used = sequences_of(lengths, shapes, cut)
+    counts, used = count_in_shapes(lengths, shapes, cut)
     batches = -(-counts // shapes[:, 0])
     padding = 1.0 - used / (batches * shapes.prod(axis=1))
     rows = [

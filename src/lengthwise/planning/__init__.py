@@ -9,7 +9,7 @@ settle          the choices and the steps that all epochs of a run share, found 
 epoch           draws the portions of an epoch until they fill its steps, and deals their batches to the ranks
 portion         orders items, cuts them into batches, and prices these: all items, or each rank's portion
 steps           fills whole random steps, and cuts each into its batches
-fill            cuts an order into exactly the batches that fill the steps
+exact_count     cuts an order into exactly the batches that fill the steps
 resume          removes the batches that earlier runs took
 plan            the result, and its file
 
@@ -19,7 +19,7 @@ windows and window_epoch.
 
 settled   the choices of a run: nothing is open any more
 attempt   one draw of an epoch; another follows if it does not fit into the steps
-giant     an item that alone costs more than the budget
+giant     an item that alone costs more than the budget; it is dropped, stands alone in a batch, or is ordered as others
 members   [k]   the items of one portion, or all items if there are no portions
 """
 

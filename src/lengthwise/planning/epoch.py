@@ -26,9 +26,18 @@ from lengthwise.choices.deal import Deal, Portions, World
 from lengthwise.choices.names import is_custom
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.custom import check_arrangement, check_grid, check_portions
-from lengthwise.planning.fill import split_largest
+from lengthwise.planning.exact_count import split_largest
 from lengthwise.planning.items import Items, Kinds
-from lengthwise.planning.portion import Portion, Settled, cut_again, cut_portion, join, name_buckets, price, put_alone
+from lengthwise.planning.portion import (
+    Portion,
+    Settled,
+    add_bucket_lengths,
+    cut_again,
+    cut_portion,
+    join,
+    price,
+    put_alone,
+)
 
 _ATTEMPTS = 64  # at an epoch: one in nine has too many batches when it is first drawn; in the worst case, one in two
 
@@ -57,10 +66,10 @@ def draw_epoch(items: Items, kinds: Kinds, settled: Settled, world: World, key: 
     if steps is None:
         steps = count_steps(portions, batching.deal, world)
     multiple = length_multiple(batching.cut)
-    filled = fill_portions(portions, batching, world, steps)
-    cut = (put_alone(portion, items.lengths, multiple=multiple) for portion in filled)
-    priced = (price(portion, batching.cut, batching.cost, batching.balance) for portion in cut)
-    return [name_buckets(portion, batching) for portion in priced], steps
+    portions = cut_to_steps(portions, batching, world, steps)
+    portions = [put_alone(portion, items.lengths, multiple=multiple) for portion in portions]
+    portions = [price(portion, batching.cut, batching.cost, batching.balance) for portion in portions]
+    return [add_bucket_lengths(portion, batching) for portion in portions], steps
 
 
 def cut_portions(
@@ -85,43 +94,43 @@ def cut_portions(
         attempt: The number of earlier attempts at this epoch.
     """
     deal = settled.batching.deal
-    numbers = _deal_items(len(items.lengths), deal, world, key.at("portions", lane=attempt))
-    giants = [_choose(portion, kinds.alone) if kinds.giants else np.empty(0, np.int64) for portion in numbers]
-    members = [_choose(portion, kinds.ordered) if kinds.giants else portion for portion in numbers]
-    del numbers  # kept during the sort, these numbers would be a third of the memory
+    parts = _deal_items(len(items.lengths), deal, world, key.at("portions", lane=attempt))
+    alone = [_select(numbers, kinds.alone) if kinds.giants else np.empty(0, np.int64) for numbers in parts]
+    members = [_select(numbers, kinds.ordered) if kinds.giants else numbers for numbers in parts]
+    del parts  # kept during the sort, these numbers would be a third of the memory
     portions: list[Portion] = []
     for number in range(len(members)):
         lane = key.at("order", lane=attempt * len(members) + number)
         portion = cut_portion(items, members[number], settled, lane, slots=world.slots, steps=steps)
         if portion is None:
             return None
-        portions.append(portion._replace(giants=giants[number]))
+        portions.append(portion._replace(alone=alone[number]))
     too_many = steps is not None and deal.tail != "drop" and count_steps(portions, deal, world) > steps
     return None if too_many else portions
 
 
 def count_steps(portions: Sequence[Portion], deal: Deal, world: World) -> int:
-    """Counts the steps that the portions' batches fill; a last step that is not full counts unless the tail drops."""
-    places = world.slots // len(portions)
-    return count_wanted([portion.batch_count for portion in portions], places, deal.tail) // places
+    """Counts the steps that the batches of the largest portion fill, by `count_whole_steps`."""
+    most = max(portion.batch_count for portion in portions)
+    return count_whole_steps(most, world.slots // len(portions), deal.tail)
 
 
-def fill_portions(portions: Sequence[Portion], batching: Batching, world: World, steps: int) -> list[Portion]:
-    """Cuts the portions into as many batches as fill `steps`. Random steps are whole already, and stay."""
+def cut_to_steps(portions: Sequence[Portion], batching: Batching, world: World, steps: int) -> list[Portion]:
+    """Cuts the portions again, into as many batches as fill `steps`. Random steps are whole already, and stay."""
     if batching.takes_random_steps:
         return list(portions)
-    tail, places = batching.deal.tail, world.slots // len(portions)
+    tail, slots = batching.deal.tail, world.slots // len(portions)
     if tail != "split" and getattr(batching.cut, "drop_incomplete", False):  # all batches are full, and stay so
         return list(portions)
     # A tail that repeats fills the last step itself, as long as that has one batch.
-    least = steps * places - (places - 1 if tail == "repeat" else 0)
+    least = steps * slots - (slots - 1 if tail == "repeat" else 0)
 
-    def fill(portion: Portion) -> Portion:
+    def cut(portion: Portion) -> Portion:
         exact = portion.limits is not None or type(batching.cut) is Rows
         must_cut = portion.batch_count < least or (exact and tail != "repeat" and portion.batch_count == least)
-        return cut_again(portion, batching, least - len(portion.giants)) if must_cut else portion
+        return cut_again(portion, batching, least - len(portion.alone)) if must_cut else portion
 
-    return [fill(portion) for portion in portions]
+    return [cut(portion) for portion in portions]
 
 
 def count_portions(deal: Deal, count: int, world: World) -> int:
@@ -132,45 +141,45 @@ def count_portions(deal: Deal, count: int, world: World) -> int:
 
 
 def _deal_items(count: int, deal: Deal, world: World, key: Key) -> list[NDArray[np.int64] | None]:
-    """Returns the items of each portion; None stands for all items in order, so that no list is needed."""
+    """Returns the numbers of the items of each portion; None for all items in order, so that no list is needed."""
     if not is_custom(deal) and not isinstance(deal, Portions):  # no other deal of this package has more than one
         return [None]
     portions = deal.portions(count, world, key)
     if is_custom(deal):
         portions = check_portions(portions, count, world)
-    return [None if _is_all(portion, count) else portion for portion in portions]
+    return [None if _is_all(numbers, count) else numbers for numbers in portions]
 
 
-def _is_all(portion: NDArray[np.int64], count: int) -> bool:
-    return len(portion) == count and bool((portion[1:] > portion[:-1]).all())
+def _is_all(numbers: NDArray[np.int64], count: int) -> bool:
+    return len(numbers) == count and bool((numbers[1:] > numbers[:-1]).all())
 
 
-def _choose(portion: NDArray[np.int64] | None, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Returns the items of a portion that are `chosen` [n]."""
-    return np.flatnonzero(chosen) if portion is None else portion[chosen[portion]]
+def _select(numbers: NDArray[np.int64] | None, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Returns the `numbers` of those items that the `mask` [n] marks; None stands for all items."""
+    return np.flatnonzero(mask) if numbers is None else numbers[mask[numbers]]
 
 
 def complete_steps(
-    portions: Sequence[Portion], places: int, steps: int, *, tail: str, keys: Sequence[Key]
+    portions: Sequence[Portion], slots: int, steps: int, *, tail: str, keys: Sequence[Key]
 ) -> tuple[Portion, NDArray[np.int64]]:
     """Brings all portions to the same number of batches: leaves some out at random, or repeats the cheapest.
 
     Args:
         portions: The batches of each portion; too many only if the tail drops.
-        places: Batches of each portion in a step.
+        slots: Batches of each portion in a step.
         steps: The steps to fill.
         tail: The policy for a last step that is not full.
         keys: One for each portion, to draw the batches that are dropped.
 
     Returns:
-        All batches, and the numbers of those in use, [portions, steps x places]; some may stand twice.
+        All batches, and the numbers of those in use, [portions, steps x slots]; some may stand twice.
 
     Raises:
         ValueError: There are too many batches, and the tail does not drop: a fault of this package.
     """
     # Single sequences cannot be split: a portion may have too few batches.
     batches = join(portions)
-    wanted = steps * places if len(batches.costs) else 0  # an epoch may take nothing
+    wanted = steps * slots if len(batches.costs) else 0  # an epoch may take nothing
     if tail != "drop" and (most := max(len(portion.costs) for portion in portions)) > wanted:
         remedy = "No sequence may be lost: please report this batching with its lengths."
         raise checks.state_error(f"The plan has {most} batches for {wanted} places", remedy)
@@ -182,22 +191,14 @@ def complete_steps(
     return batches, np.stack(numbers)
 
 
-def count_wanted(batches: Sequence[int], places: int, tail: str) -> int:
-    """Counts the batches that each portion must have for whole steps: rounded down if the tail drops, else up.
-
-    Args:
-        batches: The number that each portion has.
-        places: Batches of each portion in a step.
-        tail: The policy for a last step that is not full.
-    """
-    most = max(batches)
-    # 14 batches in steps of 4: 12 where the tail drops, else 16.
-    return most // places * places if tail == "drop" else -(-most // places) * places
+def count_whole_steps(batches: int, slots: int, tail: str) -> int:
+    """Counts the steps of `slots` batches each; a last one that is not full counts unless the tail drops."""
+    return batches // slots if tail == "drop" else -(-batches // slots)
 
 
-def split_batches(batches: Portion, places: int, batching: Batching) -> Portion:
+def split_batches(batches: Portion, slots: int, batching: Batching) -> Portion:
     """Halves the batches with the most sequences until all steps are full; the halves keep their batch's bucket."""
-    wanted = count_wanted([len(batches.costs)], places, batching.deal.tail)
+    wanted = slots * count_whole_steps(len(batches.costs), slots, batching.deal.tail)
     if wanted <= len(batches.costs) or batching.deal.tail != "split":
         return batches
     offsets = split_largest(batches.offsets, wanted)

@@ -88,8 +88,8 @@ def evaluation_weights(plan: Plan, weights: ArrayLike | None = None) -> NDArray[
            [[0.33333333]]])
     """
     # Batches of [2, 1] sequences weigh 2/3 and 1/3. A plan without batches has no weights.
-    counted = batch_weights(plan, weights)
-    return np.divide(counted, counted.sum(), out=np.zeros_like(counted), where=counted.sum() > 0)
+    sums = batch_weights(plan, weights)
+    return np.divide(sums, sums.sum(), out=np.zeros_like(sums), where=sums.sum() > 0)
 
 
 def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
@@ -119,19 +119,19 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
     restored: list[Any] = [None] * plan.population
     missing = np.ones(plan.population, bool)
     for rank, rank_outputs in enumerate(outputs):
-        numbers, counted = _take(plan, rank)
+        numbers, first_taken = _rank_sequences(plan, rank)
         if len(rank_outputs) != len(numbers):
             rule = f"{len(numbers)} outputs, one for each sequence of the rank"
             raise checks.value_error("outputs", rule, len(rank_outputs), remedy, at=f"rank {rank}")
-        for number, counts, output in zip(numbers.tolist(), counted.tolist(), rank_outputs, strict=True):
+        for number, is_first, output in zip(numbers.tolist(), first_taken.tolist(), rank_outputs, strict=True):
             # The second output of a batch that is taken twice is dropped, and so is that of a second copy.
-            if counts and missing[number]:
+            if is_first and missing[number]:
                 restored[number] = output
                 missing[number] = False
     return restored
 
 
-def _take(plan: Plan, rank: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _rank_sequences(plan: Plan, rank: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Returns the sequences of a rank, in order, and marks those that are taken for the first time: both [k]."""
     batches = plan.grid[:, :, rank].reshape(-1)
     sizes = plan.batch_sizes[batches]

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, length_multiple, one_length, round_up
+from lengthwise.choices.arithmetic import count_multiple, count_rows, distinct, length_multiple, one_length, round_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import optimal_edges, some_lengths
 from lengthwise.choices.cost import Cost, Padded, check_finite, costs_of
-from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, keep_within, oversize_of
+from lengthwise.choices.cut import BUDGET_REMEDY, Cut, OversizeError, find_kept, oversize_of
 from lengthwise.choices.rows import Rows
-from lengthwise.planning.items import check_countable, sort_out
+from lengthwise.planning.items import check_countable, kinds_of
 from lengthwise.planning.plan_warnings import tell_doubted_budget
 from lengthwise.planning.portion import explain_oversize
 
@@ -49,7 +49,7 @@ class _Candidates(NamedTuple):
 
     def rows_of(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the rows of a shape of this length: the most, or fewer if its `counts` sequences fill fewer."""
-        return np.minimum(self.rows[place], fill_up(counts, self.multiple))
+        return np.minimum(self.rows[place], count_rows(counts, self.multiple))
 
     def price(self, place: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
         """Prices the batches of one shape: [k]. Of the sequences up to its length, `below` [k] are in other shapes."""
@@ -149,7 +149,7 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
         raise checks.value_error("cut", "one that pads", cut, "Packed rows all have one shape.")
     check_countable(array[:, None], length_multiple(cut))
     padded = round_up(array, length_multiple(cut))
-    tell_doubted_budget(sort_out(padded[:, None], batching).giants, padded[:, None], batching)
+    tell_doubted_budget(kinds_of(padded[:, None], batching).giants, padded[:, None], batching)
     padded = padded[_choose_kept(padded, cut, cost)]
     values = distinct(padded)
     if len(values) > _MOST_LENGTHS:
@@ -159,7 +159,7 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
     return _Candidates(values, reached, np.clip(rows, 1, 2**40).astype(np.int64), count_multiple(cut), cost)
 
 
-def sequences_of(
+def count_in_shapes(
     lengths: NDArray[np.int64], shapes: NDArray[np.int64], cut: Cut
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns the number of sequences in each shape, and their frames of data: [k] each."""
@@ -181,7 +181,7 @@ def _choose_kept(padded: NDArray[np.int64], cut: Cut, cost: Cost) -> NDArray[np.
     rows, longest = padded[:, None], padded.max(keepdims=True)
     budget = cut.max_cost(cost, longest)
     try:
-        places = keep_within(rows, longest, cost=cost, budget=budget, oversize=oversize_of(cut))
+        places = find_kept(rows, longest, cost=cost, budget=budget, oversize=oversize_of(cut))
     except OversizeError as error:
         raise explain_oversize(error, error.position, rows, cost) from None
     if places is not None and not len(places):

@@ -2,7 +2,7 @@
 
 A giant is an item that alone costs more than the budget. It would widen the noise, stretch the buckets, and leave a
 short batch on either side. So the order is fitted without giants. They are dropped or stand alone, but for two cases
-that `sort_out` names.
+that `kinds_of` names.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Items(NamedTuple):
             yield
         except OversizeError as error:
             if self.spans is not None:
-                raise name_sequence(error, self.spans) from None
+                raise renumber_oversize(error, self.spans) from None
             if self.times is not None:
-                raise name_sequence(error, copies_of(self.times)) from None
+                raise renumber_oversize(error, copies_of(self.times)) from None
             raise
 
 
@@ -118,10 +118,8 @@ class Kinds(NamedTuple):
     giants: int
 
 
-def sort_out(lengths: NDArray[np.int64], batching: Batching) -> Kinds:
-    """Divides items into kinds, by their lengths [n, dims] and by the `oversize` policy of the cut.
-
-    A cut that is called by itself, and random steps, carry out the policy by `keep_within`.
+def kinds_of(lengths: NDArray[np.int64], batching: Batching) -> Kinds:
+    """Returns the kinds of items, by their lengths [n, dims] and by the `oversize` policy of the cut.
 
     With "alone", a giant stays among the ordered in two cases. If batches are padded to the edges of buckets, the last
     bucket is for giants. In random steps a giant fills one batch of a step.
@@ -198,7 +196,7 @@ def check_countable(lengths: NDArray[np.int64], multiple: int) -> None:
         raise checks.value_error("lengths", rule, frames, remedy)
 
 
-def name_sequence(error: OversizeError, numbers: NDArray[np.int64]) -> OversizeError:
+def renumber_oversize(error: OversizeError, numbers: NDArray[np.int64]) -> OversizeError:
     """Returns the error with the number that the user knows: item k has `numbers[k]`.
 
     `numbers` are the numbers of sequences, [n], or the spans of chunks, [n, 3]: (sequence, start, stop).

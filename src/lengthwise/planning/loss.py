@@ -64,20 +64,20 @@ def loss_scales(
     >>> loss_scales(plan)  # means over 2 and 1 of 3 sequences, averaged over 2 ranks
     array([[[1.33333333, 0.66666667]]])
     """
-    counted = batch_weights(plan, weights)
-    return scale_losses(plan, counted, reduction, ranks_averaged, micro_batches_averaged)
+    sums = batch_weights(plan, weights)
+    return scale_losses(plan, sums, reduction, ranks_averaged, micro_batches_averaged)
 
 
 def scale_losses(
-    plan: Plan, counted: NDArray[np.float64], reduction: str, ranks_averaged: bool, micro_batches_averaged: bool
+    plan: Plan, sums: NDArray[np.float64], reduction: str, ranks_averaged: bool, micro_batches_averaged: bool
 ) -> NDArray[np.float64]:
-    """Returns `loss_scales` by the weights of batches, [steps, micro_batches, ranks], which may all be 0."""
+    """Returns `loss_scales` by the `sums` of weights of batches, which may all be 0: [steps, micro_batches, ranks]."""
     checks.check_choice("reduction", reduction, REDUCTIONS)
     checks.check_flag("ranks_averaged", ranks_averaged)
     checks.check_flag("micro_batches_averaged", micro_batches_averaged)
-    totals = counted.sum(axis=(1, 2), keepdims=True)  # W of each step
+    totals = sums.sum(axis=(1, 2), keepdims=True)  # W of each step
     # A sum is scaled by 1 / W, whatever the batch weighs. A batch that is taken a second time is scaled by 0.
-    shares = counted if reduction == "mean" else plan.first_taken.astype(np.float64)
+    shares = sums if reduction == "mean" else plan.first_taken.astype(np.float64)
     scales = np.divide(shares, totals, out=np.zeros_like(shares), where=totals > 0)
     # The trainer divides by the ranks and the micro-batches afterwards: multiplied here, the two cancel out.
     scales *= plan.world_size if ranks_averaged else 1

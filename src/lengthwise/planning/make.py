@@ -14,7 +14,7 @@ from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.deal import World, check_world
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.epoch import complete_steps, deal_and_arrange, draw_epoch, in_grid
-from lengthwise.planning.items import Items, Source, check_countable, read_source, sort_out
+from lengthwise.planning.items import Items, Source, check_countable, kinds_of, read_source
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.plan_warnings import tell_doubted_budget, tell_missed_request, tell_other_steps
 from lengthwise.planning.portion import Portion, Settled, select
@@ -92,11 +92,13 @@ def make_plan(
     check_batching(batching)
     source = read_source(lengths, groups=groups, times=times, seed=seed)
     world, runs = check_world(world_size, micro_batches), read_runs(after) if after else ()
-    return plan_run(source, batching, Key(seed=seed, epoch=epoch), world, runs)
+    return settle_and_plan(source, batching, Key(seed=seed, epoch=epoch), world, runs)
 
 
-def plan_run(source: Source, batching: Batching, key: Key, world: World, runs: Sequence[EarlierRun] = ()) -> Plan:
-    """Plans what earlier `runs` left of an epoch for `world`, in the steps that all epochs of the run have."""
+def settle_and_plan(
+    source: Source, batching: Batching, key: Key, world: World, runs: Sequence[EarlierRun] = ()
+) -> Plan:
+    """Settles the choices and the steps of all epochs, and plans what earlier `runs` left of one."""
     # If runs on 8 and 6 ranks came before one on 4: plan for 8 ranks, deal the rest to 6, and what is left then to 4.
     first = runs[0].world if runs else world
     items = take_epoch(source, batching, key.epoch)
@@ -134,7 +136,7 @@ def plan_epoch(
     """
     first, cut = runs[0].world if runs else world, settled.batching.cut
     # Order, cut and price, into as many batches as fill whole steps.
-    kinds = sort_out(items.lengths, settled.batching)
+    kinds = kinds_of(items.lengths, settled.batching)
     if kinds.giants:
         tell_doubted_budget(kinds.giants, items.lengths, batching, name=source.name)
     if settled.padding is not None:

@@ -18,8 +18,8 @@ from lengthwise import checks
 from lengthwise._random import Key, argsort
 from lengthwise.choices.arithmetic import (
     count_multiple,
+    count_rows,
     distinct,
-    fill_up,
     length_multiple,
     longest_of,
     round_up,
@@ -34,7 +34,7 @@ from lengthwise.choices.names import is_custom
 from lengthwise.choices.order import Bucketed, Order, Ordered
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.custom import check_cuts, check_ordered
-from lengthwise.planning.fill import cut_by_count, cut_into, exact_limits, split_largest
+from lengthwise.planning.exact_count import cut_by_count, cut_into, exact_limits, split_largest
 from lengthwise.planning.items import Items
 from lengthwise.planning.steps import form_steps
 
@@ -69,7 +69,7 @@ class Portion(NamedTuple):
             packed.
         boundaries: Positions in `members` that no batch may cross.
         groups: [k], in random steps, which keep groups apart without boundaries; else None.
-        giants: The items that stand alone, until `put_alone` makes their batches.
+        alone: The giants that stand alone, until `put_alone` makes their batches.
         limits: The limits of a batch; None if only the cut itself can find its batches.
         offsets: [batches + 1]; batch b is members[offsets[b]:offsets[b + 1]].
         padded_lengths: [batches, dims], the longest that the members of each batch need.
@@ -82,7 +82,7 @@ class Portion(NamedTuple):
     needed: NDArray[np.int64]
     boundaries: NDArray[np.int64] = _NONE
     groups: NDArray[np.int64] | None = None
-    giants: NDArray[np.int64] = _NONE
+    alone: NDArray[np.int64] = _NONE
     limits: Limits | None = None
     offsets: NDArray[np.int64] = np.zeros(1, np.int64)
     padded_lengths: NDArray[np.int64] = _NONE
@@ -92,8 +92,8 @@ class Portion(NamedTuple):
 
     @property
     def batch_count(self) -> int:
-        """The number of batches, those of the giants included."""
-        return len(self.offsets) - 1 + len(self.giants)
+        """The number of batches, those of one giant included."""
+        return len(self.offsets) - 1 + len(self.alone)
 
     @property
     def lengths(self) -> NDArray[np.float64]:
@@ -180,14 +180,14 @@ def price(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -
         return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
-    rows = fill_up(np.diff(offsets), count_multiple(cut))
+    rows = count_rows(np.diff(offsets), count_multiple(cut))
     costs = costs_of(cost, rows, lengths)
     balances = costs if balance is None else costs_of(balance, rows, lengths, name="balance")
     return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
 
 
-def name_buckets(portion: Portion, batching: Batching) -> Portion:
-    """Notes for each priced batch the longest length of its bucket."""
+def add_bucket_lengths(portion: Portion, batching: Batching) -> Portion:
+    """Adds the longest length of its bucket to each priced batch."""
     offsets, boundaries = portion.offsets, portion.boundaries
     if not len(boundaries):
         return portion
@@ -237,12 +237,12 @@ def select(batches: Portion, chosen: NDArray[np.bool_]) -> Portion:
 
 
 def put_alone(portion: Portion, lengths: NDArray[np.int64], *, multiple: int) -> Portion:
-    """Puts each giant in a batch of its own, next to the batch with the longest other member.
+    """Puts each giant that stands alone in a batch of its own, next to the batch with the longest other member.
 
     So sorted batches stay sorted: the new ones come last if lengths rise, and first if they fall. Each giant is padded
     to the next `multiple`.
     """
-    giants, offsets = portion.giants, portion.offsets
+    giants, offsets = portion.alone, portion.offsets
     if not len(giants):
         return portion
     rising = giants[np.argsort(lengths[giants].sum(axis=1), kind="stable")]
@@ -261,13 +261,13 @@ def put_alone(portion: Portion, lengths: NDArray[np.int64], *, multiple: int) ->
         members=np.insert(portion.members, at, rising),
         needed=np.insert(portion.needed, at, round_up(lengths[rising], multiple), axis=0),
         boundaries=_boundaries_around(portion.boundaries, int(at), len(giants), int(offsets[-1])),
-        giants=_NONE,
+        alone=_NONE,
         offsets=offsets,
     )
 
 
-def _boundaries_around(boundaries: NDArray[np.int64], at: int, giants: int, members: int) -> NDArray[np.int64]:
-    """Adds `giants` buckets of one item each before position `at`, and moves the borders of later buckets.
+def _boundaries_around(boundaries: NDArray[np.int64], at: int, buckets: int, members: int) -> NDArray[np.int64]:
+    """Adds `buckets` of one item each before position `at`, and moves the borders of later buckets.
 
     >>> _boundaries_around(np.array([4, 8]), 8, 2, 12)  # two of them where the third bucket began
     array([ 4,  8,  9, 10])
@@ -275,7 +275,7 @@ def _boundaries_around(boundaries: NDArray[np.int64], at: int, giants: int, memb
     if not len(boundaries):
         return boundaries
     around = np.concatenate(
-        [boundaries[boundaries <= at], at + np.arange(giants + 1), boundaries[boundaries > at] + giants]
+        [boundaries[boundaries <= at], at + np.arange(buckets + 1), boundaries[boundaries > at] + buckets]
     )
     return distinct(around[(around > 0) & (around < members)])
 
@@ -285,7 +285,7 @@ def _order_portion(items: Items, members: NDArray[np.int64] | None, settled: Set
     batching, in_steps = settled.batching, settled.batching.takes_random_steps
     items = items if members is None else items.select(members)
     lengths, groups = items.lengths, items.groups
-    ordered = _order(lengths, settled, key)
+    ordered = _call_order(lengths, settled, key)
     if ordered.edges is not None and isinstance(batching.cut, Rows):
         rule = "one that pads to no edges beside a cut that packs rows"
         raise checks.value_error("order", rule, batching.order, "Take Shuffled().")
@@ -293,7 +293,7 @@ def _order_portion(items: Items, members: NDArray[np.int64] | None, settled: Set
         remedy = "Give `groups=` to keep batches apart, or take another deal, such as Mixed()."
         raise checks.state_error("Random steps cross the boundaries that your order gives", remedy)
     if groups is not None and not in_steps:
-        ordered, groups = _group(ordered, groups), None
+        ordered, groups = _sort_by_group(ordered, groups), None
     sequences, boundaries, _ = ordered
     needed = round_up(_pad_to_edges(lengths, ordered, batching), length_multiple(batching.cut))
     if in_steps and len(boundaries):
@@ -304,21 +304,21 @@ def _order_portion(items: Items, members: NDArray[np.int64] | None, settled: Set
     return Portion(sequences if members is None else members[sequences], needed, boundaries, groups)
 
 
-def _group(ordered: Ordered, groups: NDArray[np.int64]) -> Ordered:
+def _sort_by_group(ordered: Ordered, groups: NDArray[np.int64]) -> Ordered:
     """Sorts the order by group, with a boundary wherever another group or another bucket begins.
 
-    >>> _group(Ordered(np.array([3, 0, 2, 1])), np.array([1, 0, 1, 0]))[:2]
+    >>> _sort_by_group(Ordered(np.array([3, 0, 2, 1])), np.array([1, 0, 1, 0]))[:2]
     (array([3, 1, 0, 2]), array([2]))
     """
     sequences, boundaries, edges = ordered
     by_group = argsort(groups[sequences])
     bucket = np.searchsorted(boundaries, np.arange(len(sequences)), side="right")[by_group]
     group = groups[sequences[by_group]]
-    borders = 1 + np.flatnonzero((group[1:] != group[:-1]) | (bucket[1:] != bucket[:-1]))
-    return Ordered(sequences[by_group], borders, None if edges is None else edges[by_group])
+    starts = 1 + np.flatnonzero((group[1:] != group[:-1]) | (bucket[1:] != bucket[:-1]))
+    return Ordered(sequences[by_group], starts, None if edges is None else edges[by_group])
 
 
-def _order(lengths: NDArray[np.int64], settled: Settled, key: Key) -> Ordered:
+def _call_order(lengths: NDArray[np.int64], settled: Settled, key: Key) -> Ordered:
     """Calls the order; checks its answer if the user wrote the order."""
     # Most orders sort by one number: the length, the sum of several, or the place in a line of bands.
     if settled.bands and not settled.batching.takes_random_steps:

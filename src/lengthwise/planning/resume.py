@@ -20,7 +20,7 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Stratified, World, check_world, share_out
-from lengthwise.planning.epoch import complete_steps, count_wanted, deal_and_arrange, in_grid, split_batches
+from lengthwise.planning.epoch import complete_steps, count_whole_steps, deal_and_arrange, in_grid, split_batches
 from lengthwise.planning.portion import Portion, select
 
 _MAX_RUNS = 1_000  # within an epoch: all are planned, one after another
@@ -113,17 +113,17 @@ def take_runs(
 def _deal_again(
     batches: Portion, world: World, batching: Batching, keys: Sequence[Key]
 ) -> tuple[Portion, NDArray[np.int64]]:
-    tail, deal, arrange = keys
-    how = batching.deal.tail
+    tail_key, deal_key, arrange_key = keys
+    tail = batching.deal.tail
     batches = split_batches(batches, world.slots, batching)
-    steps = count_wanted([len(batches.costs)], world.slots, how) // world.slots
-    batches, (numbers,) = complete_steps([batches], world.slots, steps, tail=how, keys=[tail])
+    steps = count_whole_steps(len(batches.costs), world.slots, tail)
+    batches, (numbers,) = complete_steps([batches], world.slots, steps, tail=tail, keys=[tail_key])
     if batching.takes_random_steps:  # each new step mixes batches of every length
-        batching = replace(batching, deal=Stratified(tail=batching.deal.tail))
+        batching = replace(batching, deal=Stratified(tail=tail))
         numbers = numbers[np.argsort(batches.lengths[numbers], kind="stable")]
-    portions = len(batching.deal.portions(0, world, deal))
+    portions = len(batching.deal.portions(0, world, deal_key))
     if portions > 1:  # the portions of the ranks are mixed by now: each gets batches of every cost, in turn
         numbers = numbers[np.argsort(batches.balances[numbers], kind="stable")]
     # In turn: [3, 1, 2, 0] for 2 portions are [3, 2] and [1, 0].
     numbers = numbers.reshape(-1, portions).T
-    return batches, deal_and_arrange(batches, numbers, world, batching, deal=deal, arrange=arrange)
+    return batches, deal_and_arrange(batches, numbers, world, batching, deal=deal_key, arrange=arrange_key)

@@ -30,10 +30,10 @@ from lengthwise.choices.names import is_custom
 from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.epoch import count_portions
-from lengthwise.planning.items import Items, Kinds, Source, sort_out, take_items
+from lengthwise.planning.items import Items, Kinds, Source, kinds_of, take_items
 from lengthwise.planning.portion import Settled, sizes_of
 from lengthwise.planning.times import Copies
-from lengthwise.planning.trial import Fit, Trial, estimate_batches, fit_noise, try_epoch
+from lengthwise.planning.trial import Fit, Trials, estimate_batches, fit_noise, try_epoch
 
 _Result = TypeVar("_Result")
 _NOTHING = object()
@@ -76,8 +76,8 @@ _MOST_OVER_GROUPED = 0.02  # of what group_by_length computes: the default compu
 _MOST_PRICE = 1.0 / 0.9  # of random steps, however much group_by_length computes
 _MOST_WAITING = 0.05  # of the time: if ranks wait longer for batches in strata, batches of similar cost share a step
 _BATCHES_A_GROUP = 4  # for several groups: with fewer batches a group in a step, the default takes no random steps
-_TRIALS = 8  # epochs; one in nine later epochs would have more batches than any of these
-_TRIALS_OF_COPIES = 32  # epochs, if they take different copies
+_TRIAL_EPOCHS = 8  # one in nine later epochs would have more batches than any of these
+_TRIAL_EPOCHS_OF_COPIES = 32  # if epochs take different copies
 _TRIED = 2**21  # sequences of all trial epochs, but at least one epoch is tried whole
 _SPARE = 0.3  # of a step, if fewer epochs are tried: then few later epochs are drawn twice
 _DEVIATIONS = 4.0  # standard deviations of the trials' steps: one epoch in 30,000 needs more
@@ -101,9 +101,9 @@ def settle_run(source: Source, batching: Batching, world: World) -> Settled:
     def count() -> int:
         if source.copies is not None:
             return _count_steps_of_copies(source, source.copies, settled, world)
-        trials = max(1, min(_TRIALS, _TRIED // max(1, len(items.lengths))))
-        filled = [try_epoch(items, settled, world, epoch) for epoch in range(trials)]
-        return round_steps(filled, settled.batching, margin=0.0 if trials == _TRIALS else _SPARE)
+        epochs = max(1, min(_TRIAL_EPOCHS, _TRIED // max(1, len(items.lengths))))
+        trial_steps = [try_epoch(items, settled, world, epoch) for epoch in range(epochs)]
+        return round_steps(trial_steps, settled.batching, margin=0.0 if epochs == _TRIAL_EPOCHS else _SPARE)
 
     return settled._replace(steps=remember(count, "steps of epochs", name, settled.batching, world))
 
@@ -117,16 +117,16 @@ def _count_steps_of_copies(source: Source, copies: Copies, settled: Settled, wor
     if batching.takes_random_steps and batching.deal.tail == "drop":
         # Whole steps are left. Another tail shows how full the step after them is.
         split = settled._replace(batching=replace(batching, deal=replace(batching.deal, tail="split")))
-    filled: list[float] = []
-    for epoch in range(_TRIALS_OF_COPIES):
+    trial_steps: list[float] = []
+    for epoch in range(_TRIAL_EPOCHS_OF_COPIES):
         items = source.items(batching, epoch)
-        filled.append(try_epoch(items, settled, world, epoch))
+        trial_steps.append(try_epoch(items, settled, world, epoch))
         if split is not None and (share := try_epoch(items, split, world, epoch)) > 1.0:
-            filled[-1] = max(filled[-1], share)
-    margin = _DEVIATIONS * float(np.std(filled))
+            trial_steps[-1] = max(trial_steps[-1], share)
+    margin = _DEVIATIONS * float(np.std(trial_steps))
     if batching.deal.tail != "drop":
         margin += _count_rare(source.array, copies, batching) / world.slots
-    return round_steps(filled, batching, margin=margin)
+    return round_steps(trial_steps, batching, margin=margin)
 
 
 def settle(items: Items, name: str, batching: Batching, world: World) -> Settled:
@@ -140,7 +140,7 @@ def settle(items: Items, name: str, batching: Batching, world: World) -> Settled
     """
     batching = _close(items, name, batching, world)
     _check_groups(batching, items.groups, world)
-    bands = _choose_bands(items, sort_out(items.lengths, batching), batching, world)
+    bands = _choose_bands(items, kinds_of(items.lengths, batching), batching, world)
     return _fit_order(items, name, Settled(batching, batching.order, bands), world)
 
 
@@ -149,12 +149,12 @@ def settle_window(items: Items, name: str, settled: Settled, world: World) -> Se
     return settled if finds_noise(settled.batching.order) else _fit_order(items, name, settled, world)
 
 
-def round_steps(filled: Sequence[float], batching: Batching, *, margin: float = 0.0) -> int:
+def round_steps(trial_steps: Sequence[float], batching: Batching, *, margin: float = 0.0) -> int:
     """Returns the steps of every epoch, from those that trial epochs fill: the most, or the least if the tail drops.
 
     The `margin` is for later epochs that fill more, or fewer, than the trials do on average.
     """
-    steps = np.array(filled)
+    steps = np.array(trial_steps)
     if batching.deal.tail == "drop":
         return max(0, math.floor(min(steps.min(), steps.mean() - margin)))
     return math.ceil(max(steps.max(), steps.mean() + margin))
@@ -203,7 +203,7 @@ def _items_to_fit(source: Source, batching: Batching) -> tuple[Items, str]:
         return source.items(batching, 0), name
     if batching.order is None or finds_noise(batching.order):
         items = source.items(batching, 0)
-        if sort_out(items.lengths, batching).regular.any():
+        if kinds_of(items.lengths, batching).regular.any():
             return items, f"{name} in the first epoch of {copies.name}"
     return take_items(source.array, batching, copies.most(), source.groups), f"{name} at most as in {copies.name}"
 
@@ -212,7 +212,7 @@ def _close(items: Items, name: str, batching: Batching, world: World) -> Batchin
     """Chooses what the batching leaves open, by the rule that `Batching` and `make_plan` state."""
     if batching.order is not None:
         return batching
-    kinds = sort_out(items.lengths, batching)
+    kinds = kinds_of(items.lengths, batching)
     if not kinds.regular.any():
         return close(batching, padding=DEFAULT_PADDING)
     regular = items.select(kinds.regular) if kinds.giants else items
@@ -229,7 +229,7 @@ def _choose_by_price(items: Items, name: str, batching: Batching, world: World) 
         size = max(1, round(len(items.lengths) / estimate_batches(items.lengths, batching, 1)))
         order, deal = group_by_length(size, len(items.lengths), world)
         grouped = replace(batching, cut=FixedSize(size), order=order, deal=deal)
-        trial = Trial(items, Settled(grouped, order), world)
+        trial = Trials(items, Settled(grouped, order), world)
         most = (1.0 + _MOST_OVER_GROUPED) * trial.work_of(order).price
         padding = 1.0 - (1.0 - trial.padding_of(order)) / (1.0 + _MOST_OVER_GROUPED)
         padding = min(DEFAULT_PADDING, math.floor(1_000.0 * padding) / 1_000.0)
@@ -242,16 +242,16 @@ def _choose_by_price(items: Items, name: str, batching: Batching, world: World) 
     # not full, so steps of few batches a group waste too much.
     if world.slots >= (2 if groups == 1 else _BATCHES_A_GROUP * groups):
         in_steps = close(batching, padding=padding, deal=RandomSteps())
-        bands = _choose_bands(items, sort_out(items.lengths, in_steps), in_steps, world)
-        if Trial(items, Settled(in_steps, Shuffled(), bands), world).work_of(Shuffled()).price <= most:
+        bands = _choose_bands(items, kinds_of(items.lengths, in_steps), in_steps, world)
+        if Trials(items, Settled(in_steps, Shuffled(), bands), world).work_of(Shuffled()).price <= most:
             return in_steps
     if world.world_size == 1:  # nobody waits
         return of_batches
     settled = Settled(
-        of_batches, of_batches.order, _choose_bands(items, sort_out(items.lengths, of_batches), of_batches, world)
+        of_batches, of_batches.order, _choose_bands(items, kinds_of(items.lengths, of_batches), of_batches, world)
     )
     order = _fit_order(items, name, settled, world).order
-    waiting = Trial(items, settled, world).work_of(order).waiting
+    waiting = Trials(items, settled, world).work_of(order).waiting
     return of_batches if waiting <= _MOST_WAITING else close(batching, padding=padding, deal=Balanced())
 
 
@@ -289,7 +289,7 @@ def _choose_bands(items: Items, kinds: Kinds, batching: Batching, world: World) 
 
 def _fit_order(items: Items, name: str, settled: Settled, world: World) -> Settled:
     """Fits the order of the batching to the items, once for all epochs."""
-    batching, kinds = settled.batching, sort_out(items.lengths, settled.batching)
+    batching, kinds = settled.batching, kinds_of(items.lengths, settled.batching)
     if not (finds_noise(batching.order) or hasattr(batching.order, "fit")) or not kinds.ordered.any():
         return settled._replace(order=batching.order)
     portions = count_portions(batching.deal, len(items.lengths), world)
@@ -313,14 +313,14 @@ def _fit_order(items: Items, name: str, settled: Settled, world: World) -> Settl
 def _fit_noise(items: Items, kinds: Kinds, settled: Settled, world: World, portions: int) -> Fit:
     """Finds the noise by which trials have the padding that was asked for."""
     regular = items.select(kinds.regular)
-    trial = Trial(regular, settled, world, portions=portions, giants=int(kinds.alone.sum()))
+    trials = Trials(regular, settled, world, portions=portions, alone=int(kinds.alone.sum()))
     padding = settled.batching.order.padding or 0.0
     odds = max(1e-3, padding / (1.0 - padding))
     if settled.bands:
-        return fit_noise(padding, NoisyLine, odds / 10.0, trial)
+        return fit_noise(padding, NoisyLine, odds / 10.0, trials)
     # The first guess: 10 % of padding is 1 frame for each 9 of data. At a mean length of 900 that is 100 frames.
     mean = float(regular.lengths.sum()) / len(regular.lengths)
-    return fit_noise(padding, lambda scale: MaxEntropy(scale=scale), odds * mean, trial)
+    return fit_noise(padding, lambda scale: MaxEntropy(scale=scale), odds * mean, trials)
 
 
 def _fit_below(longest: int, lengths: NDArray[np.int64], batching: Batching, order: Bucketed) -> Order:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import count_multiple, fill_up
+from lengthwise.choices.arithmetic import count_multiple, count_rows
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.buckets import find_bucket, sort_rows
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
@@ -63,7 +63,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     rows = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(rows, shape_of, plan.batch_sizes)
     # A batch of 13 is filled up to 16 rows, at a multiple of 8: the cut has left room for them.
-    return np.column_stack([fill_up(rows, count_multiple(batching.cut)), padded_lengths])
+    return np.column_stack([count_rows(rows, count_multiple(batching.cut)), padded_lengths])
 
 
 def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
@@ -79,5 +79,5 @@ def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64
     elif isinstance(cut, DynamicSize):  # by the longest of all sequences, even if the order drops it
         cut = Budget(plan.max_cost, multiple_of=cut.multiple_of, count_multiple_of=cut.count_multiple_of)
     rows = cut.batch_sizes(padded_lengths, cost=batching.cost, longest=padded_lengths[-1])
-    most = fill_up(np.array([plan.count]), count_multiple(cut))
+    most = count_rows(np.array([plan.count]), count_multiple(cut))
     return np.column_stack([np.minimum(rows, most).astype(np.int64), padded_lengths])

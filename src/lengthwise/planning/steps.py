@@ -24,15 +24,15 @@ from lengthwise.choices.arithmetic import longest_of, sum_rows
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Quadratic, costs_alone, costs_of_rows
-from lengthwise.choices.cut import Cuts, keep_within, oversize_of
+from lengthwise.choices.cut import Cuts, find_kept, oversize_of
 from lengthwise.choices.greedy import Limits
 from lengthwise.choices.rows import Rows
-from lengthwise.planning.fill import cut_into, split_evenly, split_largest
+from lengthwise.planning.exact_count import cut_into, split_evenly, split_largest
 
 _ASKED = 1_000  # sequences from which the size of a step is estimated
 _ROUNDS = 6  # the most tries to fill steps by a smaller budget
 _ROOM = 0.8  # of the budget: at this share steps are formed if another cost is balanced within the budget
-_MANY = 256  # for each 256 steps one may be missing; then the largest steps are halved
+_PER_MISSING = 256  # for each 256 steps one may be missing; then the largest steps are halved
 _FULL = 0.9  # a last step counts as full if it has this share of the mean of other steps
 _NO_BOUNDARIES = np.empty(0, np.int64)
 _COUNTED = Quadratic(linear=0.0, per_sequence=1.0)  # the number of sequences
@@ -51,15 +51,15 @@ class Queue(NamedTuple):
     sizes: NDArray[np.int64]
     groups: NDArray[np.int64]
 
-    def sort(self, counts: NDArray[np.int64]) -> Filled:
-        """Returns steps of the next `counts` sequences each."""
+    def lay_out(self, counts: NDArray[np.int64]) -> Layout:
+        """Lays out steps of the next `counts` sequences each."""
         positions = np.empty(counts.sum(), np.int64)
         _kernels.sort_steps(self.sizes[: len(positions)], counts, positions)
-        return Filled(counts, positions)
+        return Layout(counts, positions)
 
 
-class Filled(NamedTuple):
-    """Steps of sequences: their counts, [steps], and their positions, step by step, each from its largest."""
+class Layout(NamedTuple):
+    """The sequences of steps: their counts, [steps], and their positions, step by step, each from its largest."""
 
     counts: NDArray[np.int64]
     positions: NDArray[np.int64]
@@ -98,31 +98,31 @@ def form_steps(
     if limits is None:
         return _form_steps_of_rows(needed, batching, slots, steps)
     bounds = {"cost": limits.cost, "budget": limits.budget, "oversize": oversize_of(batching.cut)}
-    inside = keep_within(needed, longest_of(needed), **bounds)
-    if inside is not None:
-        needed, groups = needed[inside], None if groups is None else groups[inside]
+    kept = find_kept(needed, longest_of(needed), **bounds)
+    if kept is not None:
+        needed, groups = needed[kept], None if groups is None else groups[kept]
     queue = _queue(needed, bands, groups)
-    if limits.size and groups is not None:  # each sequence costs 1: no batch of a group takes more
-        limits = Limits(_COUNTED, float(limits.size), balance=limits.balance or limits.cost)
-        forming = limits
+    if limits.batch_size is not None and groups is not None:  # each sequence costs 1: no batch of a group takes more
+        limits = Limits(_COUNTED, float(limits.batch_size), balance=limits.balance or limits.cost)
+        step_limits = limits
     else:
-        forming = limits if limits.balance in (None, limits.cost) else limits._replace(budget=_ROOM * limits.budget)
-    filled = _fill(queue, forming, slots)  # the limits under which steps are formed
+        step_limits = limits if limits.balance in (None, limits.cost) else limits._replace(budget=_ROOM * limits.budget)
+    layout = _fill_steps(queue, step_limits, slots)
     if batching.deal.tail == "drop":
-        filled = _drop_last(filled, queue, forming, slots, steps)
-    elif steps is not None and len(filled.counts) > steps:
+        layout = _drop_last(layout, queue, step_limits, slots, steps)
+    elif steps is not None and len(layout.counts) > steps:
         return None
     else:
-        filled = filled if steps is None else _level(queue, filled, forming, slots, steps)
-        counts = spread(filled.counts, slots)
-        filled = filled if counts is filled.counts else queue.sort(counts)
-    if filled is None:
+        layout = layout if steps is None else _fill_exactly(queue, layout, step_limits, slots, steps)
+        counts = spread(layout.counts, slots)
+        layout = layout if counts is layout.counts else queue.lay_out(counts)
+    if layout is None:
         return None
     if batching.deal.even:
-        offsets = _cut_evenly(queue, filled, limits, slots)
+        offsets = _cut_evenly(queue, layout, limits, slots)
     else:
-        offsets = split_evenly(filled.counts, np.minimum(filled.counts, slots))
-    return Cuts(filled.positions if inside is None else inside[filled.positions], offsets)
+        offsets = split_evenly(layout.counts, np.minimum(layout.counts, slots))
+    return Cuts(layout.positions if kept is None else kept[layout.positions], offsets)
 
 
 def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np.int64] | None) -> Queue:
@@ -132,21 +132,21 @@ def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np
     return Queue(needed, sizes, np.empty(0, np.int64) if groups is None else groups)
 
 
-def _drop_last(filled: Filled, queue: Queue, limits: Limits, slots: int, steps: int | None) -> Filled | None:
+def _drop_last(layout: Layout, queue: Queue, limits: Limits, slots: int, steps: int | None) -> Layout | None:
     """Drops a last step that is not full, and those beyond `steps`. Returns None if fewer are left."""
-    full = len(filled.counts) - (not _is_full(queue, filled.counts, limits, slots))
+    full = len(layout.counts) - (not _is_full(queue, layout.counts, limits, slots))
     if full < (steps or 0):
         return None
-    counts = filled.counts[: full if steps is None else steps]
-    return Filled(counts, filled.positions[: counts.sum()])
+    counts = layout.counts[: full if steps is None else steps]
+    return Layout(counts, layout.positions[: counts.sum()])
 
 
 def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int) -> bool:
     """Tells if the last step has no room for another sequence as short as its shortest."""
     if not len(counts):
         return True
-    if limits.size:
-        return bool(counts[-1] == limits.size * slots)
+    if limits.batch_size is not None:
+        return bool(counts[-1] == limits.batch_size * slots)
     stop = int(counts.sum())
     last = slice(stop - int(counts[-1]), stop)
     order = np.argsort(-queue.sizes[last], kind="stable")
@@ -159,43 +159,44 @@ def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int
     return bool(batches > slots)
 
 
-def _fill(queue: Queue, limits: Limits, slots: int) -> Filled:
+def _fill_steps(queue: Queue, limits: Limits, slots: int) -> Layout:
     """Fills steps in order. The last one takes the sequences that are left."""
     count = len(queue.needed)
-    if limits.size:  # 10 sequences in steps of 4: [4, 4, 2]
-        counts = np.minimum(limits.size * slots, count - np.arange(0, count, limits.size * slots))
-        return queue.sort(counts)
+    if limits.batch_size is not None:  # 10 sequences in steps of 4: [4, 4, 2]
+        size = limits.batch_size * slots
+        counts = np.minimum(size, count - np.arange(0, count, size))
+        return queue.lay_out(counts)
     # Room for the most steps: those of one sequence in each batch.
     counts, positions = np.empty(-(-count // slots), np.int64), np.empty(count, np.int64)
-    bounds, guess = limits.bounds(queue.needed.shape[1]), _guess(queue, limits, slots)
+    bounds, guess = limits.bounds(queue.needed.shape[1]), _estimate_size(queue, limits, slots)
     steps = _kernels.fill_steps(*queue, bounds, slots, guess, counts, positions)
-    return Filled(counts[:steps].copy(), positions)
+    return Layout(counts[:steps].copy(), positions)
 
 
-def _level(queue: Queue, filled: Filled, limits: Limits, slots: int, steps: int) -> Filled:
-    """Levels the steps: fills them again under about the least budget for which `steps` steps are enough.
+def _fill_exactly(queue: Queue, layout: Layout, limits: Limits, slots: int, steps: int) -> Layout:
+    """Fills exactly `steps` steps, in place of a layout of fewer, under about the least budget for which they suffice.
 
     Steps of [9, 9, 2] sequences become three of about 7.
     """
-    if limits.size or slots == 1:
+    if limits.batch_size is not None or slots == 1:
         counts = np.diff(cut_into(queue.needed, _NO_BOUNDARIES, steps, limits))
-        return queue.sort(counts)
-    low, high, budget, trial = 0.0, limits.budget, limits.budget, filled
+        return queue.lay_out(counts)
+    low, high, budget, candidate = 0.0, limits.budget, limits.budget, layout
     for _ in range(_ROUNDS):
-        if steps - len(filled.counts) <= steps // _MANY and _share_of_last(filled.counts) >= _FULL:
+        if steps - len(layout.counts) <= steps // _PER_MISSING and _share_of_last(layout.counts) >= _FULL:
             break
         # Three steps, the last a fifth full: the budget may be 2.2 / 3 of what it was.
-        guess = budget * (len(trial.counts) - 1 + _share_of_last(trial.counts)) / steps
+        guess = budget * (len(candidate.counts) - 1 + _share_of_last(candidate.counts)) / steps
         budget = guess if low < guess < high else (low + high) / 2.0
-        trial = _fill(queue, limits._replace(budget=budget), slots)
-        if len(trial.counts) > steps:
+        candidate = _fill_steps(queue, limits._replace(budget=budget), slots)
+        if len(candidate.counts) > steps:
             low = budget
         else:
-            high, filled = budget, trial
-    if len(filled.counts) == steps:
-        return filled
-    counts = np.diff(split_largest(np.concatenate([[0], np.cumsum(filled.counts)]), steps))
-    return queue.sort(counts)
+            high, layout = budget, candidate
+    if len(layout.counts) == steps:
+        return layout
+    counts = np.diff(split_largest(np.concatenate([[0], np.cumsum(layout.counts)]), steps))
+    return queue.lay_out(counts)
 
 
 def _share_of_last(counts: NDArray[np.int64]) -> float:
@@ -223,7 +224,7 @@ def spread(counts: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
     return np.diff(np.minimum(np.maximum.accumulate(stops - least), count - least[-1]) + least)
 
 
-def _guess(queue: Queue, limits: Limits, slots: int) -> int:
+def _estimate_size(queue: Queue, limits: Limits, slots: int) -> int:
     """Estimates the sequences of a step, as if they were not padded: 1 at least."""
     sample = costs_alone(limits.cost, queue.needed[:_ASKED])
     mean = max(float(sample.sum()) / max(1, len(sample)), limits.budget / limits.max_sequences)
@@ -231,12 +232,12 @@ def _guess(queue: Queue, limits: Limits, slots: int) -> int:
     return max(1, int(min(count, slots * limits.budget / mean)) if mean > 0.0 else count)
 
 
-def _cut_evenly(queue: Queue, filled: Filled, limits: Limits, slots: int) -> NDArray[np.int64]:
+def _cut_evenly(queue: Queue, layout: Layout, limits: Limits, slots: int) -> NDArray[np.int64]:
     """Returns the offsets of the batches: the costliest of each step is as cheap as possible."""
-    needed = queue.needed[filled.positions]
-    groups = queue.groups[filled.positions] if len(queue.groups) else queue.groups
-    offsets = np.empty(len(filled.counts) * slots + 1, np.int64)
-    batches = _kernels.cut_steps(needed, filled.counts, groups, limits.bounds(needed.shape[1]), slots, offsets)
+    needed = queue.needed[layout.positions]
+    groups = queue.groups[layout.positions] if len(queue.groups) else queue.groups
+    offsets = np.empty(len(layout.counts) * slots + 1, np.int64)
+    batches = _kernels.cut_steps(needed, layout.counts, groups, limits.bounds(needed.shape[1]), slots, offsets)
     return offsets[: batches + 1].copy()
 
 
@@ -266,7 +267,7 @@ def _form_steps_of_rows(needed: NDArray[np.int64], batching: Batching, slots: in
         counts = spread(np.clip(len(starts) - 1 - of_step * np.arange(wanted), 0, of_step), slots)
     cost, name = (batching.balance, "balance") if batching.balance is not None else (batching.cost, "cost")
     costs = costs_of_rows(cost, lengths, starts, cut.capacity, name=name)
-    batch = _share(costs, counts, slots, cut.rows)
+    batch = _share_out_rows(costs, counts, slots, cut.rows)
     # Rows batch by batch; within a batch, in the order in which they were filled.
     rows = np.argsort(batch, kind="stable")
     places = np.empty(starts[len(batch)], np.int64)
@@ -275,7 +276,7 @@ def _form_steps_of_rows(needed: NDArray[np.int64], batching: Batching, slots: in
     return Cuts(positions[places], np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
 
 
-def _share(costs: NDArray[np.float64], counts: NDArray[np.int64], slots: int, rows: int) -> NDArray[np.int64]:
+def _share_out_rows(costs: NDArray[np.float64], counts: NDArray[np.int64], slots: int, rows: int) -> NDArray[np.int64]:
     """Returns the batch of each row by the costs of rows, numbered over all steps: [rows of all steps].
 
     Args:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import count_multiple, distinct, fill_up, longest_of
+from lengthwise.choices.arithmetic import count_multiple, count_rows, distinct, longest_of
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import costs_alone, prices_of
 from lengthwise.choices.cut import Cut, OversizeError
@@ -25,8 +25,8 @@ from lengthwise.choices.deal import World
 from lengthwise.choices.names import is_custom
 from lengthwise.choices.order import Order, Shuffled, Sorted
 from lengthwise.planning.custom import check_batch_sizes
-from lengthwise.planning.epoch import complete_steps, count_steps, cut_portions, fill_portions
-from lengthwise.planning.items import Items, sort_out
+from lengthwise.planning.epoch import complete_steps, count_steps, cut_portions, cut_to_steps
+from lengthwise.planning.items import Items, kinds_of
 from lengthwise.planning.portion import Portion, Settled, cut_portion, price
 
 _MANY = 400  # batches: with fewer, chance moves the padding by a hundredth
@@ -63,7 +63,7 @@ class Work(NamedTuple):
         return 1.0 - self.done / self.paid if self.paid else 0.0
 
 
-class Trial:
+class Trials:
     """Portions of all items, or of a sample of each window, cut by the same keys for every order.
 
     Args:
@@ -71,14 +71,14 @@ class Trial:
         settled: The choices, but for the order.
         world: The ranks and micro-batches of a step.
         portions: The equal parts that the items are dealt into before they are sorted.
-        giants: Batches of one item each that will join those of the portion.
+        alone: The giants that stand alone: batches of one item that join those of the portion.
     """
 
-    def __init__(self, items: Items, settled: Settled, world: World, *, portions: int = 1, giants: int = 0) -> None:
+    def __init__(self, items: Items, settled: Settled, world: World, *, portions: int = 1, alone: int = 0) -> None:
         self.settled, self.world, self.portions = settled, world, portions
         windows, in_steps = items.split(), settled.batching.takes_random_steps
-        # If there is only one portion, giants that stand alone join its batches.
-        self.giants: NDArray[np.int64] = np.empty(giants // len(windows) if portions == 1 else 0, np.int64)
+        # Only their number counts; of several portions, nobody knows which they join.
+        self.alone: NDArray[np.int64] = np.empty(alone // len(windows) if portions == 1 else 0, np.int64)
         batches = portions * estimate_batches(items.lengths, settled.batching, portions * len(windows))
         self.samples: list[Items] = []  # of each window
         for window in windows:
@@ -91,7 +91,7 @@ class Trial:
         self.few: bool = batches < _MANY and items.windows is None
         priced = prices_of(settled.batching.cost, items.lengths.shape[1]) is not None
         # 100 batches are cut 16 times: their padding is the mean of 1,600 batches.
-        self.trials: int = max(len(windows), int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1)))
+        self.count: int = max(len(windows), int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1)))
 
     def work_of(self, order: Order) -> Work:
         """Returns the work of all trials by a fitted order."""
@@ -120,13 +120,13 @@ class Trial:
     @property
     def may_stop(self) -> bool:
         """True if `padding_of` may end before the last trial, given `against`."""
-        return self.trials > _LEAST_TRIALS
+        return self.count > _LEAST_TRIALS
 
     def _try(self, order: Order) -> Iterator[tuple[list[Portion], Items]]:
         """Yields the portions of each trial, and their items. Trials take the windows in turn."""
         # Sorted sequences pad the same in every trial: chance only orders those of equal length.
         fixed = type(order) is Sorted and self.portions == 1 and self.samples[0].lengths.shape[1] == 1
-        for number in range(len(self.samples) if fixed else self.trials):
+        for number in range(len(self.samples) if fixed else self.count):
             items = self.samples[number % len(self.samples)]
             yield self._cut(order, items, Key(seed=0, epoch=number, stage="trial")), items
 
@@ -139,16 +139,16 @@ class Trial:
         for lane, part in enumerate(members):
             portion = cut_portion(items, part, settled, key.at("trial", lane=lane), slots=self.world.slots)
             if portion is not None:  # always, because no number of steps is asked for
-                portions.append(portion._replace(giants=self.giants))
+                portions.append(portion._replace(alone=self.alone))
         if not self.fills_steps:
             return portions
         steps = count_steps(portions, settled.batching.deal, self.world)
-        return fill_portions(portions, settled.batching, self.world, steps)
+        return cut_to_steps(portions, settled.batching, self.world, steps)
 
     def _count_work(self, portions: list[Portion], items: Items, key: Key) -> Work:
         batching, world = self.settled.batching, self.world
         steps = count_steps(portions, batching.deal, world)
-        filled = fill_portions(portions, batching, world, steps)
+        filled = cut_to_steps(portions, batching, world, steps)
         priced = [price(portion, batching.cut, batching.cost, batching.balance) for portion in filled]
         places, keys = world.slots // len(portions), [key] * len(portions)
         batches, numbers = complete_steps(priced, places, steps, tail=batching.deal.tail, keys=keys)
@@ -174,7 +174,7 @@ def count_frames(portions: Sequence[Portion], lengths: NDArray[np.int64], cut: C
     computed = useful = 0
     for portion in portions:
         if len(portion.members):
-            rows = fill_up(np.diff(portion.offsets), count_multiple(cut))
+            rows = count_rows(np.diff(portion.offsets), count_multiple(cut))
             computed += int((rows * _longest_in_batches(portion).sum(axis=1)).sum())
             useful += int(lengths[portion.members].sum())
     return useful, computed
@@ -206,7 +206,7 @@ _FIRST_ATTEMPT = 2**40  # the number of a trial epoch's attempt: no epoch of a p
 
 def try_epoch(items: Items, settled: Settled, world: World, epoch: int) -> float:
     """Returns the steps that an epoch fills. The last one counts by its share: 43.5 is half of a 44th step."""
-    kinds, batching = sort_out(items.lengths, settled.batching), settled.batching
+    kinds, batching = kinds_of(items.lengths, settled.batching), settled.batching
     with items.naming_sequences():
         portions = cut_portions(items, kinds, settled, world, Key(epoch=epoch), attempt=_FIRST_ATTEMPT)
     if not portions or not len(items.lengths):
@@ -244,7 +244,7 @@ class Fit(NamedTuple):
     padding: float | None = None
 
 
-def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float, trial: Trial) -> Fit:
+def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float, trials: Trials) -> Fit:
     """Finds the scale of the noise by which trials have the `padding`.
 
     If even random batches pad less, the fit is `Shuffled`. If even sorted ones pad more, it is `Sorted`. Each of the
@@ -254,22 +254,26 @@ def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float,
         padding: The padding that was asked for, 0..1.
         add_noise: Makes the order whose noise has this scale.
         guess: The first scale.
-        trial: Measures orders.
+        trials: Measure orders.
     """
-    tolerance = _NEAR_OF_FEW if trial.few else max(_NEAR_OF_MANY, padding / 200.0)
+    tolerance = _NEAR_OF_FEW if trials.few else max(_NEAR_OF_MANY, padding / 200.0)
     try:
-        fits = _seek(padding, tolerance, add_noise, guess, partial(trial.padding_of, against=padding))
+        fits = _seek(padding, tolerance, add_noise, guess, partial(trials.padding_of, against=padding))
     except OversizeError:  # the plan raises the same error, and names the sequence
         return Fit(add_noise(guess))
     nearest = min(fits, key=lambda fit: abs((fit.padding or 0.0) - padding))
     # Its trials may have ended early. Warnings name the padding of all trials.
-    return Fit(nearest.order, trial.padding_of(nearest.order)) if trial.may_stop else nearest
+    return Fit(nearest.order, trials.padding_of(nearest.order)) if trials.may_stop else nearest
 
 
 def _seek(
-    share: float, tolerance: float, add_noise: Callable[[float], Order], guess: float, measure: Callable[[Order], float]
+    target: float,
+    tolerance: float,
+    add_noise: Callable[[float], Order],
+    guess: float,
+    measure: Callable[[Order], float],
 ) -> list[Fit]:
-    """Measures scale after scale until one pads the `share` asked for, give or take `tolerance`; returns all fits.
+    """Measures scale after scale until one pads the `target`, give or take `tolerance`; returns all fits.
 
     The odds of padding, padding / (1 - padding), grow about as the scale does. If 10 % were asked for and trials have
     8 %, the next scale is 1.28 times as large. It always lies between the scales that had too little and too much.
@@ -278,30 +282,30 @@ def _seek(
     """
     fits: list[Fit] = []
     low, high, scale = guess / _FURTHEST, guess * _FURTHEST, guess
-    least: float | None = None  # the padding of sorted batches, once it is measured
-    most: float | None = None  # the padding of random batches, once it is measured
+    sorted_padding: float | None = None  # once it is measured
+    random_padding: float | None = None
 
     def odds_of(value: float) -> float:
-        return max(value - (least or 0.0), _LEAST) / max((most or 1.0) - value, _LEAST)
+        return max(value - (sorted_padding or 0.0), _LEAST) / max((random_padding or 1.0) - value, _LEAST)
 
     for _ in range(_MOST_GUESSES):
         order = add_noise(scale)
         fits.append(Fit(order, padding := measure(order)))
-        too_little = padding < share
-        if abs(padding - share) <= tolerance or high <= low * (1.0 + _FINEST):
+        too_little = padding < target
+        if abs(padding - target) <= tolerance or high <= low * (1.0 + _FINEST):
             break
-        if too_little and most is None:
-            most = measure(Shuffled())
-            fits.append(Fit(Shuffled(), most))
-            if most <= share:
+        if too_little and random_padding is None:
+            random_padding = measure(Shuffled())
+            fits.append(Fit(Shuffled(), random_padding))
+            if random_padding <= target:
                 return fits[-1:]
-        elif not too_little and least is None:
-            least = measure(Sorted())
-            fits.append(Fit(Sorted(), least))
-            if least >= share:
+        elif not too_little and sorted_padding is None:
+            sorted_padding = measure(Sorted())
+            fits.append(Fit(Sorted(), sorted_padding))
+            if sorted_padding >= target:
                 return fits[-1:]
         low, high = (scale, high) if too_little else (low, scale)
-        scale *= odds_of(share) / odds_of(padding)
+        scale *= odds_of(target) / odds_of(padding)
         # Padding may jump at a scale, as with two lengths far apart. The odds then mislead, and halving finds the jump.
         if (len(fits) > _BY_ODDS and len(fits) % 2) or not low * (1.0 + _FINEST) < scale < high / (1.0 + _FINEST):
             scale = math.sqrt(low * high)

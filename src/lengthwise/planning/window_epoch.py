@@ -157,8 +157,8 @@ class WindowEpoch:
             plan = window.plan
             of_window = None if all_weights is None else np.asarray(all_weights)[window.numbers]
             checked = check_weights(of_window, plan.count, _ONE_WEIGHT, name=window.name_sequence)
-            counted = sum_by_batch(plan, checked)  # a window may weigh nothing
-            scales = scale_losses(plan, counted, reduction, ranks_averaged, micro_batches_averaged)
+            sums = sum_by_batch(plan, checked)  # a window may weigh nothing
+            scales = scale_losses(plan, sums, reduction, ranks_averaged, micro_batches_averaged)
             yield from scales[:, :, rank].reshape(-1)[begin:].tolist()
 
     def fingerprint(self) -> str:

@@ -30,8 +30,8 @@ from lengthwise.choices.deal import World, check_world, has_equal_epochs
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.lengths.arrays import keep_mapped, map_file, name_sample
 from lengthwise.lengths.rules import check_dims, whole_lengths
-from lengthwise.planning.items import Items, name_sequence, read_source, take_items
-from lengthwise.planning.make import NoStepError, plan_epoch, plan_run, take_epoch
+from lengthwise.planning.items import Items, read_source, renumber_oversize, take_items
+from lengthwise.planning.make import NoStepError, plan_epoch, settle_and_plan, take_epoch
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.plan_warnings import FirstWarnings
 from lengthwise.planning.portion import Settled
@@ -233,7 +233,7 @@ class Windows:
         settled = self._settle(first)
         with self._naming_sequences(numbers), self._warnings.give(self.world):
             if settled is None:
-                return Window(plan_run(source, batching, key, self.world, runs), numbers)
+                return Window(settle_and_plan(source, batching, key, self.world, runs), numbers)
             items = take_epoch(source, batching, epoch)
             own = settle_window(items, source.name, settled, first)
             own = own._replace(batching=replace(own.batching, arrange=arrange))
@@ -258,11 +258,11 @@ class Windows:
             lengths, window_of = np.concatenate(parts), np.repeat(np.arange(most), [len(part) for part in parts])
             name = f"{fingerprint(lengths)} in {most} windows"
             settled = settle(Items(lengths, windows=window_of), name, self.batching, world)
-            filled = [
+            trial_steps = [
                 self._try_window(*divmod(number, len(self)), settled, world) for number in range(_COUNTED_WINDOWS)
             ]
             self._settled[world] = settled._replace(
-                steps=round_steps(filled, settled.batching, margin=_DEVIATIONS * float(np.std(filled)))
+                steps=round_steps(trial_steps, settled.batching, margin=_DEVIATIONS * float(np.std(trial_steps)))
             )
         return self._settled[world]
 
@@ -272,9 +272,9 @@ class Windows:
         items = take_items(self._read(numbers), self.batching)
         with self._naming_sequences(numbers):
             own = settle_window(items, fingerprint(items.lengths), settled, world)
-            filled = try_epoch(items, own, world, epoch * len(self) + number)
+            steps = try_epoch(items, own, world, epoch * len(self) + number)
         largest = min(self.block * -(-self._blocks // len(self)), len(self.lengths))
-        return filled * (largest / len(numbers))
+        return steps * (largest / len(numbers))
 
     @contextmanager
     def _naming_sequences(self, numbers: NDArray[np.int64]) -> Iterator[None]:
@@ -282,7 +282,7 @@ class Windows:
         try:
             yield
         except OversizeError as error:
-            raise name_sequence(error, numbers) from None
+            raise renumber_oversize(error, numbers) from None
 
     def _read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Reads and checks the lengths of the sequences `numbers`."""

@@ -17,7 +17,7 @@ from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.deal import World
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.items import Source, read_groups, read_source
-from lengthwise.planning.make import plan_run
+from lengthwise.planning.make import settle_and_plan
 from lengthwise.planning.resume import read_runs
 from lengthwise.planning.times import Copies, name_times, read_times
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
@@ -59,7 +59,7 @@ class Planner:
         """Plans the rest of an epoch after earlier runs, for all ranks of `world`."""
         if self._source.copies is not None:
             _check_taken(self._source.copies, epoch)
-        return plan_run(self._source, self.batching, Key(seed=self.seed, epoch=epoch), world, read_runs(after))
+        return settle_and_plan(self._source, self.batching, Key(seed=self.seed, epoch=epoch), world, read_runs(after))
 
     def steps(self, world: World) -> int:
         """Returns the steps of a whole epoch, planned once for each world."""

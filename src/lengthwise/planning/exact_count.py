@@ -1,4 +1,4 @@
-"""Fill: cuts an order into exactly M batches within the budget, the costliest as cheap as possible.
+"""Exact count: cuts an order into exactly M batches within the budget, the costliest as cheap as possible.
 
 lengths     4 4 4 4 4 4 4 4 4 4       a budget of 16, so 3 batches at least; a step takes 4
 greedy      (4 4 4 4) (4 4 4 4) (4 4)
@@ -15,7 +15,7 @@ from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut, FixedSize, is_hard, limits_of
 from lengthwise.choices.greedy import Limits, cut_greedily
 
-_NEAR = 256  # for each 256 batches one may be missing, to shorten the search; then the widest are halved
+_PER_MISSING = 256  # for each 256 batches one may be missing, to shorten the search; then the widest are halved
 _HALVINGS = 60  # of the range of batch sizes: as fine as floats are
 
 
@@ -26,7 +26,7 @@ def exact_limits(cut: Cut, cost: Cost, longest: NDArray[np.int64], balance: Cost
     find its batches: `Rows`, `DynamicSize(rule="paper")`, or a cut of the user.
     """
     if type(cut) is FixedSize:
-        return Limits(cost, size=cut.batch_size, balance=balance)
+        return Limits(cost, batch_size=cut.batch_size, balance=balance)
     return limits_of(cut, cost, longest)._replace(balance=balance) if is_hard(cut) else None
 
 
@@ -51,16 +51,16 @@ def cut_into(
     References:
         Ours. Partition of a line such that the largest part is least: bisection over a greedy pass.
     """
-    if limits.size:
+    if limits.batch_size is not None:
         return cut_by_count(len(needed), boundaries, batches)
     ends = np.empty(batches, np.int64)
     read, bounds = limits.read(needed)
     if bounds is None:
-        filled = cut_greedily(needed, boundaries, limits)
-        ends[: len(filled) - 1] = filled[1:]
-        cut = _kernels.split_widest(ends, len(filled) - 1)
+        offsets = cut_greedily(needed, boundaries, limits)
+        ends[: len(offsets) - 1] = offsets[1:]
+        cut = _kernels.split_widest(ends, len(offsets) - 1)
     else:
-        cut, _ = _kernels.cut_into(read, boundaries, bounds, np.bool_(False), batches // _NEAR, np.inf, ends)
+        cut, _ = _kernels.cut_into(read, boundaries, bounds, np.bool_(False), batches // _PER_MISSING, np.inf, ends)
     return np.concatenate([[0], ends[:cut]])
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 import menu
 from lengthwise.choices.greedy import Limits, cut_greedily
-from lengthwise.planning.fill import cut_by_count, cut_into
+from lengthwise.planning.exact_count import cut_by_count, cut_into
 
 NONE = np.empty(0, np.int64)
 
