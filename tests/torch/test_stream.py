@@ -13,7 +13,7 @@ from streams import BUDGET, check_goes_on, length, names, samples, shards_of, st
 import lengthwise as lw
 from lengthwise.choices.deal import World
 from lengthwise.planning.resume import EarlierRun
-from lengthwise.torch.window import Window, deliver
+from lengthwise.torch.stream_window import StreamWindow, deliver
 
 pytestmark = pytest.mark.slow
 
@@ -222,7 +222,7 @@ def test_ranks_take_their_own_once_and_resume_as_others(lengths, shards, first, 
     chance = np.random.default_rng(seed)
     of_shards = np.sort(chance.integers(0, shards, len(lengths)))
     weights = chance.integers(0, 3, len(lengths)).astype(float)
-    window = Window(np.array(lengths), weights, of_shards)
+    window = StreamWindow(np.array(lengths), weights, of_shards)
     how = {"seed": seed, "epoch": 3, "number": 5}
 
     def take(runs, world, count=None):

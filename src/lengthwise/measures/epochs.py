@@ -1,7 +1,7 @@
 """The epochs to measure: plans, or the batches of any sampler, with their lengths.
 
-batches  [b] of [k]     sequence numbers, one list or array for each batch
-taken    [m]            the lengths of a plan's items, in its order, summed over their dimensions
+batches      [b] of [k] sequence numbers, one list or array for each batch
+lengths      [m]        the lengths of a plan's items, in its order, summed over their dimensions
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Epochs:
     """
 
     plans: list[Plan]
-    taken: list[NDArray[np.int64]]
+    lengths: list[NDArray[np.int64]]
 
     @cached_property
-    def places(self) -> int:
+    def item_count(self) -> int:
         """The number of items in all plans, repeats included."""
-        return sum(map(len, self.taken))
+        return sum(map(len, self.lengths))
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -51,13 +51,13 @@ class Epochs:
         return join([plan.batch_sizes for plan in self.plans])
 
     @cached_property
-    def used(self) -> NDArray[np.int64]:
+    def useful(self) -> NDArray[np.int64]:
         """The sum of the lengths in each batch: [batches]."""
-        parts = zip(self.plans, self.taken, strict=True)
+        parts = zip(self.plans, self.lengths, strict=True)
         return join([np.diff(np.append(0, np.cumsum(lengths))[plan.offsets]) for plan, lengths in parts])
 
     @cached_property
-    def padded(self) -> NDArray[np.int64]:
+    def padded_lengths(self) -> NDArray[np.int64]:
         """The padded length of each batch, summed over the dimensions: [batches]."""
         return join([sum_rows(plan.padded_lengths) for plan in self.plans])
 
@@ -113,7 +113,7 @@ def read_epochs(
         if plan.lengths_fingerprint != fingerprint:
             rule = f"those of the plan, of fingerprint {plan.lengths_fingerprint}"
             raise checks.value_error("lengths", rule, fingerprint, "Plan again for these lengths.")
-    return Epochs(several, [_take(plan, sums) for plan in several])
+    return Epochs(several, [_find_lengths(plan, sums) for plan in several])
 
 
 def check_plan(name: str, plan: object) -> None:
@@ -141,12 +141,12 @@ def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Worl
     offsets = np.cumsum([0, *map(len, arrays)])
     _check_members(members, offsets, len(lengths))
     needed = lengths.reshape(len(lengths), -1)[members]
-    padded = price(Portion(members, needed, offsets=offsets), FixedSize(1), Padded())
+    priced = price(Portion(members, needed, offsets=offsets), FixedSize(1), Padded())
     return Plan(
         sequences=members,
         offsets=offsets,
-        padded_lengths=padded.padded_lengths,
-        costs=padded.costs,
+        padded_lengths=priced.padded_lengths,
+        costs=priced.costs,
         grid=np.arange(len(arrays)).reshape(-1, world.micro_batches, world.world_size),
         spans=None,
         count=len(lengths),
@@ -194,6 +194,6 @@ def _check_members(members: NDArray[np.int64], offsets: NDArray[np.int64], count
         raise checks.value_error("batches", rule, int(members[outside[0]]), remedy, at=f"batch {at}")
 
 
-def _take(plan: Plan, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+def _find_lengths(plan: Plan, sums: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the lengths of the items of a plan, sequences or chunks, in its order."""
     return (sums if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1])[plan.numbers]

@@ -168,13 +168,13 @@ def measure(
     """
     epochs = read_epochs(plans, lengths, world_size=world_size, micro_batches=micro_batches)
     several = epochs.plans
-    bins = check_bins(bins, epochs.places)
-    used, padded, sizes = epochs.used, epochs.padded.astype(np.float64), epochs.sizes
+    bins = check_bins(bins, epochs.item_count)
+    useful, padded, sizes = epochs.useful, epochs.padded_lengths.astype(np.float64), epochs.sizes
     rows, costs = (join([getattr(plan, name) for plan in several]) for name in ("row_counts", "costs"))
-    step_means = epochs.split_steps(epochs.add_steps(used) / epochs.step_sizes)
+    step_means = epochs.split_steps(epochs.add_steps(useful) / epochs.step_sizes)
     # A batch of the lengths 5 and 9 uses 14 of 18 frames: a rate of 4/18.
-    rates = 1.0 - used / (rows * padded)
-    fill = float(used.sum() / (rows @ padded)) if len(rows) else 1.0
+    rates = 1.0 - useful / (rows * padded)
+    fill = float(useful.sum() / (rows @ padded)) if len(rows) else 1.0
     mixing = mix_batches(epochs, bins)
     # On one rank without micro-batches a step is a batch.
     in_step = max(plan.grid[0].size if plan.steps else 0 for plan in several)
@@ -229,7 +229,7 @@ def measure_epochs(plans: Sequence[Plan], lengths: ArrayLike) -> Measures:
 def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns the frames of data and the computed frames, padding included, of each batch: two arrays [batches]."""
     epochs = read_epochs(plan, lengths)
-    return epochs.used, epochs.plans[0].row_counts * epochs.padded
+    return epochs.useful, epochs.plans[0].row_counts * epochs.padded_lengths
 
 
 def _waste(plans: Sequence[Plan]) -> float:
@@ -262,7 +262,7 @@ def _vary(epochs: Epochs, step_means: Sequence[NDArray[np.float64]]) -> float:
     (Cochran 1977, "Sampling techniques", theorem 2.2). For one of [1, 3], V = 1, and the variance is 1.
     """
     ratios = []
-    for lengths, sizes, means in zip(epochs.taken, epochs.split_steps(epochs.step_sizes), step_means, strict=True):
+    for lengths, sizes, means in zip(epochs.lengths, epochs.split_steps(epochs.step_sizes), step_means, strict=True):
         # A step that holds the whole epoch has the variance 0. It is left out below.
         mean, variance = (float(lengths.mean()), float(lengths.var())) if len(lengths) else (0.0, 0.0)
         of_samples = variance / sizes * (len(lengths) - sizes) / max(1, len(lengths) - 1)

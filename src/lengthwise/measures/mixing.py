@@ -47,12 +47,12 @@ def fine_bins(count: int) -> int:
 
 def mix_batches(epochs: Epochs, bins: int) -> float:
     """Returns exp(-I(X; T)), with T the padded length of a batch."""
-    return _mix(epochs, _bin_equally(epochs.padded, epochs.sizes, bins), bins)
+    return _mix(epochs, _bin_equally(epochs.padded_lengths, epochs.sizes, bins), bins)
 
 
 def mix_steps(epochs: Epochs, bins: int) -> float:
     """Returns exp(-I(X; T)), with T the mean padded length of the first step that takes a batch."""
-    means = epochs.add_steps(epochs.padded * epochs.sizes) / epochs.step_sizes
+    means = epochs.add_steps(epochs.padded_lengths * epochs.sizes) / epochs.step_sizes
     # Plans of 3 and 2 steps: the first step of the second plan is number 3.
     starts = np.cumsum([0, *(plan.steps for plan in epochs.plans)])
     step = join([_first_steps(plan) + start for plan, start in zip(epochs.plans, starts[:-1], strict=True)])
@@ -62,17 +62,17 @@ def mix_steps(epochs: Epochs, bins: int) -> float:
 
 def _mix(epochs: Epochs, columns: NDArray[np.int64], bins: int) -> float:
     """Returns exp(-I(X; T)) from the bin of T of each batch, `columns` [batches]."""
-    if not epochs.places:
+    if not epochs.item_count:
         return 1.0
     joint = np.zeros((bins, bins), np.int64)
     offsets = np.concatenate([[0], np.cumsum(epochs.sizes)])
     _kernels.count_cells(_bin_items(epochs, bins), columns, offsets, joint)
-    return _mixing_of_counts(joint.astype(np.float64), epochs.places)
+    return _mixing_of_counts(joint.astype(np.float64), epochs.item_count)
 
 
 def _bin_items(epochs: Epochs, bins: int) -> NDArray[np.int64]:
     """Returns the equal-mass bin of the length of each item, plan after plan: [m]."""
-    return _bin_equally(join(epochs.taken), None, bins)
+    return _bin_equally(join(epochs.lengths), None, bins)
 
 
 def _first_steps(plan: Plan) -> NDArray[np.int64]:
@@ -92,7 +92,7 @@ def mix_pairs(epochs: Epochs) -> float:
     sequences have the same weight, but those alone in a step do not count. The correction of Miller and Madow uses the
     effective number of pairs, (sum of weights)^2 / (sum of squared weights).
     """
-    count = epochs.places
+    count = epochs.item_count
     if not count:
         return 1.0
     bins = min(_MOST_PAIR_BINS, mixing_bins(count))

@@ -28,16 +28,7 @@ from lengthwise.choices.rows import Rows
 from lengthwise.planning.custom import check_arrangement, check_grid, check_portions
 from lengthwise.planning.exact_count import split_largest
 from lengthwise.planning.items import Items, Kinds
-from lengthwise.planning.portion import (
-    Portion,
-    Settled,
-    add_bucket_lengths,
-    cut_again,
-    cut_portion,
-    join,
-    price,
-    put_alone,
-)
+from lengthwise.planning.portion import Portion, Settled, add_buckets, cut_again, cut_portion, join, price, put_alone
 
 _ATTEMPTS = 64  # at an epoch: one in nine has too many batches when it is first drawn; in the worst case, one in two
 
@@ -65,22 +56,14 @@ def draw_epoch(items: Items, kinds: Kinds, settled: Settled, world: World, key: 
         attempt += 1
     if steps is None:
         steps = count_steps(portions, batching.deal, world)
-    multiple = length_multiple(batching.cut)
     portions = cut_to_steps(portions, batching, world, steps)
-    portions = [put_alone(portion, items.lengths, multiple=multiple) for portion in portions]
+    portions = [put_alone(portion, items.lengths, multiple=length_multiple(batching.cut)) for portion in portions]
     portions = [price(portion, batching.cut, batching.cost, batching.balance) for portion in portions]
-    return [add_bucket_lengths(portion, batching) for portion in portions], steps
+    return [add_buckets(portion, batching) for portion in portions], steps
 
 
 def cut_portions(
-    items: Items,
-    kinds: Kinds,
-    settled: Settled,
-    world: World,
-    key: Key,
-    *,
-    steps: int | None = None,
-    attempt: int = 0,
+    items: Items, kinds: Kinds, settled: Settled, world: World, key: Key, *, steps: int | None = None, attempt: int = 0
 ) -> list[Portion] | None:
     """Orders and cuts every portion. Returns None if they need more than `steps`, or fill fewer and the tail drops.
 
@@ -147,11 +130,7 @@ def _deal_items(count: int, deal: Deal, world: World, key: Key) -> list[NDArray[
     portions = deal.portions(count, world, key)
     if is_custom(deal):
         portions = check_portions(portions, count, world)
-    return [None if _is_all(numbers, count) else numbers for numbers in portions]
-
-
-def _is_all(numbers: NDArray[np.int64], count: int) -> bool:
-    return len(numbers) == count and bool((numbers[1:] > numbers[:-1]).all())
+    return [None if len(numbers) == count and (numbers[1:] > numbers[:-1]).all() else numbers for numbers in portions]
 
 
 def _select(numbers: NDArray[np.int64] | None, mask: NDArray[np.bool_]) -> NDArray[np.int64]:

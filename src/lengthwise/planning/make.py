@@ -143,8 +143,7 @@ def plan_epoch(
         tell_missed_request(settled, batching, name=source.name, world=first)
     with items.naming_sequences():
         portions, steps = draw_epoch(items, kinds, settled, first, key)
-    if steps != (settled.steps or steps):
-        tell_other_steps(steps, settled.steps, key.epoch)
+    tell_other_steps(steps, settled.steps, key.epoch)
     max_cost = _max_cost(items.lengths, portions, settled.batching)
     tail, keys = settled.batching.deal.tail, [key.at("tail", lane=lane) for lane in range(len(portions))]
     batches, numbers = complete_steps(portions, first.slots // len(portions), steps, tail=tail, keys=keys)

@@ -102,7 +102,7 @@ def tell_doubted_budget(over: int, items: NDArray[np.int64], batching: Batching,
 
 def tell_other_steps(steps: int, usual: int | None, epoch: int) -> None:
     """Warns if an epoch has other steps than the `usual` ones; None if epochs may differ."""
-    if usual is not None and steps != usual:
+    if usual and steps != usual:
         checks.warn(f"Epoch {epoch} has {steps} steps in place of {usual}. It takes longer copies than other epochs.")
 
 

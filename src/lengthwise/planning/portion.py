@@ -186,7 +186,7 @@ def price(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -
     return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
 
 
-def add_bucket_lengths(portion: Portion, batching: Batching) -> Portion:
+def add_buckets(portion: Portion, batching: Batching) -> Portion:
     """Adds the longest length of its bucket to each priced batch."""
     offsets, boundaries = portion.offsets, portion.boundaries
     if not len(boundaries):

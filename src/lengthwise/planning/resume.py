@@ -27,15 +27,15 @@ _MAX_RUNS = 1_000  # within an epoch: all are planned, one after another
 
 
 class EarlierRun(NamedTuple):
-    """A run that took the next part of an epoch: `taken` batches on each of the ranks of `world`."""
+    """A run that took the next part of an epoch: `batches` on each of the ranks of `world`."""
 
     world: World
-    taken: int
+    batches: int
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """(world_size, micro_batches, taken), as in `make_plan(after=...)` and in a checkpoint."""
-        return self.world.world_size, self.world.micro_batches, self.taken
+        """(world_size, micro_batches, batches), as in `make_plan(after=...)` and in a checkpoint."""
+        return self.world.world_size, self.world.micro_batches, self.batches
 
 
 def read_runs(
@@ -52,7 +52,7 @@ def read_runs(
         remedy: The advice of an error.
 
     >>> read_runs([(8, 1, 120), (6, 1, 40)])[1]
-    EarlierRun(world=World(world_size=6, micro_batches=1), taken=40)
+    EarlierRun(world=World(world_size=6, micro_batches=1), batches=40)
     """
     if not isinstance(runs, tuple | list) or any(not isinstance(run, tuple | list) or len(run) != 3 for run in runs):
         raise checks.value_error(name, "a list of runs, each of three whole numbers", runs, remedy)
@@ -89,12 +89,12 @@ def take_runs(
     worlds = [*(run.world for run in runs[1:]), world]
     remedy = "Give what the checkpoint says."
     for number, (run, next_world) in enumerate(zip(runs, worlds, strict=True)):
-        checks.check_whole("after", run.taken, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
+        checks.check_whole("after", run.batches, minimum=0, maximum=grid.shape[0] * grid.shape[1], remedy=remedy)
         # The first rows of [steps x micro_batches, ranks]: 5 batches on each of 8 ranks are the first 5 rows.
-        seen = in_grid(batches, grid.reshape(-1, run.world.world_size)[: run.taken])
+        seen = in_grid(batches, grid.reshape(-1, run.world.world_size)[: run.batches])
         run_members = batches.members[np.repeat(seen, np.diff(batches.offsets))]
         # 5 batches on each rank, at 2 micro-batches a step: 2 whole steps, and 1 batch of a third.
-        whole_steps, torn = divmod(run.taken, run.world.micro_batches)
+        whole_steps, torn = divmod(run.batches, run.world.micro_batches)
         if next_world.slots == run.world.slots and not torn:
             # A row of `steps` is a step for any ranks: 4 ranks x 2 micro-batches and 8 ranks x 1 both take 8 batches.
             steps = grid[whole_steps:].reshape(-1, next_world.slots)

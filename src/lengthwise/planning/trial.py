@@ -267,13 +267,9 @@ def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float,
 
 
 def _seek(
-    target: float,
-    tolerance: float,
-    add_noise: Callable[[float], Order],
-    guess: float,
-    measure: Callable[[Order], float],
+    goal: float, tolerance: float, add_noise: Callable[[float], Order], guess: float, measure: Callable[[Order], float]
 ) -> list[Fit]:
-    """Measures scale after scale until one pads the `target`, give or take `tolerance`; returns all fits.
+    """Measures scale after scale until one pads the `goal`, give or take `tolerance`; returns all fits.
 
     The odds of padding, padding / (1 - padding), grow about as the scale does. If 10 % were asked for and trials have
     8 %, the next scale is 1.28 times as large. It always lies between the scales that had too little and too much.
@@ -291,21 +287,21 @@ def _seek(
     for _ in range(_MOST_GUESSES):
         order = add_noise(scale)
         fits.append(Fit(order, padding := measure(order)))
-        too_little = padding < target
-        if abs(padding - target) <= tolerance or high <= low * (1.0 + _FINEST):
+        too_little = padding < goal
+        if abs(padding - goal) <= tolerance or high <= low * (1.0 + _FINEST):
             break
         if too_little and random_padding is None:
             random_padding = measure(Shuffled())
             fits.append(Fit(Shuffled(), random_padding))
-            if random_padding <= target:
+            if random_padding <= goal:
                 return fits[-1:]
         elif not too_little and sorted_padding is None:
             sorted_padding = measure(Sorted())
             fits.append(Fit(Sorted(), sorted_padding))
-            if sorted_padding >= target:
+            if sorted_padding >= goal:
                 return fits[-1:]
         low, high = (scale, high) if too_little else (low, scale)
-        scale *= odds_of(target) / odds_of(padding)
+        scale *= odds_of(goal) / odds_of(padding)
         # Padding may jump at a scale, as with two lengths far apart. The odds then mislead, and halving finds the jump.
         if (len(fits) > _BY_ODDS and len(fits) % 2) or not low * (1.0 + _FINEST) < scale < high / (1.0 + _FINEST):
             scale = math.sqrt(low * high)

@@ -316,7 +316,7 @@ def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[in
     number, in_window = 0, list[EarlierRun]()
     for run in runs:
         shared = windows.share_out(*run.world)
-        left = run.taken
+        left = run.batches
         while left and number < len(windows):
             after = [earlier.numbers for earlier in in_window]
             steps = shared.plan(epoch, number, after=after).plan.steps if after else shared.steps
@@ -325,9 +325,9 @@ def locate(windows: Windows, epoch: int, runs: Sequence[EarlierRun]) -> tuple[in
             left, number, in_window = left - batches, number + 1, []
         if left and number == len(windows):
             raise checks.value_error(
-                "after", "within the batches of the epoch", run.taken, "Give what the checkpoint says."
+                "after", "within the batches of the epoch", run.batches, "Give what the checkpoint says."
             )
-        in_window += [run._replace(taken=left)] if left else []
+        in_window += [run._replace(batches=left)] if left else []
     return number, in_window
 
 

@@ -97,7 +97,7 @@ class DataLoader(data.DataLoader[Any]):
         super().__init__(dataset, batch_sampler=batch_sampler, collate_fn=collate, **options)
         self.quiet = quiet
         self._options = options
-        self._newest: Pass | None = None
+        self._last_begun: Pass | None = None
         self._passes: list[Pass] = []  # those that had a batch, in the order of their latest ones
 
     @property
@@ -140,7 +140,7 @@ class DataLoader(data.DataLoader[Any]):
         (['a', 'b', 'c', 'd'], 0)
         """
         remainder, rank = self.batch_sampler.remainder, self.batch_sampler.rank
-        first = next(remainder.batches(rank, remainder.taken_before if remainder.batches_left else 0), None)
+        first = next(remainder.batches(rank, remainder.plan_start if remainder.batches_left else 0), None)
         if first is None:
             raise checks.state_error(f"Nothing is left of epoch {self.epoch}", "Set the next epoch, then look.")
         one_worker: dict[str, Any] = {"num_workers": min(self.num_workers, 1), "persistent_workers": False}
@@ -180,8 +180,8 @@ class DataLoader(data.DataLoader[Any]):
         if self._own_generator is not None:
             self._seed(self._own_generator)
         batches = super().__iter__()
-        self._newest = Pass(self.batch_sampler.remainder)
-        return self._newest, batches
+        self._last_begun = Pass(self.batch_sampler.remainder)
+        return self._last_begun, batches
 
     def _seed(self, generator: torch.Generator) -> torch.Generator:
         """Seeds the workers of the next pass."""
@@ -196,9 +196,8 @@ class DataLoader(data.DataLoader[Any]):
             old, is_early = latest.remainder, 1 < latest.taken < latest.remainder.batches_left
             # If the new epoch is earlier or was loaded, another run begins. A single batch may have been a look.
             if is_early and old.plan.epoch < remainder.plan.epoch and not remainder.start:
-                self.batch_sampler.notices.warn_early_end(
-                    old.start + latest.taken, old.batches_in_epoch, old.plan.epoch
-                )
+                delivered = old.start + latest.taken
+                self.batch_sampler.notices.warn_early_end(delivered, old.batches_in_epoch, old.plan.epoch)
         return self._passes
 
     def _has_ended_the_rest(self) -> bool:
@@ -233,7 +232,7 @@ class _Reader(Iterator[Any]):
     def __next__(self) -> Any:
         loader, sampler = self._loader, self._loader.batch_sampler
         self._reading = loop, batches = self._reading or loader._begin()
-        if loader.persistent_workers and loop is not loader._newest:
+        if loader.persistent_workers and loop is not loader._last_begun:
             remedy = "Give the other loop a loader of its own."
             raise checks.state_error("Persistent workers serve one loop at a time, and a later one has begun", remedy)
         try:
@@ -254,7 +253,7 @@ class _Reader(Iterator[Any]):
         loop.count(1)
         loader._give_position(loop)
         if not sampler.padded.has_seen_enough:
-            sampler.padded.look(batch, loop.remainder.plan, sampler.rank, loop.remainder.taken_before + loop.taken - 1)
+            sampler.padded.look(batch, loop.remainder.plan, sampler.rank, loop.remainder.plan_start + loop.taken - 1)
         return batch
 
 

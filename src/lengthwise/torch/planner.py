@@ -58,7 +58,7 @@ class Planner:
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:
         """Plans the rest of an epoch after earlier runs, for all ranks of `world`."""
         if self._source.copies is not None:
-            _check_taken(self._source.copies, epoch)
+            _check_not_empty(self._source.copies, epoch)
         return settle_and_plan(self._source, self.batching, Key(seed=self.seed, epoch=epoch), world, read_runs(after))
 
     def steps(self, world: World) -> int:
@@ -72,14 +72,14 @@ class Planner:
         """The data set, with the copies of all epochs: 24 bytes a sequence, as drawing them takes as long as a plan."""
         return read_source(self.lengths, groups=self.groups, times=self.times, seed=self.seed)
 
-    def facts(self, plan: EpochPlan) -> dict[str, Any]:
-        """Returns the facts that checkpoints and ranks must share, read from any plan."""
+    def identity(self, plan: EpochPlan) -> dict[str, Any]:
+        """Returns the facts that are the same at every position of a run, read from any plan."""
         times = None if self.times is None else name_times(self.times)
         groups = None if self.groups is None else fingerprint(self.groups + 1)
-        named = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times, "groups": groups}
+        identity = {"seed": plan.seed, "lengths": plan.lengths_fingerprint, "times": times, "groups": groups}
         # The batching as the user gave it: on another number of ranks, its defaults may be other choices.
         choices = plan.batching if isinstance(plan, WindowEpoch) else self.batching.to_json()
-        return named | {"batching": json.loads(choices)}
+        return identity | {"batching": json.loads(choices)}
 
 
 _MORE = "Give larger times, and train fewer epochs: twice the times for half the epochs."
@@ -92,7 +92,7 @@ def _check_sum(times: NDArray[np.float64]) -> None:
         raise checks.value_error("times", "at least 1 in sum, for each epoch to take some sequence", total, _MORE)
 
 
-def _check_taken(copies: Copies, epoch: int) -> None:
+def _check_not_empty(copies: Copies, epoch: int) -> None:
     """Refuses an epoch without sequences: trainers divide by its number of batches."""
     if len(copies.whole) and not copies.take(epoch).any():
         total = round(float(copies.whole.sum()) + float(copies.fraction.astype(np.float64).sum()) / 2.0**64, 6)

@@ -62,7 +62,7 @@ class Position:
 
 
 def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[EarlierRun, ...], int]:
-    """Returns the runs before a last one in `world`, and the batches that this one took: 0 if there is none.
+    """Returns the runs before a last one in `world`, and the batches of this last one: 0 if there is none.
 
     >>> earlier, own = EarlierRun(World(8, 1), 120), EarlierRun(World(6, 1), 40)
     >>> split_runs((earlier, own), World(6, 1)) == ((earlier,), 40), split_runs((earlier,), World(6, 1))[1]
@@ -70,7 +70,7 @@ def split_runs(runs: tuple[EarlierRun, ...], world: World) -> tuple[tuple[Earlie
     """
     # Two runs in a row in one world are one run: the second took the next batches of the same plan.
     if runs and runs[-1].world == world:
-        return runs[:-1], runs[-1].taken
+        return runs[:-1], runs[-1].batches
     return runs, 0
 
 
@@ -78,19 +78,19 @@ def write_state(facts: Mapping[str, Any], world: World, runs: tuple[EarlierRun, 
     """Returns a new state for `read_state`. Runs that took no batch are left out."""
     # No entry for times or groups that were not given.
     present = {name: fact for name, fact in facts.items() if fact is not None}
-    state = {**present, **world._asdict(), "runs": [run.numbers for run in runs if run.taken]}
+    state = {**present, **world._asdict(), "runs": [run.numbers for run in runs if run.batches]}
     if len(json.dumps(state)) > _MAX_CHARACTERS:
         state["batching"] = _digest(facts["batching"])
     # A copy through JSON: if the caller changes the state, the sampler does not change.
     return json.loads(json.dumps(state))
 
 
-def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences: int) -> Position:
+def read_state(state: Mapping[str, Any], identity: Mapping[str, Any], *, sequences: int) -> Position:
     """Returns the position in a state, after checking it.
 
     Args:
         state: A state from `write_state`.
-        facts: Seed, lengths, times, groups and batching of the sampler that resumes.
+        identity: Seed, lengths, times, groups and batching of the sampler that resumes.
         sequences: The number of lengths of that sampler.
 
     Raises:
@@ -103,11 +103,11 @@ def read_state(state: Mapping[str, Any], facts: Mapping[str, Any], *, sequences:
     epoch = checks.check_whole("epoch", state["epoch"], minimum=0, remedy=DAMAGED)
     _check_count(state, epoch, sequences)
     if isinstance(state["batching"], str):  # a state over a kilobyte has a digest
-        facts = {**facts, "batching": _digest(facts["batching"])}
+        identity = {**identity, "batching": _digest(identity["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
     # The plan's fingerprint would only show that something differs. This error names the part that differs: the seed,
     # the lengths, or a part of the batching.
-    check_alike({name: state.get(name) for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
+    check_alike({name: state.get(name) for name in identity}, identity, whose="the checkpoint's", remedy=remedy)
     world = check_world(state["world_size"], state["micro_batches"], remedy=DAMAGED)
     return Position(epoch, read_runs(state["runs"], name="runs", remedy=DAMAGED), world, state["plan"])
 
@@ -143,15 +143,15 @@ def _digest(choices: Mapping[str, Any]) -> str:
 
 @dataclass(eq=False)
 class Remainder:
-    """A plan, and the number of its batches that each rank has taken.
+    """What is left of an epoch: a plan, and the number of its batches that each rank has had.
 
     Example: 8 ranks had 120 batches each, and then 6 ranks had 40 each. `plan` is the plan of the 6 ranks for all
-    that the 8 ranks left, and `taken_before` is 40.
+    that the 8 ranks left, and `plan_start` is 40.
 
     Attributes:
         plan: The plan of all that the earlier runs left, or of the whole epoch.
-        earlier: The earlier runs, on other numbers of ranks or micro-batches.
-        taken_before: The batches of the plan that each rank had before the next pass.
+        earlier_runs: The runs before, on other numbers of ranks or micro-batches.
+        plan_start: The batches of the plan that each rank had before the next pass.
         use: "set" once its epoch was set, "asked" once its plan or length was read, "begun" once a pass has begun. An
             epoch that a trainer sets and never reads is refused. The plan of a new sampler or of a loaded state counts
             as asked.
@@ -159,40 +159,40 @@ class Remainder:
     """
 
     plan: EpochPlan
-    earlier: tuple[EarlierRun, ...]
-    taken_before: int
+    earlier_runs: tuple[EarlierRun, ...]
+    plan_start: int
     use: Literal["set", "asked", "begun"] = "asked"
     complete_passes: int = 0
 
     @classmethod
     def after(cls, runs: tuple[EarlierRun, ...], plan: EpochPlan) -> Remainder:
         """Returns the position after `runs`. `plan` is the plan of the last run, or of the next one."""
-        earlier_runs, taken_count = split_runs(runs, World(plan.world_size, plan.micro_batches))
+        earlier_runs, plan_start = split_runs(runs, World(plan.world_size, plan.micro_batches))
         # A damaged state may have more batches than the plan. `len` of windows takes time, so it is read for runs with
         # batches only.
-        if taken_count:
-            checks.check_whole("runs", taken_count, minimum=0, maximum=len(plan), remedy=DAMAGED)
-        return cls(plan, earlier_runs, taken_count)
+        if plan_start:
+            checks.check_whole("runs", plan_start, minimum=0, maximum=len(plan), remedy=DAMAGED)
+        return cls(plan, earlier_runs, plan_start)
 
     @property
-    def before(self) -> int:
+    def earlier_batches(self) -> int:
         """The batches of the epoch that each rank had in the earlier runs."""
-        return sum(run.taken for run in self.earlier)
+        return sum(run.batches for run in self.earlier_runs)
 
     @property
     def start(self) -> int:
         """The batches of the epoch that each rank had before the next pass."""
-        return self.before + self.taken_before
+        return self.earlier_batches + self.plan_start
 
     @property
     def batches_in_epoch(self) -> int:
         """The batches of a rank in the whole epoch, those of earlier runs too."""
-        return self.before + len(self.plan)
+        return self.earlier_batches + len(self.plan)
 
     @property
     def batches_left(self) -> int:
         """The batches that the next pass yields."""
-        return len(self.plan) - self.taken_before
+        return len(self.plan) - self.plan_start
 
     def batches(self, rank: int, start: int) -> Iterator[list[Any]]:
         """Yields the batches of a rank from number `start` of the plan on, each as a new list for a data set."""
@@ -200,10 +200,10 @@ class Remainder:
             # Chunks are rows (sequence, start, stop): the data set gets one at a time, as a tuple.
             yield list(map(tuple, batch.tolist())) if batch.ndim == 2 else batch.tolist()
 
-    def runs(self, taken_count: int) -> tuple[EarlierRun, ...]:
-        """Returns the runs of the epoch; the last took `taken_count` batches of the plan, and is left out for 0."""
-        latest_run = EarlierRun(World(self.plan.world_size, self.plan.micro_batches), taken_count)
-        return (*self.earlier, latest_run) if taken_count else self.earlier
+    def runs(self, plan_batches: int) -> tuple[EarlierRun, ...]:
+        """Returns the runs of the epoch; the last had `plan_batches` of the plan, and is left out for 0."""
+        latest_run = EarlierRun(World(self.plan.world_size, self.plan.micro_batches), plan_batches)
+        return (*self.earlier_runs, latest_run) if plan_batches else self.earlier_runs
 
     @cached_property
     def fingerprint(self) -> str:
@@ -216,7 +216,7 @@ class Pass:
     """One loop over the batches that are left of a plan.
 
     Attributes:
-        remainder: The plan, and the batches of it that were taken before.
+        remainder: The plan, and the place in it where the loop began.
         taken: The batches that the loop was given, and the failed ones before them.
         failed: The batches since then that could not be read. A resumed run tries them again.
         state: "open" while the loop may go on, "left" once it was dropped, "ended" once it was at its end.

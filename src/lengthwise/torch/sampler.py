@@ -96,7 +96,7 @@ class BatchSampler(Sampler[list[Any]]):
             self.padded: PaddedAsPlanned = PaddedAsPlanned(batching.cut, self.lengths)
             self.times: NDArray[np.float64] | None = self._planner.times
             self._remainder = self._plan_remainder(0)
-            self._named = self._planner.facts(self._remainder.plan)
+            self._identity = self._planner.identity(self._remainder.plan)
 
     def __repr__(self) -> str:
         rank = f"rank {self.rank} of {self.world_size}"
@@ -197,7 +197,7 @@ class BatchSampler(Sampler[list[Any]]):
         'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
         """
         remainder = self.remainder
-        place = {"earlier_batches": remainder.before, "taken_batches": remainder.taken_before}
+        place = {"earlier_batches": remainder.earlier_batches, "plan_start": remainder.plan_start}
         return summarize(remainder.plan, self.lengths, self.batching, **place, batch_size=batch_size)
 
     def loss_scales(
@@ -226,11 +226,11 @@ class BatchSampler(Sampler[list[Any]]):
         """
         averaged: Any = {"ranks_averaged": ranks_averaged, "micro_batches_averaged": micro_batches_averaged}
         remainder = self._ask()
-        plan, taken = remainder.plan, remainder.taken_before
+        plan, start = remainder.plan, remainder.plan_start
         if isinstance(plan, WindowEpoch):
-            scales = plan.loss_scales(weights, rank=self.rank, start=taken, reduction=reduction, **averaged)
+            scales = plan.loss_scales(weights, rank=self.rank, start=start, reduction=reduction, **averaged)
             return np.fromiter(scales, np.float64)
-        return loss_scales(plan, weights, reduction=reduction, **averaged)[:, :, self.rank].reshape(-1)[taken:]
+        return loss_scales(plan, weights, reduction=reduction, **averaged)[:, :, self.rank].reshape(-1)[start:]
 
     def state_after(self, delivered: int) -> dict[str, Any]:
         """Returns the position after `delivered` batches, the same on every rank, under a kilobyte.
@@ -245,8 +245,9 @@ class BatchSampler(Sampler[list[Any]]):
         remainder, remedy = self.remainder, "Count from the beginning of the epoch."
         plan, least, most = remainder.plan, remainder.start, remainder.batches_in_epoch
         count = checks.check_whole("delivered", delivered, minimum=least, maximum=most, remedy=remedy)
-        facts = self._named | {"sequences": len(self.lengths), "epoch": plan.epoch, "plan": remainder.fingerprint}
-        return write_state(facts, World(plan.world_size, plan.micro_batches), remainder.runs(count - remainder.before))
+        facts = self._identity | {"sequences": len(self.lengths), "epoch": plan.epoch, "plan": remainder.fingerprint}
+        world = World(plan.world_size, plan.micro_batches)
+        return write_state(facts, world, remainder.runs(count - remainder.earlier_batches))
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Resumes where `state` was saved: the next pass yields the rest of its epoch.
@@ -261,7 +262,7 @@ class BatchSampler(Sampler[list[Any]]):
                 different states. If only the plan differs, a cost function of yours may have changed.
         """
         with self._own_rank.alike(self._facts):
-            position = read_state(state, self._named, sequences=len(self.lengths))
+            position = read_state(state, self._identity, sequences=len(self.lengths))
             remainder = self._plan_remainder(position.epoch, position.runs, position.world)
             position.check_plan(remainder.fingerprint)
             if position.world != (self.world_size, self.micro_batches):
@@ -278,7 +279,7 @@ class BatchSampler(Sampler[list[Any]]):
         remainder = self._follow_ranks()
         remainder.use = "begun"
         self._own_rank.check_started(self._facts)
-        for batch in remainder.batches(self.rank, remainder.taken_before):
+        for batch in remainder.batches(self.rank, remainder.plan_start):
             if remainder is not self._remainder:
                 raise changed(remainder.plan.epoch, self.epoch)
             yield batch
@@ -298,7 +299,7 @@ class BatchSampler(Sampler[list[Any]]):
         """Returns the rest of the epoch for the current ranks: torch.distributed may have started or ended since."""
         remainder = self._remainder
         if remainder.plan.world_size != self.world_size:
-            self._remainder = self._plan_remainder(self.epoch, remainder.runs(remainder.taken_before))
+            self._remainder = self._plan_remainder(self.epoch, remainder.runs(remainder.plan_start))
             self._remainder.use = remainder.use
         return self._remainder
 
@@ -313,9 +314,9 @@ class BatchSampler(Sampler[list[Any]]):
         return Planner.read(lengths, self.batching, seed=self.seed, times=times, groups=groups)
 
     def _facts(self) -> dict[str, Any]:
-        """Returns the facts that all ranks must share."""
+        """Returns the facts that all ranks must share: the identity of the run, and the position."""
         remainder = self._remainder
-        # Includes the position: ranks that loaded different checkpoints would skip and repeat batches.
-        runs = [run.numbers for run in remainder.runs(remainder.taken_before)]
+        # Ranks that loaded different checkpoints would skip and repeat batches.
+        runs = [run.numbers for run in remainder.runs(remainder.plan_start)]
         facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": runs}
-        return self._named | facts | {"plan": remainder.fingerprint}
+        return self._identity | facts | {"plan": remainder.fingerprint}

@@ -22,11 +22,11 @@ from lengthwise.torch.guard import Notices, changed, check_no_worker
 from lengthwise.torch.position import DAMAGED, check_alike, check_plain, split_runs
 from lengthwise.torch.ranks import OwnRank
 from lengthwise.torch.shards import BEGIN, Shard, Start, list_shards, read_starts, set_epoch_of
-from lengthwise.torch.window import (
-    Measures,
+from lengthwise.torch.stream_window import (
     Part,
-    Window,
-    check_taken,
+    SampleFunctions,
+    StreamWindow,
+    check_run,
     deliver,
     join_parts,
     naming_samples,
@@ -38,7 +38,7 @@ _COMPARED = 8  # of the first shard, the ranks compare the lengths of this many 
 
 
 class _Position(NamedTuple):
-    """A position: epoch, window, the positions of the shards before that window, its runs, and its `Window.name`."""
+    """A position: epoch, window, the positions of the shards before that window, its runs, and its name."""
 
     epoch: int
     window: int = 0
@@ -131,7 +131,7 @@ class StreamBatches:
             raise checks.state_error("Streams form no RandomSteps: each rank batches its own samples", remedy)
         if not callable(collate_fn):
             raise checks.type_error("collate_fn", "a function of a list of samples", collate_fn, "Give list, say.")
-        self._measures = Measures(length, weight, group_of)
+        self._functions = SampleFunctions(length, weight, group_of)
         self._shards = list_shards(shards)
         self.batching = batching
         self.buffer: int = checks.check_whole("buffer", buffer, minimum=1, remedy="Give 10_000, for example.")
@@ -269,7 +269,7 @@ class StreamBatches:
         batching = json.loads(self.batching.to_json())
         return {"seed": self.seed, "buffer": self.buffer, "shards": len(self._shards), "batching": batching}
 
-    def _meet(self, shards: dict[int, Shard], position: _Position) -> tuple[list[Any], Window, tuple[Start, ...]]:
+    def _meet(self, shards: dict[int, Shard], position: _Position) -> tuple[list[Any], StreamWindow, tuple[Start, ...]]:
         """Reads the rest of the next window, and exchanges its lengths and positions with all ranks; a collective."""
         samples: list[Any] = []
 
@@ -280,11 +280,11 @@ class StreamBatches:
                 shard_samples, starts[number] = shard.take()
                 samples.extend(shard_samples)
                 numbers += [number] * len(shard_samples)
-            part = self._measures.of(samples, numbers, starts)
+            part = self._functions.of(samples, numbers, starts)
             place = {"micro_batches": self.micro_batches, **position.place()}
             if self._own_rank.world_size > 1 and not (position.window or position.starts):
                 first = Shard(self._shards[0], BEGIN, quota=_COMPARED).take()[0]
-                place["lengths of shard 0"] = np.array([self._measures.length(sample) for sample in first]).tolist()
+                place["lengths of shard 0"] = np.array([self._functions.length(sample) for sample in first]).tolist()
             return part, place
 
         parts, places = zip(*self._own_rank.share(read), strict=True)
@@ -303,13 +303,13 @@ class StreamBatches:
         return samples, join_parts(parts, in_order), in_order
 
     def _deliver(
-        self, samples: list[Any], window: Window, world: World, shards: dict[int, Shard], position: _Position
+        self, samples: list[Any], window: StreamWindow, world: World, shards: dict[int, Shard], position: _Position
     ) -> Iterator[Any]:
         rank = self._own_rank.rank
         # A window lists samples shard by shard. These are the numbers of this rank's samples.
         numbers = np.flatnonzero(window.shards % world.world_size == rank).tolist()
         sample_of = dict(zip(numbers, samples, strict=True))
-        runs, taken_count = split_runs(position.runs, world)
+        runs, first_place = split_runs(position.runs, world)
         is_full = len(window.shards) >= self._quota * len(self._shards)
         key = {"seed": self.seed, "epoch": position.epoch, "number": position.window}
         with naming_samples(window.shards.tolist(), position.starts), self._warnings.give(world):
@@ -321,10 +321,10 @@ class StreamBatches:
             rule = "large enough for one step in every window"
             raise NoStepError(checks.sentence("buffer", rule, self.buffer, remedy, at=at))
         placeholder = share_placeholder(deliveries, window, sample_of, self._own_rank)
-        check_taken(taken_count, deliveries.plan)
+        check_run(first_place, deliveries.plan)
         batches = deliveries.plan.grid[:, :, rank].reshape(-1).tolist()
         scales = deliveries.scales[:, :, rank].reshape(-1).tolist()
-        for place in range(taken_count, len(batches)):
+        for place in range(first_place, len(batches)):
             is_own = deliveries.owners[batches[place]] == rank
             batch = [sample_of[number] for number in deliveries.batch(batches[place])] if is_own else list(placeholder)
             # Reads a part of the next window for each batch, so that no step waits for all of it.

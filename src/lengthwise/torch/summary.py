@@ -26,7 +26,7 @@ def summarize(
     batching: Batching,
     *,
     earlier_batches: int = 0,
-    taken_batches: int = 0,
+    plan_start: int = 0,
     batch_size: int | None = None,
 ) -> str:
     """Returns sentences on the steps of an epoch, its batches, its padding, and the padding of random batches.
@@ -36,12 +36,12 @@ def summarize(
         lengths: [n] or [n, dims], of all sequences.
         batching: The batching of the plan.
         earlier_batches: The batches of each rank in earlier runs of the epoch; the plan is of the rest.
-        taken_batches: The batches of the plan that each rank has had.
+        plan_start: The batches of the plan that each rank has had.
         batch_size: The sequences in a random batch; by default the cut of the plan makes random batches.
 
     >>> lengths = [5, 9, 2, 4] * 10
     >>> batching = Batching(budget=40, padding=0.05)
-    >>> print(summarize(make_plan(lengths, batching, micro_batches=2), lengths, batching, taken_batches=4))
+    >>> print(summarize(make_plan(lengths, batching, micro_batches=2), lengths, batching, plan_start=4))
     Epoch 0 has 4 steps of 2 batches on 1 rank.
     A batch holds 2 to 10 sequences, a step 10 on average.
     Padding is 3.4 % of the computed frames.
@@ -75,8 +75,8 @@ def summarize(
         waiting = words.percent(measures.straggler_waste)
         sentences.append(f"Ranks wait {waiting} of the time for each other")
     sentences += _exceptions(measures, item)
-    if taken_batches:
-        sentences.append(f"Each rank has had {taken_batches:,} of its {words.count(batches, 'batch', 'batches')}")
+    if plan_start:
+        sentences.append(f"Each rank has had {plan_start:,} of its {words.count(batches, 'batch', 'batches')}")
     return ".\n".join(sentences) + "."
 
 

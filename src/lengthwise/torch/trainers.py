@@ -199,7 +199,7 @@ class Speed:
     def begin_epoch(self, sampler: BatchSampler) -> None:
         """Begins the current epoch: its time and its steps count from here on."""
         self._epoch = self._sum_up()
-        taken_steps = sampler.remainder.taken_before // sampler.micro_batches
+        taken_steps = sampler.remainder.plan_start // sampler.micro_batches
         self._frames = _frames_from(sampler.plan, sampler.lengths, taken_steps)
         self.skip()
 

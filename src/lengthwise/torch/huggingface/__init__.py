@@ -34,7 +34,7 @@ _LOADER_OPTIONS = (
     *("prefetch_factor", "persistent_workers"),
 )
 # Arguments of the Trainer about batches: other values than these would have no effect.
-_DECIDED = {"auto_find_batch_size": False, "dataloader_drop_last": False, "train_sampling_strategy": "random"}
+_REQUIRED = {"auto_find_batch_size": False, "dataloader_drop_last": False, "train_sampling_strategy": "random"}
 
 
 class PlannedTrainer(transformers.Trainer):
@@ -102,6 +102,7 @@ class PlannedTrainer(transformers.Trainer):
         self._labelled: bool | None = None  # whether batches have labels; set by the first step
         self._has_unchecked_rows = isinstance(batch_sampler.batching.cut, Rows)
         self._pass_scales = PassScales(batch_sampler)
+        self._step = Step([], [], [])
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler has the position
 
@@ -298,7 +299,7 @@ class PlannedTrainer(transformers.Trainer):
 
     def _check_settings(self) -> None:
         ranks = self.args.world_size // self._sharing_ranks
-        needed = _DECIDED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
+        needed = _REQUIRED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
         remedy = "Set this value in TrainingArguments: the batch sampler decides what a batch and a step are."
         check_settings(self.batch_sampler, self.args, needed, ranks=ranks, remedy=remedy)
         if self.args.n_gpu > 1:  # nn.DataParallel splits every batch, and averages the means of the parts

@@ -49,7 +49,7 @@ class Part(NamedTuple):
     groups: list[Any]
 
 
-class Window(NamedTuple):
+class StreamWindow(NamedTuple):
     """The sequences of a window, as all ranks know them."""
 
     lengths: NDArray[np.int64]
@@ -65,7 +65,7 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measures:
+class SampleFunctions:
     """The user's functions of a sample.
 
     Attributes:
@@ -101,7 +101,7 @@ class Measures:
             return Part(shards, starts, as_lengths(lengths).tolist() if lengths else [], weights, groups)
 
 
-def join_parts(parts: Sequence[Part], starts: Sequence[Start]) -> Window:
+def join_parts(parts: Sequence[Part], starts: Sequence[Start]) -> StreamWindow:
     """Returns the window of all ranks, shard by shard: the same on any number of ranks."""
     shards = [shard for part in parts for shard in part.shards]
     lengths = [length for part in parts for length in part.lengths]
@@ -111,7 +111,7 @@ def join_parts(parts: Sequence[Part], starts: Sequence[Start]) -> Window:
     order = np.argsort(np.array(shards, np.int64), kind="stable")
     weights = np.array([weight for part in parts for weight in part.weights])
     numbers = read_groups(groups, len(groups))[order] if groups else None
-    return Window(array[order], weights[order], np.array(shards, np.int64)[order], numbers)
+    return StreamWindow(array[order], weights[order], np.array(shards, np.int64)[order], numbers)
 
 
 def name_sample(place: int, shards: Sequence[int], starts: Mapping[int, Start] | Sequence[Start]) -> str:
@@ -211,7 +211,7 @@ def _key_epoch(epoch: int, window: int, run: int) -> int:
 
 
 def deliver(
-    window: Window,
+    window: StreamWindow,
     batching: Batching,
     runs: Sequence[EarlierRun],
     world: World,
@@ -239,8 +239,8 @@ def deliver(
         for place, run in enumerate(runs):
             key = _key_epoch(epoch, number, place)
             deliveries = _plan(window, members, batching, run.world, seed=seed, key=key)
-            check_taken(run.taken, deliveries.plan)
-            rows = deliveries.plan.grid.reshape(-1, run.world.world_size)[: run.taken]
+            check_run(run.batches, deliveries.plan)
+            rows = deliveries.plan.grid.reshape(-1, run.world.world_size)[: run.batches]
             # A batch counts as taken if its owner had it: on another rank it was a placeholder.
             batch_numbers = np.unique(rows[deliveries.owners[rows] == np.arange(run.world.world_size)])
             seen = [deliveries.batch(batch) for batch in batch_numbers.tolist()]
@@ -249,13 +249,13 @@ def deliver(
         return _plan(window, members, batching, world, seed=seed, key=key)
 
 
-def check_taken(taken_count: int, plan: Plan) -> None:
+def check_run(batches: int, plan: Plan) -> None:
     """Refuses a run that took more batches than the plan has: the rest of the window would be lost."""
-    checks.check_whole("runs", taken_count, minimum=0, maximum=len(plan), remedy=DAMAGED)
+    checks.check_whole("runs", batches, minimum=0, maximum=len(plan), remedy=DAMAGED)
 
 
 def _plan(
-    window: Window, members: NDArray[np.int64], batching: Batching, world: World, *, seed: int, key: int
+    window: StreamWindow, members: NDArray[np.int64], batching: Batching, world: World, *, seed: int, key: int
 ) -> Deliveries:
     ranks = window.shards[members] % world.world_size
 
@@ -296,7 +296,7 @@ def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) 
 
 
 def share_placeholder(
-    deliveries: Deliveries, window: Window, samples: Mapping[int, Any], own_rank: OwnRank
+    deliveries: Deliveries, window: StreamWindow, samples: Mapping[int, Any], own_rank: OwnRank
 ) -> list[Any]:
     """Returns a list of one sample for ranks without sequences in a window; a collective if such ranks exist.
 
