@@ -58,7 +58,7 @@ def batchings(budget: int) -> dict[str, lw.Batching]:
         "max-entropy 5 %, mixed": lw.Batching(**ours, deal=lw.Mixed()),
         "max-entropy 5 %, stratified": lw.Batching(**ours, deal=lw.Stratified()),
         "random steps": lw.Batching(cut=lw.Budget(budget), order=lw.Shuffled(), deal=lw.RandomSteps()),
-        "default, 10 %": lw.Batching(budget=budget),
+        "default": lw.Batching(budget=budget),
     }
 
 

@@ -24,7 +24,7 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     },
     "Whole steps": {
         "steps": ("Whole steps: padding, mixing and waiting", steps.steps),
-        "waiting": ("Deals: how steps mix, and how long ranks wait", steps.waiting),
+        "prices": ("Prices: what the default computes, and how long ranks wait", steps.prices),
     },
     "Packed rows and few shapes": {
         "packing": ("Packed rows, compared with other packers", shapes.packing),

@@ -50,39 +50,46 @@ def step_cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-WAITING_RANKS = (2, 8, 32)
-
-
-def waiting(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns mixing and waiting of each deal, for some numbers of ranks."""
-    by = {(row["data"], row["cut"], row["way"], row["ranks"]): row for row in document["rows"]}
-    kinds = {"fixed": f"{document['batch_size']} sequences", "budget": "a budget"}
+def prices(document: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the price of each way, by lengths and world, for frames and for attention."""
+    names = ("data", "way", "world_size", "micro_batches", "quadratic")
+    by = {tuple(row[name] for name in names): row for row in document["rows"]}
+    data, ways, _, _, costs = (list(dict.fromkeys(key[place] for key in by)) for place in range(len(names)))
+    worlds = list(dict.fromkeys(key[2:4] for key in by))
     rows = [
         (
-            f"{name}, {kinds[cut]}",
+            f"{name}, {ranks} x {each}",
             way,
-            percent(by[name, cut, way, 8]["padding_share"]),
-            *(cell for ranks in WAITING_RANKS for cell in waiting_cells(by[name, cut, way, ranks])),
+            *(cell for cost in costs for cell in price_cells(by[name, way, ranks, each, cost])),
         )
-        for name, cut, way in dict.fromkeys((row["data"], row["cut"], row["way"]) for row in document["rows"])
+        for name in data
+        for ranks, each in worlds
+        for way in ways
     ]
-    measures = (f"{measure}, {ranks}" for ranks in WAITING_RANKS for measure in ("step mixing", "waiting"))
-    name = list(dict.fromkeys(row["data"] for row in document["rows"]))[-1]
-    least, steps = (by[name, "fixed", way, 8] for way in ("balanced", "random steps"))
+    named = ["frames", *(f"q = {cost:g}" for cost in costs[1:])]
+    heads = (
+        "lengths, ranks x micro-batches",
+        "batches",
+        *(f"{head}, {cost}" for cost in named for head in ("price", "steps mix")),
+    )
+    cases = [(name, *world, cost) for name in data for world in worlds for cost in costs]
+    grouped = max(
+        by[name, "default", *rest]["price"] / by[name, "group_by_length", *rest]["price"] for name, *rest in cases
+    )
+    worst = max(by[name, "default", *rest]["price"] for name, *rest in cases)
     answer = (
-        f"On {name}, 8 ranks take batches of {kinds['fixed']}. Step mixing is {least['step_mixing']:.2f} if batches "
-        f"of similar cost share a step, and ranks wait {percent(least['straggler_waste'])}. With random steps it is "
-        f"{steps['step_mixing']:.2f}: they wait {percent(steps['straggler_waste'])}, and pad "
-        f"{percent(steps['padding_share'])} instead of {percent(least['padding_share'])}."
+        f"The default computes at most {worst:.2f} for each unit of the data, waiting counted, and at most "
+        f"{grouped:.3f} times as much as group_by_length on the same lengths and ranks."
     )
     note = (
-        f"Batches of max-entropy at {percent(document['padding'])} padding, dealt to "
-        f"{', '.join(map(str, WAITING_RANKS))} ranks; below them random steps. The padding is that for 8 ranks; "
-        "the JSON has 1 to 64 ranks. Batches under a budget cost about the same: any of them may share a step, and "
-        "ranks hardly wait."
+        "*Price*: the cost that all ranks compute for each unit of the data's own, waiting counted; first by frames, "
+        "then by L (1 + q L), as attention costs, which the default, strata, balanced batches and random steps are "
+        "given as `balance`. *Steps mix*: 1 if the lengths of a step are a random sample. All but group_by_length have "
+        "the same budget, and none of their batches is over it. The JSON has padding, waiting and the batching that "
+        "the default took."
     )
-    return answer, table(("batches of", "deal", "padding", *measures), rows), note
+    return answer, table(heads, rows), note
 
 
-def waiting_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    return f"{row['step_mixing']:.2f}", percent(row["straggler_waste"])
+def price_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return f"{row['price']:.3f}", f"{row['step_mixing']:.2f}"

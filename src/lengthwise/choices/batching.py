@@ -320,14 +320,6 @@ def check_choice(name: str, choice: object) -> None:
         raise checks.type_error(name, f"a choice such as {example}", choice, remedy)
 
 
-def comparable(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a batching as JSON, equal to another's if they plan the same and differ in their warnings only."""
-    spelled = spell_out(described)
-    if spelled["order"] is None and spelled["padding"] is None:  # nobody asked for the default, so nothing is missed
-        spelled["padding"] = DEFAULT_PADDING
-    return spelled
-
-
 def spell_out(described: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a batching as JSON with the options of 0.1 that it leaves out, so that it compares with files of 0.1.
 
