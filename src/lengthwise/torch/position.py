@@ -143,7 +143,7 @@ def _digest(choices: Mapping[str, Any]) -> str:
 
 @dataclass(eq=False)
 class Remainder:
-    """What is left of an epoch: a plan, and the number of its batches that each rank has had.
+    """The rest of an epoch: a plan, and the number of its batches that each rank has had.
 
     Example: 8 ranks had 120 batches each, and then 6 ranks had 40 each. `plan` is the plan of the 6 ranks for all
     that the 8 ranks left, and `plan_start` is 40.
