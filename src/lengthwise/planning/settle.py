@@ -27,13 +27,13 @@ from lengthwise.choices.cost import costs_alone
 from lengthwise.choices.cut import FixedSize, OversizeError, is_hard
 from lengthwise.choices.deal import Balanced, RandomSteps, World, has_equal_epochs
 from lengthwise.choices.names import is_custom
-from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Shuffled, Sorted, finds_noise, pads_to_edge
+from lengthwise.choices.order import Bucketed, MaxEntropy, NoisyLine, Order, Sorted, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.epoch import count_portions
 from lengthwise.planning.items import Items, Kinds, Source, kinds_of, take_items
 from lengthwise.planning.portion import Settled, sizes_of
 from lengthwise.planning.times import Copies
-from lengthwise.planning.trial import Fit, Trials, estimate_batches, fit_noise, try_epoch
+from lengthwise.planning.trial import Fit, Trials, Work, estimate_batches, fit_noise, try_epoch
 
 _Result = TypeVar("_Result")
 _NOTHING = object()
@@ -140,6 +140,10 @@ def settle(items: Items, name: str, batching: Batching, world: World) -> Settled
     """
     batching = _close(items, name, batching, world)
     _check_groups(batching, items.groups, world)
+    return _fit(items, name, batching, world)
+
+
+def _fit(items: Items, name: str, batching: Batching, world: World) -> Settled:
     bands = _choose_bands(items, kinds_of(items.lengths, batching), batching, world)
     return _fit_order(items, name, Settled(batching, batching.order, bands), world)
 
@@ -209,50 +213,56 @@ def _items_to_fit(source: Source, batching: Batching) -> tuple[Items, str]:
 
 
 def _close(items: Items, name: str, batching: Batching, world: World) -> Batching:
-    """Chooses what the batching leaves open, by the rule that `Batching` and `make_plan` state."""
+    """Chooses the order and the deal that a batching leaves open, by the rule that `Batching` states."""
     if batching.order is not None:
         return batching
     kinds = kinds_of(items.lengths, batching)
     if not kinds.regular.any():
         return close(batching, padding=DEFAULT_PADDING)
     regular = items.select(kinds.regular) if kinds.giants else items
+
+    def choose() -> Batching:
+        padding, most = _read_limits(regular, batching, world)
+        if chooses_deal(batching) and _has_many_batches(regular, world):
+            in_steps = close(batching, padding=padding, deal=RandomSteps())
+            if _work(regular, _fit(regular, name, in_steps, world), world).price <= most:
+                return in_steps
+        in_strata = close(batching, padding=padding)
+        if not chooses_deal(batching) or world.world_size == 1:
+            return in_strata
+        waiting = _work(regular, _fit(items, name, in_strata, world), world).waiting
+        return in_strata if waiting <= _MOST_WAITING else close(batching, padding=padding, deal=Balanced())
+
     try:
-        return remember(lambda: _choose_by_price(regular, name, batching, world), "default", name, batching, world)
+        return remember(choose, "default", name, batching, world)
     except OversizeError:  # the plan raises the same error, and names the sequence
         return close(batching, padding=DEFAULT_PADDING)
 
 
-def _choose_by_price(items: Items, name: str, batching: Batching, world: World) -> Batching:
-    """Chooses random steps or batches by their price, and the padding of batches."""
-    padding, most = batching.padding, 0.0
-    if padding is None:
-        size = max(1, round(len(items.lengths) / estimate_batches(items.lengths, batching, 1)))
-        order, deal = group_by_length(size, len(items.lengths), world)
-        grouped = replace(batching, cut=FixedSize(size), order=order, deal=deal)
-        trial = Trials(items, Settled(grouped, order), world)
-        most = (1.0 + _MOST_OVER_GROUPED) * trial.work_of(order).price
-        padding = 1.0 - (1.0 - trial.padding_of(order)) / (1.0 + _MOST_OVER_GROUPED)
-        padding = min(DEFAULT_PADDING, math.floor(1_000.0 * padding) / 1_000.0)
-    of_batches = close(batching, padding=padding)
-    if not chooses_deal(batching) or world.slots == 1:
-        return of_batches
-    most = 1.0 / (1.0 - batching.padding) if batching.padding is not None else min(most, _MOST_PRICE)
+def _read_limits(items: Items, batching: Batching, world: World) -> tuple[float, float]:
+    """Returns the padding of batches, and the highest price of random steps: as asked, or near group_by_length."""
+    if batching.padding is not None:
+        return batching.padding, 1.0 / (1.0 - batching.padding)
+    size = max(1, round(len(items.lengths) / estimate_batches(items.lengths, batching, 1)))
+    order, deal = group_by_length(size, len(items.lengths), world)
+    grouped = replace(batching, cut=FixedSize(size), order=order, deal=deal)
+    trials, more = Trials(items, Settled(grouped, order), world), 1.0 + _MOST_OVER_GROUPED
+    # If theirs pad 1.4 %, 98.6 % of their frames are data. Batches that compute 2 % more may pad 3.3 %.
+    padding = math.floor(1_000.0 * (1.0 - (1.0 - trials.padding_of(order)) / more)) / 1_000.0
+    return min(DEFAULT_PADDING, padding), min(_MOST_PRICE, more * trials.work_of(order).price)
+
+
+def _has_many_batches(items: Items, world: World) -> bool:
+    """Tells if random steps may pad little. A random step of one batch is a random batch, and pads like one.
+
+    In every step, each group has one batch that is not full, so steps of few batches a group waste too much.
+    """
     groups = 1 if items.groups is None else len(distinct(items.groups))
-    # A random step of one batch is a random batch, and pads like one. In every step, each group has one batch that is
-    # not full, so steps of few batches a group waste too much.
-    if world.slots >= (2 if groups == 1 else _BATCHES_A_GROUP * groups):
-        in_steps = close(batching, padding=padding, deal=RandomSteps())
-        bands = _choose_bands(items, kinds_of(items.lengths, in_steps), in_steps, world)
-        if Trials(items, Settled(in_steps, Shuffled(), bands), world).work_of(Shuffled()).price <= most:
-            return in_steps
-    if world.world_size == 1:  # nobody waits
-        return of_batches
-    settled = Settled(
-        of_batches, of_batches.order, _choose_bands(items, kinds_of(items.lengths, of_batches), of_batches, world)
-    )
-    order = _fit_order(items, name, settled, world).order
-    waiting = Trials(items, settled, world).work_of(order).waiting
-    return of_batches if waiting <= _MOST_WAITING else close(batching, padding=padding, deal=Balanced())
+    return world.slots >= (2 if groups == 1 else _BATCHES_A_GROUP * groups)
+
+
+def _work(items: Items, settled: Settled, world: World) -> Work:
+    return Trials(items, settled, world).work_of(settled.order)
 
 
 def _check_groups(batching: Batching, groups: NDArray[np.int64] | None, world: World) -> None:
