@@ -41,6 +41,32 @@ def test_ranks_get_about_equal_shares_of_a_step():
     assert share_out(np.array([[5, 0, 4, 1, 3, 2]]), costs, 3).tolist() == [[[0, 1, 2], [5, 4, 3]]]
 
 
+@settings(max_examples=60, derandomize=True)
+@given(st.data())
+def test_no_other_pairs_make_ranks_wait_less_and_of_more_no_swap_does(data):
+    ranks, micro_batches = data.draw(st.sampled_from([(1, 4), (2, 2), (3, 2), (2, 3), (3, 3), (2, 4)]))
+    slots = ranks * micro_batches
+    costs = np.array(data.draw(st.lists(st.integers(0, 40), min_size=slots, max_size=slots)), float)
+    step = share_out(np.arange(slots)[::-1][None], costs, ranks)[0]
+    assert sorted(step.ravel().tolist()) == list(range(slots))
+    assert (np.diff(costs[step], axis=0) <= 0).all(), "each rank begins with its costliest"
+    sums = costs[step].sum(axis=0)
+    if micro_batches == 2:
+        orders = map(list, itertools.permutations(range(slots)))
+        assert sums.max() == min(costs[order].reshape(2, ranks).sum(axis=0).max() for order in orders)
+    costliest = int(sums.argmax())
+    for batch, partner in itertools.product(step[:, costliest], np.delete(step, costliest, axis=1).ravel()):
+        gain = costs[batch] - costs[partner]
+        other = sums[np.nonzero(step == partner)[1][0]] + gain
+        assert gain <= 0 or max(sums[costliest] - gain, other) >= sums.max()
+
+
+def test_a_rank_with_one_very_costly_batch_takes_the_cheapest_beside_it():
+    costs = np.array([60.0, 12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0])
+    step = share_out(np.arange(8)[None], costs, 2)[0]
+    assert step[:, 0].tolist() == [0, 5, 6, 7]
+
+
 def test_a_split_tail_cuts_a_row_where_rows_are_fewer_than_places():
     plan = planned([1] * 8, cut=lw.Rows(10), order=lw.Shuffled(), world_size=4)
     assert (plan.batch_sizes.tolist(), plan.repeated().tolist()) == ([2, 2, 2, 2], [])

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
@@ -134,6 +134,40 @@ def test_a_step_takes_the_most_that_fit_and_its_costliest_batch_costs_the_least(
             assert least_costliest(further, slots, cost, most, multiple) > budget, "one more would have fit"
         start += size
     assert start == len(lengths)
+
+
+def divisions(lengths, most):
+    """Yields the batches, [(count, longest), ...], of every way to divide lengths into at most `most`, in any order."""
+    if not lengths:
+        yield []
+        return
+    longest, *others = sorted(lengths, reverse=True)
+    # The longest is in one batch, with any others: of [9, 5, 2] these are (9), (9 5), (9 2) and (9 5 2).
+    for count in range(len(others) + 1 if most else 0):
+        for chosen in itertools.combinations(range(len(others)), count):
+            left = [length for place, length in enumerate(others) if place not in chosen]
+            yield from ([(count + 1, longest), *batches] for batches in divisions(left, most - 1))
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(st.data())
+def test_no_other_batches_of_the_same_step_make_its_ranks_wait_less(data):
+    """Each rank takes one batch. Sequences of any lengths may share one, within the budget."""
+    ranks = data.draw(st.integers(2, 4))
+    lengths = data.draw(st.lists(st.integers(1, 12), min_size=ranks, max_size=7))
+    cost, balance = (data.draw(st.sampled_from([lw.Padded(), QUADRATIC, lw.Quadratic(quadratic=0.2)])) for _ in "ab")
+    budget = max(cost_of([(length,)], cost) for length in lengths) * data.draw(st.sampled_from([1, 1.5, 2, 4]))
+    batching = lw.Batching(cut=lw.Budget(budget), deal=lw.RandomSteps(), cost=cost, balance=balance)
+    plan = lw.make_plan(lengths, batching, world_size=ranks)
+    assume(not plan.repeated().size)  # sequences for all places
+    assert (plan.costs <= budget).all()
+    for step in plan.grid[:, 0]:
+        members = [lengths[number] for batch in step for number in plan.batch(batch)]
+        ways = [np.array(batches) for batches in divisions(members, ranks)]
+        fitting = [way for way in ways if (cost(way[:, 0], way[:, 1:]) <= budget).all()]
+        least = min(balance(way[:, 0], way[:, 1:]).max() for way in fitting)
+        of_step = balance(plan.batch_sizes[step], plan.padded_lengths[step])
+        assert of_step.max() == pytest.approx(least)
 
 
 @pytest.mark.parametrize(("cost", "dims"), [(lw.Padded(), 1), (QUADRATIC, 2)])

@@ -1,4 +1,6 @@
-"""Shares out the packed rows of a step, so that its batches cost about the same.
+"""Shares out the packed rows of a step to its batches, so that these cost about the same.
+
+The batches of a step are shared out to ranks the same way: a row is then a batch, and a batch a rank.
 
 costs       [rows]    the cost of each row
 order       [rows]    the rows step by step, each step from its costliest

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise import _random, checks
+from lengthwise import _kernels, _random, checks
 from lengthwise._random import Key
 from lengthwise.choices.cut import Cut, FixedSize, is_hard
 from lengthwise.choices.rows import Rows
@@ -308,22 +308,37 @@ class Portions:
 def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: int) -> NDArray[np.int64]:
     """Shares out the batches of every step to the ranks, so that the sums of their costs are about equal.
 
-    The batches of a step form rows of `world_size` by falling cost, every other row backwards.
+    If a rank takes two, the costliest batch goes with the cheapest, the next with the next: no other pairs make ranks
+    wait less. If it takes more, each batch, from the costliest, goes to the rank with the least cost so far. Then ranks
+    swap batches, as long as the costliest rank gets cheaper.
 
     Args:
         steps: [steps, slots] batch numbers.
 
     Returns:
-        [steps, micro_batches, world_size] batch numbers.
+        [steps, micro_batches, world_size] batch numbers; each rank takes its batches from the costliest.
 
     >>> share_out(np.array([[0, 1, 2, 3]]), np.array([4.0, 3.0, 2.0, 1.0]), 2)
     array([[[0, 1],
             [3, 2]]])
+    >>> share_out(np.arange(6)[None], np.array([9.0, 5.0, 4.0, 3.0, 2.0, 1.0]), 2)  # 9 + 2 + 1 and 5 + 4 + 3
+    array([[[0, 1],
+            [4, 2],
+            [5, 3]]])
     """
     ranked = np.take_along_axis(steps, np.argsort(-costs[steps], axis=1, kind="stable"), axis=1)
-    grid = ranked.reshape(len(steps), steps.shape[1] // world_size, world_size)
-    grid[:, 1::2] = grid[:, 1::2, ::-1].copy()
-    return grid
+    count, slots = ranked.shape
+    micro_batches = slots // world_size
+    if world_size == 1 or micro_batches <= 2:
+        grid = ranked.reshape(count, micro_batches, world_size)
+        grid[:, 1::2] = grid[:, 1::2, ::-1].copy()
+        return grid
+    ranks = np.empty(ranked.size, np.int64)
+    places, of_step = np.arange(ranked.size), np.full(count, slots)
+    _kernels.share_rows(costs[ranked].reshape(-1), places, of_step, world_size, micro_batches, ranks)
+    by_rank = np.argsort(ranks.reshape(count, slots), axis=1, kind="stable")
+    grid = np.take_along_axis(ranked, by_rank, axis=1).reshape(count, world_size, micro_batches)
+    return np.ascontiguousarray(grid.swapaxes(1, 2))
 
 
 def _in_order(steps: NDArray[np.int64]) -> NDArray[np.int64]:
