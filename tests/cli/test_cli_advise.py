@@ -13,7 +13,7 @@ from lengthwise.report.words import percent
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
 
-FACTS = {"lengths", "sentence", "code", "unit", "sequences", "measured", "world_size", "micro_batches", "best"}
+FACTS = {"lengths", "sentence", "attention", "code", "unit", "sequences", "measured", "world_size", "micro_batches", "best"}
 ROW = {"strategy", "batching", "price", "ships_in", "best", "padding_share", "randomness"}
 FEW = ("--example", "speech", "--subset", 800)
 
