@@ -97,22 +97,23 @@ def test_random_batches_are_named_by_what_limits_them():
 
 
 @pytest.mark.parametrize(
-    ("choices", "world_size", "subject"),
+    ("choices", "micro_batches", "subject"),
     [
-        ({}, 2, "Batches are as random as 5 % padding allows, at "),
-        ({}, 64, "Steps are random samples, at "),
-        ({"padding": 0.2, "deal": lw.Balanced()}, 2, "Its price is "),
+        ({}, 1, "Batches are as random as 5 % padding allows, at "),
+        ({}, 12, "Steps are random samples, at "),
+        ({"padding": 0.2, "deal": lw.Balanced()}, 1, "Its price is "),
     ],
     ids=["batches", "steps", "written out"],
 )
-def test_the_decision_and_its_price_stand_beside_group_by_length(choices, world_size, subject):
+def test_the_decision_and_its_price_stand_beside_group_by_length(choices, micro_batches, subject):
     lengths = lw.example_lengths("long-tailed", count=1_500)
-    sampler = lw.torch.BatchSampler(lengths, lw.Batching(budget=6_500, **choices), rank=0, world_size=world_size)
+    world = {"world_size": 2, "micro_batches": micro_batches}
+    sampler = lw.torch.BatchSampler(lengths, lw.Batching(budget=6_500, **choices), rank=0, **world)
     plan = sampler.plan
     size = round(plan.batch_sizes.mean())
-    order = lw.Windowed(size * min(50, 1_500 // (4 * size)))
+    order = lw.Windowed(size * micro_batches * (1_500 // (4 * size * micro_batches)))
     turns = lw.Batching(cut=lw.FixedSize(size), order=order, deal=lw.InTurn())
-    grouped = price_of(lw.make_plan(lengths, turns, world_size=world_size), lengths)
+    grouped = price_of(lw.make_plan(lengths, turns, **world), lengths)
     told = f"{subject}{price_of(plan, lengths):.2f} frames computed for each frame of data, waiting included; "
     assert f"{told}group_by_length computes {grouped:.2f}." in sampler.summary().splitlines()
 
