@@ -13,7 +13,7 @@ from lengthwise.report.words import percent
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
 
-FACTS = {"lengths", "sentence", "code", "unit", "sequences", "measured", "world_size", "micro_batches", "best"}
+FACTS = {"lengths", "sentence", "attention", "code", "unit", "sequences", "measured", "world_size", "micro_batches"}
 ROW = {"strategy", "batching", "price", "ships_in", "best", "padding_share", "randomness"}
 FEW = ("--example", "speech", "--subset", 800)
 
@@ -32,7 +32,7 @@ def test_json_holds_what_the_library_says(run):
     lengths = lw.example_lengths("speech")
     chosen = lengths[np.sort(lw.Key(seed=5, stage="subset").permutation(len(lengths))[:800])]
     advice = lw.advise(chosen, lw.FixedSize(8), world_size=2, seed=5, padding=0.05)
-    assert set(found) == {*FACTS, "candidates"}
+    assert set(found) == {*FACTS, "best", "candidates"}
     assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
     assert (found["sentence"], found["best"]) == (advice.sentence, advice.best.label)
     assert all(set(row) >= ROW for row in found["candidates"])

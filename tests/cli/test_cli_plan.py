@@ -7,7 +7,6 @@ import pytest
 
 import lengthwise as lw
 from lengthwise.cli.parser import draw_subset
-from lengthwise.cli.strategies import DEFAULT_STRATEGY
 from lengthwise.measures.metrics import MOST_EPOCHS, measure_epochs
 
 
@@ -90,7 +89,7 @@ def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
     assert done.out.endswith("    lengthwise advise --batch-size 8\n")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("long-tailed example, generated\n")
-    assert "A first budget: 9,205 padded frames a batch, 16 x the mean length / 0.9, or the longest" in done.out
+    assert "A first budget: 8,720 padded frames a batch, 16 x the mean length / 0.95, or the longest" in done.out
     assert "Random batches of 8 sequences would be" in done.out
 
 
@@ -109,10 +108,10 @@ def test_inspect_shows_every_dimension(run, pairs):
 def test_without_a_strategy_the_plan_is_that_of_a_batching_without_an_order(run):
     expected = lw.make_plan(lw.example_lengths(), lw.Batching(budget=20_000))
     done = run("plan", "--budget", 20_000)
-    assert f"plan {expected.fingerprint()}, lw.Batching(budget=20_000, order=lw.MaxEntropy(0.1))" in done.out
+    assert f"plan {expected.fingerprint()}, lw.Batching(budget=20_000, order=lw.MaxEntropy(0.05))" in done.out
 
 
-@pytest.mark.parametrize(("words", "told"), [(("--budget", 90_000), 0), (("--strategy", DEFAULT_STRATEGY), 1)])
+@pytest.mark.parametrize(("words", "told"), [(("--budget", 90_000), 0), (("--strategy", "max-entropy:0.1"), 1)])
 def test_only_a_padding_that_was_asked_for_warns_where_it_is_missed(run, tmp_path, words, told):
     np.save(tmp_path / "lengths.npy", np.arange(40 + told, 80) ** 2)  # others each time: it is said once
     with warnings.catch_warnings():

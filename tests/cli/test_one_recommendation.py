@@ -1,12 +1,14 @@
 """One recommendation: plan, compare, advise, inspect, the README and the pages name the same batches."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lengthwise as lw
+from lengthwise.cli.strategies import parse_strategy
 
 ROOT = Path(__file__).parents[2]
 ONE_RANK, MANY = {}, {"world_size": 8, "micro_batches": 4}
@@ -34,10 +36,22 @@ def test_all_commands_name_the_same_batches(run, data, world):
     assert batching == lw.advise(lengths, **world).best.batching
     plan = lw.make_plan(lengths, batching, **world)
     assert run("plan", *words, *options, "--json", "-").json["plan"]["fingerprint"] == plan.fingerprint()
-    compared = run("compare", *words, *options, "--strategies", "random,random-steps,max-entropy:0.1").out
+    compared = run("compare", *words, *options, "--strategies", f"random,{advice['best']}").out
     assert f"batches of at most {batching.budget:,.0f} padded frames" in compared
     assert re.findall(r"^(\S+) \*", compared, re.MULTILINE) == [advice["best"]]
     assert f"A first budget: {batching.budget:,.0f} padded frames" in run("inspect", *words).out
+
+
+def test_the_decided_batches_are_a_row_of_compare_and_a_balance_is_that_of_all_commands(run):
+    words = ("--example", "speech", "--subset", 900, "--world-size", 8, "--balance", 0.001)
+    (best,) = re.findall(r"^(\S+) \*", run("compare", *words).out, re.MULTILINE)
+    advice = run("advise", *words, "--json", "-").json
+    assert (advice["best"], advice["unit"]) == (best, "work")
+    assert "balance=lw.Quadratic(quadratic=0.001)" in advice["code"]
+    plan = run("plan", *words, "--json", "-").json["plan"]
+    batching = lw.Batching.from_json(plan["batching"])
+    assert batching.balance == lw.Quadratic(quadratic=0.001)
+    assert parse_strategy(best, cut=batching.cut) == replace(batching, balance=None)
 
 
 def test_the_readme_and_the_pages_name_the_budget_of_advise():

@@ -195,6 +195,14 @@ def test_a_found_budget_is_printed_with_the_largest_batches_that_fitted():
     assert lines[-1] == ["10", "1,000"]
 
 
+def test_a_found_budget_keeps_the_balance_of_its_batching():
+    batching = lw.Batching(budget=1, balance=lw.Quadratic(quadratic=0.001))
+    step = Memory(lw.Padded(), 10_000)
+    found = lw.torch.find_budget(step, shape_alone, [10, 1_000], batching=batching, max_sequences=64, margin=0.0)
+    assert (found.batching.budget, found.batching.balance) == (10_000, batching.balance)
+    assert "memory; balance=lw.Quadratic(quadratic=0.001)\n" in str(found)
+
+
 SCRIPT = """
 import gc, resource, torch
 import lengthwise as lw

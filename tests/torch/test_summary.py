@@ -31,6 +31,12 @@ def share(plan, lengths):
     return 1 - data / computed
 
 
+def price_of(plan, lengths):
+    """The computed frames for each of data, waiting included."""
+    ranks = plan.costs[plan.grid].sum(axis=1)
+    return ranks.max(axis=1).sum() * plan.world_size / ranks.sum() / (1 - share(plan, lengths))
+
+
 def percent(text):
     return float(re.search(r"([\d.]+) %", text)[1]) / 100
 
@@ -57,6 +63,9 @@ def check(sampler, lengths):
         assert told["Random"].endswith(" % too.")
         assert times < 1.006
     assert ("Ranks" in told) == (plan.world_size > 1)
+    (price,) = (sentence for sentence in told.values() if "; group_by_length computes " in sentence)
+    assert float(re.search(r"([\d.]+) frames", price)[1]) == pytest.approx(price_of(plan, lengths), abs=0.006)
+    assert (", waiting included;" in price) == (plan.world_size > 1)
     assert ("Left" in told) == bool(len(plan.dropped()))
     assert ("Taken" in told) == bool(len(plan.repeated()))
     assert ("Over" in told) == bool(len(plan.over_max_cost()))
@@ -85,6 +94,52 @@ def test_random_batches_are_named_by_what_limits_them():
     assert named(lw.FixedSize(8)).startswith("batches of the same cut pad ")
     with pytest.raises(ValueError, match=r"^`batch_size` must be at least 1, but is 0"):
         lw.torch.BatchSampler(LENGTHS, lw.Batching(budget=6_000)).summary(batch_size=0)
+
+
+@pytest.mark.parametrize(
+    ("choices", "micro_batches", "subject"),
+    [
+        ({}, 1, "Batches are as random as 5 % padding allows, at "),
+        ({}, 12, "Steps are random samples, at "),
+        ({"padding": 0.2, "deal": lw.Balanced()}, 1, "Its price is "),
+    ],
+    ids=["batches", "steps", "written out"],
+)
+def test_the_decision_and_its_price_stand_beside_group_by_length(choices, micro_batches, subject):
+    lengths = lw.example_lengths("long-tailed", count=1_500)
+    world = {"world_size": 2, "micro_batches": micro_batches}
+    sampler = lw.torch.BatchSampler(lengths, lw.Batching(budget=6_500, **choices), rank=0, **world)
+    plan = sampler.plan
+    size = round(plan.batch_sizes.mean())
+    order = lw.Windowed(size * micro_batches * (1_500 // (4 * size * micro_batches)))
+    turns = lw.Batching(cut=lw.FixedSize(size), order=order, deal=lw.InTurn())
+    grouped = price_of(lw.make_plan(lengths, turns, **world), lengths)
+    told = f"{subject}{price_of(plan, lengths):.2f} frames computed for each frame of data, waiting included; "
+    assert f"{told}group_by_length computes {grouped:.2f}." in sampler.summary().splitlines()
+
+
+def test_ranks_that_attention_makes_wait_read_the_remedy():
+    lengths = lw.example_lengths("long-tailed", count=1_500)
+    attention = lw.Quadratic(quadratic=0.001)
+
+    def sampler_of(ranks=8, **choices):
+        return lw.torch.BatchSampler(lengths, lw.Batching(**{"budget": 6_500} | choices), rank=0, world_size=ranks)
+
+    plan = sampler_of().plan
+    ranks = attention(plan.batch_sizes, plan.padded_lengths)[plan.grid].sum(axis=1)
+    waiting = 1 - ranks.sum() / ranks.max(axis=1).sum() / 8
+    assert sampler_of().summary().splitlines()[-1] == (
+        f"With attention, if L frames cost L (1 + 0.001 L), ranks wait {100 * waiting:.1f} % of the time; "
+        "they wait less with balance=lw.Quadratic(quadratic=0.001)."
+    )
+    for other in (sampler_of(balance=attention), sampler_of(budget=20_000, cost=attention), sampler_of(ranks=1)):
+        assert "attention" not in other.summary()
+    # Packed rows all compute as much, but a sequence in a row attends to itself alone.
+    rows = lw.torch.BatchSampler(lengths, lw.Batching(cut=lw.Rows(6_500)), rank=0, world_size=8)
+    costs = attention(np.ones(len(lengths)), lengths[rows.plan.sequences, None])
+    ranks = np.add.reduceat(costs, rows.plan.offsets[:-1])[rows.plan.grid].sum(axis=1)
+    waiting = 1 - ranks.sum() / ranks.max(axis=1).sum() / 8
+    assert f"ranks wait {100 * waiting:.1f} % of the time" in rows.summary()
 
 
 CUTS = cuts(6_000, 700)

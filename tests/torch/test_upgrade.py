@@ -17,7 +17,7 @@ STATES = json.loads((FILES / "states.json").read_text())
 LENGTHS = lw.example_lengths("long-tailed", count=300)
 RANKS = {"seed": 3, "rank": 0, "world_size": 2}
 BATCHINGS = {
-    "default": lw.Batching(budget=8_000),
+    "default": lw.Batching(budget=8_000, padding=0.1),  # the padding that 0.1 took by itself
     "strata": lw.Batching(budget=8_000, padding=0.05),
     "long": lw.Batching(  # so long that its state has a digest of the batching
         cut=lw.Budget(9_000, oversize="alone", max_sequences=64, multiple_of=8),
@@ -39,16 +39,30 @@ def test_a_state_of_0_1_goes_on_where_it_was_saved(name):
     assert list(resumed) == whole[2:]
 
 
-def test_states_of_windows_and_streams_load():
-    windows = lw.torch.WindowSampler(LENGTHS, BATCHINGS["default"], window=160, block=20, **RANKS)
-    whole = list(windows)
-    windows.resume(STATES["windows"])
-    assert list(windows) == whole[2:]
+def stream_of(batching):
     shards = [[torch.ones(int(length)) for length in LENGTHS[shard::4]] for shard in range(4)]
-    options = {"length": len, "buffer": 60, "seed": 3, "collate_fn": len}
-    whole, resumed = (lw.torch.StreamBatches(shards, BATCHINGS["default"], **options) for _ in range(2))
+    return lw.torch.StreamBatches(shards, batching, length=len, buffer=60, seed=3, collate_fn=len)
+
+
+def test_a_state_of_a_stream_loads():
+    whole, resumed = (stream_of(BATCHINGS["default"]) for _ in range(2))
     resumed.load_state_dict(STATES["stream"])
     assert list(resumed) == list(whole)[2:]
+
+
+def test_the_default_of_today_is_another_plan_and_never_goes_on():
+    now = lw.Batching(budget=8_000)
+    named = r"^`batching\.padding` must be the checkpoint's, 0\.1, but is None\. Resume with what the checkpoint was"
+    with pytest.raises(lw.PlanMismatchError, match=named):
+        lw.torch.BatchSampler(LENGTHS, now, micro_batches=2, **RANKS).resume(STATES["default"])
+    with pytest.raises(lw.PlanMismatchError, match=named):
+        stream_of(now).load_state_dict(STATES["stream"])
+    for_two = STATES["stream"] | {"runs": [[2, 1, 3]]}
+    with pytest.raises(lw.PlanMismatchError, match=r"^The checkpoint is of version 0\.1, whose default .* Finish its"):
+        stream_of(BATCHINGS["default"]).load_state_dict(for_two)
+    windows = lw.torch.WindowSampler(LENGTHS, now, window=160, block=20, **RANKS)
+    with pytest.raises(lw.PlanMismatchError, match=r"^`plan` must be .* Look for .* another version of lengthwise\.$"):
+        windows.resume(STATES["windows"])
 
 
 def test_a_plan_file_of_0_1_holds_the_plan_of_today():
@@ -56,17 +70,15 @@ def test_a_plan_file_of_0_1_holds_the_plan_of_today():
     assert lw.Plan.load(FILES / "plan.npz").fingerprint() == plan.fingerprint()
 
 
-def test_a_padding_that_is_the_default_may_be_said_or_not():
-    said = replace(BATCHINGS["default"], padding=0.1)
-    lw.torch.BatchSampler(LENGTHS, said, micro_batches=2, **RANKS).resume(STATES["default"])
-
-
 def test_a_difference_is_named_by_its_field():
     changes = {
         r"`batching\.cut\.max_sequences` must be the checkpoint's, None, but is 9\.": {
             "cut": lw.Budget(8_000, max_sequences=9)
         },
-        r"`batching\.order` must be the checkpoint's, None, but is \{'choice': 'order\.Sorted'": {"order": lw.Sorted()},
+        r"`batching\.order` must be the checkpoint's, None, but is \{'choice': 'order\.Sorted'": {
+            "order": lw.Sorted(),
+            "padding": None,
+        },
     }
     for sentence, change in changes.items():
         sampler = lw.torch.BatchSampler(LENGTHS, replace(BATCHINGS["default"], **change), micro_batches=2, **RANKS)
@@ -83,7 +95,7 @@ assert lw.__file__.startswith({source!r})
 from torch_upgrade import *
 for name in BATCHINGS:
     test_a_state_of_0_1_goes_on_where_it_was_saved(name)
-test_states_of_windows_and_streams_load()
+test_a_state_of_a_stream_loads()
 test_a_plan_file_of_0_1_holds_the_plan_of_today()
 assert "option_of_later" not in BATCHINGS["default"].to_json()
 newer = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Budget(8_000, option_of_later=5)), micro_batches=2, **RANKS)

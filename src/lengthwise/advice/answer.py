@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lengthwise.advice.code import describe_cut, write_batching
+from lengthwise.advice.code import describe_cut, write_batching, write_choice
 from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import Quadratic
 from lengthwise.measures.metrics import Measures
 
 _CLEAR = 0.05  # a change must save 5 % of the price of random batches
-ATTENTION = (
-    "Attention also costs the square of the length. If your model has attention, give lw.Batching also "
-    "balance=lw.Quadratic(quadratic=0.002): ranks then share it evenly and wait less, and the budget still holds."
-)
+ATTENTION = Quadratic(quadratic=0.001)  # of common networks: at 1,000 frames, attention costs as much as all else
+BALANCE = f"balance={write_choice(ATTENTION)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +26,7 @@ class AdviceRow:
             none does.
         measures: The measures of one epoch. Randomness, mixing and waiting are estimated over several epochs.
         price: Without a cost: the computed frames for each frame of data, divided by the share of the time in which
-            ranks do not wait. The least is 1. With a cost: the cost of an epoch.
+            ranks do not wait. The least is 1. With a balance: the same for its unit. With a cost: the cost of an epoch.
     """
 
     label: str
@@ -44,7 +43,7 @@ class AdviceRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Advice:
-    """The batching to train with, its savings, and all measured batchings. `print` shows the sentence.
+    """The batching to train with, its savings, and all measured batchings. `print` shows the sentences.
 
     Attributes:
         candidates: All measured batchings, by rising price.
@@ -52,8 +51,11 @@ class Advice:
         random: The candidate with random batches, as most people train.
         sentence: Four lines: the price of random batches, the price of the best, the largest batch and the steps of
             both, and the code. Two lines if you have nothing to gain.
+        attention: The waiting of the best if the model has attention, with the remedy. "" with a balance or a cost, on
+            one rank, or if you have nothing to gain.
         code: The lines of Python to train with the best, for code that has `lengths`, `dataset` and `epochs`.
-        unit: The unit of prices: "frames" (for each frame of data), "seconds" or "cost" (of an epoch).
+        unit: The unit of prices: "frames" (for each frame of data), "work" (by the balance, for each unit that the data
+            need), "seconds" or "cost" (of an epoch).
         sequences: The number of sequences.
         measured: The number of measured sequences: all, or a random sample.
         world_size: The ranks of the run.
@@ -64,6 +66,7 @@ class Advice:
     best: AdviceRow
     random: AdviceRow
     sentence: str
+    attention: str
     code: str
     unit: str
     sequences: int
@@ -79,11 +82,11 @@ class Advice:
         )
 
     def __str__(self) -> str:
-        return self.sentence
+        return "\n\n".join(filter(None, [self.sentence, self.attention]))
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the advice by name, for JSON, with the best row marked."""
-        names = ("sentence", "code", "unit", "sequences", "measured", "world_size", "micro_batches")
+        names = ("sentence", "attention", "code", "unit", "sequences", "measured", "world_size", "micro_batches")
         rows = [{**row.as_dict(), "best": row is self.best} for row in self.candidates]
         return {**{name: getattr(self, name) for name in names}, "best": self.best.label, "candidates": rows}
 
@@ -93,10 +96,13 @@ def saves(ours: AdviceRow, random: AdviceRow) -> bool:
     return ours.price < random.price * (1 - _CLEAR)
 
 
-def write_sentence(best: AdviceRow, random: AdviceRow, *, padding: float, unit: str, slots: int, sampled: float) -> str:
+def write_sentence(
+    best: AdviceRow, random: AdviceRow, *, decided: Batching, unit: str, slots: int, sampled: float
+) -> str:
     """Returns the lines of the advice; see `Advice.sentence`.
 
-    `sampled` is the share of the sequences that was measured.
+    `decided` is the batching of the best with its order and deal, `sampled` the share of the sequences that was
+    measured.
     """
     verb, measure = _VERBS[unit]
     waiting = ", waiting included" if slots > 1 else ""
@@ -104,10 +110,10 @@ def write_sentence(best: AdviceRow, random: AdviceRow, *, padding: float, unit: 
     if best is random:
         return f"{now}\nYou have nothing to gain: no batches cost clearly less. Shuffle."
     ours = describe_cut(best.batching.cut)
-    if best.label == "random-steps":
+    if decided.takes_random_steps:
         ours = f"Steps that are random samples, each sorted into {ours},"
     else:
-        ours = f"{ours.capitalize()}, as random as {100 * padding:.3g} % padding allows,"
+        ours = f"{ours.capitalize()}, as random as {100 * decided.order.padding:.3g} % padding allows,"
     steps = [round(row.measures.steps / sampled) for row in (random, best)]
     costs = [row.measures.largest_cost for row in (random, best)]
     return "\n".join(
@@ -121,12 +127,28 @@ def write_sentence(best: AdviceRow, random: AdviceRow, *, padding: float, unit: 
     )
 
 
+def describe_attention(waiting: float) -> str:
+    """Returns a clause on the waiting of ranks under the cost `ATTENTION`.
+
+    >>> describe_attention(0.123)
+    'With attention, if L frames cost L (1 + 0.001 L), ranks wait 12.3 % of the time'
+    """
+    return f"With attention, if L frames cost L (1 + 0.001 L), ranks wait {100 * waiting:.1f} % of the time"
+
+
+def write_attention(waiting: float, balanced: float) -> str:
+    """Returns two sentences on the waiting under the cost `ATTENTION`, and on that of ranks that balance it."""
+    remedy = f"With {BALANCE} in lw.Batching, they wait {100 * balanced:.1f} %, and the budget still holds."
+    return f"{describe_attention(waiting)}. {remedy}"
+
+
 _VERBS = {
     "frames": ("compute", "frames for each frame of data"),
+    "work": ("compute", "times the work of the data"),
     "seconds": ("take", "seconds an epoch"),
     "cost": ("cost", "an epoch"),
 }
 
 
 def _write(price: float, unit: str) -> str:
-    return f"{price:.2f}" if unit == "frames" else f"{price:,.3g}"
+    return f"{price:.2f}" if unit in ("frames", "work") else f"{price:,.3g}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,17 +12,16 @@ from numpy.typing import NDArray
 
 from lengthwise.choices.arithmetic import round_up
 from lengthwise.choices.arrange import InOrder
-from lengthwise.choices.batching import DEFAULT_PADDING, Batching
+from lengthwise.choices.batching import DEFAULT_PADDING, Batching, group_by_length
 from lengthwise.choices.cost import Padded
-from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
-from lengthwise.choices.deal import InTurn, Mixed, RandomSteps, World
-from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled, Sorted, Windowed
+from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
+from lengthwise.choices.deal import Mixed, RandomSteps, World
+from lengthwise.choices.order import Bucketed, MaxEntropy, Shuffled, Sorted, finds_noise
 
 SizedCut = FixedSize | Budget | DynamicSize
 
 BATCH_SIZE = 16  # sequences in the batches of most trainers' examples
 _DYNAMIC_BUCKETS = 30  # NeMo's default
-_MEGABATCH = 50  # batches that the Trainer sorts together
 
 
 class Candidate(NamedTuple):
@@ -67,14 +67,13 @@ def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims:
         world: The ranks and micro-batches of a step.
         dims: The lengths of each sequence.
     """
-    step = count_in_batch(cut, sizes) * world.micro_batches
-    window = step * (min(len(sizes) // (4 * step), _MEGABATCH) or 1)
+    windowed, turns = group_by_length(count_in_batch(cut, sizes), len(sizes), world)
     # With one batch a step, the deal does not matter: the default makes shorter code.
-    in_turn, mixed = (InTurn(), Mixed()) if world.slots > 1 else (None, None)
-    grouped = Batching(cut=cut, order=Windowed(window), deal=in_turn, arrange=InOrder())
+    in_turn, mixed = (turns, Mixed()) if world.slots > 1 else (None, None)
+    grouped = Batching(cut=cut, order=windowed, deal=in_turn, arrange=InOrder())
     shipped = [
         Candidate("random", Batching(cut=cut, order=Shuffled(), deal=in_turn), "Lightning, Trainer"),
-        Candidate(f"windowed:{window}", grouped, "Trainer's group_by_length"),
+        Candidate(f"windowed:{windowed.window}", grouped, "Trainer's group_by_length"),
         Candidate("sorted", Batching(cut=cut, order=Sorted(), deal=mixed), "fairseq"),
     ]
     if dims == 1:
@@ -86,17 +85,39 @@ def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims:
     return shipped
 
 
-def list_ours(cut: Cut, padding: float, *, slots: int) -> list[Candidate]:
-    """Returns max-entropy with 0.5, 1 and 2 times the padding, and, if a step has several batches, random steps."""
-    ours = [
-        Candidate(f"max-entropy:{share:g}", Batching(cut=cut, order=MaxEntropy(padding=share)))
-        for share in (padding / 2, padding, 2 * padding)
-        if share < 1
-    ]
+def list_ours(decided: Batching, padding: float, *, slots: int) -> list[Candidate]:
+    """Returns the decided batching, and others beside it: half and twice its padding, and random steps.
+
+    Args:
+        decided: The batching of the plan of a default, with its order and deal.
+        padding: The padding to halve and to double if random steps were decided.
+        slots: The batches of a step.
+    """
+    if decided.takes_random_steps:
+        batches = Batching(cut=decided.cut, order=MaxEntropy(padding=padding), balance=decided.balance)
+    else:
+        batches = decided
+    share = batches.order.padding
+    ours = [replace(batches, padding=part) for part in (share / 2, share, 2 * share) if part < 1]
     if slots > 1:
         with suppress(ValueError):  # not every cut can fill random steps
-            ours.append(Candidate("random-steps", Batching(cut=cut, deal=RandomSteps())))
-    return ours
+            ours.append(replace(batches, order=Shuffled(), deal=RandomSteps()))
+    return [Candidate(name_decided(batching), batching) for batching in ours]
+
+
+def name_decided(batching: Batching) -> str:
+    """Returns the strategy of `lengthwise compare` that names the batching of a plan of a default; "" if none does.
+
+    >>> name_decided(Batching(budget=500, order=MaxEntropy(padding=0.032)))
+    'max-entropy:0.032'
+    """
+    if batching.takes_random_steps:
+        return "random-steps"
+    if not finds_noise(batching.order):
+        return ""
+    usual = Batching(cut=batching.cut, order=batching.order).deal
+    deal = "" if batching.deal == usual else f",deal={type(batching.deal).__name__.lower()}"
+    return f"max-entropy:{batching.order.padding:g}{deal}"
 
 
 def count_in_batch(cut: SizedCut, sizes: NDArray[np.int64]) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.advice.answer import Advice, AdviceRow, saves, write_sentence
+from lengthwise.advice.answer import ATTENTION, Advice, AdviceRow, saves, write_attention, write_sentence
 from lengthwise.advice.candidates import (
     Candidate,
     SizedCut,
@@ -21,13 +21,13 @@ from lengthwise.advice.candidates import (
     list_shipped,
 )
 from lengthwise.advice.code import write_loop
-from lengthwise.advice.step_cost import StepCost
+from lengthwise.advice.step_cost import StepCost, shape_of
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching
-from lengthwise.choices.cost import Cost, costs_of
+from lengthwise.choices.cost import Cost, costs_alone, costs_of, is_priced
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths import as_lengths
-from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
+from lengthwise.measures.metrics import epochs_to_pool, measure_epochs, wait_under
 from lengthwise.planning.make import make_plan
 from lengthwise.planning.plan import Plan
 
@@ -42,16 +42,17 @@ def advise(
     *,
     padding: float | None = None,
     cost: Cost | StepCost | None = None,
+    balance: Cost | None = None,
     world_size: int = 1,
     micro_batches: int = 1,
     seed: int = 0,
 ) -> Advice:
     """Recommends the batches to train with, and returns their savings and code.
 
-    It recommends the default, `Batching(budget=...)`: random steps if these pad at most 10 %, and otherwise batches as
-    random as 10 % padding allows. Its budget holds about as many sequences as your batches: batch size x mean length /
-    (1 - padding), or the longest length if that is more. `advise` measures this default, and the batchings of trainers
-    with your cut. If the default saves less than 5 %, the advice is to shuffle.
+    It recommends the default, `Batching(budget=...)`, which takes random steps, or batches as random as a padding
+    allows; `lengthwise.Batching` has the rule. Its budget holds about as many sequences as your batches: batch size x
+    mean length / (1 - padding), or the longest length if that is more. `advise` measures this default, and the
+    batchings of trainers with your cut. If the default saves less than 5 %, the advice is to shuffle.
 
     Without a `cost`, a price is the computed frames for each frame of data, divided by the share of the time in which
     ranks do not wait. Of more than 262,144 sequences, a random sample is measured: 262,144 sequences, or more if 16
@@ -61,8 +62,12 @@ def advise(
         lengths: [n] or [n, dims].
         cut: The cut that you train with now: a `FixedSize`, `Budget` or `DynamicSize`. The default keeps a `Budget` or
             a `DynamicSize`, and replaces a `FixedSize` by a budget.
-        padding: The share of the computed frames that may be padding; 0.1 by default.
+        padding: The share of the computed frames that may be padding. By default it is chosen as `Batching` does, and
+            the budget leaves room for 0.05.
         cost: A `StepCost`, for prices in seconds; or any other cost, for prices in its unit.
+        balance: The cost that ranks share evenly, for the recommended batching: a `Quadratic`. Waiting is then measured
+            under it, and prices, too, without a `cost`. By default, several ranks with a `StepCost` share the shape of
+            its seconds, if these rise with the square of the length.
         world_size: The ranks of the run.
         micro_batches: The batches of a rank in a step.
         seed: The seed of the measured plans and of the sample.
@@ -86,32 +91,40 @@ def advise(
     if not len(array):
         raise checks.value_error("lengths", "of at least one sequence", 0, "Give the lengths of your data.")
     world, dims = check_world(world_size, micro_batches), array[0].size
-    _check_cost(cost, dims=dims)
+    _check_costs(cost, balance, dims=dims)
+    if balance is None and isinstance(cost, StepCost) and world.world_size > 1:
+        balance = shape_of(cost.seconds)
     # `padding=None` gives no warning if the default padding is out of reach.
     share = DEFAULT_PADDING if padding is None else padding
-    default = Batching(cut=_choose_cut(array, cut, share), padding=padding)
+    default = Batching(cut=_choose_cut(array, cut, share), padding=padding, balance=balance)
     sizes = array.reshape(len(array), -1).sum(axis=1)
     sample = _draw_sample(array, max(_SAMPLE, _STEPS * world.slots * count_in_batch(cut, sizes)), seed)
-    candidates = [
-        *list_shipped(cut, sizes, world, dims=dims),
-        *list_ours(default.cut, share, slots=world.slots),
-    ]
+    run = _Run(sample, world, seed, len(array) / len(sample))
     with warnings.catch_warnings():  # the user did not choose the paddings of the candidates
         warnings.filterwarnings("ignore", message="`padding` must be")
-        rows = [_measure(candidate, array, sample, cost, world, seed) for candidate in candidates]
-        resolved = Batching.from_json(make_plan(sample, default, seed=seed, **world._asdict()).batching)
-    place = max(place for place, row in enumerate(rows) if row.batching == resolved)
-    # `default` makes the same plans, and shorter code.
-    rows[place] = replace(rows[place], batching=default)
-    best = rows[place] if saves(rows[place], rows[0]) else rows[0]
-    unit = "frames" if cost is None else "seconds" if isinstance(cost, StepCost) else "cost"
+        decided = Batching.from_json(run.plan(default, 0).batching)
+        ours = list_ours(decided, share, slots=world.slots)
+        candidates = [*list_shipped(cut, sizes, world, dims=dims), *ours]
+        rows = [_measure(candidate, run, cost, balance) for candidate in candidates]
+        place = max(place for place, row in enumerate(rows) if row.batching == decided)
+        # `default` makes the same plans, and shorter code.
+        rows[place] = replace(rows[place], batching=default)
+        best = rows[place] if saves(rows[place], rows[0]) else rows[0]
+        attention = ""
+        if cost is None and balance is None and world.world_size > 1 and best is not rows[0]:
+            both = (default, replace(default, balance=ATTENTION))
+            attention = write_attention(*(wait_under(run.plans(each), sample, ATTENTION) for each in both))
+    unit = "frames" if balance is None else "work"
+    if cost is not None:
+        unit = "seconds" if isinstance(cost, StepCost) else "cost"
     return Advice(
         candidates=tuple(sorted(rows, key=lambda row: row.price)),
         best=best,
         random=rows[0],
         sentence=write_sentence(
-            best, rows[0], padding=share, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
+            best, rows[0], decided=decided, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
         ),
+        attention=attention,
         code=write_loop(best.batching, micro_batches=world.micro_batches),
         unit=unit,
         sequences=len(array),
@@ -120,7 +133,26 @@ def advise(
     )
 
 
-def _check_cost(cost: Any, *, dims: int) -> None:
+class _Run(NamedTuple):
+    """What all measured plans share: the sampled lengths, and how many times more the data set has."""
+
+    lengths: NDArray[np.int64]
+    world: World
+    seed: int
+    times: float
+
+    def plan(self, batching: Batching, epoch: int) -> Plan:
+        return make_plan(self.lengths, batching, seed=self.seed, epoch=epoch, **self.world._asdict())
+
+    def plans(self, batching: Batching) -> list[Plan]:
+        """Returns the plans of as many epochs as measures need."""
+        return [self.plan(batching, epoch) for epoch in range(epochs_to_pool(len(self.lengths)))]
+
+
+def _check_costs(cost: Any, balance: Any, *, dims: int) -> None:
+    if balance is not None and not is_priced(balance):
+        remedy = "Give lw.Quadratic(quadratic=0.001), for example."
+        raise checks.type_error("balance", "a Quadratic", balance, remedy)
     if isinstance(cost, StepCost):
         if cost.padded_lengths.shape[1] != dims:
             rule = f"measured with {dims} length{'s' * (dims > 1)} a sequence, as `lengths` has"
@@ -147,24 +179,18 @@ def _draw_sample(lengths: NDArray[np.int64], most: int, seed: int) -> NDArray[np
     return lengths[np.sort(Key(seed=seed, stage="subset").permutation(len(lengths))[:most])]
 
 
-def _measure(
-    candidate: Candidate,
-    lengths: NDArray[np.int64],
-    sample: NDArray[np.int64],
-    cost: Cost | StepCost | None,
-    world: World,
-    seed: int,
-) -> AdviceRow:
-    plans = [
-        make_plan(sample, candidate.batching, seed=seed, epoch=epoch, **world._asdict())
-        for epoch in range(epochs_to_pool(len(sample)))
-    ]
-    measures = measure_epochs(plans, sample)
-    if cost is None:
-        price = 1.0 / measures.fill / (1.0 - measures.straggler_waste)
-    else:
+def _measure(candidate: Candidate, run: _Run, cost: Cost | StepCost | None, balance: Cost | None) -> AdviceRow:
+    plans = run.plans(candidate.batching)
+    measures = measure_epochs(plans, run.lengths)
+    if balance is not None:  # the batchings of trainers do not balance it, but their ranks wait under it too
+        measures = replace(measures, straggler_waste=wait_under(plans, run.lengths, balance))
+    if cost is not None:
         prices = [epoch_price(plan, cost.seconds if isinstance(cost, StepCost) else cost) for plan in plans]
-        price = float(np.mean(prices)) * len(lengths) / len(sample)
+        price = float(np.mean(prices)) * run.times
+    elif balance is not None:
+        price = float(np.mean([_price_work(plan, run, balance) for plan in plans]))
+    else:
+        price = measures.price
     return AdviceRow(
         label=candidate.label,
         batching=candidate.batching,
@@ -172,6 +198,12 @@ def _measure(
         measures=measures,
         price=price,
     )
+
+
+def _price_work(plan: Plan, run: _Run, balance: Cost) -> float:
+    """Returns the work of an epoch, waiting included, for each unit that its sequences need without padding."""
+    needed = costs_alone(balance, run.lengths.reshape(len(run.lengths), -1)[plan.numbers]).sum()
+    return epoch_price(plan, balance) * run.world.world_size / float(needed)
 
 
 def epoch_price(plan: Plan, cost: Cost) -> float:

@@ -167,6 +167,24 @@ class StepCost:
             raise checks.value_error("path", rule, os.fspath(path), remedy) from error
 
 
+def shape_of(cost: Quadratic) -> Quadratic | None:
+    """Returns the share of the cost that each sequence has, in two digits: 1 for a frame; None if no term is squared.
+
+    >>> shape_of(Quadratic(per_batch=0.01, linear=2e-5, quadratic=9.09e-8))
+    Quadratic(linear=1.0, quadratic=0.0045, per_sequence=0.0, per_batch=0.0, per_length=0.0)
+    """
+    if not np.any(cost.quadratic):
+        return None
+    unit = float(np.max(cost.linear) or np.max(cost.quadratic))
+    return Quadratic(linear=_divide(cost.linear, unit), quadratic=_divide(cost.quadratic, unit))
+
+
+def _divide(coefficient: float | tuple[float, ...], unit: float) -> float | tuple[float, ...]:
+    if isinstance(coefficient, tuple):
+        return tuple(float(f"{part / unit:.2g}") for part in coefficient)
+    return float(f"{coefficient / unit:.2g}")
+
+
 def _as_points(name: str, values: ArrayLike, points: int) -> NDArray[np.float64]:
     """Returns a new array of numbers above 0: [points], or [points, dims]."""
     numbers = np.array(values, np.float64, ndmin=1)

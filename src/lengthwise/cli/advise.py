@@ -6,16 +6,25 @@ import argparse
 from typing import Any
 
 import lengthwise as lw
-from lengthwise.advice.answer import ATTENTION, Advice
+from lengthwise.advice.answer import Advice
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.cli import show
-from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_cut, read_lengths, write_code
+from lengthwise.cli.parser import (
+    add_batches,
+    add_lengths,
+    add_ranks,
+    choose_balance,
+    choose_cut,
+    read_lengths,
+    write_code,
+)
 from lengthwise.report import tables
 from lengthwise.report.tables import Table
 
 # Columns to leave out on a narrow terminal, in this order.
 _SPARE = ("largest cost", "randomness")
-_PRICES = {"frames": "computed / useful", "seconds": "seconds an epoch", "cost": "cost of an epoch"}
+_PRICES = {"seconds": "seconds an epoch", "cost": "cost of an epoch"}
+_USEFUL = {"frames": "frames computed for each frame of data", "work": "work for each unit that the data need"}
 
 
 def add(subparsers: Any) -> None:
@@ -30,9 +39,8 @@ def add(subparsers: Any) -> None:
     add_batches(parser, default="16 sequences; give those that you train with now")
     add_ranks(parser)
     group = parser.add_argument_group("padding and cost")
-    group.add_argument(
-        "--padding", type=float, metavar="SHARE", help="the most padding, as a share of computed frames (0.1)"
-    )
+    text = "the padding of batches, as a share of computed frames (0.05, or less to cost no more than group_by_length)"
+    group.add_argument("--padding", type=float, metavar="SHARE", help=text)
     text = "a file of lengthwise.StepCost.save, with the seconds of a step; without it, all frames cost the same"
     group.add_argument("--cost", metavar="PATH", help=text)
     show.add(parser, plot="randomness against padding", html="the recommended batches and the measures")
@@ -46,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = {name: getattr(arguments, name) for name in ("padding", "world_size", "micro_batches", "seed")}
     cost = None if arguments.cost is None else lw.StepCost.load(arguments.cost)
     lengths, name = read_lengths(arguments)
-    advice = lw.advise(lengths, cut, cost=cost, **options)
+    advice = lw.advise(lengths, cut, cost=cost, balance=choose_balance(arguments), **options)
     program = f"import lengthwise as lw\n\n{write_code(arguments)}\n{advice.code}"
     document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
     show.write_json(document, arguments.json)
@@ -55,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     _write_page(arguments, advice, lengths, title=f"{name}: {heading}")
     if not show.fills_output(arguments):
         show.print_table(_table(advice), title=f"{show.sentence_of(lengths, name)}\n{heading}", spare=_SPARE)
-        show.say(f"\n{advice.sentence}\n\n{ATTENTION}\n")
+        show.say(f"\n{advice}\n")
         show.program(program)
     return 0
 
@@ -69,14 +77,15 @@ def _table(advice: Advice) -> Table:
     steps = advice.world_size * advice.micro_batches > 1
     columns = ("padding", "waiting", "randomness", "largest cost")
     measured = tables.measures(_measures(advice), steps=steps, columns=columns)
-    price = _PRICES[advice.unit]
+    price = _PRICES.get(advice.unit, "computed / useful")
     heads = ("strategy", "ships in", *measured.heads[1:], price)
     rows = [
         (label, row.ships_in, *cells, f"{row.price:,.2f}" if row.price < 1000 else f"{row.price:,.0f}")
         for (label, *cells), row in zip(measured.rows, advice.candidates, strict=True)
     ]
-    computed = f"frames computed for each frame of data{', waiting included' if steps else ''}"
-    meanings = [*measured.meanings, *([(price, computed)] if advice.unit == "frames" else [])]
+    meanings = list(measured.meanings)
+    if advice.unit in _USEFUL:
+        meanings.append((price, f"{_USEFUL[advice.unit]}{', waiting included' if steps else ''}"))
     return Table(heads, rows, "What was measured", words=2, meanings=meanings, best=advice.best.label)
 
 
@@ -95,7 +104,7 @@ def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, 
     page: dict[str, Any] = {
         "title": title,
         "loading": write_code(arguments),
-        "lead": " ".join(lead),
+        "lead": " ".join(filter(None, [*lead, advice.attention])),
         "measured": _table(advice),
     }
     show.write_html(arguments.html, lengths, plans, rows, **page)

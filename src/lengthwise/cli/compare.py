@@ -6,21 +6,30 @@ import argparse
 import textwrap
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import lengthwise as lw
+from lengthwise.advice.candidates import name_decided
 from lengthwise.advice.code import describe_cut, describe_world
-from lengthwise.choices.cut import Cut
 from lengthwise.choices.deal import check_world
 from lengthwise.cli import show, strategies
-from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_budget, read_lengths, write_code
-from lengthwise.cli.strategies import DEFAULT_STRATEGY, PACKINGS, STRATEGIES, Strategy, parse_strategies
+from lengthwise.cli.parser import (
+    add_batches,
+    add_lengths,
+    add_ranks,
+    choose_balance,
+    choose_budget,
+    read_lengths,
+    write_code,
+)
+from lengthwise.cli.strategies import PACKINGS, STRATEGIES, Strategy, parse_strategies
 from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
 from lengthwise.report import tables
 
-DEFAULT = f"random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,{DEFAULT_STRATEGY}"
+DEFAULT = "random,sorted,semi-sorted:0.02,bucketed:1024,alternated:58,optimal:8,max-entropy:0.05,max-entropy:0.1"
 DEFAULT_OF_ROWS = "best-fit,pool:1,pool:16,pool:128,pool:1024,pool:8192"
 ATTENTION = lw.Quadratic(linear=0.0, quadratic=1.0)  # rows have the same number of frames, so only attention differs
 # Columns to leave out on a narrow terminal, in this order.
@@ -54,20 +63,22 @@ def run(arguments: argparse.Namespace) -> int:
     cut = choose_budget(arguments, lengths)
     packed = isinstance(cut, lw.Rows)
     cost = ATTENTION if packed else lw.Padded()
-    named = arguments.strategies or _list_strategies(cut, slots=world.slots, dims=lengths.ndim)
-    batchings = parse_strategies(named, cut=cut, cost=cost)
+    balance = choose_balance(arguments)
     pool = epochs_to_pool(len(lengths))
     options = {"seed": arguments.seed, **world._asdict()}
+    usual = lw.make_plan(lengths, lw.Batching(cut=cut, cost=cost, balance=balance), **options)
+    named = arguments.strategies or _list_strategies(lw.Batching.from_json(usual.batching), world.slots, lengths.ndim)
+    batchings = parse_strategies(named, cut=cut, cost=cost)
     plans, rows = {}, {}
     with warnings.catch_warnings():
         if arguments.strategies is None:  # the table shows which default strategies miss their padding
             warnings.filterwarnings("ignore", message="`padding` must be within")
         for label, batching in show.progress(batchings.items()):
             # Counts and padding are those of the first epoch; randomness is measured over all epochs.
+            batching = replace(batching, balance=balance)
             epochs = [lw.make_plan(lengths, batching, epoch=epoch, **options) for epoch in range(pool)]
             plans[label] = epochs[0]
             rows[label] = measure_epochs(epochs, lengths).as_dict()
-        usual = lw.make_plan(lengths, lw.Batching(cut=cut, cost=cost), **options)
     best = next((label for label, plan in plans.items() if _are_equal(plan, usual)), "")
     document = [{"strategy": label, **row} for label, row in rows.items()]
     show.write_json({"lengths": show.summary(lengths), "rows": document}, arguments.json)
@@ -87,16 +98,17 @@ def _are_equal(plan: lw.Plan, reference: lw.Plan) -> bool:
     return all(np.array_equal(getattr(plan, name), getattr(reference, name)) for name in ("numbers", "offsets", "grid"))
 
 
-def _list_strategies(cut: Cut, *, slots: int, dims: int) -> str:
-    """Returns the default strategies that the cut and the lengths allow."""
-    names = DEFAULT_OF_ROWS if isinstance(cut, lw.Rows) else DEFAULT
+def _list_strategies(decided: lw.Batching, slots: int, dims: int) -> str:
+    """Returns the default strategies that the cut and the lengths allow, the decided one among them."""
+    names = (DEFAULT_OF_ROWS if isinstance(decided.cut, lw.Rows) else DEFAULT).split(",")
     if dims == 2:  # no optimal edges for pairs of lengths
-        names = names.replace("optimal:8,", "")
+        names = [name for name in names if name != "optimal:8"]
     # Random steps matter only if a step has several batches, and some cuts cannot make them.
     with suppress(ValueError):
-        lw.RandomSteps().check_cut(cut)
-        return f"{names},random-steps" if slots > 1 else names
-    return names
+        lw.RandomSteps().check_cut(decided.cut)
+        names += ["random-steps"] if slots > 1 else []
+    # A key=value belongs to the name before it: "max-entropy:0.05,deal=balanced" is one name.
+    return ",".join(dict.fromkeys([*names, *filter(None, [name_decided(decided)])]))
 
 
 def _names() -> str:
@@ -121,7 +133,7 @@ def _names() -> str:
                 "",
             ),
             *("with --cut rows also:", *packings, ""),
-            *("without --strategies:", default, "and with --cut rows:", of_rows),
+            *("without --strategies these and the default:", default, "and with --cut rows:", of_rows),
         ]
     )
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.advice.candidates import BATCH_SIZE, first_budget
-from lengthwise.checks import check_whole, make_visible, source_error, value_error
+from lengthwise.checks import check_number, check_whole, make_visible, source_error, value_error
 from lengthwise.choices.cut import BUDGET_REMEDY, Cut
 from lengthwise.cli.strategies import did_you_mean, parse_cut
 from lengthwise.lengths import split_source
@@ -149,6 +149,15 @@ def add_ranks(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--world-size", type=int, default=1, metavar="R", help="ranks (%(default)s)")
     text = "batches that each rank takes in one step (%(default)s)"
     group.add_argument("--micro-batches", type=int, default=1, metavar="M", help=text)
+    text = "ranks share count x L (1 + Q L) evenly, as attention costs it, such as 0.001; the budget still holds"
+    group.add_argument("--balance", type=float, metavar="Q", help=text)
+
+
+def choose_balance(arguments: argparse.Namespace) -> lw.Quadratic | None:
+    """Returns the cost that ranks share evenly, or None."""
+    if arguments.balance is None:
+        return None
+    return lw.Quadratic(quadratic=check_number("balance", arguments.balance, remedy="Give the Q of L (1 + Q L)."))
 
 
 def read_lengths(

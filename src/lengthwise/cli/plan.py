@@ -9,7 +9,15 @@ from typing import Any
 import lengthwise as lw
 from lengthwise.advice.code import describe_cut, describe_world, write_batching
 from lengthwise.cli import show
-from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_budget, read_lengths, write_code
+from lengthwise.cli.parser import (
+    add_batches,
+    add_lengths,
+    add_ranks,
+    choose_balance,
+    choose_budget,
+    read_lengths,
+    write_code,
+)
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
 from lengthwise.report import tables
@@ -38,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     lengths, name = read_lengths(arguments)
     cut = choose_budget(arguments, lengths)
     batching = parse_strategy(arguments.strategy, cut=cut) if arguments.strategy else lw.Batching(cut=cut)
-    if arguments.chunk is not None:
-        batching = replace(batching, chunks=lw.Chunks(arguments.chunk))
+    chunks = None if arguments.chunk is None else lw.Chunks(arguments.chunk)
+    batching = replace(batching, chunks=chunks, balance=choose_balance(arguments))
     options = {key: getattr(arguments, key) for key in ("seed", "epoch", "world_size", "micro_batches")}
     plan = lw.make_plan(lengths, batching, **options)
     # The plan is saved first: an error in measuring or printing does not lose it.
@@ -55,7 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     chunks = "" if arguments.chunk is None else f"; chunks of at most {arguments.chunk:,} frames"
     heading = f"{describe_cut(batching.cut)}{chunks}{describe_world(lw.World(plan.world_size, plan.micro_batches))}"
     if arguments.html is not None:
-        shuffled = lw.Batching(cut=batching.cut, order=lw.Shuffled(), chunks=batching.chunks)
+        chosen = {"chunks": batching.chunks, "balance": batching.balance}
+        shuffled = lw.Batching(cut=batching.cut, order=lw.Shuffled(), **chosen)
         random, label = lw.make_plan(lengths, shuffled, **options), arguments.strategy or "the default"
         plans = {"random": random, label: plan}
         rows = {"random": _measure(random, lengths, shuffled, options), label: measures}

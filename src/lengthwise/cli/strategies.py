@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lengthwise import checks
 from lengthwise.choices.arrange import Arrangement, CostliestFirst, InOrder, ShortestFirst, ShuffledSteps
-from lengthwise.choices.batching import DEFAULT_PADDING, Batching
+from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Cost, Padded
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import TAILS, Balanced, Deal, InTurn, Mixed, Portions, RandomSteps, Stratified
@@ -69,9 +69,6 @@ PACKINGS = {
     "pool": Strategy("SIZE", Shuffled, "pool", "random order, SIZE sequences wait for a row; pool:1 is next fit"),
     "best-fit": Strategy("", Shuffled, "", "longest first, each into the fullest row with room; as TRL packs"),
 }
-
-# The order of `Batching` by default, if steps are not random.
-DEFAULT_STRATEGY = f"max-entropy:{DEFAULT_PADDING:g}"
 
 ARRANGEMENTS: dict[str, Arrangement] = {
     "shuffled": ShuffledSteps(),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lengthwise.choices.cost import Cost, costs_of, costs_of_rows
 from lengthwise.measures.epochs import Batches, Epochs, join, read_epochs
 from lengthwise.measures.mixing import check_bins, fine_bins, mix_batches, mix_pairs, mix_steps
 from lengthwise.planning.plan import Plan
@@ -99,6 +100,11 @@ class Measures:
     repeated: int
     over_max_cost: int
 
+    @property
+    def price(self) -> float:
+        """The frames computed for each frame of data, waiting included: 1 / `fill` / (1 - `straggler_waste`)."""
+        return 1.0 / self.fill / (1.0 - self.straggler_waste)
+
     def __str__(self) -> str:
         """Returns the most important measures, with their meanings; `repr` has all of them."""
         epochs = f" in {self.epochs} epochs" if self.epochs > 1 else ""
@@ -113,6 +119,8 @@ class Measures:
         )
         if self.steps < self.batches:
             lines.append(f"waiting  {100 * self.straggler_waste:5.1f} %  of the time of all ranks")
+        waiting = ", waiting included" if self.steps < self.batches else ""
+        lines.append(f"price    {self.price:5.2f}    frames computed for each frame of data{waiting}")
         lines.append(
             f"dropped: {self.dropped:,}, repeated: {self.repeated:,}, batches over the budget: {self.over_max_cost:,}"
         )
@@ -232,8 +240,27 @@ def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArr
     return epochs.useful, epochs.plans[0].row_counts * epochs.padded_lengths
 
 
-def _waste(plans: Sequence[Plan]) -> float:
-    costs = [plan.costs if plan.balances is None else plan.balances for plan in plans]
+def wait_under(plans: Sequence[Plan], lengths: ArrayLike, cost: Cost) -> float:
+    """Returns the share of the time that ranks wait for each other if batches take the time of another cost."""
+    costs = []
+    for plan, taken in zip(plans, read_epochs(plans, lengths).taken, strict=True):
+        if plan.row_offsets is None:
+            costs.append(costs_of(cost, plan.row_counts, plan.padded_lengths))
+        else:  # a sequence in a row attends to itself alone
+            capacity = int(plan.padded_lengths.max(initial=0))
+            costs.append(costs_of_rows(cost, taken[:, None], plan.offsets, capacity))
+    return _waste(plans, costs)
+
+
+def price_of(plan: Plan, lengths: ArrayLike) -> float:
+    """Returns `Measures.price` without the other measures, which take longer."""
+    used, computed = (float(frames.sum()) for frames in sum_frames(plan, lengths))
+    return computed / max(used, 1.0) / (1.0 - _waste([plan]))
+
+
+def _waste(plans: Sequence[Plan], costs: Sequence[NDArray[np.float64]] | None = None) -> float:
+    """Returns the share of waiting under `costs`, by default those that ranks share evenly."""
+    costs = costs or [plan.costs if plan.balances is None else plan.balances for plan in plans]
     largest = max(float(batch_costs.max(initial=0.0)) for batch_costs in costs)
     if not largest:  # no steps, or batches that cost nothing: no rank waits
         return 0.0

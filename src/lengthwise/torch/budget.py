@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from lengthwise import checks
+from lengthwise.advice.code import write_choice
 from lengthwise.advice.step_cost import show_shapes
 from lengthwise.advice.step_timing import (
     RETURNS,
@@ -70,6 +71,8 @@ class FoundBudget:
     def __str__(self) -> str:
         """The budget, and a table of the largest batches that fitted."""
         beyond = "larger batches ran out of memory" if self.ran_out else "larger batches were not tried"
+        if self.batching.balance is not None:
+            beyond += f"; balance={write_choice(self.batching.balance)}"
         table = show_shapes(self.counts, self.padded_lengths)
         return "\n".join([f"budget {self.budget:,.16g}; {beyond}", *table])
 
@@ -106,7 +109,8 @@ def find_budget(
         model: The model that the step trains. Its gradients are dropped when memory runs out. If the first 32 steps
             change none of its parameters, this is an error: gradients and the optimiser's state would not be counted.
         batching: The batching whose budget is found. It is cut by a `Budget`, whose number does not matter; by default
-            `Batching(budget=...)`. If it has chunks, batches of chunks are tried.
+            `Batching(budget=...)`. If it has chunks, batches of chunks are tried. All other choices stay, such as a
+            `balance`: it shares the time of the ranks, and needs no memory.
         margin: The share of the budget to leave unused, because memory gets fragmented in a long run.
         max_sequences: The most sequences to try. If one of the largest batches has that many, the cut gets this limit.
         device: The device of the step; by default the device of the model, else CUDA if PyTorch finds it, else the CPU.

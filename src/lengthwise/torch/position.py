@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from lengthwise import checks
-from lengthwise.choices.batching import spell_out
+from lengthwise.choices.batching import comparable
 from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.planning.resume import EarlierRun, read_runs
@@ -273,7 +273,7 @@ def check_alike(
     for name, fact in expected.items():
         value = facts[name]
         if name == "batching" and isinstance(fact, Mapping) and isinstance(value, Mapping):
-            fact, value = spell_out(fact), spell_out(value)  # files of 0.1 write defaults, too
+            fact, value = comparable(fact), comparable(value)  # files of 0.1 write defaults, too
         if value != fact:
             part, expected_part, value = _difference(name, fact, value)
             rule = f"{whose}, {checks.show_value(expected_part)}"

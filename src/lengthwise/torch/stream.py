@@ -12,7 +12,7 @@ from torch.utils.data import default_collate
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.choices.batching import Batching, check_batching
+from lengthwise.choices.batching import Batching, check_batching, is_open_in_0_1
 from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.make import NoStepError
 from lengthwise.planning.plan import Plan, PlanMismatchError
@@ -255,11 +255,16 @@ class StreamBatches:
         check_plain(state, facts)
         remedy = "Resume with what the checkpoint was made with, or begin a new run."
         check_alike({name: state[name] for name in facts}, facts, whose="the checkpoint's", remedy=remedy)
+        runs = read_runs(state["runs"], name="runs", remedy=DAMAGED)
+        # Streams compare no fingerprints of plans. With one batch a step, the plan is that of 0.1.
+        if is_open_in_0_1(state["batching"]) and any(run.world.slots > 1 for run in runs):
+            reason = "The checkpoint is of version 0.1, whose default dealt batches to ranks by another rule"
+            raise checks.state_error(reason, "Finish its epoch with 0.1, or begin a new run.", PlanMismatchError)
         self._position = _Position(
             epoch=checks.check_whole("epoch", state["epoch"], minimum=0, maximum=_LAST_EPOCH, remedy=DAMAGED),
             window=checks.check_whole("window", state["window"], minimum=0, remedy=DAMAGED),
             starts=read_starts(state["starts"], len(self._shards), remedy=DAMAGED),
-            runs=read_runs(state["runs"], name="runs", remedy=DAMAGED),
+            runs=runs,
             lengths=str(state["lengths"]),
         )
         self._resumes, self._begun, self._unfinished = True, None, False

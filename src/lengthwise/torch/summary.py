@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lengthwise.choices.batching import Batching
+from lengthwise.advice.answer import ATTENTION, BALANCE, describe_attention
+from lengthwise.choices.arithmetic import length_multiple
+from lengthwise.choices.batching import Batching, group_by_length
+from lengthwise.choices.cost import Padded
 from lengthwise.choices.cut import Budget, Cut, FixedSize
-from lengthwise.choices.order import Shuffled
-from lengthwise.measures.metrics import Measures, measure, sum_frames
+from lengthwise.choices.deal import Deal, World
+from lengthwise.choices.order import Order, Shuffled
+from lengthwise.measures.metrics import Measures, measure, price_of, sum_frames, wait_under
 from lengthwise.planning import make_plan
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
@@ -18,6 +23,8 @@ from lengthwise.report import words
 
 _SAME = 1.005  # a smaller ratio is reported as no difference
 _TIMES = 1.05  # a smaller ratio is reported in percent
+_MUCH_WAITING = 0.05  # a smaller share of the time is not worth a sentence on attention
+_RANDOM = Shuffled()
 
 
 def summarize(
@@ -61,7 +68,7 @@ def summarize(
         copies = words.count(int(plan.times.sum()), "copy", "copies")
         sentences.append(f"It takes {sequences}, and {copies} of them in all")
     cut = batching.cut if batch_size is None else FixedSize(batch_size)
-    random_pair = _plan_random(plan, lengths, batching, cut)
+    random_pair = _plan_beside(plan, lengths, batching, cut)
     measures, random = measure(plan, lengths), measure(*random_pair)
     item = "sequence" if batching.chunks is None else "chunk"
     mean = measures.mean_batch * measures.batches / measures.steps
@@ -74,6 +81,11 @@ def summarize(
     if plan.world_size > 1:
         waiting = words.percent(measures.straggler_waste)
         sentences.append(f"Ranks wait {waiting} of the time for each other")
+    sentences.append(_price(measures, plan, lengths, batching))
+    if plan.world_size > 1 and batching.balance is None and isinstance(batching.cost, Padded):
+        waiting = wait_under([plan], lengths, ATTENTION)
+        if waiting > _MUCH_WAITING:
+            sentences.append(f"{describe_attention(waiting)}; they wait less with {BALANCE}")
     sentences += _exceptions(measures, item)
     if plan_start:
         sentences.append(f"Each rank has had {plan_start:,} of its {words.count(batches, 'batch', 'batches')}")
@@ -101,9 +113,29 @@ def _first_window(epoch: WindowEpoch, lengths: ArrayLike) -> tuple[Plan, ArrayLi
     return window.plan, np.asarray(lengths)[window.numbers]
 
 
-def _plan_random(plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut) -> tuple[Plan, ArrayLike]:
-    """Returns a plan of random batches of the same sequences, and its lengths."""
-    random = Batching(cut=cut, order=Shuffled(), cost=batching.cost, chunks=batching.chunks)
+def _price(measures: Measures, plan: Plan, lengths: ArrayLike, batching: Batching) -> str:
+    """Returns a sentence on the decision, its price, and that of the Trainer's group_by_length."""
+    described, subject = json.loads(plan.batching), "Its price is"
+    if batching.order is None:
+        padding = described["order"].get("padding")
+        subject = "Steps are random samples, at"
+        if padding is not None:
+            subject = f"Batches are as random as {100 * padding:.3g} % padding allows, at"
+    size = max(1, round(measures.mean_batch))
+    world = World(plan.world_size, plan.micro_batches)
+    cut = FixedSize(size, multiple_of=length_multiple(batching.cut))
+    grouped = _plan_beside(plan, lengths, batching, cut, *group_by_length(size, measures.sequences, world))
+    waiting = ", waiting included" if plan.world_size > 1 else ""
+    price = f"{measures.price:.2f} frames computed for each frame of data{waiting}"
+    return f"{subject} {price}; group_by_length computes {price_of(*grouped):.2f}"
+
+
+def _plan_beside(
+    plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut, order: Order = _RANDOM, deal: Deal | None = None
+) -> tuple[Plan, ArrayLike]:
+    """Returns another plan of the same sequences, by default of random batches, and its lengths."""
+    shared = {"cost": batching.cost, "chunks": batching.chunks, "balance": batching.balance}
+    other = Batching(cut=cut, order=order, deal=deal, **shared)
     if batching.chunks is None:  # only those of the plan: an order or an earlier run may have left some out
         lengths = np.asarray(lengths)[np.sort(plan.numbers)]
     elif plan.times is not None:
@@ -111,7 +143,7 @@ def _plan_random(plan: Plan, lengths: ArrayLike, batching: Batching, cut: Cut) -
     with warnings.catch_warnings():  # the plan has already given the same warnings
         warnings.simplefilter("ignore")
         planned = make_plan(
-            lengths, random, seed=plan.seed, world_size=plan.world_size, micro_batches=plan.micro_batches
+            lengths, other, seed=plan.seed, world_size=plan.world_size, micro_batches=plan.micro_batches
         )
     return planned, lengths
 
