@@ -120,11 +120,69 @@ def test_batches_in_order_say_nothing(unit, batching):
     for seed, collate in enumerate(PADDING.values()):
         lengths = SPEECH if seed % 2 else LENGTHS
         found = UNITS[unit](lengths, np.random.default_rng(seed))
-        assert warnings_of(sampler_of(lengths, batching), found, collate=collate, epochs=1) == []
+        told = warnings_of(sampler_of(lengths, batching), found, collate=collate, epochs=1)
+        assert [each for each in told if not each.startswith("Batches hold")] == []
 
 
 def windows():
     return sampler_of(kind=lw.torch.WindowSampler, window=300, block=10)
+
+
+# Batches that hold other frames than the plan
+
+LONGER = {
+    "an end token": lambda lengths: lengths + 1,
+    "a template": lambda lengths: lengths + 40,
+    "a factor": lambda lengths: lengths * 6 // 5,
+    "tokens for words": lambda lengths: lengths * 5 // 2,
+}
+
+
+@pytest.mark.parametrize("longer", LONGER.values(), ids=LONGER)
+@pytest.mark.parametrize("make", [sampler_of, windows, resumed], ids=["plan", "windows", "resumed"])
+def test_batches_over_the_budget_are_told_once(longer, make):
+    said = r"^Batches hold \d+\.\d\d x the frames of the plan: \d+ of 24 are over the budget of 700\. Read the lengths "
+    for number, collate in enumerate(PADDING.values()):
+        sampler = make()
+        (told,) = warnings_of(sampler, longer(sampler.lengths), collate=collate, num_workers=number % 2)
+        assert re.match(said, told)
+
+
+def test_the_first_batch_over_the_budget_in_a_later_epoch_is_told():
+    class Augmented(list):
+        """Sequences that are twice as long after the first epoch."""
+
+        def __getitem__(self, number):
+            return super().__getitem__(number).repeat(1 + (sampler.epoch > 0))
+
+    sampler = sampler_of()
+    loader = lw.torch.DataLoader(Augmented(map(torch.zeros, LENGTHS.tolist())), sampler)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for epoch in range(3):
+            loader.set_epoch(epoch)
+            assert len([*loader]) == len(loader)
+    (told,) = caught
+    assert re.match(
+        rf"^Batches hold 2\.00 x .*: 1 of {len(loader) + 1} are over the budget of 700\.", str(told.message)
+    )
+
+
+def test_lengths_that_were_cropped_after_they_were_read_are_told():
+    lengths = np.minimum(LENGTHS, 60)
+    (told,) = warnings_of(sampler_of(), lengths)
+    assert re.match(
+        r"^Batches hold \d\d % of the frames of the plan\. Crop the lengths .* np\.minimum\(lengths, 60\)", told
+    )
+    assert warnings_of(sampler_of(lengths), lengths) == []
+
+
+def test_batches_within_the_budget_or_of_another_unit_say_nothing():
+    roomy = lw.Batching(cut=lw.Budget(700, multiple_of=8))
+    assert warnings_of(sampler_of(LENGTHS // 8 * 8 - 3, roomy), LENGTHS // 8 * 8) == []  # specials in the multiples
+    assert warnings_of(sampler_of(), LENGTHS * 20, epochs=1) == []  # samples for frames
+    alone = lw.Batching(cut=lw.Budget(150, oversize="alone"))
+    assert warnings_of(sampler_of(batching=alone), LENGTHS) == []  # planned to be over it
 
 
 def pairs():

@@ -1,7 +1,8 @@
 """A check of the first batches of a loader against the lengths of the sampler.
 
 Some mistakes raise no error. A data set may be shuffled after its lengths were measured. A tokenizer may pad all texts
-to one length. A collate function may pad samples that the plan packs into rows.
+to one length. A collate function may pad samples that the plan packs into rows. A trainer may lengthen sequences after
+their lengths were read: by an end token, a template, an augmentation. Batches are then over the budget.
 
     longest, total  [dims]         the longest and the total length in a batch, by the sampler's lengths
     planned         [dims]         the padded length in the plan: the longest, or a multiple or an edge above it
@@ -19,8 +20,11 @@ import torch
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.cut import Cut
+from lengthwise.choices.batching import Batching
+from lengthwise.choices.cost import costs_of
+from lengthwise.choices.cut import Cut, is_hard
 from lengthwise.choices.rows import Rows
+from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 from lengthwise.torch.collate import PaddedSequences
 from lengthwise.torch.rows import PackedRows
@@ -29,6 +33,8 @@ _BATCHES = 24  # batches to check: few, so that the warning comes early in the f
 _MOST = 240  # batches to check if the first ones are too similar, as in a curriculum that begins with short sequences
 _LEAST = 0.4  # agreement: augmentation, truncation, or lengths in words leave more than this; chance leaves less
 _VARIED = 1.25  # the ratio of quartiles of the lengths: below it, the batches are too similar to check
+_UNIT = 3.0  # times the planned lengths: sizes further off have another unit, such as samples for frames
+_FAR_LESS = 0.8  # of the planned cost: batches that hold less waste the budget
 _PARTS = 16  # items of a list in a batch to check: batches of objects may hold hundreds
 # The share of the 276 pairs of 24 batches that must differ: the first to accept the order, the second to warn.
 _LEAST_TOLD, _TOLD = 0.1, 0.25
@@ -40,6 +46,8 @@ Sizes = dict[Place, NDArray[np.int64]]
 class _Batch(NamedTuple):
     """The planned lengths of a batch, and its sizes."""
 
+    plan: Plan
+    number: int
     sequences: int
     longest: NDArray[np.int64]
     total: NDArray[np.int64]
@@ -48,44 +56,115 @@ class _Batch(NamedTuple):
 
 
 class PaddedAsPlanned:
-    """A check of the first batches of a run, which warns once if they are not as long as planned.
+    """A check of the batches of a run, which warns once if the first are not as long as planned, or one is over budget.
 
     Attributes:
         has_seen_enough: True once it checks no more batches.
     """
 
-    def __init__(self, cut: Cut, lengths: NDArray[Any]) -> None:
-        self._cut, self._lengths = cut, lengths
+    def __init__(self, batching: Batching, lengths: NDArray[Any]) -> None:
+        self._batching, self._lengths = batching, lengths
         self._seen: list[_Batch] = []
+        self._checks_order = True
+        self._places: list[Place] = []  # of the planned lengths, one for each dimension, once they are found
+        self._watched = 0
         self.has_seen_enough: bool = False
 
     def look(self, batch: Any, plan: EpochPlan, rank: int, place: int) -> None:
         """Records the sizes of a batch: batch number `place` of a rank."""
-        lengths, planned = _planned_lengths(plan, self._lengths, rank, place)
-        sizes = dict(_sizes_in(batch))
-        self._seen.append(_Batch(len(lengths), lengths.max(axis=0), lengths.sum(axis=0), planned, sizes))
-        if isinstance(self._cut, Rows) and isinstance(batch, PackedRows):
-            is_enough = _tell_of_other_rows(batch, self._cut) or len(self._seen) >= _BATCHES
+        seen = _read(batch, plan, self._lengths, rank, place)
+        if self._places:
+            self._watch([seen])
+        if not self._checks_order:
+            return
+        self._seen.append(seen)
+        cut, is_round = self._batching.cut, len(self._seen) % _BATCHES == 0
+        if isinstance(cut, Rows) and isinstance(batch, PackedRows):
+            is_enough = _tell_of_other_rows(batch, cut) or len(self._seen) >= _BATCHES
         else:
-            is_enough = len(self._seen) % _BATCHES == 0 and (_tell(self._seen, self._cut) or len(self._seen) >= _MOST)
+            is_enough = is_round and (_tell(self._seen, cut) or len(self._seen) >= _MOST)
+        if is_round and is_hard(cut) and not self._watched:
+            self._places = _find_places(self._seen)
+            if self._places:
+                self._watch(self._seen)
         if is_enough:
-            self.has_seen_enough = True
+            self._checks_order = False
             self._seen.clear()
+            self.has_seen_enough = not self._places
+
+    def _watch(self, batches: Sequence[_Batch]) -> None:
+        """Warns of batches over the budget, or far below it, and then checks no more."""
+        self._watched += len(batches)
+        costs = np.array([float(batch.plan.costs[batch.number]) for batch in batches])
+        most = np.array([batch.plan.max_cost for batch in batches])
+        counts, sizes = (np.array(each, np.int64) for each in zip(*map(self._held, batches), strict=True))
+        held = costs_of(self._batching.cost, counts, sizes)
+        # A planned batch is over the budget if its sequence alone is.
+        over, ratio = (held > most) & (costs <= most), float(held.sum() / costs.sum())
+        if over.any():
+            how_many = f"{np.count_nonzero(over):,} of {self._watched:,} are over the budget of {most[over][0]:,.16g}"
+            remedy = (
+                "Read the lengths after your trainer has prepared the data: for example, "
+                "lengths = [len(ids) for ids in trainer.train_dataset['input_ids']]."
+            )
+            checks.warn(f"Batches hold {ratio:.2f} x the frames of the plan: {how_many}. {remedy}")
+        elif len(batches) > 1 and ratio < _FAR_LESS and np.ptp(held / costs) > 1.0 - _FAR_LESS:
+            remedy = (
+                f"Crop the lengths as the samples are, such as np.minimum(lengths, {sizes.max()}), or raise the budget."
+            )
+            checks.warn(f"Batches hold {100 * ratio:.0f} % of the frames of the plan. {remedy}")
+        else:
+            return
+        self._places, self.has_seen_enough = [], not self._checks_order
+
+    def _held(self, batch: _Batch) -> tuple[int, list[int]]:
+        """Returns the rows of a batch, and the length that its sequences are padded to, for each dimension."""
+        *part, axis = self._places[0]
+        rows = batch.sizes.get((*part, 1 - axis), batch.sequences)
+        return rows, [
+            batch.sizes.get(place, int(size)) for place, size in zip(self._places, batch.planned, strict=True)
+        ]
 
 
-def _planned_lengths(
-    plan: EpochPlan, lengths: NDArray[Any], rank: int, place: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the lengths [k, dims] of a batch, and its padded length [dims] in the plan."""
+def _read(batch: Any, plan: EpochPlan, lengths: NDArray[Any], rank: int, place: int) -> _Batch:
+    """Returns the planned lengths and the sizes of batch number `place` of a rank."""
     if isinstance(plan, WindowEpoch):
         number, place = plan.find(place)
         window = plan.window(number)
         plan, lengths = window.plan, np.asarray(lengths)[window.numbers]
     step, micro_batch = divmod(place, plan.micro_batches)
     number = int(plan.grid[step, micro_batch, rank])
-    batch = plan.batch(number)
-    in_batch = batch[:, 2] - batch[:, 1] if batch.ndim == 2 else np.asarray(lengths[batch])
-    return in_batch.reshape(len(batch), -1).astype(np.int64), plan.padded_lengths[number].reshape(-1)
+    planned = plan.batch(number)
+    in_batch = planned[:, 2] - planned[:, 1] if planned.ndim == 2 else np.asarray(lengths[planned])
+    in_batch = in_batch.reshape(len(planned), -1).astype(np.int64)
+    padded, sizes = plan.padded_lengths[number].reshape(-1), dict(_sizes_in(batch))
+    return _Batch(plan, number, len(in_batch), in_batch.max(axis=0), in_batch.sum(axis=0), padded, sizes)
+
+
+def _find_places(batches: Sequence[_Batch]) -> list[Place]:
+    """Returns the padded axis of each dimension of the lengths: the nearest in size that rises with them; or none."""
+    padded, planned = _sizes_of_all(batches)[0], np.array([batch.planned for batch in batches])
+    places: list[Place] = []
+    for dim in planned.T:
+        distances = {place: _distance(dim, size) for place, size in padded.items() if size.min()}
+        near = [place for place, distance in distances.items() if distance < np.log(_UNIT)]
+        alike = _agreement(dim, dim)[1] < _LEAST_TOLD
+        rising = [place for place in near if alike or _agreement(dim, padded[place])[0] >= _LEAST]
+        if not rising:
+            return []
+        places.append(min(rising, key=lambda place: (distances[place], str(place))))
+    return places
+
+
+def _distance(planned: NDArray[np.int64], size: NDArray[np.int64]) -> float:
+    """Returns how far sizes are from the planned ones: the logarithm of their ratio, or of that of their rise.
+
+    A template of 30 tokens makes 40 of 10, and 130 of 100: four times as long, but the rise is the same.
+    """
+    low, high = int(planned.argmin()), int(planned.argmax())
+    rise = (size[high] - size[low]) / max(1, int(planned[high] - planned[low]))
+    factors = [float(np.median(size / planned)), *([float(rise)] if rise > 0.0 else [])]
+    return min(abs(float(np.log(factor))) for factor in factors)
 
 
 def _tell(batches: Sequence[_Batch], cut: Cut) -> bool:

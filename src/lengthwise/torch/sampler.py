@@ -93,7 +93,7 @@ class BatchSampler(Sampler[list[Any]]):
             self._planner = self._read(lengths, times, groups)
             self.lengths: NDArray[Any] = self._planner.lengths
             # The sampler keeps this check, because trainers make several loaders.
-            self.padded: PaddedAsPlanned = PaddedAsPlanned(batching.cut, self.lengths)
+            self.padded: PaddedAsPlanned = PaddedAsPlanned(batching, self.lengths)
             self.times: NDArray[np.float64] | None = self._planner.times
             self._remainder = self._plan_remainder(0)
             self._identity = self._planner.identity(self._remainder.plan)
