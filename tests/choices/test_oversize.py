@@ -46,14 +46,6 @@ def test_giants_change_nothing_for_the_others(order, oversize):
         assert had == pytest.approx(0.1, abs=0.015)
 
 
-def test_giants_stand_alone_or_are_dropped_and_are_listed():
-    alone = plan_of(LENGTHS, lw.Sorted(), "alone")
-    assert sorted(alone.batch(number).tolist() for number in alone.over_max_cost()) == [[0], [301]]
-    dropped = plan_of(LENGTHS, lw.Sorted(), "drop")
-    assert dropped.dropped().tolist() == [0, 301]
-    assert not len(dropped.over_max_cost())
-
-
 def test_giants_alone_leave_sorted_steps_sorted():
     lengths = [5, 900, 9, 800, 2, 4, 7, 3]
     cut = lw.Budget(20, oversize="alone", max_sequences=2)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _kernels, _random
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import sort_parts
+from lengthwise.choices.arithmetic import longest_of, sort_parts, sum_rows
 
 FAST = settings(max_examples=60, derandomize=True)
 MASK = 2**64 - 1
@@ -105,6 +105,14 @@ def test_parts_are_sorted_stably_and_every_other_is_turned(sizes, widths, turned
     expected = parts_by_hand(sequences, sizes, starts, turned)
     for others in (sizes, sizes.astype(float), sizes + 0.5, sizes * 2.0**30):
         assert sort_parts(sequences, others, starts, turned=turned).tolist() == expected
+
+
+@pytest.mark.parametrize("count", [0, 20, 2**11, 2**11 + 1])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_rows_are_summed_and_their_longest_found_as_numpy_does(count, dims):
+    rows = np.random.default_rng(dims).integers(1, 2**40, (count, dims))
+    assert sum_rows(rows).tolist() == rows.sum(axis=1).tolist()
+    assert longest_of(rows).tolist() == rows.max(axis=0, initial=0).tolist()
 
 
 def test_cells_are_counted_as_numpy_counts_them():

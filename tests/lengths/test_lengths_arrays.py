@@ -118,7 +118,7 @@ def test_a_list_of_hundreds_of_levels_is_one_sentence():
         as_lengths(deep)
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.float16])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.float16, np.float64])
 def test_numbers_of_few_bits_are_planned_and_measured_as_those_of_64(kind):
     lengths, batching = np.arange(1, 121).astype(kind), lw.Batching(budget=500)
     wide = lengths.astype(np.int64)

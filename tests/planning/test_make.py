@@ -12,13 +12,6 @@ from lengthwise._random import Key
 LENGTHS = lw.example_lengths(count=300)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float64])
-def test_lengths_of_any_type_give_the_same_plan(dtype):
-    lengths = (LENGTHS % 255 + 1).astype(dtype)
-    plans = [lw.make_plan(each, lw.Batching(budget=3_000)) for each in (lengths, lengths.astype(np.int64))]
-    assert plans[0].fingerprint() == plans[1].fingerprint()
-
-
 def test_every_portion_draws_by_keys_of_its_own(monkeypatch):
     """One that drops, too: of equal portions it would leave out the batches at the same places."""
 

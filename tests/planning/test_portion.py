@@ -105,22 +105,6 @@ def test_batches_that_cost_nothing_are_planned_and_measured(cut):
     assert sorted(plan.sequences.tolist()) == [0, 1, 2, 3]
 
 
-def test_a_cost_that_writes_into_what_it_is_given_changes_no_plan():
-    def careful(counts, padded_lengths):
-        return counts * padded_lengths[:, 0].astype(float)
-
-    def careless(counts, padded_lengths):
-        counts *= padded_lengths[:, 0]
-        padded_lengths[:] = 0
-        return counts.astype(float)
-
-    lengths = lw.example_lengths(count=200)
-    costs = careful, careless
-    careful, plan = (lw.make_plan(lengths, lw.Batching(budget=20_000, padding=0.1, cost=cost)) for cost in costs)
-    assert plan.sequences.tolist() == careful.sequences.tolist()
-    assert plan.padded_lengths.tolist() == careful.padded_lengths.tolist()
-
-
 @pytest.mark.filterwarnings("always:`budget` must be at least the cost of a sequence of the mean")
 @pytest.mark.parametrize("oversize", ["alone", "drop"])
 def test_a_budget_in_another_unit_than_the_lengths_is_doubted(oversize):

@@ -369,12 +369,6 @@ def test_a_sequence_without_frames_pads_and_concatenates_but_does_not_pack():
     )
 
 
-def test_more_frames_than_offsets_can_count_are_refused():
-    half = torch.zeros(1, dtype=torch.uint8).expand(2**30)  # a view: a byte of memory
-    with pytest.raises(ValueError, match=r"^`samples` must be below 2\*\*31 frames in all.*, but is 2147483648\."):
-        ConcatCollate()([half, half])
-
-
 def test_values_that_no_float_dtype_refuses():
     for value in (float("nan"), float("-inf"), np.float32(0.5)):
         padding = PadCollate(value=value)([ONE, torch.ones(2)]).values[0, 1]
