@@ -66,14 +66,6 @@ def test_ge_table_2_and_the_counts_of_dynamic_batches(training_sets, name, batch
         assert length == pytest.approx(frames, abs=2)
 
 
-@pytest.mark.parametrize("name", ["random", "sorted", "semi-sorted:0.1"])
-def test_the_hard_rule_never_passes_16_of_the_longest(training_sets, name):
-    for lengths in training_sets:
-        plan = lw.make_plan(lengths, parse_strategy(name, cut=lw.DynamicSize(16)))
-        assert (plan.padded_lengths[:, 0] * plan.batch_sizes).max() <= 16 * lengths.max() == plan.max_cost
-        assert plan.over_max_cost().size == 0
-
-
 def test_ge_semi_sorting_moves_a_sequence_past_those_at_most_the_noise_longer():
     lengths = lw.example_lengths("speech", count=5_000)
     for factor in (0.0, 0.05, 0.3):
