@@ -72,9 +72,8 @@ def test_imports_run_down_the_list_within_a_room(path):
     own = path.relative_to(SOURCE / room).parts[0].removesuffix(".py")
     assert own in WITHIN[room], f"{relative(path)}: add it to WITHIN, below all that it imports"
     allowed = WITHIN[room][: WITHIN[room].index(own) + 1]
-    thirds = {
-        (*name.split("."), "__init__")[2] for name in imported(path, SOURCE) if name.startswith(f"lengthwise.{room}.")
-    }
+    names = [name for name in imported(path, SOURCE) if name.startswith(f"lengthwise.{room}.")]
+    thirds = {(*name.split("."), "__init__")[2] for name in names}
     assert {third if third in WITHIN[room] else "__init__" for third in thirds} <= set(allowed)
 
 

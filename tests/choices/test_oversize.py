@@ -79,9 +79,7 @@ def test_what_stands_alone_counts_among_the_batches_that_fill_the_last_step():
 @pytest.mark.parametrize("ranks", [40, 48])
 def test_what_stands_alone_counts_in_the_trials_of_a_padding(ranks):
     """24 giants leave 56 of 80 places to the others, or 24 of 48. Trials of 80 or 48 others would pad otherwise."""
-    lengths = np.concatenate(
-        [np.random.default_rng(0).lognormal(4.5, 0.5, 300).astype(int).clip(20, 400), [3_000] * 24]
-    )
+    lengths = np.append(np.random.default_rng(0).lognormal(4.5, 0.5, 300).astype(int).clip(20, 400), [3_000] * 24)
     batching = lw.Batching(cut=lw.Budget(2_000, oversize="alone"), padding=0.1, deal=lw.Mixed())
     plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=ranks) for epoch in range(20)]
     computed = [(plan.padded_lengths[:, 0] * plan.batch_sizes)[plan.costs <= 2_000].sum() for plan in plans]

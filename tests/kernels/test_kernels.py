@@ -142,10 +142,8 @@ def edges_by_recurrence(lengths, buckets):
     best = [0] + [math.inf] * len(values)
     tables = []
     for _ in range(count):
-        ways = [
-            [(best[j] + values[i - 1] * (reached[i] - reached[j]), j) for j in range(i)]
-            for i in range(1, len(values) + 1)
-        ]
+        rows = range(1, len(values) + 1)
+        ways = [[(best[j] + values[i - 1] * (reached[i] - reached[j]), j) for j in range(i)] for i in rows]
         tables.append([0, *(min(way)[1] for way in ways)])
         best = [math.inf, *(min(way)[0] for way in ways)]
     ends = [len(values)]

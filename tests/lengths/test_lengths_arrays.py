@@ -73,11 +73,7 @@ BAD = [
     (5, ValueError, "`lengths` must be an array of shape [n] or [n, dims], but is ()."),
     (None, TypeError, "must be a list or an array, but is <class 'NoneType'>. Give the length of each sequence, as"),
     ("train.csv", TypeError, "but is <class 'str'>. Read the lengths of a file with `read_lengths(path)`."),
-    (
-        (length for length in (3, 1)),
-        TypeError,
-        "but is <class 'generator'>. Put its numbers in a list: `list(lengths)`.",
-    ),
+    ((size for size in (3, 1)), TypeError, "but is <class 'generator'>. Put its numbers in a list: `list(lengths)`."),
     ({"a": 3}, TypeError, "but is <class 'dict'>. Give its values in the order of the sequences: `list(lengths."),
     (np.ones((2, 2, 2), dtype=int), ValueError, "shape [n] or [n, dims], but is (2, 2, 2)."),
     (pa.array([1, None]), ValueError, "`lengths` must be finite, but is nan at sequence 1."),

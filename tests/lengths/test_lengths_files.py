@@ -168,12 +168,8 @@ COMMAS = {"x,y": [3, 1], "n": [5, 6], "x": [7, 8], "x,y,z": [9, 9]}
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
 def test_a_name_may_hold_commas(tmp_path, name):
     path = write_table(tmp_path / name, **COMMAS)
-    for column, dims in (
-        ("x,y", ["x,y"]),
-        ("x,y,z", ["x,y,z"]),
-        ("n, x,y", ["n", "x,y"]),
-        ("x,n,x,y", ["x", "n", "x,y"]),
-    ):
+    names = {"x,y": ["x,y"], "x,y,z": ["x,y,z"], "n, x,y": ["n", "x,y"], "x,n,x,y": ["x", "n", "x,y"]}
+    for column, dims in names.items():
         expected = np.array([COMMAS[dim] for dim in dims]).T.tolist() if len(dims) > 1 else COMMAS[dims[0]]
         assert read_lengths(path, column=column).tolist() == expected
         assert lw.write_lengths(path, tmp_path / "o.npy", column=column).lengths.tolist() == expected

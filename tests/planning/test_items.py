@@ -11,10 +11,7 @@ TASKS = np.random.default_rng(0).integers(0, 4, len(LONG_TAILED))
 
 def groups_of(plan, groups):
     """The groups of each batch."""
-    return [
-        set(groups[plan.numbers[start:stop]].tolist())
-        for start, stop in zip(plan.offsets, plan.offsets[1:], strict=False)
-    ]
+    return [set(batch.tolist()) for batch in np.split(groups[plan.numbers], plan.offsets[1:-1])]
 
 
 @pytest.mark.parametrize("ranks", [1, 8, 64])

@@ -22,9 +22,7 @@ def test_the_same_steps_follow_where_the_micro_batches_divide(deal, places):
 
 
 def steps(plan):
-    return [
-        sorted(number for batch in step.reshape(-1) for number in plan.batch(int(batch)).tolist()) for step in plan.grid
-    ]
+    return [sorted(np.concatenate([plan.batch(number) for number in step.reshape(-1)])) for step in plan.grid]
 
 
 def test_redealt_batches_keep_their_company_and_their_budget():

@@ -27,9 +27,8 @@ LENGTHS = lw.example_lengths("long-tailed", count=700)
 )
 def test_windows_keep_the_promises(lengths, block, blocks, world_size, micro_batches, tail):
     batching = lw.Batching(cut=lw.Budget(15_000), order=lw.Shuffled(), deal=lw.Balanced(tail=tail))
-    windows = lw.Windows(
-        lengths, batching, window=block * blocks, block=block, world_size=world_size, micro_batches=micro_batches
-    )
+    world = {"world_size": world_size, "micro_batches": micro_batches}
+    windows = lw.Windows(lengths, batching, window=block * blocks, block=block, **world)
     epoch = lw.WindowEpoch(windows, 2)
     parts = [windows.numbers(2, number) for number in range(len(windows))]
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
@@ -102,9 +101,7 @@ def test_a_bad_weight_is_named_by_the_number_of_its_sequence(number):
     epoch = lw.WindowEpoch(lw.Windows(LENGTHS, BATCHING, window=128, block=4), 1)
     weights = np.ones(len(LENGTHS))
     weights[number] = -2.0
-    with pytest.raises(
-        ValueError, match=rf"^`weights` must be finite and at least 0, but is -2\.0 at sequence {number}\."
-    ):
+    with pytest.raises(ValueError, match=rf"^`weights` must be .* at least 0, but is -2\.0 at sequence {number}\."):
         list(epoch.loss_scales(weights))
 
 
@@ -160,9 +157,7 @@ def test_windows_of_very_different_lengths_are_refused_with_a_remedy():
     """Sorted on disk, in windows of one block: the one of the longest needs far more batches than the others."""
     lengths = np.array([1] * 4_000 + [900] * 40)
     windows = lw.Windows(lengths, lw.Batching(budget=900, order=lw.Shuffled()), window=40, block=40)
-    with pytest.raises(
-        ValueError, match=r"^`window` must be large enough that no window fills more steps .* a smaller block"
-    ):
+    with pytest.raises(ValueError, match=r"^`window` must be large enough that no window fills more steps .* smaller"):
         list(lw.WindowEpoch(windows, 0).batches())
 
 
