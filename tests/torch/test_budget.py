@@ -46,7 +46,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize(("name", "error"), zip(RULES, ERRORS, strict=True))
+@pytest.mark.parametrize(("name", "error"), [*zip(RULES, ERRORS, strict=True)])
 def test_the_budget_is_found_in_the_unit_of_the_rule(name, error):
     rule, room = RULES[name], 40 * float(RULES[name]([1], [[LONGEST]])[0])
     step = Memory(rule, room, error)
