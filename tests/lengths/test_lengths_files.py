@@ -222,6 +222,7 @@ SPLITS = [
     (r"C:\data\a.csv", (r"C:\data\a.csv", None)),
     (r"C:\data\a.csv:frames", (r"C:\data\a.csv", "frames")),
     ("C:a.csv", ("C:a.csv", None)),
+    ("1:frames", ("1", "frames")),  # no drive has a number
     ("gone:12/a.npy", ("gone:12/a.npy", None)),
     ("there:12.csv", ("there:12.csv", None)),
     ("there:12.csv:n", ("there:12.csv", "n")),

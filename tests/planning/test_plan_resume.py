@@ -113,6 +113,12 @@ def test_nothing_may_be_left():
     assert not len(rest.dropped())
 
 
+def test_an_epoch_without_a_step_names_the_step_of_the_ranks_that_began_it():
+    batching = lw.Batching(cut=lw.FixedSize(1), deal=lw.Balanced(tail="drop"))
+    with pytest.raises(ValueError, match=r"A step takes 4 batches, but there are 3\."):
+        lw.make_plan([5, 6, 7], batching, world_size=2, after=[(4, 1, 0)])
+
+
 @pytest.mark.parametrize(
     ("after", "message"),
     [
