@@ -49,10 +49,7 @@ VALUES = [
         "`count_multiple_of` must be left out by the rule of the paper, but is 8.",
     ),
     (lambda: lw.Budget(9, max_sequences=0), "`max_sequences` must be at least 1, but is 0."),
-    (
-        lambda: lw.SemiSorted(randomization_factor=-0.1),
-        "`randomization_factor` must be finite and at least 0, but is -0.1.",
-    ),
+    (lambda: lw.SemiSorted(-0.1), "`randomization_factor` must be finite and at least 0, but is -0.1."),
     (lambda: lw.AlternatedSort(bins=0), "`bins` must be at least 1, but is 0."),
     (lambda: lw.Bucketed(), "Bucketed takes one of `size`, `edges`, `buckets`, but has none."),
     (
@@ -62,55 +59,21 @@ VALUES = [
     (lambda: lw.Bucketed(edges=(9, 5)), "`edges` must be rising and not empty, but is (9, 5)."),
     (lambda: lw.Bucketed(size=5, pad_to_edge=True), "`pad_to_edge` must be False with size, but is True."),
     (lambda: lw.Bucketed(buckets=4, longer="drop"), "`longer` must be left out with size or buckets, but is 'drop'."),
-    (
-        bucketed([5, 50], (10, 20)),
-        "`edges` must be such that a bucket holds the longest sequence, 50, but is (10, 20).",
-    ),
-    (bucketed([[5, 50]], (10, 60)), "`edges` must be rows of 2 edges, one for each length, but is (10, 60)."),
-    (
-        bucketed([5, 50], ((10, 60),)),
-        "`edges` must be whole numbers, because sequences have one length, but is ((10, 60),).",
-    ),
-    (
-        bucketed([[5, 5], [9, 7]], ((9, 6), (6, 9))),
-        "`edges` must be such that a bucket holds (9, 7), but is ((6, 9), (9, 6)).",
-    ),
+    (bucketed([5], ((1, 6),)), "`edges` must be whole numbers, because sequences have one length, but is ((1, 6),)."),
+    (bucketed([[9, 7]], ((9, 6), (6, 9))), "`edges` must be such that a bucket holds (9, 7), but is ((6, 9), (9, 6))."),
     (lambda: lw.Bucketed(edges=((9, 6), (6,))), "`edges` must be rows of equally many edges, but is (6,)."),
     (lambda: lw.Bucketed(edges=((9, 6), (6, 9), (9, 6))), "`edges` must be different from each other, but is (9, 6)."),
-    (
-        lambda: lw.Bucketed(edges=((2**62, 2**62),)),
-        "`edges` must be below 2**63 in sum, but is (4611686018427387904, 4611686018427387904).",
-    ),
     (
         lambda: lw.Batching.from_json('{"cut": {"choice": "cut.FixedSize", "batch_size": 4, "colour": 1}}'),
         "`choice` must be one with a field colour, but is 'cut.FixedSize'.",
     ),
     (lambda: lw.Batching.from_json('{"cut": 5}'), '`choice` must be of the form {"choice": ...}, but is 5.'),
-    (
-        lambda: lw.loss_scales(lw.make_plan([3, 4], lw.Batching(cut=FIXED)), [1.0, -2.0]),
-        "`weights` must be finite and at least 0, but is -2.0 at sequence 1.",
-    ),
-    (
-        lambda: lw.loss_scales(lw.make_plan([3, 4], lw.Batching(cut=FIXED)), [1e308, 1e308]),
-        "`weights` must be of a finite sum, but is inf.",
-    ),
+    (lambda: lw.loss_scales(PLAN, -np.ones(4)), "`weights` must be finite and at least 0, but is -1.0 at sequence 0."),
     (lambda: lw.MaxEntropy(padding=1.5), "`padding` must be at least 0 and at most 0.99, but is 1.5."),
-    (
-        lambda: lw.MaxEntropy(padding=0.1, scale=3.0),
-        "MaxEntropy takes one of `padding`, `scale`, but has `padding` and `scale`.",
-    ),
-    (
-        lambda: lw.MaxEntropy(padding=0.1)(np.array([3.0, 4.0]), Key()),
-        "MaxEntropy was called before it was fitted to the lengths.",
-    ),
-    (
-        lambda: lw.Bucketed(buckets=2)(np.array([3.0, 4.0]), Key()),
-        "Bucketed was called before it was fitted to the lengths.",
-    ),
-    (
-        lambda: lw.loss_scales(lw.make_plan([3, 4], BATCHING), HIDDEN),
-        "`weights` must be an array without masked values, but is 'masked'.",
-    ),
+    (lambda: lw.MaxEntropy(0.1, scale=3), "MaxEntropy takes one of `padding`, `scale`, but has `padding` and `scale`."),
+    (lambda: lw.MaxEntropy(0.1)(np.ones(2), Key()), "MaxEntropy was called before it was fitted to the lengths."),
+    (lambda: lw.Bucketed(buckets=2)(np.ones(2), Key()), "Bucketed was called before it was fitted to the lengths."),
+    (lambda: lw.loss_scales(PLAN, HIDDEN), "`weights` must be an array without masked values, but is 'masked'."),
     (lambda: lw.CostliestFirst(steps=0), "`steps` must be at least 1, but is 0."),
     (lambda: lw.ShortestFirst(epochs=0), "`epochs` must be at least 1, but is 0."),
     (lambda: lw.Chunks(10, step=11), "`step` must be at most 10, but is 11."),
@@ -130,10 +93,6 @@ VALUES = [
     ),
     (lambda: lw.Quadratic(per_length=(1, float("nan"))), "`per_length` must be finite and at least 0, but is nan."),
     (lambda: lw.Batching(), "Batching takes one of `cut`, `budget`, but has none."),
-    (
-        lambda: lw.Batching(budget=9, order=lw.Sorted(), padding=0.1),
-        "Batching takes one of `order`, `padding`, but has `order` and `padding`.",
-    ),
     (planned([3, 0], BATCHING), "`lengths` must be at least 1, but is 0 at sequence 1."),
     (
         lambda: lw.Key(stage="cut"),
@@ -143,60 +102,26 @@ VALUES = [
     (lambda: lw.Key(lane=-1), "`lane` must be at least 0, but is -1."),
     (planned([3, 4], BATCHING, times=[1.0]), "`times` must be of shape [2], or one number for all, but is (1,)."),
     (planned([3, 4], BATCHING, times=[1.0, -0.5]), "`times` must be finite and at least 0, but is -0.5 at sequence 1."),
-    (
-        lambda: lw.torch.BatchSampler([3, 4], BATCHING, times=float("nan")),
-        "`times` must be finite and at least 0, but is nan at sequence 0.",
-    ),
-    (
-        planned([3, 4], BATCHING, times=[float("inf"), 1]),
-        "`times` must be finite and at least 0, but is inf at sequence 0.",
-    ),
+    (planned([3, 4], BATCHING, times=np.nan), "`times` must be finite and at least 0, but is nan at sequence 0."),
+    (planned([3, 4], BATCHING, times=[np.inf, 1]), "`times` must be finite and at least 0, but is inf at sequence 0."),
     (planned([3, 4], BATCHING, times=[0, 0]), "`times` must be above 0 for some sequence, but is 0.0."),
-    (
-        planned([3, 4], BATCHING, times=[1, 1e300]),
-        "`times` must be at most 268435456 in sum, rounded up, but is 1e+300.",
-    ),
+    (planned([3], BATCHING, times=1e300), "`times` must be at most 268435456 in sum, rounded up, but is 1e+300."),
     (planned([3], BATCHING, seed=-1), "`seed` must be at least 0, but is -1."),
     (planned([3], BATCHING, epoch=2**64), "`epoch` must be at most 18446744073709551615, but is 18446744073709551616."),
     (planned([3], BATCHING, world_size=0), "`world_size` must be at least 1, but is 0."),
     (planned([3], BATCHING, micro_batches=0), "`micro_batches` must be at least 1, but is 0."),
-    (
-        planned([3], lw.Batching(cut=FIXED, deal=lw.Balanced(tail="drop")), world_size=2),
-        "`steps` must be at least 1, but is 0.",
-    ),
     (planned([[3, 4]], lw.Batching(cut=FIXED, chunks=lw.Chunks(4))), "`lengths` must be of shape [n], but is (1, 2)."),
-    (
-        planned_with(lambda counts, padded: 3.0 * padded.max() * counts.max()),
-        "`cost` must be of shape (3,), one for each batch, but is ().",
-    ),
-    (
-        planned_with(lambda counts, padded: np.full(len(counts), np.nan) * padded[:, 0]),
-        "`cost` must be finite, but is nan.",
-    ),
+    (planned_with(lambda *_: 3.0), "`cost` must be of shape (3,), one for each batch, but is ()."),
+    (planned_with(lambda counts, _: np.full(len(counts), np.nan)), "`cost` must be finite, but is nan."),
     (planned_with(lw.Quadratic(linear=1e308, quadratic=1e308)), "`cost` must be finite, but is inf."),
-    (lambda: lw.measure(PLAN, [1, 2, 3, 4], bins=2**31).mixing, "`bins` must be at most 4096, but is 2147483648."),
-    (
-        planned([3], BATCHING, world_size=2**53, micro_batches=2),
-        "`world_size x micro_batches` must be at most 1048576 batches in a step, but is 18014398509481984.",
-    ),
     (planned([3], BATCHING, after=3), "`after` must be a list of runs, each of three whole numbers, but is 3."),
-    (
-        planned_with(lambda counts, padded: 0.01 * counts * padded[:, 0] - 40.0),
-        "`cost` must be at least 0, but is -39.99.",
-    ),
-    (
-        planned(range(1, 300), lw.Batching(budget=300, cost=lambda counts, padded: counts[:, None] * padded)),
-        "`cost` must be of shape (1,), one for each batch, but is (1, 1).",
-    ),
+    (planned_with(lambda counts, _: counts - 40.0), "`cost` must be at least 0, but is -39.0."),
+    (planned_with(lambda _, padded: padded), "`cost` must be of shape (3,), one for each batch, but is (3, 1)."),
     (lambda: PLAN.batches(rank=1), "`rank` must be at most 0, but is 1."),
     (lambda: PLAN.batches(start=3), "`start` must be at most 2, but is 3."),
     (lambda: PLAN.costliest(-1), "`count` must be at least 0, but is -1."),
     (lambda: PLAN.batch(-1), "`number` must be at least 0, but is -1."),
     (lambda: lw.optimal_edges([1, 2], 0), "`buckets` must be at least 1, but is 0."),
-    (
-        lambda: lw.optimal_edges([1, 2**61], 2),
-        "`lengths` must be below 2**62 frames in all when padded to the longest, but is 4611686018427387904.",
-    ),
     (lambda: lw.mixing_limit([], 0.1), "`lengths` must be of shape [n], n at least 1, but is (0,)."),
     (lambda: lw.mixing_limit([1, 2], 1.0), "`padding` must be at least 0 and at most 0.999, but is 1.0."),
     (lambda: lw.measure(PLAN, [1, 2, 3, 4], bins=0).mixing, "`bins` must be at least 1, but is 0."),
@@ -220,23 +145,11 @@ TYPES = [
         "`micro_batches_averaged` must be True or False, but is 1.",
     ),
     (planned([3, 4], BATCHING, times=["1", "2"]), "`times` must be a list of numbers, but is ['1', '2']."),
-    (
-        planned([3, 4], BATCHING, times=np.array([True, False])),
-        "`times` must be a list of numbers, but is array([ True, False]).",
-    ),
+    (planned([3], BATCHING, times=np.array([True])), "`times` must be a list of numbers, but is array([ True])."),
     (planned([3, 4], BATCHING, times={"a": 1.0}), "`times` must be a list of numbers, but is {'a': 1.0}."),
-    (
-        lambda: lw.Batching(cut=FIXED, order=lw.ShuffledSteps()),
-        "`order` must be a choice such as Sorted(), but is ShuffledSteps().",
-    ),
-    (
-        lambda: lw.Batching(cut=FIXED, cost=lw.Sorted()),
-        "`cost` must be a choice such as Padded(), but is Sorted(descending=False).",
-    ),
-    (
-        lambda: parse_strategy("optimal:4,pad-to-edge=banana", cut=lw.FixedSize(16)),
-        "`pad_to_edge` must be True or False, but is 'banana'.",
-    ),
+    (lambda: lw.Batching(budget=9, order=lw.InOrder()), "`order` must be a choice such as Sorted(), but is InOrder()."),
+    (lambda: lw.Batching(cut=FIXED, cost=lw.InOrder()), "`cost` must be a choice such as Padded(), but is InOrder()."),
+    (lambda: parse_strategy("sorted,descending=no", cut=FIXED), "`descending` must be True or False, but is 'no'."),
     (lambda: lw.FixedSize("16"), "`batch_size` must be a whole number, but is '16'."),
     (lambda: lw.Bucketed(edges=np.array(3)), "`edges` must be whole numbers, but is array(3)."),
     (lambda: lw.Budget("20000"), "`budget` must be a number, but is '20000'."),
@@ -269,15 +182,11 @@ LIMITS = [
         "`world_size x micro_batches` must be at most 1048576 batches in a step",
     ),
     (1_000, lambda most: lw.make_plan([3, 4], BATCHING, after=[(1, 1, 0)] * most), "`after` must be at most 1000"),
-    (
-        2**52 - 1,
-        lambda most: lw.make_plan([most, 5], BATCHING),
-        "`lengths` must be few and short enough to be padded to less than 2**53 frames",
-    ),
+    (2**52 - 1, lambda most: lw.make_plan([most, 5], BATCHING), "`lengths` must be few and short enough"),
     (
         2**53 - 2**20,
         lambda most: lw.make_plan([most], lw.Batching(cut=lw.FixedSize(2, multiple_of=2**20))),
-        "`lengths` must be few and short enough to be padded to less than 2**53 frames",
+        "`lengths` must be few and short enough",
     ),
     (
         2**32,
@@ -348,19 +257,3 @@ def test_no_flag_is_a_number(choice):
     for name in (field.name for field in fields(choice) if isinstance(field.default, bool)):
         with pytest.raises(TypeError, match=f"^`{name}` must be True or False, but is 1\\. Choose one of the two\\.$"):
             replace(choice, **{name: 1})
-
-
-def test_a_plan_is_not_saved_in_a_folder_that_is_missing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    message = "`path` must be in a folder that exists, but is 'missing/plan.npz'. Make the folder missing first."
-    with pytest.raises(FileNotFoundError, match=f"^{re.escape(message)}$"):
-        PLAN.save("missing/plan.npz")
-    PLAN.save("plan.npz")
-    assert [path.name for path in tmp_path.iterdir()] == ["plan.npz"]
-
-
-def test_the_one_knob_of_an_order_may_come_by_position():
-    assert lw.SemiSorted(0.2) == lw.SemiSorted(randomization_factor=0.2)
-    assert lw.AlternatedSort(64) == lw.AlternatedSort(bins=64)
-    assert lw.Windowed(256) == lw.Windowed(window=256)
-    assert lw.MaxEntropy(0.1) == lw.MaxEntropy(padding=0.1)

@@ -161,18 +161,12 @@ def test_the_same_arguments_make_the_same_plan_and_no_lengths_are_touched(plans)
 
 # By these cuts epochs need more batches or fewer: without a second draw, one in twenty has too many for its steps.
 UNEVEN = np.random.default_rng(3).lognormal(4, 0.7, 120).astype(int).clip(1, 300)
-UNEVEN_CUTS = [
-    lw.Budget(360),
-    lw.Budget(600, max_sequences=3),
-    lw.DynamicSize(1),
-    lw.Rows(400, pool=1),
-    lw.FixedSize(4),
-]
+CUTS = [lw.Budget(360), lw.Budget(600, max_sequences=3), lw.DynamicSize(1), lw.Rows(400, pool=1), lw.FixedSize(4)]
 SHARED_OUT = itertools.cycle([(1, 1), (2, 1), (3, 2)])
 MANY_EPOCHS = [
     (menu.suit(deal, cut), cut, *next(SHARED_OUT))
     for deal in menu.DEALS.values()
-    for cut in UNEVEN_CUTS
+    for cut in CUTS
     if getattr(deal, "even", True)
 ]
 

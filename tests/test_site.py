@@ -21,14 +21,8 @@ DOCS = ROOT / "docs"
 PATIENCE = 120  # seconds: a build takes about 7 on a core of its own
 
 # Modules that a user imports from. Of each, every name without an underscore is in the reference.
-PUBLIC = (
-    "lengthwise",
-    "lengthwise.checks",
-    "lengthwise.files",
-    "lengthwise.jax",
-    "lengthwise.report",
-    "lengthwise.torch",
-)
+ROOMS = ("checks", "files", "jax", "report", "torch")
+PUBLIC = ("lengthwise", *(f"lengthwise.{room}" for room in ROOMS))
 CLASSES = {  # of trainers, and those that functions return or take
     *("lengthwise.torch.huggingface.PlannedTrainer", "lengthwise.torch.lightning.PlannedEpochs"),
     *("lengthwise.advice.answer.Advice", "lengthwise.advice.answer.AdviceRow"),

@@ -64,9 +64,8 @@ def test_without_a_meter_the_clock_of_the_process_counts(monkeypatch):
     # What JAX computes later is waited for.
     wait = SimpleNamespace(block_until_ready=lambda shape: step(shape))
     monkeypatch.setitem(sys.modules, "jax", wait)
-    assert lw.measure_step(echo, make_batch, LENGTHS, repeats=1).measured_seconds == pytest.approx(
-        cost.measured_seconds
-    )
+    later = lw.measure_step(echo, make_batch, LENGTHS, repeats=1)
+    assert later.measured_seconds == pytest.approx(cost.measured_seconds)
 
 
 def test_a_step_on_a_gpu_tells_to_take_the_meter_of_torch(monkeypatch):
@@ -112,10 +111,7 @@ def test_the_budget_that_was_too_much_is_named():
     ("asked", "message"),
     [
         ({"repeats": 0}, "`repeats` must be at least 1, but is 0."),
-        (
-            {"budget": 263},
-            "`budget` must be finite and at least 264, but is 263. Give the largest batch in padded frame",
-        ),
+        ({"budget": 263}, "`budget` must be finite and at least 264, but is 263. Give the largest"),
         ({"lengths": []}, "`lengths` must be of at least one sequence, but is 0"),
         ({"step": 7}, "`step` must be a function, but is 7. Give step, make_batch, lengths, in this order."),
     ],

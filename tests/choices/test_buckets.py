@@ -59,14 +59,6 @@ def test_a_strategy_cuts_at_the_edges_of_its_kind(by):
         assert plan.padded_lengths[number, 0] == edges[np.searchsorted(edges, longest)]
 
 
-def test_equal_lengths_are_sorted_in_random_order():
-    lengths = [5, 5, 5, 5, 5, 5, 1, 9]
-    batching = lw.Batching(order=lw.Sorted(), cut=lw.FixedSize(1), deal=lw.InTurn(), arrange=lw.InOrder())
-    rows = {tuple(lw.make_plan(lengths, batching, epoch=epoch).sequences.tolist()) for epoch in range(50)}
-    assert len(rows) > 40
-    assert {(row[0], row[-1]) for row in rows} == {(6, 7)}
-
-
 def test_an_order_of_two_lengths_that_is_no_line_of_bands_goes_by_their_sum():
     lengths = [[9, 1], [1, 2], [5, 6], [2, 3]]
     batching = lw.Batching(order=lw.SemiSorted(0.0), cut=lw.FixedSize(1), deal=lw.InTurn(), arrange=lw.InOrder())

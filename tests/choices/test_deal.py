@@ -26,15 +26,6 @@ def test_in_turn_deals_as_the_batches_were_cut():
     assert plan.sequences[plan.grid].tolist() == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
 
 
-@given(st.lists(st.integers(1, 9), min_size=6, max_size=6), st.sampled_from([1, 2, 3, 6]))
-@settings(max_examples=40, derandomize=True)
-def test_no_steps_wait_less_than_balanced_ones(lengths, ranks):
-    costs = np.array(lengths)
-    least = min(costs[list(order)].reshape(-1, ranks).max(axis=1).sum() for order in itertools.permutations(range(6)))
-    plan = planned(lengths, cut=lw.FixedSize(1), deal=lw.Balanced(), world_size=ranks)
-    assert plan.costs[plan.grid].max(axis=(1, 2)).sum() == least
-
-
 def test_ranks_get_about_equal_shares_of_a_step():
     costs = np.array([10.0, 9.0, 8.0, 7.0, 6.0, 5.0])
     # By falling cost, the second row backwards: rank 0 has 10 + 5, rank 1 has 9 + 6, rank 2 has 8 + 7.

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import length_sets
 import lengthwise as lw
+from lengthwise import _kernels
 from lengthwise.choices.greedy import Limits, cut_greedily
 
 NO_BOUNDARIES = np.empty(0, np.int64)
+COEFFICIENTS = ("linear", "quadratic", "per_sequence", "per_batch", "per_length")
 
 
 def test_a_cut_by_itself_drops_what_is_over_the_budget_and_not_what_equals_it():
@@ -33,16 +35,15 @@ def test_a_cut_by_itself_drops_what_is_over_the_budget_and_not_what_equals_it():
 )
 def test_a_batch_takes_the_next_sequence_exactly_if_its_own_cost_allows(lengths, coefficients, count, nudge):
     """Also where the budget lies on the cost of a batch, or one rounding beside it."""
-    names = ("linear", "quadratic", "per_sequence", "per_batch", "per_length")
-    cost = lw.Quadratic(**dict(zip(names, coefficients, strict=True)))
+    cost = lw.Quadratic(**dict(zip(COEFFICIENTS, coefficients, strict=True)))
     rows = lengths if lengths.ndim == 2 else lengths[:, None]
     if not len(rows):
         return
     budget = float(cost(np.array([count]), rows.max(axis=0)[None])[0])
     budget = max(np.nextafter(budget, nudge * np.inf) if nudge else budget, 5e-324)
     cut, given = lw.Budget(budget, oversize="alone"), {"longest": rows.max(axis=0)}
-    offsets = cut(rows, np.empty(0, np.int64), cost=cost, **given).offsets
-    by_calls = cut(rows, np.empty(0, np.int64), cost=lambda *batches: cost(*batches), **given)
+    offsets = cut(rows, NO_BOUNDARIES, cost=cost, **given).offsets
+    by_calls = cut(rows, NO_BOUNDARIES, cost=lambda *batches: cost(*batches), **given)
     assert by_calls.offsets.tolist() == offsets.tolist()
     for start, end in itertools.pairwise(offsets.tolist()):
         assert end - start == 1 or cost(np.array([end - start]), rows[start:end].max(axis=0)[None])[0] <= budget
@@ -51,23 +52,38 @@ def test_a_batch_takes_the_next_sequence_exactly_if_its_own_cost_allows(lengths,
             assert cost(np.array([len(more)]), more.max(axis=0)[None])[0] > budget
 
 
+@settings(max_examples=60, derandomize=True)
+@given(
+    st.integers(1, 3).flatmap(lambda dims: st.lists(st.tuples(*[st.integers(1, 99)] * dims), min_size=1, max_size=40)),
+    st.lists(st.integers(1, 39), max_size=4),  # twice the same, where a bucket is empty
+    st.tuples(*[st.sampled_from([0.0, 0.25, 1.0, 1.5])] * 5),
+    st.integers(1, 2_000),
+    st.one_of(st.integers(1, 9), st.sampled_from([99, 2**63 - 1])),
+    st.booleans(),
+)
+def test_the_kernel_and_its_python_cut_what_the_rule_does(rows, boundaries, coefficients, budget, most, overshoot):
+    lengths = np.array(rows, np.int64)
+    boundaries = np.array(sorted(boundary for boundary in boundaries if boundary < len(lengths)), np.int64)
+    cost = lw.Quadratic(**dict(zip(COEFFICIENTS, coefficients, strict=True)))
+    expected = cut_one_by_one(lengths, boundaries.tolist(), cost, budget, most, overshoot)
+    for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
+        offsets = np.empty(len(lengths) + 1, np.int64)
+        bounds = Limits(cost, budget, most).bounds(lengths.shape[1])
+        batches = kernel(lengths, boundaries, bounds, overshoot, offsets)
+        assert offsets[: batches + 1].tolist() == expected
+
+
 @pytest.mark.parametrize("dims", [1, 2, 3, 12])
 def test_no_batch_costs_more_than_its_budget_by_a_bit(dims):
     """Prices such as 0.1 round at every sum, so that the sum of 8 lengths depends on the order of its terms."""
     chance = np.random.default_rng(dims)
     for _ in range(12):
-        linear, quadratic, per_length = chance.random((3, dims))  # one for each dimension
-        each, fixed = chance.random(2)
-        cost = lw.Quadratic(
-            linear=linear, quadratic=quadratic, per_sequence=each, per_batch=fixed, per_length=per_length
-        )
+        numbers = [*chance.random((2, dims)), *chance.random(2), chance.random(dims)]  # one for each dimension
+        cost = lw.Quadratic(**dict(zip(COEFFICIENTS, numbers, strict=True)))
         lengths = chance.integers(1, 999, (30, dims))
         count = int(chance.integers(1, 6))
         budget = float(cost([count], lengths[:count].max(axis=0)[None])[0])
-        for max_cost in (
-            budget,
-            float(np.nextafter(budget, 0.0)),
-        ):  # one the first batch just fits, one it just exceeds
+        for max_cost in (budget, float(np.nextafter(budget, 0.0))):  # the first batch just fits, or just exceeds it
             offsets = cut_greedily(lengths, NO_BOUNDARIES, Limits(cost, max_cost))
             sizes, longest = np.diff(offsets), np.maximum.reduceat(lengths, offsets[:-1], axis=0)
             assert (cost(sizes, longest)[sizes > 1] <= max_cost).all()

@@ -19,9 +19,7 @@ def test_windows_are_sorted_and_no_batch_crosses_them():
 
 
 def test_more_bins_than_sequences_are_one_for_each():
-    plans = [
-        lw.make_plan([5, 3, 8], lw.Batching(order=lw.AlternatedSort(bins), cut=lw.FixedSize(2))) for bins in (3, 10**15)
-    ]
+    plans = [lw.make_plan([5, 3, 8], lw.Batching(order=lw.AlternatedSort(n), cut=lw.FixedSize(2))) for n in (3, 10**15)]
     assert np.array_equal(plans[0].sequences, plans[1].sequences)
 
 

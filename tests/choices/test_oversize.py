@@ -46,14 +46,6 @@ def test_giants_change_nothing_for_the_others(order, oversize):
         assert had == pytest.approx(0.1, abs=0.015)
 
 
-def test_giants_stand_alone_or_are_dropped_and_are_listed():
-    alone = plan_of(LENGTHS, lw.Sorted(), "alone")
-    assert sorted(alone.batch(number).tolist() for number in alone.over_max_cost()) == [[0], [301]]
-    dropped = plan_of(LENGTHS, lw.Sorted(), "drop")
-    assert dropped.dropped().tolist() == [0, 301]
-    assert not len(dropped.over_max_cost())
-
-
 def test_giants_alone_leave_sorted_steps_sorted():
     lengths = [5, 900, 9, 800, 2, 4, 7, 3]
     cut = lw.Budget(20, oversize="alone", max_sequences=2)
@@ -87,9 +79,7 @@ def test_what_stands_alone_counts_among_the_batches_that_fill_the_last_step():
 @pytest.mark.parametrize("ranks", [40, 48])
 def test_what_stands_alone_counts_in_the_trials_of_a_padding(ranks):
     """24 giants leave 56 of 80 places to the others, or 24 of 48. Trials of 80 or 48 others would pad otherwise."""
-    lengths = np.concatenate(
-        [np.random.default_rng(0).lognormal(4.5, 0.5, 300).astype(int).clip(20, 400), [3_000] * 24]
-    )
+    lengths = np.append(np.random.default_rng(0).lognormal(4.5, 0.5, 300).astype(int).clip(20, 400), [3_000] * 24)
     batching = lw.Batching(cut=lw.Budget(2_000, oversize="alone"), padding=0.1, deal=lw.Mixed())
     plans = [lw.make_plan(lengths, batching, epoch=epoch, world_size=ranks) for epoch in range(20)]
     computed = [(plan.padded_lengths[:, 0] * plan.batch_sizes)[plan.costs <= 2_000].sum() for plan in plans]

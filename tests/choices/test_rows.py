@@ -257,10 +257,7 @@ REFUSED = [
     (lambda: lw.Rows(9, rows=0), "`rows` must be at least 1, but is 0. Give the rows in a batch, such as 8."),
     (lambda: lw.Rows(9, max_in_row=0), "`max_in_row` must be at least 1, but is 0. Give the most sequences in a row, "),
     (lambda: lw.Rows(9, pool=0), "`pool` must be at least 1, but is 0. "),
-    (
-        lambda: lw.Rows(9, by="best-fit", pool=4),
-        "`pool` must be left out with best-fit, but is 4. All sequences wait there.",
-    ),
+    (lambda: lw.Rows(9, by="best-fit", pool=4), "`pool` must be left out with best-fit, but is 4."),
     (planned([5, 9], cut=lw.Rows(8)), "`capacity` must be at least the longest sequence, 9, but is 8 at sequence 1."),
     (planned([[5, 9]], cut=lw.Rows(8)), "`lengths` must be of shape [n], but is (1, 2). Take one column, such as"),
     (planned([5, 9, 2], cut=lw.Rows(16), cost=lw.Quadratic(linear=1.2e307)), "`cost` must be finite, but is inf. "),

@@ -14,15 +14,7 @@ from lengthwise.measures.mixing import fine_bins
 
 pytestmark = pytest.mark.slow
 
-PROMISED = {
-    "strategy",
-    "batches",
-    "zero_padding_rate",
-    "padding_share",
-    "average_batch_length",
-    "mixing",
-    "largest_cost",
-}
+PROMISED = {"strategy", "batches", "padding_share", "average_batch_length", "mixing", "largest_cost"}
 SHARES = ("zero_padding_rate", "weighted_zero_padding_rate", "padding_share", "mixing", "step_mixing")
 VALUES = {"semi-sorted": 0.1, "max-entropy": 0.1, "windowed": 64, "bucketed": 64}
 EVERY = ",".join(f"{name}:{VALUES.get(name, 4)}" if kind.value else name for name, kind in STRATEGIES.items())

@@ -94,11 +94,7 @@ def test_one_sentence_and_exit_status_2(run, places, monkeypatch, tmp_path, word
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize(
     ("option", "path", "reason"),
-    [
-        ("--json", "/proc/a.json", "No such file"),
-        ("--json", "/dev/full", "a pipe or"),
-        ("--output", "/dev/full", "a pipe"),
-    ],
+    [("--json", "/proc/a.json", "No such"), ("--json", "/dev/full", "a pipe or"), ("--output", "/dev/full", "a pipe")],
 )
 def test_a_file_that_the_system_does_not_write_is_named_with_its_reason(run, option, path, reason):
     done = run("plan", "--subset", 9, option, path)

@@ -35,11 +35,7 @@ STREAMS = {
     "no output": ("plan --strategy random --output plan.npz >&-", 0, ""),
     "no streams": ("buckets --buckets 2 <&- >&- 2>&-", 0, ""),
     "no complaints": ("buckets --buckets 0 2>&-", 2, ""),
-    "a full disk": (
-        "buckets --buckets 2 >/dev/full",
-        2,
-        "lengthwise buckets: The system says: No space left on device.\n",
-    ),
+    "a full disk": ("inspect >/dev/full", 2, "lengthwise inspect: The system says: No space left on device.\n"),
 }
 
 

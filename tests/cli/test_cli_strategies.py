@@ -76,9 +76,8 @@ def test_a_cut_by_name(text, cut):
         ("rnd", f"`strategy` must be one of {NAMES}, but is 'rnd'. {GRAMMAR}"),
         ("sorted:3", f"`strategy` must be written sorted, but is 'sorted:3'. {GRAMMAR}"),
         (
-            "bucketed:64,size=32",
-            "`size` must be left out here, but is 32 at bucketed:64,size=32. "
-            "The name or its value sets `size` already.",
+            "bucketed:64,size=3",
+            "`size` must be left out here, but is 3 at bucketed:64,size=3. The name or its value sets `size` already.",
         ),
         (
             "optimal:8,longer=drop,longer=error",

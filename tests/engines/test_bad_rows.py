@@ -77,9 +77,7 @@ def test_too_many_bad_rows_stop_the_run(tmp_path, out):
         seen.append(batch.num_rows)
         return np.zeros(batch.num_rows)
 
-    with pytest.raises(
-        ValueError, match=r"^`max_bad` must be at least the number of bad rows, but is 2\. .*Row 0: `len"
-    ):
+    with pytest.raises(ValueError, match=r"^`max_bad` must be at least the number of bad rows, but is 2\. .*Row 0: "):
         lw.write_lengths(path, out, length=length, max_bad=2, batch_size=2)
     assert seen == [2, 2]
 
@@ -104,19 +102,9 @@ def test_any_rows_are_written_in_order(tmp_path_factory, files, batch_size):
 
 def test_a_function_may_answer_numbers_alone(tmp_path, out):
     path = write_table(tmp_path / "a.parquet", n=[1, 2, 3])
-    for answer in (
-        [1, 2],
-        7,
-        np.ones((3, 1, 1)),
-        ["a", "b", "c"],
-        [True] * 3,
-        [1, None, 2],
-        np.ones((3, 0)),
-        [[1], [2, 3], [4]],
-    ):
-        with pytest.raises(
-            ValueError, match=r"^`length` must be a function that returns \[[123]\] or \[[123], dims\] n"
-        ):
+    lists = [1, 2], ["a", "b", "c"], [True] * 3, [1, None, 2], [[1], [2, 3], [4]]
+    for answer in (*lists, 7, np.ones((3, 1, 1)), np.ones((3, 0))):
+        with pytest.raises(ValueError, match=r"^`length` must be a function that returns \[3\] or \[3, dims\] n"):
             lw.write_lengths(path, out, length=lambda _, answer=answer: answer)
     widths = iter([np.ones((2, 2)), np.ones((1, 3))])
     with pytest.raises(ValueError, match=r"^`length` must be a function that returns rows of one shape"):

@@ -113,7 +113,5 @@ def test_functions_see_rows_of_text_as_pyarrow_reads_them(tmp_path):
 
     source = dataset.dataset(str(tmp_path / "rows.jsonl"), format="json")
     assert lw.write_lengths(source, out, length=words).lengths.tolist() == [2, 1]
-    with pytest.raises(
-        ValueError, match=r"^`length` must be left out for files of \w+.*Give the files as `pyarrow\.data"
-    ):
+    with pytest.raises(ValueError, match=r"^`length` must be left out for files of \w+.*Give the files as "):
         lw.write_lengths(tmp_path / "rows.jsonl", out, length=words)

@@ -48,9 +48,8 @@ def unpadded(batch, row):
 
 def test_a_batch_worked_by_hand():
     collate = lw.jax.PadCollate([[3, 4], [1, 9]], pad_to={"1": 2})
-    inputs, labels, number = collate(
-        [(np.array([5.0, 6.0, 7.0]), np.array([1]), 8), (np.array([8.0]), np.array([2, 3]), 9)]
-    )
+    samples = [(np.array([5.0, 6.0, 7.0]), np.array([1]), 8), (np.array([8.0]), np.array([2, 3]), 9)]
+    inputs, labels, number = collate(samples)
     assert inputs.values.tolist() == [[5, 6, 7, 0], [8, 0, 0, 0], [0, 0, 0, 0]]
     assert labels.values.tolist() == [[1, 0], [2, 3], [0, 0]]
     assert (inputs.lengths.tolist(), labels.lengths.tolist(), number.tolist()) == ([3, 1, 0], [1, 2, 0], [8, 9, 0])
@@ -200,10 +199,7 @@ REFUSED = [
         taken(dataset=numbered(LENGTHS[::-1])),
         r"`samples` must be at most 10 long, but is \d+ at sample \d\. Plan the lengths of this dataset, in its order",
     ),
-    (
-        lambda: lw.jax.batches([], PLAN, list),
-        r"`collate` must be a PadCollate or a RowCollate of lengthwise\.jax, but is",
-    ),
+    (lambda: lw.jax.batches([], PLAN, list), r"`collate` must be a PadCollate or a RowCollate of lengthwise\.jax"),
     (padded(shapes=[[0, 10]]), "`shapes` must be at least 1, but is 0"),
     (padded(shapes=[2, 10]), "`shapes` must be rows of whole numbers"),
     (padded(shapes=[[5], [6]]), "`shapes` must be rows of equally many numbers, at least 2"),
@@ -262,9 +258,7 @@ def test_columns_of_several_types_have_one_that_holds_both():
 
 def test_each_of_two_lengths_is_padded_to_its_own():
     pairs = np.array([[3, 9], [2, 8], [9, 2], [8, 3], [9, 9]])
-    samples = [
-        (np.full(source, number), number, np.full(target, number)) for number, (source, target) in enumerate(pairs)
-    ]
+    samples = [(np.full(source, n), n, np.full(target, n)) for n, (source, target) in enumerate(pairs)]
     order = lw.Bucketed(edges=((3, 9), (9, 3), (9, 9)), pad_to_edge=True)
     batching = lw.Batching(order=order, cut=lw.FixedSize(2), arrange=lw.InOrder())
     shapes = lw.batch_shapes(pairs, batching)

@@ -76,9 +76,8 @@ def test_batches_are_the_rows_of_the_plan_in_one_shape_that_compiles_once(deal, 
             for row, values, segments in zip(rows, tokens, batch.segments, strict=False):
                 assert values[segments > 0].tolist() == np.concatenate([TOKENS[member] for member in row]).tolist()
             frames += int(count_tokens(batch))
-        together = [
-            jax.tree.map(lambda *parts: np.concatenate(parts), *shards) for shards in zip(first, second, strict=True)
-        ]
+        shards = zip(first, second, strict=True)
+        together = [jax.tree.map(lambda *parts: np.concatenate(parts), *both) for both in shards]
         jax.tree.map(np.testing.assert_array_equal, together, whole)
         jax.tree.map(np.testing.assert_array_equal, rest, whole[1:])
     assert frames >= sum(LENGTHS)  # a tail may take some twice
@@ -211,19 +210,13 @@ REFUSED = [
         batches_of(capacity=CAPACITY + 1),
         "`collate` must be of at least 3 rows of 24 frames, as the plan is, but is '3 rows of 25'. ",
     ),
-    (
-        batches_of(most=2),
-        "`max_in_row` must be None, as in the plan, but is 2. Give lw.Rows and RowCollate the same number.",
-    ),
+    (batches_of(most=2), "`max_in_row` must be None, as in the plan, but is 2. Give lw.Rows and RowCollate the same"),
     (batches_of(shard=(0, 2)), "`rows` must be a multiple of the 2 shards, but is 3. Give more rows: "),
     (
         batches_of(lw.make_plan([3, 4], lw.Batching(budget=9))),
         "The plan pads one sequence a row, but a RowCollate packs rows. Plan with cut=",
     ),
-    (
-        batches_of(lw.make_plan([3, 4], BATCHING)),
-        "`dataset` must be of the 2 sequences of the plan, but is 60. Plan the lengths",
-    ),
+    (batches_of(lw.make_plan([3, 4], BATCHING)), "`dataset` must be of the 2 sequences of the plan, but is 60. "),
 ]
 
 

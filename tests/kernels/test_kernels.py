@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lengthwise as lw
 from lengthwise import _kernels, _random
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import sort_parts
+from lengthwise.choices.arithmetic import longest_of, sort_parts, sum_rows
 
 FAST = settings(max_examples=60, derandomize=True)
 MASK = 2**64 - 1
@@ -107,6 +107,14 @@ def test_parts_are_sorted_stably_and_every_other_is_turned(sizes, widths, turned
         assert sort_parts(sequences, others, starts, turned=turned).tolist() == expected
 
 
+@pytest.mark.parametrize("count", [0, 20, 2**11, 2**11 + 1])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_rows_are_summed_and_their_longest_found_as_numpy_does(count, dims):
+    rows = np.random.default_rng(dims).integers(1, 2**40, (count, dims))
+    assert sum_rows(rows).tolist() == rows.sum(axis=1).tolist()
+    assert longest_of(rows).tolist() == rows.max(axis=0, initial=0).tolist()
+
+
 def test_cells_are_counted_as_numpy_counts_them():
     chance = np.random.default_rng(0)
     sizes = chance.integers(0, 4, 30)
@@ -119,52 +127,10 @@ def test_cells_are_counted_as_numpy_counts_them():
         assert joint.tolist() == counted.tolist()
 
 
-def cut_by_hand(lengths, boundaries, prices, budget, most, overshoot):
-    """The rule, said again without running sums: what the next sequence would make of the batch, priced whole."""
-    dims = lengths.shape[1]
-
-    def cost(start, end):
-        longest = lengths[start:end].max(axis=0).astype(float)
-        linear, quadratic, per_length = prices[2:].reshape(3, dims)
-        each = (linear * longest + quadratic * longest**2).sum()
-        return prices[0] + (per_length * longest).sum() + (end - start) * (prices[1] + each)
-
-    offsets = [0]
-    for index in range(1, len(lengths)):
-        start = offsets[-1]
-        at_the_budget = cost(start, index) >= budget if overshoot else cost(start, index + 1) > budget
-        if index in boundaries or index - start == most or at_the_budget:
-            offsets.append(index)
-    return [*offsets, len(lengths)] if len(lengths) else [0]
-
-
-@FAST
-@given(
-    st.integers(1, 3).flatmap(lambda dims: st.lists(st.tuples(*[st.integers(1, 99)] * dims), min_size=1, max_size=40)),
-    st.lists(st.integers(1, 39), max_size=4),  # twice the same, where a bucket is empty
-    st.tuples(*[st.sampled_from([0.0, 0.25, 1.0, 1.5])] * 5),
-    st.integers(1, 2_000),
-    st.one_of(st.integers(1, 9), st.sampled_from([99, 2**63 - 1])),
-    st.booleans(),
-)
-def test_greedy_cut_is_the_rule(rows, boundaries, coefficients, budget, most, overshoot):
-    lengths = np.array(rows, np.int64)
-    boundaries = np.array(sorted(boundary for boundary in boundaries if boundary < len(lengths)), np.int64)
-    prices = np.concatenate([coefficients[:2], np.repeat(coefficients[2:], lengths.shape[1])])
-    expected = cut_by_hand(lengths, boundaries.tolist(), prices, budget, most, overshoot)
-    for kernel in (_kernels.greedy_cut, _kernels.greedy_cut.py_func):
-        offsets = np.empty(len(lengths) + 1, np.int64)
-        batches = kernel(
-            lengths, boundaries, _kernels.Bounds(prices, float(budget), most, 1, prices, np.inf), overshoot, offsets
-        )
-        assert offsets[: batches + 1].tolist() == expected
-
-
 def test_a_limit_near_the_end_of_64_bits_is_no_limit_for_multiples():
     lengths, prices, offsets = np.full((40, 1), 10), lw.Padded().prices(1), np.zeros(41, np.int64)
-    batches = _kernels.greedy_cut(
-        lengths, NO_BOUNDARIES, _kernels.Bounds(prices, 160.0, 2**63 - 8, 8, prices, np.inf), False, offsets
-    )
+    bounds = _kernels.Bounds(prices, 160.0, 2**63 - 8, 8, prices, np.inf)
+    batches = _kernels.greedy_cut(lengths, NO_BOUNDARIES, bounds, False, offsets)
     assert offsets[: batches + 1].tolist() == [0, 16, 32, 40]
 
 
@@ -176,10 +142,8 @@ def edges_by_recurrence(lengths, buckets):
     best = [0] + [math.inf] * len(values)
     tables = []
     for _ in range(count):
-        ways = [
-            [(best[j] + values[i - 1] * (reached[i] - reached[j]), j) for j in range(i)]
-            for i in range(1, len(values) + 1)
-        ]
+        rows = range(1, len(values) + 1)
+        ways = [[(best[j] + values[i - 1] * (reached[i] - reached[j]), j) for j in range(i)] for i in rows]
         tables.append([0, *(min(way)[1] for way in ways)])
         best = [math.inf, *(min(way)[0] for way in ways)]
     ends = [len(values)]

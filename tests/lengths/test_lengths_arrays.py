@@ -73,11 +73,7 @@ BAD = [
     (5, ValueError, "`lengths` must be an array of shape [n] or [n, dims], but is ()."),
     (None, TypeError, "must be a list or an array, but is <class 'NoneType'>. Give the length of each sequence, as"),
     ("train.csv", TypeError, "but is <class 'str'>. Read the lengths of a file with `read_lengths(path)`."),
-    (
-        (length for length in (3, 1)),
-        TypeError,
-        "but is <class 'generator'>. Put its numbers in a list: `list(lengths)`.",
-    ),
+    ((size for size in (3, 1)), TypeError, "but is <class 'generator'>. Put its numbers in a list: `list(lengths)`."),
     ({"a": 3}, TypeError, "but is <class 'dict'>. Give its values in the order of the sequences: `list(lengths."),
     (np.ones((2, 2, 2), dtype=int), ValueError, "shape [n] or [n, dims], but is (2, 2, 2)."),
     (pa.array([1, None]), ValueError, "`lengths` must be finite, but is nan at sequence 1."),
@@ -118,7 +114,7 @@ def test_a_list_of_hundreds_of_levels_is_one_sentence():
         as_lengths(deep)
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.float16])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.float16, np.float64])
 def test_numbers_of_few_bits_are_planned_and_measured_as_those_of_64(kind):
     lengths, batching = np.arange(1, 121).astype(kind), lw.Batching(budget=500)
     wide = lengths.astype(np.int64)

@@ -44,12 +44,7 @@ REFUSED = [
     ([[{"role": "user", "content": "你好吗朋友"}, {"role": "user", "content": ""}]], "x", None, [NUMBERS, COUNT_TURNS]),
     (NO_TEXT, "x", None, [NUMBERS, COUNT_TURNS]),
     (PARTS, "x", None, [NUMBERS, COUNT_TURNS]),
-    (
-        [[{"role": "user", "text": "how are you"}]],
-        "x",
-        None,
-        [NUMBERS, 'Count the texts in the list: column="x.*.text", count='],
-    ),
+    ([[{"role": "user", "text": "hello you"}]], "x", None, [NUMBERS, 'Count the texts in the list: column="x.*.text"']),
     ([[{"role": "user", "says": "how are you"}]], "x", None, [NUMBERS, OWN_COLUMN]),
     (FIELDS, "x.value", None, [NUMBERS, COUNT_TEXTS]),
     (TEXTS, "x", None, [NUMBERS, COUNT_TEXTS]),

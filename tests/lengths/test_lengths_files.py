@@ -168,12 +168,8 @@ COMMAS = {"x,y": [3, 1], "n": [5, 6], "x": [7, 8], "x,y,z": [9, 9]}
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
 def test_a_name_may_hold_commas(tmp_path, name):
     path = write_table(tmp_path / name, **COMMAS)
-    for column, dims in (
-        ("x,y", ["x,y"]),
-        ("x,y,z", ["x,y,z"]),
-        ("n, x,y", ["n", "x,y"]),
-        ("x,n,x,y", ["x", "n", "x,y"]),
-    ):
+    names = {"x,y": ["x,y"], "x,y,z": ["x,y,z"], "n, x,y": ["n", "x,y"], "x,n,x,y": ["x", "n", "x,y"]}
+    for column, dims in names.items():
         expected = np.array([COMMAS[dim] for dim in dims]).T.tolist() if len(dims) > 1 else COMMAS[dims[0]]
         assert read_lengths(path, column=column).tolist() == expected
         assert lw.write_lengths(path, tmp_path / "o.npy", column=column).lengths.tolist() == expected
@@ -226,6 +222,7 @@ SPLITS = [
     (r"C:\data\a.csv", (r"C:\data\a.csv", None)),
     (r"C:\data\a.csv:frames", (r"C:\data\a.csv", "frames")),
     ("C:a.csv", ("C:a.csv", None)),
+    ("1:frames", ("1", "frames")),  # no drive has a number
     ("gone:12/a.npy", ("gone:12/a.npy", None)),
     ("there:12.csv", ("there:12.csv", None)),
     ("there:12.csv:n", ("there:12.csv", "n")),

@@ -91,10 +91,7 @@ def test_a_tokenizer_that_was_written_anew_is_read_anew(tmp_path, tokenizer):
         ({"count": "tokens", "tokenizer": 5}, "`tokenizer` must be a path, but is <class 'int'>."),
         ({"count": "tokens", "tokenizer": "no.json"}, "`tokenizer` must be a file that exists, but is 'no.json'."),
         ({"count": "tokens", "tokenizer": "bad.json"}, "`tokenizer` must be a tokenizer.json, but is '/"),
-        (
-            {"count": "tokens", "tokenizer": "few.json"},
-            "`tokenizer` must be a tokenizer that takes these texts, but is ",
-        ),
+        ({"count": "tokens", "tokenizer": "few.json"}, "`tokenizer` must be a tokenizer that takes these texts, but "),
         ({"column": "empty", "count": "words"}, "`empty` must be at least 1, but is 0 at line 2 of a.jsonl"),
         ({"column": "null", "count": "words"}, "`null` must be a text, as at the first sequence, but is None at line"),
     ],

@@ -20,22 +20,15 @@ def test_the_last_word_of_a_name_is_a_unit(unit):
     assert {name: unit_of(name) for name in UNITS[unit]} == dict.fromkeys(UNITS[unit], unit)
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read(name, values, **options):
+@pytest.fixture(params=["read", "write"])
+def lengths_of(request, tmp_path):
+    def lengths_of(name, values, **options):
         path = write_table(tmp_path / "a.csv", **{name: values})
-        return lw.read_lengths(path, column=name, **options).tolist()
-
-    return read
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(name, values, **options):
-        path = write_table(tmp_path / "a.csv", **{name: values})
+        if request.param == "read":
+            return lw.read_lengths(path, column=name, **options).tolist()
         return lw.write_lengths(path, tmp_path / "a.npy", column=name, **options).lengths.tolist()
 
-    return write
+    return lengths_of
 
 
 @pytest.mark.parametrize(
@@ -49,18 +42,16 @@ def write(tmp_path):
         ("duration_sec", {}, "given, because duration_sec is in seconds, but is None. Give the .*, as 0.01 "),
     ],
 )
-def test_a_shift_in_another_unit_than_the_name_says_is_refused(read, write, name, options, message):
-    for read_or_write in (read, write):
-        with pytest.raises(ValueError, match=f"^`frame_shift` must be {message.replace('[', '.').replace(']', '.')}"):
-            read_or_write(name, [1500, 48], **options)
+def test_a_shift_in_another_unit_than_the_name_says_is_refused(lengths_of, name, options, message):
+    with pytest.raises(ValueError, match=f"^`frame_shift` must be {message.replace('[', '.').replace(']', '.')}"):
+        lengths_of(name, [1500, 48], **options)
 
 
-def test_a_shift_in_the_unit_of_the_name_gives_frames(read, write):
-    assert write("duration_ms", [1500, 48], frame_shift=10) == [150, 5]
-    assert read("duration_ms", [1500, 48], frame_shift=10) == [150, 5]
-    assert read("duration_ms", [1500, 48], frame_shift=1) == [1500, 48]
-    assert read("duration_sec", [15, 48], frame_shift=0.01) == [1500, 4800]
-    assert read("num_samples", [1600, 480], frame_shift=160) == [10, 3]
+def test_a_shift_in_the_unit_of_the_name_gives_frames(lengths_of):
+    assert lengths_of("duration_ms", [1500, 48], frame_shift=10) == [150, 5]
+    assert lengths_of("duration_ms", [1500, 48], frame_shift=1) == [1500, 48]
+    assert lengths_of("duration_sec", [15, 48], frame_shift=0.01) == [1500, 4800]
+    assert lengths_of("num_samples", [1600, 480], frame_shift=160) == [10, 3]
 
 
 def test_of_several_columns_the_shift_is_for_the_one_in_a_unit_of_time(tmp_path):

@@ -81,7 +81,7 @@ def test_sparse_bins_are_less_biased_than_by_the_first_order():
 def counted_out(plan, items):
     """The measures that need no logarithm, batch by batch in plain Python."""
     batches = [plan.sequences[a:b].tolist() for a, b in zip(plan.offsets[:-1], plan.offsets[1:], strict=True)]
-    longest = plan.padded_lengths.sum(axis=1).tolist()
+    longest, sequences = plan.padded_lengths.sum(axis=1).tolist(), sum(map(len, batches))
     used = [sum(items[number] for number in batch) for batch in batches]
     computed = [len(batch) * each for batch, each in zip(batches, longest, strict=True)]
     rates = [1 - a / b for a, b in zip(used, computed, strict=True)]
@@ -91,13 +91,12 @@ def counted_out(plan, items):
         "batches": len(batches),
         "steps": len(plan.grid),
         "zero_padding_rate": sum(rates) / len(rates),
-        "weighted_zero_padding_rate": sum(len(b) * r for b, r in zip(batches, rates, strict=True))
-        / sum(map(len, batches)),
+        "weighted_zero_padding_rate": sum(len(b) * r for b, r in zip(batches, rates, strict=True)) / sequences,
         "padding_share": 1 - sum(used) / sum(computed),
         "average_batch_length": sum(longest) / len(longest),
-        "weighted_average_batch_length": sum(computed) / sum(map(len, batches)),
+        "weighted_average_batch_length": sum(computed) / sequences,
         "smallest_batch": min(map(len, batches)),
-        "mean_batch": sum(map(len, batches)) / len(batches),
+        "mean_batch": sequences / len(batches),
         "largest_batch": max(map(len, batches)),
         "largest_cost": max(plan.costs),
         "straggler_waste": 1 - sum(sum(step) / len(step) for step in ranks) / sum(max(step) for step in ranks),
@@ -251,11 +250,8 @@ def test_epochs_of_chunks_and_of_whole_sequences_are_pooled():
     whole = lw.Batching(cut=lw.FixedSize(8))
     chunked = lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(300, step=200))
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in (0, 1) for batching in (chunked, whole)]
-    sizes = [
-        own[plan.sequences]
-        for plan in plans
-        for own in [lengths if plan.spans is None else np.ptp(plan.spans[:, 1:], 1)]
-    ]
+    items = [lengths if plan.spans is None else np.ptp(plan.spans[:, 1:], 1) for plan in plans]
+    sizes = [own[plan.sequences] for own, plan in zip(items, plans, strict=True)]
     padded = [np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans]
     expected = mixing_counted_out(np.concatenate(sizes).tolist(), np.concatenate(padded).tolist(), 6)
     assert lw.measure(plans, lengths, bins=6).mixing == pytest.approx(expected)
@@ -283,11 +279,7 @@ def test_batches_that_cannot_be_are_refused_in_one_sentence(batches, message):
 
 def test_a_world_that_does_not_go_with_batches_is_refused():
     for batches, ranks, message in (
-        (
-            [[0], [1], [2]],
-            2,
-            r"`batches` must be a multiple of world_size x micro_batches, 2, but is 3\. Leave out the ",
-        ),
+        ([[0], [1], [2]], 2, r"`batches` must be a multiple of world_size x micro_batches, 2, but is 3\. Leave out "),
         ([[0]], 0, r"`world_size` must be at least 1, but is 0\. "),
         (laid_out([1, 2, 3, 4], [[[[0, 1, 2, 3]]]]), 2, "`world_size` must be left out with a plan, but is 2"),
     ):

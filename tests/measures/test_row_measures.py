@@ -49,10 +49,7 @@ def test_measures_of_rows_by_hand():
     batching = lw.Batching(cut=lw.Rows(10, rows=2, pool=1), order=menu.InGivenOrder(), arrange=lw.InOrder())
     lengths = [9, 1, 4, 5, 6]
     plan = lw.make_plan(lengths, batching)
-    assert [[row.tolist() for row in plan.rows(number)] for number in plan.grid.reshape(-1)] == [
-        [[0, 1]],
-        [[2, 3], [4]],
-    ]
+    assert [[row.tolist() for row in plan.rows(batch)] for batch in plan.grid.reshape(-1)] == [[[0, 1]], [[2, 3], [4]]]
     measures = lw.measure(plan, lengths)
     assert measures.rows == 3
     assert measures.fill == pytest.approx(25 / 30)

@@ -45,12 +45,9 @@ def test_a_choice_of_the_users_plans_as_the_same_one_of_ours(choice):
     lengths, ((stage, ours),) = lw.example_lengths("speech", count=300), choice.items()
     for order in (lw.Bucketed(buckets=3), lw.MaxEntropy(scale=200.0)):
         choices = {"order": order, "cut": lw.Budget(30_000), "deal": lw.Balanced(tail="repeat"), **choice}
-        plans = [
-            lw.make_plan(
-                lengths, lw.Batching(**choices | {stage: each}), seed=3, epoch=2, world_size=2, micro_batches=2
-            )
-            for each in (ours, Wrapped(ours))
-        ]
+        world = {"seed": 3, "epoch": 2, "world_size": 2, "micro_batches": 2}
+        batchings = [lw.Batching(**choices | {stage: each}) for each in (ours, Wrapped(ours))]
+        plans = [lw.make_plan(lengths, batching, **world) for batching in batchings]
         for name in ("sequences", "offsets", "padded_lengths", "grid"):
             assert np.array_equal(*(getattr(plan, name) for plan in plans)), name
 

@@ -56,7 +56,7 @@ def partitions(items, size):
             yield [[first, *others], *parts]
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, 3, 6])
 @settings(max_examples=15)
 @given(costs=COSTS)
 def test_with_one_batch_a_step_no_deal_waits_less_than_balanced(costs, ranks):

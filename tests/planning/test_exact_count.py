@@ -23,11 +23,9 @@ def ways(count, batches, boundaries):
 
 def costs_of(needed, offsets, limits):
     parts = [needed[start:stop] for start, stop in itertools.pairwise(offsets)]
-    rows = [
-        len(part) if len(part) < limits.multiple else -(-len(part) // limits.multiple) * limits.multiple
-        for part in parts
-    ]
-    return limits.cost(np.array(rows), np.array([part.max(axis=0) for part in parts]))
+    sizes = np.array(list(map(len, parts)))
+    rows = np.where(sizes < limits.multiple, sizes, -(-sizes // limits.multiple) * limits.multiple)
+    return limits.cost(rows, np.array([part.max(axis=0) for part in parts]))
 
 
 @settings(max_examples=120, derandomize=True)
@@ -50,11 +48,8 @@ def test_the_costliest_batch_is_as_cheap_as_brute_force_finds(data):
     assert [offsets[0], offsets[-1], len(offsets) - 1] == [0, len(needed), batches]
     assert set(boundaries.tolist()) <= set(offsets.tolist())
     assert np.diff(offsets).max() <= most
-    best = min(
-        costs_of(needed, way, limits).max()
-        for way in ways(len(needed), batches, boundaries.tolist())
-        if np.diff(way).max() <= most
-    )
+    allowed = (way for way in ways(len(needed), batches, boundaries.tolist()) if np.diff(way).max() <= most)
+    best = min(costs_of(needed, way, limits).max() for way in allowed)
     assert costs_of(needed, offsets, limits).max() == best <= limits.budget
 
 

@@ -62,10 +62,8 @@ def test_least_of_all_padded_lengths(lengths, shapes, cut, cost):
     longest, distinct = max(lengths), sorted(set(lengths))
     costs = [np.inf]
     for count in range(1, shapes + 1):
-        tried = [
-            cost_by_hand(lengths, (*inner, longest), cut, cost)
-            for inner in itertools.combinations(distinct[:-1], count - 1)
-        ]
+        ways = itertools.combinations(distinct[:-1], count - 1)
+        tried = [cost_by_hand(lengths, (*inner, longest), cut, cost) for inner in ways]
         costs.append(min([costs[-1], *tried]))
     assert shape_costs(lengths, shapes, cut, cost=cost) == pytest.approx(costs[1:])
     best = lw.optimal_shapes(lengths, shapes, cut, cost=cost)
@@ -113,9 +111,7 @@ def test_what_is_over_the_budget_is_an_error_alone_or_left_out():
     lengths = [4, 4, 30]
     doubt = r"A sequence of the mean length is over the budget too: it costs 20, and 16 of them cost about 320\. "
     for shapes_of in (lw.optimal_shapes, shape_costs):  # lengths in samples, and a budget in frames
-        with pytest.raises(
-            lw.OversizeError, match=rf"^`budget` must be at least .* 30, but is 5\.0 at sequence 1\. {doubt}"
-        ):
+        with pytest.raises(lw.OversizeError, match=rf"^`budget` must be .* 30, but is 5\.0 at sequence 1\. {doubt}"):
             shapes_of([10, 30, 20], 2, lw.Budget(5))
     with pytest.raises(lw.OversizeError, match="at sequence 2"):
         lw.optimal_shapes(lengths, 2, lw.Budget(20))

@@ -11,10 +11,7 @@ TASKS = np.random.default_rng(0).integers(0, 4, len(LONG_TAILED))
 
 def groups_of(plan, groups):
     """The groups of each batch."""
-    return [
-        set(groups[plan.numbers[start:stop]].tolist())
-        for start, stop in zip(plan.offsets, plan.offsets[1:], strict=False)
-    ]
+    return [set(batch.tolist()) for batch in np.split(groups[plan.numbers], plan.offsets[1:-1])]
 
 
 @pytest.mark.parametrize("ranks", [1, 8, 64])
@@ -63,11 +60,12 @@ def test_what_runs_left_keeps_groups_apart():
     assert all(len(each) == 1 for each in groups_of(plan, TASKS))
 
 
-def test_the_names_of_a_table_are_groups_and_no_sequence_has_none():
+def test_the_names_of_a_table_and_booleans_are_groups_and_no_sequence_has_none():
     batching = lw.Batching(budget=20)
     column = np.array(["b", "a", "b"], object)  # as pandas holds names
-    named, numbered = (lw.make_plan([5, 6, 7], batching, groups=groups) for groups in (column, [1, 0, 1]))
-    assert named.fingerprint() == numbered.fingerprint()
+    for groups in (column, [True, False, True]):
+        plans = [lw.make_plan([5, 6, 7], batching, groups=each) for each in (groups, [1, 0, 1])]
+        assert plans[0].fingerprint() == plans[1].fingerprint()
     assert lw.make_plan([], batching, groups=[]).steps == 0
 
 
@@ -85,6 +83,17 @@ def test_groups_that_cannot_be_kept_apart_are_refused(given, groups, sentence):
     batching = lw.Batching(**({"budget": 20} if "cut" not in given else {}), **given)
     with pytest.raises((ValueError, TypeError), match=f"^{sentence}"):
         lw.make_plan([5, 6, 7], batching, groups=groups, world_size=2)
+
+
+@pytest.mark.parametrize(
+    ("choices", "times", "mean"),
+    [({}, 2, 20), ({}, [1, 2, 1], 22), ({"chunks": lw.Chunks(20)}, None, 15), ({"chunks": lw.Chunks(20)}, 2, 15)],
+    ids=["copies", "more of one", "chunks", "chunks of copies"],
+)
+def test_a_budget_in_another_unit_is_doubted_by_the_mean_of_copies_and_of_chunks(choices, times, mean):
+    doubt = rf"A sequence of the mean length is .* it costs {mean}, and 16 of them cost about {16 * mean}\."
+    with pytest.raises(lw.OversizeError, match=rf"at sequence 1[.,].* {doubt}"):
+        lw.make_plan([10, 30, 20], lw.Batching(budget=5, **choices), times=times)
 
 
 class ByTask:

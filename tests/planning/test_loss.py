@@ -26,18 +26,15 @@ def gradient(model, numbers, weights, reduction):
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("kind", WEIGHTS)
 @pytest.mark.parametrize(
-    ("tail", "world_size", "micro_batches", "after"),
+    ("tail", "ranks", "micro_batches", "after"),
     [("split", 2, 3, []), ("repeat", 5, 2, []), ("drop", 1, 1, []), ("split", 2, 3, [(5, 1, 2)])],
 )
-def test_the_gradient_of_every_step_is_that_of_one_process(
-    tail, world_size, micro_batches, after, kind, reduction, averaged
-):
+def test_the_gradient_of_a_step_is_that_of_one_process(tail, ranks, micro_batches, after, kind, reduction, averaged):
     weights = np.ones(len(LENGTHS)) if WEIGHTS[kind] is None else WEIGHTS[kind]
     batching = lw.Batching(cut=lw.Budget(70), order=lw.MaxEntropy(padding=0.2), deal=lw.Balanced(tail=tail))
-    plan = lw.make_plan(LENGTHS, batching, world_size=world_size, micro_batches=micro_batches, after=after)
-    scales = lw.loss_scales(
-        plan, WEIGHTS[kind], reduction=reduction, ranks_averaged=averaged, micro_batches_averaged=averaged
-    )
+    plan = lw.make_plan(LENGTHS, batching, world_size=ranks, micro_batches=micro_batches, after=after)
+    options = {"reduction": reduction, "ranks_averaged": averaged, "micro_batches_averaged": averaged}
+    scales = lw.loss_scales(plan, WEIGHTS[kind], **options)
     torch.manual_seed(0)
     model = torch.nn.Linear(4, 1, dtype=torch.float64)
     for step in range(plan.steps):
@@ -48,9 +45,9 @@ def test_the_gradient_of_every_step_is_that_of_one_process(
         parts = sum(
             scales[step, turn, rank] * gradient(model, plan.batch(grid[turn, rank]), weights, reduction)
             for turn in range(micro_batches)
-            for rank in range(world_size)
+            for rank in range(ranks)
         )
-        parts = parts / (world_size * micro_batches) if averaged else parts
+        parts = parts / (ranks * micro_batches) if averaged else parts
         assert torch.allclose(parts, whole, rtol=0, atol=1e-12)
 
 

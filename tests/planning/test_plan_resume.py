@@ -22,9 +22,7 @@ def test_the_same_steps_follow_where_the_micro_batches_divide(deal, places):
 
 
 def steps(plan):
-    return [
-        sorted(number for batch in step.reshape(-1) for number in plan.batch(int(batch)).tolist()) for step in plan.grid
-    ]
+    return [sorted(np.concatenate([plan.batch(number) for number in step.reshape(-1)])) for step in plan.grid]
 
 
 def test_redealt_batches_keep_their_company_and_their_budget():
@@ -113,6 +111,12 @@ def test_nothing_may_be_left():
     assert len(rest) == 0
     assert rest.delivered.tolist() == [0, 1, 2, 3]
     assert not len(rest.dropped())
+
+
+def test_an_epoch_without_a_step_names_the_step_of_the_ranks_that_began_it():
+    batching = lw.Batching(cut=lw.FixedSize(1), deal=lw.Balanced(tail="drop"))
+    with pytest.raises(ValueError, match=r"A step takes 4 batches, but there are 3\."):
+        lw.make_plan([5, 6, 7], batching, world_size=2, after=[(4, 1, 0)])
 
 
 @pytest.mark.parametrize(

@@ -212,10 +212,9 @@ def test_a_step_is_a_random_sample_and_its_ranks_wait_for_little():
 
 
 def test_a_last_step_that_is_not_full_is_dropped_by_the_deal_alone():
-    by_size, by_budget = (
-        lw.Batching(cut=cut, deal=lw.RandomSteps(tail="drop")) for cut in (lw.FixedSize(2), lw.Budget(80))
-    )
-    for batching, count, dropped in ((by_size, 8, 0), (by_size, 7, 3), (by_budget, 16, 0), (by_budget, 31, 15)):
+    size, budget = lw.FixedSize(2), lw.Budget(80)
+    for cut, count, dropped in ((size, 8, 0), (size, 7, 3), (budget, 16, 0), (budget, 31, 15)):
+        batching = lw.Batching(cut=cut, deal=lw.RandomSteps(tail="drop"))
         assert lw.make_plan([10] * count, batching, world_size=2).dropped().size == dropped
 
 

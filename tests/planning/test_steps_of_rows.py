@@ -41,10 +41,8 @@ def sums_of(costs, batch, slots):
 
 def test_a_step_shares_its_rows_out_by_hand():
     # They cost 81, 36, 64 and 49: 81 + 36 beside 64 + 49. The next four are alike.
-    assert in_given_order([9, 6, 8, 7, 9, 9, 9, 9], rows=2, world_size=2) == [
-        [[[0], [1]], [[2], [3]]],
-        [[[4], [6]], [[5], [7]]],
-    ]
+    steps = [[[[0], [1]], [[2], [3]]], [[[4], [6]], [[5], [7]]]]
+    assert in_given_order([9, 6, 8, 7, 9, 9, 9, 9], rows=2, world_size=2) == steps
 
 
 def test_a_last_step_of_few_rows_borrows_some_and_halves_others():
@@ -138,9 +136,8 @@ def test_frames_alone_say_nothing_of_attention():
 
 def test_the_page_prints_what_was_measured():
     document = json.loads(sorted((ROOT / "benchmarks" / "results").glob("packing_*.json"))[-1].read_text())
-    rows = {
-        row["method"]: row for row in document["rows"] if (row["data"], row["sequences"]) == ("mean 1,400", 100_000)
-    }
+    data = [row for row in document["rows"] if (row["data"], row["sequences"]) == ("mean 1,400", 100_000)]
+    rows = {row["method"]: row for row in data}
     large, small = (rows[f"pool of {size}"] for size in ("1,024", "64"))
     words = "randomness is {:.2f}, and rows are {:.1%} full. With `pool=64`, randomness is {:.2f}, "
     told = (words + "and rows are {:.1%} full").format(

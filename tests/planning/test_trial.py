@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.planning.trial import Trials, _seek
+from lengthwise.planning.trial import _seek
 
 
 @settings(max_examples=80, derandomize=True, deadline=None)
@@ -28,24 +28,6 @@ def test_a_scale_is_found_by_few_trials(asked, shift, slope, least, most):
     assert len(tried) <= 20
 
 
-def pairs_of(count, name):
-    lengths = lw.example_lengths(name, count=count)
-    return np.stack([lengths, np.maximum(1, lengths * (3 + np.arange(count) * 7_919 % 5) // 5)], axis=1)
-
-
-@pytest.mark.parametrize(("name", "padding"), [("speech", 0.1), ("long-tailed", 0.2)])
-def test_a_padding_of_two_lengths_takes_few_trials(name, padding, monkeypatch):
-    trials, measure = [], Trials.padding_of
-    monkeypatch.setattr(
-        Trials, "padding_of", lambda self, order, **how: trials.append(order) or measure(self, order, **how)
-    )
-    pairs = pairs_of(5_000, name)
-    batching = lw.Batching(cut=lw.FixedSize(16), padding=padding, deal=lw.Stratified())
-    plans = [lw.make_plan(pairs, batching, epoch=epoch) for epoch in range(4)]
-    assert len(trials) <= 20
-    assert lw.measure(plans, pairs).padding_share == pytest.approx(padding, abs=0.006)
-
-
 def test_rows_that_are_filled_up_count_as_padding():
     """Fitted to the sequences alone, plans padded up to 3 points more than was asked, without a word."""
     lengths = lw.example_lengths("speech", count=10_000)
@@ -60,22 +42,6 @@ def test_the_longest_of_very_many_lengths_is_in_every_trial():
     lengths[41_320] = 20_000  # not in the random sample of 200,000
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.DynamicSize(2), padding=0.1, deal=lw.Mixed()))
     assert lw.measure(plan, lengths).padding_share == pytest.approx(0.1, abs=0.005)
-
-
-SPEECH = lw.example_lengths("speech", count=6_000)
-WORLDS = {  # lengths, choices, ranks and micro-batches, epochs
-    "a step": (SPEECH[:600], {"cut": lw.Budget(20_000)}, {"world_size": 40}, 20),
-    "a step of micro-batches": (SPEECH[:600], {"cut": lw.Budget(20_000)}, {"world_size": 8, "micro_batches": 8}, 20),
-    "portions": (SPEECH, {"cut": lw.FixedSize(16), "deal": lw.Portions()}, {"world_size": 8}, 4),
-    "copies": (SPEECH[:3_000], {"cut": lw.Budget(20_000)}, {"times": np.repeat([0.4, 2.5], [2_400, 600])}, 4),
-}
-
-
-@pytest.mark.parametrize(("lengths", "choices", "options", "epochs"), WORLDS.values(), ids=WORLDS)
-def test_few_steps_portions_and_copies_pad_what_was_asked(lengths, choices, options, epochs):
-    batching = lw.Batching(order=lw.MaxEntropy(padding=0.1), **choices)
-    measures = [lw.measure(lw.make_plan(lengths, batching, epoch=epoch, **options), lengths) for epoch in range(epochs)]
-    assert np.mean([each.padding_share for each in measures]) == pytest.approx(0.1, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -96,15 +62,3 @@ def test_a_giant_among_very_many_lengths_is_named_by_its_number_among_all(choice
     lengths[77_777] = 5_000
     with pytest.raises(lw.OversizeError, match=r"at sequence 77777\. "):
         lw.make_plan(lengths, lw.Batching(budget=4_000, **choices), world_size=8)
-
-
-def test_the_padding_is_near_the_limit_in_closed_form():
-    """For lengths that fall below a constant by an exponential the limit is mixing = D / D of random batches."""
-    fall = np.round(np.random.default_rng(1).exponential(400.0, 60_000)).astype(np.int64)
-    lengths = 10_000 - np.minimum(fall, 9_000)
-    for share in (0.3, 0.6):
-        padding = share * 400.0 / (lengths.mean() + share * 400.0)
-        plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(100), order=lw.MaxEntropy(padding=padding)))
-        measures = lw.measure(plan, lengths)
-        hidden = 2.5 / measures.mixing_bins  # by which bins may show too much
-        assert share / 1.1 < measures.mixing < share + hidden

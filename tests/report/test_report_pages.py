@@ -91,9 +91,8 @@ def test_what_is_seen_can_be_heard(page):
     assert len(plots) == page.text.count("<figure>") == 4
     assert all(len(each["aria-label"]) > 40 for each in plots)
     tables = [each["aria-label"] for each in page.of("div") if each.get("role") == "region"]
-    assert (
-        len(set(tables)) == len(tables) == 4
-    )  # two charts have numbers of their own, the others those of all measures
+    # Two charts have numbers of their own, the others those of all measures.
+    assert len(set(tables)) == len(tables) == 4
     assert [each["lang"] for each in page.of("html")] == ["en"]
     assert "<title>strategy: random; part: padding" in page.text or "part: padding</title>" in page.text  # a tooltip
 

@@ -22,7 +22,6 @@ EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 TWO_LOOPS = "Two loops over this loader have begun, so its position is unknown. Give one a loader and a sampler"
 SECOND_PASS = "Epoch 0 is taken a second time. Call set_epoch with a new number before each epoch. Look at a batch by"
 LEFT_EARLY = f"Epoch 0 was left after 2 of its {BATCHES} batches, so sequences are lost. Raise the trainer's limit"
-ONE_BATCH = "The state of epoch 0 counts the one batch of a loop that was left. If nothing was trained on it"
 
 
 class Data(Dataset):

@@ -211,10 +211,7 @@ def test_one_rank_without_decay_is_plain_training_bit_for_bit():
 def test_ranks_that_did_not_start_or_that_came_or_went_are_refused(monkeypatch):
     averaging = lw.torch.ParameterAveraging(weight(2.0))
     averaging.world_size = 2  # as if torch.distributed had ended since
-    with pytest.raises(
-        ValueError,
-        match=r"^`world_size` must be 2, as when the averaging was made, but is 1\. Make the averaging after torch",
-    ):
+    with pytest.raises(ValueError, match=r"^`world_size` must be 2, as when the averaging was made, but is 1\. Make"):
         averaging.average()
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")  # what torchrun sets in the processes that it starts
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -38,6 +38,7 @@ class Memory:
             raise self.error("CUDA out of memory. Tried to allocate 9 GiB.")
 
 
+ERRORS = torch.OutOfMemoryError, MemoryError, RuntimeError
 RULES = {
     "linear": lw.Padded(),
     "quadratic": lw.Quadratic(linear=1.0, quadratic=0.002),
@@ -45,9 +46,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "error"), [*zip(RULES, [torch.OutOfMemoryError, MemoryError, RuntimeError], strict=True)]
-)
+@pytest.mark.parametrize(("name", "error"), [*zip(RULES, ERRORS, strict=True)])
 def test_the_budget_is_found_in_the_unit_of_the_rule(name, error):
     rule, room = RULES[name], 40 * float(RULES[name]([1], [[LONGEST]])[0])
     step = Memory(rule, room, error)
@@ -163,17 +162,11 @@ def test_a_sequence_that_does_not_fit_alone_is_named(room):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (
-            {"batching": lw.Batching(cut=lw.FixedSize(3))},
-            "ValueError: `batching` must be cut by a budget, but is Fixed",
-        ),
+        ({"batching": lw.Batching(cut=lw.FixedSize(3))}, "ValueError: `batching` must be cut by a budget, but is"),
         ({"batching": 7}, "TypeError: `batching` must be a Batching, but is 7. "),
         ({"margin": 1.0}, "ValueError: `margin` must be at least 0 and at most 0.9, but is 1.0"),
         ({"max_sequences": 0}, "ValueError: `max_sequences` must be at least 1, but is 0"),
-        (
-            {"device": "cudaa"},
-            "ValueError: `device` must be one that PyTorch finds here, but is 'cudaa'. Give \"cuda\"",
-        ),
+        ({"device": "cudaa"}, "ValueError: `device` must be one that PyTorch finds here, but is 'cudaa'."),
         ({"lengths": []}, "ValueError: `lengths` must be of at least one sequence, but is 0. Give the lengths of your"),
         ({"step": 3}, "TypeError: `step` must be a function, but is 3. Give step, make_batch, lengths, in this order."),
         ({"make_batch": None}, "TypeError: `make_batch` must be a function, but is None. "),
@@ -304,10 +297,7 @@ def test_a_step_that_keeps_every_batch_is_told_so():
 
 @pytest.mark.parametrize(
     ("cost", "said"),
-    [
-        (lambda counts, padded: 0.0 * counts * padded[:, 0], "0.0"),
-        (lambda counts, padded: padded[:, 0] + 0.0 * counts, "400.0"),
-    ],
+    [(lambda counts, _: 0.0 * counts, "0.0"), (lambda _, padded: padded[:, 0] * 1.0, "400.0")],
     ids=["nothing", "the length alone"],
 )
 def test_a_cost_that_bounds_no_batch_is_refused(cost, said):
@@ -362,15 +352,10 @@ def test_gradients_of_the_model_are_dropped_after_memory_ran_out():
 
 def test_batches_that_are_the_same_whatever_is_asked_are_refused():
     _, step = linear_trainer()
-    with pytest.raises(
-        ValueError, match=r"^`make_batch` must be .* '80 numbers, whatever the count' at make_batch\(16, 5"
-    ):
+    with pytest.raises(ValueError, match=r"^`make_batch` must .* '80 numbers, whatever the count' at make_batch\(16, "):
         lw.torch.find_budget(step, lambda *_: ones(2, 10), [10, 20])
-    with pytest.raises(
-        ValueError, match=r"^`make_batch` must be .* '40 numbers, whatever the length' at make_batch\(1, 20"
-    ):
+    with pytest.raises(ValueError, match=r"^`make_batch` must .* '40 numbers, whatever the length' at make_batch\(1, "):
         lw.torch.find_budget(step, lambda count, _: ones(count, 10), [10, 20])
-    found = lw.torch.find_budget(
-        step, ones, [20, 20], batching=lw.Batching(cut=lw.Budget(1, multiple_of=64)), margin=0.0
-    )
+    batching = lw.Batching(cut=lw.Budget(1, multiple_of=64))
+    found = lw.torch.find_budget(step, ones, [20, 20], batching=batching, margin=0.0)
     assert found.padded_lengths.tolist() == [[64]]  # tried once, and one length alone is no fault

@@ -24,9 +24,8 @@ LENGTHS = lw.example_lengths("long-tailed", count=50) // 16
 BATCHING = lw.Batching(cut=lw.Budget(120), padding=0.1, deal=lw.Balanced(tail="repeat"))
 RANKS = 3
 EXACT = [gradients.Case(*case) for case in product(gradients.WRAPPERS, gradients.LOSSES, ("loss scales",), (1, 3))]
-USUAL = [
-    gradients.Case(*case) for case in product(("DDP",), gradients.LOSSES, ("batches averaged", "ranks averaged"), (3,))
-]
+AVERAGED = ("batches averaged", "ranks averaged")
+USUAL = [gradients.Case(*case) for case in product(("DDP",), gradients.LOSSES, AVERAGED, (3,))]
 
 
 def named(case):

@@ -103,10 +103,7 @@ LOSSES = {
     "decoder": (fed_back, "labels"),
     "next": (mean_of_next, "next labels"),
     "next and a term of its own": (lambda labels: mean_of_next(labels) + 1.0, "next labels"),
-    "counted next": (
-        lambda labels: each(labels)[:, 1:].sum() / labels[:, 1:].ne(-100).sum().clamp(min=1),
-        "next labels",
-    ),
+    "counted next": (lambda labels: each(labels)[:, 1:].sum() / labels[:, 1:].ne(-100).sum(), "next labels"),
     "rows": (mean_of_rows, "other"),
     "sum": (lambda labels: each(labels).sum(), "other"),
     "mean with the padding": (lambda labels: each(labels).mean(), "other"),
@@ -131,9 +128,7 @@ def test_a_loss_is_what_was_said_or_refused(name):
     loss, kind = LOSSES[name]
     for shifted in (False, True):
         if kind == "other":
-            with pytest.raises(
-                ValueError, match=r"^`next_token` must be |^The loss of Net is not the mean over its labels\."
-            ):
+            with pytest.raises(ValueError, match=r"^`next_token` must be |^The loss of Net is not the mean over its"):
                 check(loss, shifted=shifted)
         elif shifted == (kind == "next labels"):
             check(loss, shifted=shifted)

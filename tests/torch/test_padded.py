@@ -259,9 +259,8 @@ ROWS = lw.Batching(cut=lw.Rows(500, rows=2))
 LIMITED_ROWS = lw.Batching(cut=lw.Rows(500, rows=2, max_in_row=3))
 SHORT = np.random.default_rng(0).integers(2, 58, 400)
 ALIKE = np.random.default_rng(0).integers(100, 120, 600)
-ONE_EDGE, TWO_EDGES = (
-    lw.Batching(budget=512, order=lw.Bucketed(edges=edges, pad_to_edge=True)) for edges in ((64,), (8, 64))
-)
+EDGES = {"one edge": lw.Bucketed(edges=(64,), pad_to_edge=True), "two": lw.Bucketed(edges=(8, 64), pad_to_edge=True)}
+EDGED = {name: lw.Batching(budget=512, order=order) for name, order in EDGES.items()}
 SILENT = {  # a sampler, the lengths of the data set, and the collate function
     "hardly vary": (sampler_of(ALIKE), ALIKE[::-1], None),
     "rows as planned": (sampler_of(batching=LIMITED_ROWS), LENGTHS, lw.torch.RowCollate(500, max_in_row=3)),
@@ -274,7 +273,7 @@ SILENT = {  # a sampler, the lengths of the data set, and the collate function
     "multiples of 32": (sampler_of(SHORT, lw.Batching(cut=lw.Budget(512, multiple_of=32))), SHORT, None),
     **{
         name: (sampler_of(SHORT, each), SHORT, lw.torch.PadCollate(shapes=lw.batch_shapes(SHORT, each)))
-        for name, each in {"one edge": ONE_EDGE, "two edges": TWO_EDGES}.items()
+        for name, each in EDGED.items()
     },
 }
 

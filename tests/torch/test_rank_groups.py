@@ -89,10 +89,8 @@ def test_a_pair_takes_the_same_batches_and_two_pairs_share_the_stream(ranks, cas
     assert found[0] == found[1]
     assert found[2] == found[3]
     assert found[0][1] == found[2][1]
-    pairs, everything = (
-        [found[0][0], found[2][0]],
-        sorted(name for shard in shards_of(COUNTS[case]) for name, _ in shard),
-    )
+    pairs = [found[0][0], found[2][0]]
+    everything = sorted(name for shard in shards_of(COUNTS[case]) for name, _ in shard)
     assert sorted(name for pair in pairs for batch, scale in pair if scale for name in batch) == everything
     assert all(first[1] + second[1] == pytest.approx(2) for first, second in zip(*pairs, strict=True))
     # One process goes on with what both pairs left.

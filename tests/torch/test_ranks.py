@@ -43,7 +43,9 @@ def places_of(sampler):
 def start_late(rank):
     """Samplers that are made before torch.distributed runs, one of them with a position."""
     sampler, resumed, other, early, unlike = made(), made(), made(seed=rank), evaluation(), evaluation(longest=9 + rank)
+    astray = made()
     resumed.resume(state_after(2))
+    astray.resume(state_after(1 + rank))
     answers = {"alone": [places_of(each) for each in (sampler, resumed, early)]}
     begin()
     answers["places"] = [places_of(each) for each in (sampler, early)]
@@ -51,6 +53,7 @@ def start_late(rank):
     answers["share"], answers["late evaluation"] = list(sampler), evaluate(early)
     answers["another seed"] = complaint(lambda: list(other))
     answers["other lengths"] = complaint(lambda: list(unlike))
+    answers["other runs"] = complaint(lambda: next(iter(astray)))
     return answers
 
 
@@ -134,6 +137,7 @@ def test_what_was_not_compared_before_is_with_the_first_batch(ranks):
     for rank in ranks:
         assert rank["another seed"].startswith(f"{MISMATCH}: `seed` must be what rank 0 has, 0, but is 1 at rank 1. ")
         assert rank["other lengths"].startswith(f"{MISMATCH}: `lengths` must be what rank 0 has, ")
+        assert rank["other runs"].startswith(f"{MISMATCH}: `runs` must be what rank 0 has, [(2, 1, 1)], but")
 
 
 @pytest.mark.parametrize("fact", DISAGREEMENTS)
@@ -180,9 +184,7 @@ def test_one_rank_that_starts_late_is_compared_with_itself(tmp_path):
 def test_processes_that_were_started_as_ranks_but_do_not_talk_are_refused(monkeypatch, make, share):
     monkeypatch.setenv("WORLD_SIZE", "2")
     sampler = make()
-    with pytest.raises(
-        ValueError, match=r"^torch\.distributed is not started in one of 2 processes \(WORLD_SIZE\)\. Call"
-    ):
+    with pytest.raises(ValueError, match=r"^torch\.distributed is not started in one of 2 processes \(WORLD_SIZE\)\."):
         next(iter(sampler))
     assert len(list(make(rank=1, world_size=2))) == share
     monkeypatch.setenv("WORLD_SIZE", "1")

@@ -82,9 +82,8 @@ def test_a_loader_yields_the_rows_of_the_plan(deal, most, by):
     sampler = lw.torch.BatchSampler(lengths, batching, rank=1, world_size=2)
     data = [{"input_ids": each} for each in tokens]
     plan, seen = sampler.plan, 0
-    for number, batch in zip(
-        plan.grid[:, 0, 1], DataLoader(data, batch_sampler=sampler, collate_fn=collate), strict=True
-    ):
+    loader = DataLoader(data, batch_sampler=sampler, collate_fn=collate)
+    for number, batch in zip(plan.grid[:, 0, 1], loader, strict=True):
         rows = plan.rows(int(number))
         assert batch.positions.shape == (len(rows), CAPACITY)
         assert batch.segments.amax(1).tolist() == [len(row) for row in rows]
@@ -158,9 +157,7 @@ def test_flash_attention_takes_no_mask():
     batch = RowCollate(6)([{"input_ids": [5, 6]}])
     with pytest.raises(ValueError, match=r"^`causal` must be left out if flat=True, but is False\."):
         batch.for_transformers(flat=True, causal=False)
-    with pytest.raises(
-        TypeError, match=r"^`dtype` must be a type of floats of 16 bits or more, but is torch\.int64\. "
-    ):
+    with pytest.raises(TypeError, match=r"^`dtype` must be a type of floats of 16 bits or more, but is torch\.int64"):
         batch.for_transformers(dtype=torch.int64)
     with pytest.raises(TypeError, match=r"^`causal` must be "):
         batch.for_transformers(causal="yes")

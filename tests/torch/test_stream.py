@@ -285,9 +285,7 @@ def test_an_empty_epoch_is_refused():
     stream = stream_of([ReadOnce(samples(50)), []], lw.Batching(budget=4_000))
     assert len(list(stream)) > 1
     stream.set_epoch(1)
-    with pytest.raises(
-        ValueError, match=r"^`steps` must be at least 1, but is 0 at epoch 1\. Give .* shards that can be"
-    ):
+    with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0 at epoch 1\. Give .* shards that"):
         list(stream)
 
 

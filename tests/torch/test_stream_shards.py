@@ -152,16 +152,10 @@ def loader_of(loader, **given):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (
-            {"shuffle": True},
-            r"A loader of `shards` has a \w*RandomSampler, so no two passes have the same order\. Leave",
-        ),
+        ({"shuffle": True}, r"A loader of `shards` has a \w*RandomSampler, so no two passes have the same order\."),
         # The length of a batch [1, T] is 1: batches of the stream would hold as many of them as the budget has frames.
         ({"batch_size": 1}, "`shards` must be loaders of single samples, but is 'batch_size=1'. Give the loader batch"),
-        (
-            {"batch_size": 1, "batch_sampler": [[0, 1], [2]]},
-            "`shards` must be loaders of single .* is 'a batch_sampler'",
-        ),
+        ({"batch_size": 1, "batch_sampler": [[0, 1], [2]]}, "`shards` must be loaders of .* is 'a batch_sampler'"),
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, dict) else "",
 )

@@ -47,10 +47,9 @@ def check(sampler, lengths):
     sizes = plan.batch_sizes
     assert re.match(rf"A batch holds ({sizes.min():,} to )?{sizes.max():,} ", told["A"])
     assert percent(told["Padding"]) == pytest.approx(share(plan, lengths), rel=0.06, abs=1e-5)
-    random = lw.Batching(
-        cut=sampler.batching.cut, order=lw.Shuffled(), cost=sampler.batching.cost, chunks=sampler.batching.chunks
-    )
-    kept = lengths if sampler.batching.chunks else lengths[np.unique(plan.sequences)]
+    own = sampler.batching
+    random = lw.Batching(cut=own.cut, order=lw.Shuffled(), cost=own.cost, chunks=own.chunks)
+    kept = lengths if own.chunks else lengths[np.unique(plan.sequences)]
     world = {"world_size": plan.world_size, "micro_batches": plan.micro_batches}
     padded = share(lw.make_plan(kept, random, seed=plan.seed, **world), kept)
     assert percent(told["Random"]) == pytest.approx(padded, rel=0.06, abs=1e-5)

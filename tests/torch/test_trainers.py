@@ -167,9 +167,7 @@ def test_a_step_gives_the_scale_of_the_current_batch_as_often_as_it_is_asked():
         step.begin()
         assert [step.read(), step.read()] == [place, place]
         step.check_scaled("compute_loss")
-    with pytest.raises(
-        ValueError, match=r"^All 2 batches of this step were trained on\. Call super\(\)\.training_step "
-    ):
+    with pytest.raises(ValueError, match=r"^All 2 batches of this step were trained on\. Call super\(\)\.train"):
         step.begin()
 
 

@@ -62,9 +62,7 @@ def test_a_loader_takes_each_sequence_once_in_every_epoch_and_resumes():
 
 
 @settings(max_examples=12, derandomize=True, deadline=None)
-@given(
-    st.integers(1, 4), st.integers(1, 2), st.integers(0, 60), st.integers(1, 4), st.integers(0, 60), st.integers(1, 3)
-)
+@given(*(st.integers(low, high) for low, high in ((1, 4), (1, 2), (0, 60), (1, 4), (0, 60), (1, 3))))
 def test_other_ranks_take_what_was_left(first, micro_batches, taken, second, taken_then, third):
     ranks = samplers(first, micro_batches)
     seen = [batch for sampler in ranks for batch in take(sampler, taken)]

@@ -2,24 +2,10 @@
 
 import gc
 
+import contract
 import pytest
 import torch
-from contract import (
-    BATCHING,
-    EPOCHS,
-    LENGTHS,
-    MICRO_BATCHES,
-    RANKS,
-    Model,
-    Record,
-    Sequences,
-    batch_sampler,
-    check_resumed,
-    check_run,
-    optimizer_of,
-    plan,
-    reference_weights,
-)
+from contract import BATCHING, EPOCHS, LENGTHS, MICRO_BATCHES, RANKS, Sequences, batch_sampler, plan
 from torch.utils.data import DataLoader, Subset
 
 import lengthwise as lw
@@ -40,7 +26,7 @@ WORKERS = {"dataloader_num_workers": 2, "dataloader_multiprocessing_context": "f
 STEPS = [plan(epoch).steps for epoch in range(EPOCHS)]
 
 
-class Mean(Model):
+class Mean(contract.Model):
     """Gives the mean loss of its batch; the Trainer cannot count what it is a mean of."""
 
     def forward(self, numbers, features, labels):
@@ -136,7 +122,7 @@ def trainer_of(
     kind, folder, *, trainer=PlannedTrainer, sampler=None, weights=None, dataset=None, stop=None, **settings
 ):
     gc.freeze()  # each run of a Trainer collects the garbage of all that is imported, the runs before it included
-    model, record, more = KINDS[kind](), Record(), {}
+    model, record, more = KINDS[kind](), contract.Record(), {}
     if issubclass(trainer, PlannedTrainer):
         more = {"batch_sampler": sampler or batch_sampler(), "weights": weights}
     return record, trainer(
@@ -145,7 +131,7 @@ def trainer_of(
         train_dataset=dataset or Sequences(),
         eval_dataset=Sequences(),
         data_collator=collated,
-        optimizers=(optimizer_of(model), None),
+        optimizers=(contract.optimizer_of(model), None),
         callbacks=[Recorder(record, model, stop)],
         **more,
     )
@@ -218,7 +204,7 @@ def of(runs, name):
 
 
 def test_a_run_keeps_the_contract(of_ranks):
-    check_run([run["whole"]["mean"] for run in of_ranks])
+    contract.check_run([run["whole"]["mean"] for run in of_ranks])
 
 
 @pytest.mark.parametrize("name", heads.HEADS)
@@ -246,8 +232,8 @@ def test_a_loss_that_cannot_be_scaled_is_refused(of_ranks, name):
 
 
 def test_sequences_without_weight_teach_nothing_and_are_evaluated_all_the_same(of_ranks):
-    model, sequences = Model(), Sequences()
-    optimizer = optimizer_of(model)
+    model, sequences = contract.Model(), Sequences()
+    optimizer = contract.optimizer_of(model)
     for epoch in range(EPOCHS):
         for step in plan(epoch).grid:
             optimizer.zero_grad(set_to_none=False)
@@ -271,7 +257,7 @@ def test_the_trainer_is_told_the_steps_of_all_epochs_and_where_it_stands(of_rank
 
 @pytest.mark.parametrize("kind", RESUMED)
 def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(of_ranks, kind):
-    check_resumed(*([run[name][kind] for run in of_ranks] for name in ("left", "resumed", "whole")))
+    contract.check_resumed(*([run[name][kind] for run in of_ranks] for name in ("left", "resumed", "whole")))
     whole = of_ranks[0]["whole"][kind].told
     assert of_ranks[0]["resumed"][kind].told == {"max_steps": whole["max_steps"], "places": whole["places"][STOP:]}
 
@@ -283,7 +269,7 @@ def test_callbacks_that_the_trainer_makes_anew_keep_the_position(of_ranks):
 
 
 def test_a_run_that_evaluates_and_saves_every_epoch_goes_on_from_the_end_of_one(of_ranks):
-    check_run(of(of_ranks, "epoch end"))
+    contract.check_run(of(of_ranks, "epoch end"))
     for run in of_ranks:
         assert run["next epoch"].epochs == run["epoch end"].epochs[1:]
         assert run["next epoch"].weights == run["epoch end"].weights
@@ -299,7 +285,7 @@ def test_a_checkpoint_within_a_step_goes_on_with_the_whole_step(alone):
 def test_another_number_of_ranks_takes_the_same_steps(alone):
     record = alone["as large"]
     assert record.steps == sum(STEPS) - STOP
-    torch.testing.assert_close(torch.tensor(record.weights), torch.tensor(reference_weights()), rtol=1e-6, atol=1e-8)
+    assert record.weights == pytest.approx(contract.reference_weights(), rel=1e-6, abs=1e-8)
 
 
 def test_steps_may_be_given_in_place_of_epochs(alone):

@@ -3,17 +3,9 @@
 from importlib.util import find_spec
 from itertools import chain
 
+import contract
 import pytest
-from contract import (
-    EPOCHS,
-    LENGTHS,
-    MICRO_BATCHES,
-    batch_sampler,
-    check_every_sequence_once,
-    check_run,
-    check_weights,
-    plan,
-)
+from contract import EPOCHS, LENGTHS, MICRO_BATCHES, batch_sampler, plan
 
 import lengthwise as lw
 from ranks import ask_ranks
@@ -62,7 +54,7 @@ def of_ranks(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", [*WAYS, "workers", "manual"])
 def test_a_run_keeps_the_contract(of_ranks, kind):
-    check_run([run["whole"][kind] for run in of_ranks])
+    contract.check_run([run["whole"][kind] for run in of_ranks])
 
 
 @pytest.mark.parametrize(("name", "workers"), [*((name, 0) for name in SAVED), *((name, 2) for name in WITH_WORKERS)])
@@ -78,9 +70,9 @@ def test_another_number_of_ranks_takes_the_same_steps(of_ranks):
     had = [batch for run in of_ranks for batch in run["whole"]["workers"].epochs[1][: (STOP - FIRST) * MICRO_BATCHES]]
     for run in of_ranks:
         record = run["alone"]["as large"]
-        check_every_sequence_once([had, record.epochs[0]])
+        contract.check_every_sequence_once([had, record.epochs[0]])
         assert record.steps == sum(STEPS) - STOP
-        check_weights([record])
+        contract.check_weights([record])
 
 
 def test_micro_batches_that_do_not_divide_what_was_taken_are_refused(of_ranks):
@@ -96,7 +88,7 @@ def test_a_sampler_that_a_run_has_left_within_an_epoch_begins_anew_without_a_war
         assert len(whole.epochs) == EPOCHS
         assert [*chain(*whole.epochs)][: len([*chain(*left.epochs)])] == [*chain(*left.epochs)]
         for batches in whole.epochs:
-            check_every_sequence_once([batches])
+            contract.check_every_sequence_once([batches])
 
 
 def test_a_loss_without_its_scale_is_told_once(of_ranks):

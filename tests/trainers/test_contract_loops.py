@@ -2,23 +2,10 @@
 
 from importlib.util import find_spec
 
+import contract
 import pytest
 import torch
-from contract import (
-    BATCHING,
-    EPOCHS,
-    LENGTHS,
-    MICRO_BATCHES,
-    RANKS,
-    Sequences,
-    batch_sampler,
-    check_every_sequence_once,
-    check_resumed,
-    check_run,
-    check_weights,
-    loader_of,
-    plan,
-)
+from contract import BATCHING, EPOCHS, LENGTHS, MICRO_BATCHES, RANKS, Sequences, batch_sampler, loader_of, plan
 from torch import distributed
 from torch.utils.data import DataLoader, DistributedSampler
 
@@ -147,12 +134,12 @@ def ranks(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [name for name in LOOPS if name != "Accelerate, dropout"])
 def test_a_run_keeps_the_contract(ranks, name):
-    check_run([rank["whole"][name] for rank in ranks], rtol=1e-5 if "DeepSpeed" in name else 1e-9)
+    contract.check_run([rank["whole"][name] for rank in ranks], rtol=1e-5 if "DeepSpeed" in name else 1e-9)
 
 
 @pytest.mark.parametrize("name", RESUMED)
 def test_a_run_left_in_mid_epoch_goes_on_as_if_it_were_not(ranks, name):
-    check_resumed(*([rank[part][name] for rank in ranks] for part in ("left", "rest", "whole")))
+    contract.check_resumed(*([rank[part][name] for rank in ranks] for part in ("left", "rest", "whole")))
 
 
 def test_another_number_of_ranks_takes_the_same_steps(ranks):
@@ -160,9 +147,9 @@ def test_another_number_of_ranks_takes_the_same_steps(ranks):
     assert len(taken) == (STOP - FIRST) * MICRO_BATCHES * RANKS
     for rank in ranks:
         rest = rank["alone"]
-        check_every_sequence_once([taken, rest.epochs[0]])
+        contract.check_every_sequence_once([taken, rest.epochs[0]])
         assert rest.steps == sum(plan(epoch).steps for epoch in range(EPOCHS)) - STOP
-        check_weights([rest])
+        contract.check_weights([rest])
 
 
 def test_ranks_evaluate_each_sequence_once_and_restore_the_order(ranks):
@@ -194,7 +181,7 @@ def test_what_would_share_the_batches_out_again_is_refused(ranks):
 
 def test_the_contract_finds_the_sequences_that_a_sampler_of_ones_own_loses(ranks):
     with pytest.raises(AssertionError):
-        check_every_sequence_once([rank["naive"] for rank in ranks])
+        contract.check_every_sequence_once([rank["naive"] for rank in ranks])
 
 
 @pytest.mark.skipif(not STAGES, reason="deepspeed is not installed")

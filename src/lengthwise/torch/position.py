@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from lengthwise import checks
-from lengthwise.choices.batching import comparable
+from lengthwise.choices.batching import comparable, spell_out
 from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.plan import PlanMismatchError
 from lengthwise.planning.resume import EarlierRun, read_runs
