@@ -45,7 +45,7 @@ def first_budget(
         padding: The share of the budget that may be padding.
         multiple_of: The multiple to which batches are padded.
 
-    >>> first_budget(np.array([80, 100]), 16), first_budget(np.array([80, 100, 9_000]), 1)
+    >>> first_budget(np.array([90, 100]), 16), first_budget(np.array([90, 100, 9_000]), 1)
     (1600, 9000)
     """
     sizes = round_up(lengths.reshape(len(lengths), -1), multiple_of).sum(axis=1)

@@ -193,7 +193,7 @@ class BatchSampler(Sampler[list[Any]]):
 
         >>> import lengthwise as lw
         >>> sampler = BatchSampler([5, 9, 2, 4] * 10, lw.Batching(budget=40, order=lw.Sorted()))
-        >>> sampler.summary(batch_size=4).splitlines()[-2]
+        >>> sampler.summary(batch_size=4).splitlines()[-3]
         'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
         """
         remainder = self.remainder

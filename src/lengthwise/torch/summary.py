@@ -53,6 +53,8 @@ def summarize(
     A batch holds 2 to 10 sequences, a step 10 on average.
     Padding is 3.4 % of the computed frames.
     Random batches under this budget pad 32.4 %, and compute 1.4 times as much.
+    Batches are as random as 5 % padding allows, at 1.04 frames computed for each frame of data;
+    group_by_length computes 1.30.
     Each rank has had 4 of its 8 batches.
     """
     steps = f"{words.count(plan.steps, 'step')} {'left, ' if earlier_batches else ''}{_per_step(plan)}"
