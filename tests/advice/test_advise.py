@@ -257,6 +257,7 @@ def test_with_a_balance_ranks_wait_and_pay_by_it():
     assert advice.unit == "work"
     assert "balance=lw.Quadratic(quadratic=0.001)" in advice.code
     assert "times the work of the data, waiting included." in advice.sentence
+    assert " % padding allows and of similar cost in each step, compute " in advice.sentence
     alone = ATTENTION(np.ones(len(SHORT)), SHORT[:, None]).sum()
     for row in advice.candidates:
         ranks = [
