@@ -33,7 +33,7 @@ def share(plan, lengths):
 
 def price_of(plan, lengths):
     """The computed frames for each of data, waiting included."""
-    ranks = plan.costs[plan.grid].sum(axis=1)
+    ranks = (plan.costs if plan.balances is None else plan.balances)[plan.grid].sum(axis=1)
     return ranks.max(axis=1).sum() * plan.world_size / ranks.sum() / (1 - share(plan, lengths))
 
 
@@ -99,10 +99,15 @@ def test_random_batches_are_named_by_what_limits_them():
     ("choices", "micro_batches", "subject"),
     [
         ({}, 1, "Batches are as random as 5 % padding allows, at "),
+        (
+            {"padding": 0.05, "balance": lw.Quadratic(quadratic=0.001)},
+            1,
+            "Batches are as random as 5 % padding allows and of similar cost in each step, at ",
+        ),
         ({}, 12, "Steps are random samples, at "),
         ({"padding": 0.2, "deal": lw.Balanced()}, 1, "Its price is "),
     ],
-    ids=["batches", "steps", "written out"],
+    ids=["batches", "balance", "steps", "written out"],
 )
 def test_the_decision_and_its_price_stand_beside_group_by_length(choices, micro_batches, subject):
     lengths = lw.example_lengths("long-tailed", count=1_500)
@@ -111,7 +116,7 @@ def test_the_decision_and_its_price_stand_beside_group_by_length(choices, micro_
     plan = sampler.plan
     size = round(plan.batch_sizes.mean())
     order = lw.Windowed(size * micro_batches * (1_500 // (4 * size * micro_batches)))
-    turns = lw.Batching(cut=lw.FixedSize(size), order=order, deal=lw.InTurn())
+    turns = lw.Batching(cut=lw.FixedSize(size), order=order, deal=lw.InTurn(), balance=choices.get("balance"))
     grouped = price_of(lw.make_plan(lengths, turns, **world), lengths)
     told = f"{subject}{price_of(plan, lengths):.2f} frames computed for each frame of data, waiting included; "
     assert f"{told}group_by_length computes {grouped:.2f}." in sampler.summary().splitlines()

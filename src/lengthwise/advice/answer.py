@@ -8,6 +8,7 @@ from typing import Any
 from lengthwise.advice.code import describe_cut, write_batching, write_choice
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Quadratic
+from lengthwise.choices.deal import Balanced
 from lengthwise.measures.metrics import Measures
 
 _CLEAR = 0.05  # a change must save 5 % of the price of random batches
@@ -113,7 +114,8 @@ def write_sentence(
     if decided.takes_random_steps:
         ours = f"Steps that are random samples, each sorted into {ours},"
     else:
-        ours = f"{ours.capitalize()}, as random as {100 * decided.order.padding:.3g} % padding allows,"
+        alike = " and of similar cost in each step" if slots > 1 and isinstance(decided.deal, Balanced) else ""
+        ours = f"{ours.capitalize()}, as random as {100 * decided.order.padding:.3g} % padding allows{alike},"
     steps = [round(row.measures.steps / sampled) for row in (random, best)]
     costs = [row.measures.largest_cost for row in (random, best)]
     return "\n".join(

@@ -86,7 +86,7 @@ def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims:
 
 
 def list_ours(decided: Batching, padding: float, *, slots: int) -> list[Candidate]:
-    """Returns the decided batching, and others beside it: half and twice its padding, and random steps.
+    """Returns the decided batching, the same with half and with twice the padding, and random steps.
 
     Args:
         decided: The batching of the plan of a default, with its order and deal.

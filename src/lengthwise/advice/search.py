@@ -134,7 +134,7 @@ def advise(
 
 
 class _Run(NamedTuple):
-    """What all measured plans share: the sampled lengths, and how many times more the data set has."""
+    """The sampled lengths, the world and the seed of all measured plans; the data set has `times` as many sequences."""
 
     lengths: NDArray[np.int64]
     world: World

@@ -104,7 +104,7 @@ def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, 
     page: dict[str, Any] = {
         "title": title,
         "loading": write_code(arguments),
-        "lead": " ".join(filter(None, [*lead, advice.attention])),
+        "lead": " ".join([*lead, advice.attention]).strip(),
         "measured": _table(advice),
     }
     show.write_html(arguments.html, lengths, plans, rows, **page)

@@ -243,12 +243,13 @@ def sum_frames(plan: Plan, lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArr
 def wait_under(plans: Sequence[Plan], lengths: ArrayLike, cost: Cost) -> float:
     """Returns the share of the time that ranks wait for each other if batches take the time of another cost."""
     costs = []
-    for plan, taken in zip(plans, read_epochs(plans, lengths).taken, strict=True):
+    for plan in plans:
         if plan.row_offsets is None:
             costs.append(costs_of(cost, plan.row_counts, plan.padded_lengths))
         else:  # a sequence in a row attends to itself alone
+            items = np.asarray(lengths) if plan.spans is None else plan.spans[:, 2] - plan.spans[:, 1]
             capacity = int(plan.padded_lengths.max(initial=0))
-            costs.append(costs_of_rows(cost, taken[:, None], plan.offsets, capacity))
+            costs.append(costs_of_rows(cost, items[plan.numbers, None], plan.offsets, capacity))
     return _waste(plans, costs)
 
 

@@ -122,7 +122,9 @@ def _price(measures: Measures, plan: Plan, lengths: ArrayLike, batching: Batchin
         padding = described["order"].get("padding")
         subject = "Steps are random samples, at"
         if padding is not None:
-            subject = f"Batches are as random as {100 * padding:.3g} % padding allows, at"
+            alike = plan.grid[0].size > 1 and described["deal"]["choice"] == "deal.Balanced"
+            cost = " and of similar cost in each step" if alike else ""
+            subject = f"Batches are as random as {100 * padding:.3g} % padding allows{cost}, at"
     size = max(1, round(measures.mean_batch))
     world = World(plan.world_size, plan.micro_batches)
     cut = FixedSize(size, multiple_of=length_multiple(batching.cut))
