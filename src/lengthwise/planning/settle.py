@@ -245,7 +245,8 @@ def _read_limits(items: Items, batching: Batching, world: World) -> tuple[float,
         return batching.padding, 1.0 / (1.0 - batching.padding)
     size = max(1, round(len(items.lengths) / estimate_batches(items.lengths, batching, 1)))
     order, deal = group_by_length(size, len(items.lengths), world)
-    grouped = replace(batching, cut=FixedSize(size), order=order, deal=deal)
+    cut = FixedSize(size, multiple_of=length_multiple(batching.cut))
+    grouped = replace(batching, cut=cut, order=order, deal=deal)
     trials, more = Trials(items, Settled(grouped, order), world), 1.0 + _MOST_OVER_GROUPED
     # If theirs pad 1.4 %, 98.6 % of their frames are data. Batches that compute 2 % more may pad 3.3 %.
     padding = math.floor(1_000.0 * (1.0 - (1.0 - trials.padding_of(order)) / more)) / 1_000.0
