@@ -9,7 +9,7 @@ import lengthwise as lw
 from lengthwise.advice.answer import ATTENTION, Advice
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.cli import show
-from lengthwise.cli.parser import add_batches, add_lengths, add_ranks, choose_cut, read_lengths, write_code
+from lengthwise.cli.parser import Input, add_batches, add_lengths, add_ranks, choose_cut, read_lengths, write_code
 from lengthwise.report import tables
 from lengthwise.report.tables import Table
 
@@ -30,11 +30,10 @@ def add(subparsers: Any) -> None:
     add_batches(parser, default="16 sequences; give those that you train with now")
     add_ranks(parser)
     group = parser.add_argument_group("padding and cost")
-    group.add_argument(
-        "--padding", type=float, metavar="SHARE", help="the most padding, as a share of computed frames (0.1)"
-    )
+    text = "the most padding, as a share of computed frames (0.1)"
+    group.add_argument("--padding", type=float, metavar="SHARE", help=text)
     text = "a file of lengthwise.StepCost.save, with the seconds of a step; without it, all frames cost the same"
-    group.add_argument("--cost", metavar="PATH", help=text)
+    group.add_argument("--cost", type=Input, metavar="PATH", help=text)
     show.add(parser, plot="randomness against padding", html="the recommended batches and the measures")
     parser.set_defaults(run=run)
 
@@ -92,10 +91,5 @@ def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, 
         # The measures may be those of a sample of the lengths.
         rows[row.label] |= {"steps": plan.steps, "batches": len(plan.costs)}
     *lead, _code = advice.sentence.split("\n")
-    page: dict[str, Any] = {
-        "title": title,
-        "loading": write_code(arguments),
-        "lead": " ".join(lead),
-        "measured": _table(advice),
-    }
+    page = {"title": title, "loading": write_code(arguments), "lead": " ".join(lead), "measured": _table(advice)}
     show.write_html(arguments.html, lengths, plans, rows, **page)

@@ -27,7 +27,8 @@ class ParameterAveraging:
     model in DDP over the same ranks: DDP averages the gradients already.
 
     Args:
-        model: The model, on its device and not sharded. Parameters that need no gradient are averaged, and decay, too.
+        model: The model, on its device and not sharded. Parameters that need no gradient are averaged, and decay, too;
+            those of whole numbers, as of a quantised model, become rank 0's.
         alpha: The share of the way from V(t-1) to the mean: 1 is the mean itself.
         beta: The share of V(t-1) that is subtracted, a weight decay.
         group: Ranks of torch.distributed, by gloo or nccl; by default all. If torch.distributed is not running, there
@@ -105,7 +106,11 @@ class ParameterAveraging:
             raise checks.value_error("world_size", rule, world_size, remedy)
         # One flat tensor for each type and device takes one all-reduce in place of one for each layer.
         for parameters in _alike(dict(self.model.named_parameters())):
-            self._update(list(parameters.values()), [self._previous[name] for name in parameters])
+            tensors = list(parameters.values())
+            if tensors[0].is_floating_point() or tensors[0].is_complex():
+                self._update(tensors, [self._previous[name] for name in parameters])
+            else:
+                self._take_from_first_rank(parameters)
         buffers = dict(self.model.named_buffers())
         floating = {name: buffer for name, buffer in buffers.items() if buffer.is_floating_point()}
         for part in _alike(floating):
