@@ -28,7 +28,7 @@ WITHIN = {
     ),
     "engines": ("sources", "write", "__init__"),
     "lengths": (
-        *("rules", "columns", "cells", "arrays", "text", "arrow", "audio", "one_value", "formats", "read"),
+        *("rules", "columns", "cells", "arrays", "text", "arrow", "audio", "formats", "read"),
         "description",
         "__init__",
     ),

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.lengths import read_lengths, split_source
-from lengthwise.lengths.formats import BY_ENDING, FORMATS, Format
-from lengthwise.lengths.one_value import one_column
+from lengthwise.lengths.formats import BY_ENDING, FORMATS, Format, one_column
 from lengthwise.lengths.text import read_text
 from table_files import write_table
 

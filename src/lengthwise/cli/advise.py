@@ -30,8 +30,9 @@ def add(subparsers: Any) -> None:
     add_batches(parser, default="16 sequences; give those that you train with now")
     add_ranks(parser)
     group = parser.add_argument_group("padding and cost")
-    text = "the most padding, as a share of computed frames (0.1)"
-    group.add_argument("--padding", type=float, metavar="SHARE", help=text)
+    group.add_argument(
+        "--padding", type=float, metavar="SHARE", help="the most padding, as a share of computed frames (0.1)"
+    )
     text = "a file of lengthwise.StepCost.save, with the seconds of a step; without it, all frames cost the same"
     group.add_argument("--cost", type=Input, metavar="PATH", help=text)
     show.add(parser, plot="randomness against padding", html="the recommended batches and the measures")
@@ -91,5 +92,10 @@ def _write_page(arguments: argparse.Namespace, advice: Advice, lengths: Any, *, 
         # The measures may be those of a sample of the lengths.
         rows[row.label] |= {"steps": plan.steps, "batches": len(plan.costs)}
     *lead, _code = advice.sentence.split("\n")
-    page = {"title": title, "loading": write_code(arguments), "lead": " ".join(lead), "measured": _table(advice)}
+    page: dict[str, Any] = {
+        "title": title,
+        "loading": write_code(arguments),
+        "lead": " ".join(lead),
+        "measured": _table(advice),
+    }
     show.write_html(arguments.html, lengths, plans, rows, **page)

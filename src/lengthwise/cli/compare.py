@@ -102,13 +102,28 @@ def _list_strategies(cut: Cut, *, slots: int, dims: int) -> str:
 def _names() -> str:
     """Returns the help on strategies, within 80 columns: a line for each, and the defaults."""
     lines = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in STRATEGIES.items()]
-    keys = f"arrange={' | '.join(strategies.ARRANGEMENTS)}, deal={' | '.join(strategies.DEALS)}"
+    keys = [
+        f"arrange={' | '.join(strategies.ARRANGEMENTS)}",
+        f"deal={' | '.join(strategies.DEALS)}",
+        "and tail=split | repeat | drop",
+    ]
     packings = [_indent(f"  {_write(name, kind):21s}", kind.help) for name, kind in PACKINGS.items()]
     # Blanks are added to break the lines, and then removed, so that the list can be copied.
-    defaults = [_indent("  ", names.replace(",", ", ")).replace(", ", ",") for names in (DEFAULT, DEFAULT_OF_ROWS)]
-    every = _indent("  every one also takes ", f"{keys}, and tail=split | repeat | drop")
-    lines = ["strategies, each with [,key=value...]:", *lines, every, "", "with --cut rows also:", *packings, ""]
-    return "\n".join([*lines, "without --strategies:", defaults[0], "and with --cut rows:", defaults[1]])
+    default, of_rows = (
+        _indent("  ", names.replace(",", ", ")).replace(", ", ",") for names in (DEFAULT, DEFAULT_OF_ROWS)
+    )
+    return "\n".join(
+        [
+            *(
+                "strategies, each with [,key=value...]:",
+                *lines,
+                _indent("  every one also takes ", ", ".join(keys)),
+                "",
+            ),
+            *("with --cut rows also:", *packings, ""),
+            *("without --strategies:", default, "and with --cut rows:", of_rows),
+        ]
+    )
 
 
 def _write(name: str, kind: Strategy) -> str:

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,8 +49,8 @@ class Parser(argparse.ArgumentParser):
         # With abbreviations, new options would break commands: --sub is --subset until --subject is added.
         super().__init__(allow_abbrev=False, **choices)
         # For better errors than argparse's "invalid int value: '1e3'".
-        self.register("type", int, _whole)
-        self.register("type", float, _number)
+        self.register("type", int, partial(_convert, int, "a whole number"))
+        self.register("type", float, partial(_convert, float, "a number"))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyrefly: ignore[bad-override]
         """Refuses unknown words; the error suggests the most similar option."""
@@ -100,18 +101,11 @@ def command() -> str:
     return shlex.join(["lengthwise" if name == "__main__.py" else name, *sys.argv[1:]])
 
 
-def _whole(word: str) -> int:
+def _convert(kind: type, name: str, word: str) -> Any:
     try:
-        return int(word)
+        return kind(word)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be a whole number, but is {word!r}") from error
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be a number, but is {word!r}") from error
+        raise argparse.ArgumentTypeError(f"must be {name}, but is {word!r}") from error
 
 
 def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", example: str = EXAMPLES[0]) -> None:

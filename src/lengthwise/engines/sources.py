@@ -130,9 +130,7 @@ def _drop_missing(column: Column) -> tuple[Sequence[int], Column]:
     if isinstance(cells, np.ndarray):
         return range(len(cells)), column
     if isinstance(cells, list):
-        # A sum is absent if any part of it is.
-        absent = [KeyError in map(type, cell if type(cell) is tuple else (cell,)) for cell in cells]
-        rows = [row for row, cell in enumerate(cells) if not (cell is None or cell == "" or absent[row])]
+        rows = [row for row, cell in enumerate(cells) if not (cell is None or cell == "" or type(cell) is KeyError)]
         cells = [cells[row] for row in rows]
     else:
         rows = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False)).tolist()

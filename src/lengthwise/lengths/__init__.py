@@ -5,10 +5,9 @@ columns       columns of a source: names, units, and their conversion to lengths
 cells         the cells of columns: numbers, lists, and texts to count
 arrays        lengths in memory, and in .npy files
 text          files of text: lines of numbers, tables, records of JSON
-one_value     files of text with one value a sequence: texts, Kaldi, ESPnet, FASTA, FASTQ
 arrow         files of Parquet and Arrow
 audio         folders of audio files
-formats       the table of formats
+formats       the table of formats, and those with one value a sequence: texts, Kaldi, ESPnet, FASTA, FASTQ
 read          `read_lengths`, and the files of a folder, a pattern or a URL
 description   a description of lengths, and example lengths
 """

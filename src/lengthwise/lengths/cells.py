@@ -43,11 +43,11 @@ def count_list(column: Column, count: TextCount | None) -> Column:
         ValueError: A cell is absent, has another kind than the first, or cannot be turned into a length.
     """
     cells, types = column.values, set(map(type, column.values))
-    if tuple in types:
-        return _add_parts(column, count)
     for at, cell in enumerate(cells if KeyError in types else ()):
         if isinstance(cell, KeyError):  # a record without the field
             raise missing_column(*cell.args, at=column.place(at)) from cell
+    if tuple in types:
+        return _add_parts(column, count)
     # The first cell decides the kind. A later cell of another kind raises an error that names its line.
     kind = type(cells[0]) if cells else float
     count = TextCount("characters") if column.kind == "texts" and count is None else count
@@ -72,16 +72,16 @@ def _add_parts(column: Column, count: TextCount | None) -> Column:
     >>> _add_parts(Column(name="a+b", values=[("so it", ""), ("on", "we go")], place=str), TextCount("words")).values
     array([2, 3])
     """
-    total, kinds = np.zeros(len(column.values), dtype=np.int64), set[str]()
+    total, kinds, unit = np.zeros(len(column.values), dtype=np.int64), set[Kind](), column.unit
     for part in zip(*column.values, strict=True):
         rows = [row for row, cell in enumerate(part) if cell is not None and cell != ""]
         cells = [part[row] for row in rows]
         counted = count_list(replace(column, values=cells, place=lambda at, rows=rows: column.place(rows[at])), count)
         values = np.zeros(len(part), counted.values.dtype)
         values[rows] = counted.values
-        total, kinds = total + values, kinds | {counted.kind}
+        total, kinds, unit = total + values, kinds | {counted.kind}, counted.unit
     kind: Kind = "texts" if "texts" in kinds else "numbers"
-    return replace(column, values=total, kind=kind, unit=counted.unit)
+    return replace(column, values=total, kind=kind, unit=unit)
 
 
 def _is_decimal(text: str) -> bool:

@@ -114,6 +114,11 @@ def read_text(
             yield columns
 
 
+def line_error(rule: str, value: object, number: int, path: Path, remedy: str, *, word: str = "line") -> ValueError:
+    """Returns the error for a line, or an item, that a file must not have."""
+    return value_error("source", rule, value, remedy, at=f"{word} {number} of {path}")
+
+
 def parse_lines(file: TextIO, path: Path, column: Wanted) -> Rows:
     """Finds lines of numbers separated by white space, without a header: one column, or several for [n, dims].
 
@@ -139,8 +144,7 @@ def check_widths(rows: Numbered, width: int, path: Path, remedy: str = _REPAIR) 
     """Yields the rows; refuses one of another width."""
     for line, row in rows:
         if len(row) != width:
-            rule = f"{width} column{'s' * (width > 1)} on every line"
-            raise value_error("source", rule, row, remedy, at=f"line {line} of {path}")
+            raise line_error(f"{width} column{'s' * (width > 1)} on every line", row, line, path, remedy)
         yield line, row
 
 
@@ -202,13 +206,12 @@ def _split_cells(file: TextIO, path: Path, mark: str) -> Numbered:
     delimiter = mark or _delimiter(*head[-2:])
     # A transcript in a .tsv may have a lone quote, which would join all rows up to the next quote. For .csv, strict
     # makes an open quote an error instead of one long last cell.
-    quotes = {"quoting": csv.QUOTE_NONE} if mark or delimiter == "|" else {"strict": True}
+    quotes: dict[str, Any] = {"quoting": csv.QUOTE_NONE} if mark or delimiter == "|" else {"strict": True}
     reader = csv.reader(itertools.chain(head, file), delimiter=delimiter, **quotes)
     try:
         yield from ((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
-        at = f"line {reader.line_num} of {path}"
-        raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
+        raise line_error("a table that can be read", str(error), reader.line_num, path, "Repair the line.") from error
 
 
 def _delimiter(first: str, second: str) -> str:
@@ -260,17 +263,11 @@ def parse_records(file: TextIO, path: Path, column: Wanted) -> Rows:
         if isinstance(cell, list):
             remedy = "Give one record or number for each sequence, as [5, 6]; if the list is one sequence, name the "
             raise value_error(name, "a number in the only record of a .json file", cell, f"{remedy}file .jsonl.", at=at)
-    return Rows(itertools.chain(head, rows), [(name, _picker(name, fields)) for name in names], {"unit": unit}, word)
-
-
-def _picker(name: str, fields: list[str]) -> Callable[[Any], Any]:
-    """Returns the function that picks a field of a record, or the tuple of the parts of a sum."""
-    picks = [partial(pick, part) for part in split_sum(name, fields)]
-    return picks[0] if len(picks) == 1 else lambda record: tuple(pick(record) for pick in picks)
+    return Rows(itertools.chain(head, rows), [(name, partial(pick, name)) for name in names], {"unit": unit}, word)
 
 
 def pick(name: str, record: dict[str, Any]) -> Any:
-    """Returns a field of a record, which may be nested; or, if it is absent, the error to raise.
+    """Returns a field of a record, which may be nested; the parts of a sum; or, if one is absent, the error to raise.
 
     >>> pick("supervisions.0.duration", {"supervisions": [{"duration": 1.5}]})
     1.5
@@ -278,6 +275,9 @@ def pick(name: str, record: dict[str, Any]) -> Any:
     try:
         if name in record:  # {"a.b": 5} comes before {"a": {"b": 5}}
             return record[name]
+        if "+" in name and len(parts := split_sum(name, list(record))) > 1:
+            cells = tuple(pick(part, record) for part in parts)
+            return next((cell for cell in cells if isinstance(cell, KeyError)), cells)
         if name == "duration" and _is_mixed(record):
             # To eight decimals, as in Lhotse.
             return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
@@ -325,7 +325,7 @@ def _check_records(word: str, values: Iterable[tuple[int, Any]], path: Path) -> 
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield number, {"lengths": value}
         else:
-            raise value_error("source", "JSON objects or numbers", value, _ONE_EACH, at=f"{word} {number} of {path}")
+            raise line_error("JSON objects or numbers", value, number, path, _ONE_EACH, word=word)
 
 
 def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
@@ -336,7 +336,7 @@ def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
         return _loads(first + later_lines, start, path)
     if later_lines.strip() or not (_is_document(path) or all(isinstance(item, dict) for item in items)):
         remedy = f"{_ONE_EACH[:-1]}; if the file is one array of lengths, name it .json."
-        raise value_error("source", "JSON objects or numbers", items, remedy, at=f"line {start} of {path}")
+        raise line_error("JSON objects or numbers", items, start, path, remedy)
     return items
 
 
@@ -351,8 +351,7 @@ def _loads(text: str, number: int, path: Path) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         remedy = f"Repair or drop it: {error.msg} at character {error.colno}."
-        at = f"line {number + error.lineno - 1} of {path}"
         line = text.split("\n")[error.lineno - 1].strip()
-        raise value_error("source", "valid JSON", line, remedy, at=at) from error
+        raise line_error("valid JSON", line, number + error.lineno - 1, path, remedy) from error
     except (RecursionError, ValueError) as error:  # hundreds of levels; a number of thousands of digits
-        raise value_error("source", "valid JSON", text, "Drop it.", at=f"line {number} of {path}") from error
+        raise line_error("valid JSON", text, number, path, "Drop it.") from error

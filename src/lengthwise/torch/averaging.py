@@ -67,12 +67,7 @@ class ParameterAveraging:
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        *,
-        alpha: float = 1.0,
-        beta: float = 1e-6,
-        group: distributed.ProcessGroup | None = None,
+        self, model: nn.Module, *, alpha: float = 1.0, beta: float = 1e-6, group: distributed.ProcessGroup | None = None
     ) -> None:
         if not isinstance(model, nn.Module):
             raise checks.type_error("model", "a torch.nn.Module", model, "Give the model that this rank trains.")
@@ -88,7 +83,9 @@ class ParameterAveraging:
         # Begin with equal models: V(t-1) is then the same on every rank,
         # and the paper's equation holds from its first use.
         self._take_from_first_rank(dict(model.named_parameters()) | dict(model.named_buffers()))
-        self._previous = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+        parameters = dict(model.named_parameters())
+        averaged = [name for name, tensor in parameters.items() if tensor.is_floating_point() or tensor.is_complex()]
+        self._previous = {name: parameters[name].detach().clone() for name in averaged}
 
     @torch.no_grad()
     def average(self) -> None:
@@ -105,17 +102,14 @@ class ParameterAveraging:
             rule = f"{self.world_size}, as when the averaging was made"
             raise checks.value_error("world_size", rule, world_size, remedy)
         # One flat tensor for each type and device takes one all-reduce in place of one for each layer.
-        for parameters in _alike(dict(self.model.named_parameters())):
-            tensors = list(parameters.values())
-            if tensors[0].is_floating_point() or tensors[0].is_complex():
-                self._update(tensors, [self._previous[name] for name in parameters])
-            else:
-                self._take_from_first_rank(parameters)
-        buffers = dict(self.model.named_buffers())
-        floating = {name: buffer for name, buffer in buffers.items() if buffer.is_floating_point()}
+        tensors = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        for parameters in _alike({name: tensors[name] for name in self._previous}):
+            self._update(list(parameters.values()), [self._previous[name] for name in parameters])
+        floating = {name: buffer for name, buffer in self.model.named_buffers() if buffer.is_floating_point()}
         for part in _alike(floating):
             _spread(self._mean(part.values()), part.values())
-        self._take_from_first_rank({name: buffer for name, buffer in buffers.items() if name not in floating})
+        averaged = self._previous | floating
+        self._take_from_first_rank({name: tensor for name, tensor in tensors.items() if name not in averaged})
 
     def state_dict(self) -> dict[str, Tensor]:
         """Returns V(t-1) of each parameter, the same on every rank.
