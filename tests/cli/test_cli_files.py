@@ -39,13 +39,11 @@ def inputs(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize(("words", "output", "source"), INPUTS, ids=[f"{row[0]} {row[1]}" for row in INPUTS])
 def test_no_output_replaces_what_the_command_reads(run, words, output, source):
-    with open(source, "rb") as file:
-        before = file.read()
+    before = Path(source).read_bytes()
     done = run(*words.split(), output)
     assert (done.status, done.out) == (2, "")
     assert f"must be a file that the command neither reads nor writes already, but is '{output}'." in done.err
-    with open(source, "rb") as file:
-        assert file.read() == before
+    assert Path(source).read_bytes() == before
 
 
 @pytest.mark.usefixtures("inputs")

@@ -104,13 +104,13 @@ def read_lengths(
         remedy = "Check the path. Name a column by `column`, on the command line as FILE:COLUMN."
         raise FileNotFoundError(source_sentence("a file or folder that exists", source, remedy))
     path, seconds = Path(source), frame_shift is not None
-    tables = [name for name in input_files(os.fspath(source)) if path.is_dir() and find_format(name).is_large]
+    has_tables = path.is_dir() and any(find_format(name).is_large for name in input_files(os.fspath(path)))
     if path.is_dir() and arrow.is_saved_dataset(path):
         parts = arrow.read_saved_dataset(path, column)
     elif not (path.is_dir() or is_search):
         parts = _read_file(path, column, counted)
     # A folder with audio is read as tables only if a column or a count is given.
-    elif is_search or (tables and (column or count or not any(audio.audio_names(path, [])))):
+    elif is_search or (has_tables and (column or count or not any(audio.audio_names(path, [])))):
         parts = read_files(source, column)
     else:
         _refuse_option("column", column, f"the folder {path}")
