@@ -93,6 +93,7 @@ TEXTS = [
     ("utt2num_samples", "a 16000\nb 320\n", {"frame_shift": 160}, [100, 2]),
     ("a.tsv", "/data/train\na/b.flac\t16000\nc.flac\t320\n", {}, [16000, 320]),
     ("a.tsv", "/data/train\na/b.flac\t16000\nc.flac\t320\n", {"frame_shift": 160}, [100, 2]),
+    ("a.tsv", "/\nid\tv.mp4\ta.wav\t75\t48000\n", {"column": "3"}, [75]),
     ("a.list", '{"key": "a", "wav": "a.wav", "duration": 1.5}\n', {"frame_shift": 0.01}, [150]),
     ("a.txt", '{"key": "a", "txt": "so it begins"}\n', {"column": "txt", **WORDS}, [3]),
     # Without a header, a column is a number.

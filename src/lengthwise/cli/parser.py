@@ -122,8 +122,7 @@ def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", exam
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
     text = "the unit in which texts are counted; tokens need --tokenizer"
     group.add_argument("--count", choices=COUNTS, help=text)
-    text = "a tokenizer.json, or its folder, for --count tokens"
-    group.add_argument("--tokenizer", type=Input, metavar="PATH", help=text)
+    group.add_argument("--tokenizer", type=Input, metavar="PATH", help="for tokens: tokenizer.json, or its folder")
     group.add_argument("--subset", type=int, metavar="N", help="take N random sequences, drawn by --seed")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="for the plans and the subset (%(default)s)")
 

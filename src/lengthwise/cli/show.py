@@ -53,8 +53,7 @@ def check(arguments: argparse.Namespace) -> None:
             raise value_error(name, "a file to write", path, "Name the file.")
         files.check_folder(name, path)
         file = Path(path)
-        is_input = file.exists() and any(file.samefile(name) for name in inputs)
-        if is_input or file.resolve() in used:
+        if file.resolve() in used or (file.exists() and any(file.samefile(name) for name in inputs)):
             rule = "a file that the command neither reads nor writes already"
             raise value_error(name, rule, path, "Name another file.")
         used.add(file.resolve())

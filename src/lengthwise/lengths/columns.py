@@ -27,7 +27,7 @@ Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
 Wanted = str | tuple[str, ...] | None  # columns, as a user writes them, or as names; None for the only one
 
 _LIKELY = re.compile("frame|length|dur|token|sample")  # in the name of a column of lengths
-_MOST_NAMES = 20  # the most names in an error
+_MOST_NAMES, _LONGEST_NAME = 20, 40  # the most names in an error, and their characters
 
 _SECONDS_NAMES = ("duration", "seconds", "dur")  # names of columns that are most likely in seconds
 _WORDS: dict[Unit, str] = {
@@ -186,7 +186,8 @@ def choose_columns(
     if column is None:
         if default or len(names) == 1:
             return list(default or names)
-        likely = next(iter([*filter(_LIKELY.search, names), *names]), "NAME")
+        short = [name for name in names if len(name) <= _LONGEST_NAME]
+        likely = next(iter([*filter(_LIKELY.search, short), *short]), "NAME")
         remedy = f'Give column="{likely}" (on the command line: FILE:{likely}), several as "source,target".'
         remedy += "" if nested else ' Without a header, give their numbers, as column="0".'
         raise value_error("column", f"one of {_list_names(names)}", None, remedy, at=at)
@@ -215,7 +216,7 @@ def split_sum(name: str, names: Sequence[str]) -> list[str]:
     >>> split_sum("input + output", ["input", "output"])
     ['input', 'output']
     """
-    is_name = any("+" in known and name.startswith(known) for known in names)
+    is_name = any("+" in column and name.startswith(column) for column in names)
     return [name] if is_name else [part.strip() for part in name.split("+")]
 
 
@@ -257,4 +258,5 @@ def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MOST_NAMES]) + ", ..." * (len(names) > _MOST_NAMES) or "no names"
+    short = [name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..." for name in names[:_MOST_NAMES]]
+    return ", ".join(short) + ", ..." * (len(names) > _MOST_NAMES) or "no names"

@@ -49,6 +49,7 @@ def _refuse(path: Path, *_: object, rule: str = "of lengths or of one text a lin
 
 # As utt1, 84-121123-0000 and spk_a, and unlike most words that begin a sentence. A number before a text is no id.
 _ID = re.compile(r"(?![\d.]+\s)\S*[\d_-]")
+_PATH = re.compile(r"\S*[/\\]\S+\.\w{2,5}\s*$")
 
 
 def one_column(
@@ -90,8 +91,7 @@ def espnet_shapes(file: TextIO, path: Path) -> Numbered:
 def kaldi_segments(file: TextIO, path: Path) -> Numbered:
     """Yields the seconds on each line of `id recording start end`, to eight decimals; or times that are no numbers."""
     for number, (_, _, start, end) in check_widths(split_words(file), 4, path):
-        are_numbers = is_number(start) and is_number(end)
-        yield number, round(float(end) - float(start), 8) if are_numbers else f"{start} {end}"
+        yield number, round(float(end) - float(start), 8) if is_number(start) and is_number(end) else f"{start} {end}"
 
 
 def kaldi_texts(file: TextIO, path: Path) -> Numbered:
@@ -107,13 +107,15 @@ def kaldi_texts(file: TextIO, path: Path) -> Numbered:
 
 
 def has_ids(lines: Sequence[str]) -> bool:
-    """Tells if lines of texts begin with ids, each another one.
+    """Tells if lines begin with ids, each another one, or are paths.
 
     >>> has_ids(["utt1 so it begins", "utt2 and ends"]), has_ids(["2 cats", "2 dogs"]), has_ids(["C1CC1", "C1CCC1"])
     (True, False, False)
+    >>> has_ids(["/data/a.wav", "/data/b.wav"]), has_ids(["and/or.", "and so on."])
+    (True, False)
     """
     names = {line.split()[0] for line in lines if _ID.match(line)}
-    return len(names) == len(lines) and any(" " in line for line in lines)
+    return (len(names) == len(lines) and any(" " in line for line in lines)) or all(map(_PATH.match, lines))
 
 
 def fasta_texts(file: TextIO, path: Path) -> Numbered:
@@ -174,8 +176,8 @@ def _parse_unknown(file: TextIO, path: Path, column: Wanted, *, counts: bool) ->
         if len(widths := {line.count(mark) for line in lines}) == 1 and widths != {0}:
             return text.parse_table(file, path, column, mark)
     if counts and len(lines) > 1 and has_ids(lines):
-        remedy = "Name it `text`, as in Kaldi, and the ids are left out; or write JSON lines."
-        raise source_error("of one text a line, without ids", path, remedy)
+        remedy = "With ids, name it `text`, as in Kaldi; of paths, give their folder; or write JSON lines."
+        raise source_error("of one text a line, without ids or paths", path, remedy)
     return _lines(file, path, column) if counts else text.parse_lines(file, path, column)
 
 
@@ -200,7 +202,6 @@ FORMATS = (
 
 # Formats that hold neither lengths nor one text a line: the remedy, and the endings.
 _LIST = "data, and give a list of lengths."
-_DOCUMENTS = ".pdf .doc .docx .odt .rtf .epub .html .xml .tmx .tex .md .yaml .srt .vtt .ctm .stm .conll .conllu"
 _REFUSED = {
     f"Load the HDF5 {_LIST}": ".h5 .hdf5 .nc",
     f"Load the PyTorch {_LIST}": ".pt .pth .ckpt .safetensors",
@@ -209,7 +210,7 @@ _REFUSED = {
     f"Load the biological {_LIST}": ".pdb .cif .gb .gbk .gff .gtf .vcf .bam .sam .sdf .smi .sto",
     "Save the table as .csv or .parquet.": ".xlsx .xls .ods .db .sqlite .sqlite3 .avro .orc",
     "Unpack it, or pack it as .gz.": ".zip .tar .tgz .bz2 .xz .zst .7z .rar",
-    "Write one text a line, or JSON lines.": _DOCUMENTS,
+    "Write one text a line, or JSON lines.": ".pdf .doc .docx .rtf .html .xml .tmx .tex .md .srt .vtt .stm .conllu",
     "Give the folder of the audio files, or utt2num_frames or utt2dur.": ".scp utt2spk spk2utt utt2lang",
     "Convert the audio to .wav or .flac, and give the folder it is in.": ".m4a .aac .wma .amr .sph .pcm",
 }

@@ -166,20 +166,20 @@ def parse_table(file: TextIO, path: Path, column: Wanted, mark: str = "") -> Row
     rows = _split_cells(file, path, mark)
     line, first = next(((line, row) for line, row in rows if any(map(str.strip, row))), (0, []))
     header, second = [cell.strip() for cell in first], list(itertools.islice(rows, 1))
-    later, at = itertools.chain(second, rows), f"line {line} of {path}"
-    is_folder = len(header) == 1 and ("/" in header[0] or "\\" in header[0])
-    if is_folder and [is_number(cell) for _, row in second for cell in row] == [False, True]:
-        header = ["path", "samples"]
+    records, at = itertools.chain(second, rows), f"line {line} of {path}"
+    cells = second[0][1] if second and len(header) == 1 and re.search(r"[/\\]", header[0]) else []
+    if len(cells) > 1 and is_number(cells[-1]):
+        header = ["path", *(str(number) for number in range(1, len(cells) - 1)), "samples"]
         names = choose_columns(column, header, at=at, default=["samples"])
     elif column and _are_numbers(column, header):
-        header, later = [str(number) for number in range(len(header))], itertools.chain([(line, first)], later)
+        header, records = [str(number) for number in range(len(header))], itertools.chain([(line, first)], records)
         names = choose_columns(column, header, at=at)
     else:
         names = _choose_names(column, header, at) if header else []
     picks = [(name, itemgetter(*map(header.index, split_sum(name, header)))) for name in names]
     # One column of texts without a name may have no header.
     kind = "untyped" if len(names) > 1 else "numbers" if column else "unnamed"
-    return Rows(check_widths(later, len(header), path), picks, {"kind": kind})
+    return Rows(check_widths(records, len(header), path), picks, {"kind": kind})
 
 
 def _are_numbers(column: Wanted, header: list[str]) -> bool:
@@ -231,7 +231,9 @@ def _choose_names(column: Wanted, header: list[str], at: str) -> list[str]:
     names = [name for name in header if not is_number(name)]
     # A header "12, 7" is most likely the first row, and would be lost. It is allowed if all wanted names are words.
     if len(names) < len(header) and not (column and set(split_names(column, header)) <= set(names)):
-        remedy = "Put a line with the names of the columns above it, or rename columns that are named by numbers."
+        remedy = (
+            'Put a line with their names, not numbers, above it; or, if it is a record, give numbers, as column="0".'
+        )
         raise value_error("source", "a table with a header", header, remedy, at=at)
     return choose_columns(column, header, at=at)
 
