@@ -173,7 +173,7 @@ def _parse_unknown(file: TextIO, path: Path, column: Wanted, *, counts: bool) ->
     if parsers := [parse for sign, parse in _SIGNS.items() if re.match(sign, head)]:
         return parsers[0](file, path, column)
     for mark in "|\t" if counts else "|":
-        if len(widths := {line.count(mark) for line in lines}) == 1 and widths != {0}:
+        if len(lines) > 1 and len(widths := {line.count(mark) for line in lines}) == 1 and widths != {0}:
             return text.parse_table(file, path, column, mark)
     if counts and len(lines) > 1 and has_ids(lines):
         remedy = "With ids, name it `text`, as in Kaldi; of paths, give their folder; or write JSON lines."
