@@ -41,14 +41,7 @@ from lengthwise.choices.order import (
 )
 from lengthwise.choices.rows import Rows
 from lengthwise.engines import write_lengths
-from lengthwise.lengths import (
-    as_lengths,
-    audio_files,
-    describe,
-    example_lengths,
-    fingerprint,
-    read_lengths,
-)
+from lengthwise.lengths import as_lengths, audio_files, describe, example_lengths, fingerprint, read_lengths
 from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures, measure
 from lengthwise.planning import make_plan

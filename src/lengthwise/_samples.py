@@ -25,6 +25,12 @@ Value = float | Mapping[str, float]
 """The padding value: one number for all fields but labels and `attention_mask`, or numbers by field name."""
 
 
+def nested_error(sample: object) -> ValueError:
+    """Returns the error for a sample whose levels cannot be counted."""
+    rule, remedy = "of a few levels, none of which holds itself", "Leave that part out in the data set's __getitem__."
+    return checks.value_error("samples", rule, sample, remedy)
+
+
 def check_value(value: Any) -> float | dict[str, float]:
     """Returns the padding values as floats."""
     if isinstance(value, Mapping):

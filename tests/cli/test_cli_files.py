@@ -1,9 +1,62 @@
 """The files that a command is given: samples and seconds, pipes and devices."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 import lengthwise as lw
 from table_files import write_table
+
+# A command, its output, and the input that would be lost.
+INPUTS = [
+    ("advise a.csv:n --cost cost.json --json", "cost.json", "cost.json"),
+    ("inspect a.csv:n --json", "link.json", "a.csv"),
+    ("inspect a.csv:n --json", "hard.json", "a.csv"),
+    ("inspect set.saved:n --json", "set.saved/data.stream", "set.saved/data.stream"),
+    ("inspect set.saved:n --json", "set.saved/state.json", "set.saved/state.json"),
+    ("plan parts:n --output", "parts/b.parquet", "parts/b.parquet"),
+    ("compare parts/*.parquet:n --plot", "picture.png", "parts/a.parquet"),
+    ("buckets wavs --json", "wavs/a.wav", "wavs/a.wav"),
+    ("inspect texts.csv:t --count tokens --tokenizer model --json", "model/tokenizer.json", "model/tokenizer.json"),
+]
+
+
+@pytest.fixture
+def inputs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "set.saved", "parts/a.parquet", "parts/b.parquet"):
+        write_table(tmp_path / name, n=[3, 1, 2])
+    write_table(tmp_path / "texts.csv", t=["so it begins", "so"])
+    for name in ("cost.json", "wavs/a.wav", "model/tokenizer.json", "parts/notes.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("input")
+    (tmp_path / "link.json").symlink_to("a.csv")
+    (tmp_path / "picture.png").symlink_to("parts/a.parquet")
+    os.link("a.csv", "hard.json")
+
+
+@pytest.mark.usefixtures("inputs")
+@pytest.mark.parametrize(("words", "output", "source"), INPUTS, ids=[f"{row[0]} {row[1]}" for row in INPUTS])
+def test_no_output_replaces_what_the_command_reads(run, words, output, source):
+    before = Path(source).read_bytes()
+    done = run(*words.split(), output)
+    assert (done.status, done.out) == (2, "")
+    assert f"must be a file that the command neither reads nor writes already, but is '{output}'." in done.err
+    assert Path(source).read_bytes() == before
+
+
+@pytest.mark.usefixtures("inputs")
+def test_a_folder_and_a_pattern_are_read_as_by_write_lengths(run):
+    for source in ("parts", "parts/*.parquet:n", "parts/?.parquet"):
+        # The report of an earlier run may be written again.
+        assert lengths_of(run("inspect", source, "--json", "-")) == (6, [1], [3])
+        assert run("inspect", source, "--json", "parts/notes.json").status == 0
+    assert run("plan", "parts", "--json", "-").json["lengths"]["count"] == 6
+    assert "'parts/*.pq'. Check the path; a pattern" in run("inspect", "parts/*.pq").err
+    write_table(Path("parts/c.parquet"), n=[5, 0])
+    assert "`n` must be at least 1, but is 0 at row 1 of" in (error := run("inspect", "parts").err)
+    assert "parts/c.parquet." in error
 
 
 def lengths_of(done):

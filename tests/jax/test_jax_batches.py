@@ -173,6 +173,8 @@ def padded(*samples, shapes=SHAPES, **choices):
 
 
 ONES = np.ones(3)
+ENDLESS = []
+ENDLESS.append(ENDLESS)
 REFUSED = [
     (taken(shapes=[[2, 10]]), r"`shapes` must be padded to at least the longest sequence, 40, but is \[2, 10]"),
     (
@@ -216,6 +218,7 @@ REFUSED = [
         padded((ONES, ONES, ONES), shapes=[[2, 10, 9]]),
         "`samples` must be of 2 arrays that are padded to the shape, but is 3. Give each other array its length",
     ),
+    (padded(ENDLESS), r"`samples` must be of a few levels, none of which holds itself, but is \[\[\.\.\.\]\]\. Leave"),
     (padded({"x": ONES}, {"y": ONES}), r"`samples` must be built as PyTreeDef.* at sample 1"),
     (
         padded(np.ones((3, 2)), np.ones((3, 4))),

@@ -56,6 +56,8 @@ def test_every_kind_of_audio(tmp_path, suffix):
 
 def test_cache_is_used_while_size_and_time_hold_and_need_not_be_writable(folder):
     read_lengths(folder)
+    assert not (folder / CACHE).exists()  # made on request only
+    read_lengths(folder, cache=True)
     cache = json.loads((folder / CACHE).read_text())
     cache["b.wav"][2] = 900
     (folder / CACHE).write_text(json.dumps(cache))
@@ -70,7 +72,7 @@ def test_cache_is_used_while_size_and_time_hold_and_need_not_be_writable(folder)
     assert sorted(json.loads((folder / CACHE).read_text())) == ["a/Y.WAV", "a/z.flac"]
     (folder / CACHE).unlink()
     (folder / CACHE).mkdir()  # which stops root too, whom no permission stops
-    assert read_lengths(folder).tolist() == [2000, 1600]
+    assert read_lengths(folder, cache=True).tolist() == [2000, 1600]
     assert [name for name in os.listdir(folder) if name.startswith(CACHE)] == [CACHE]
 
 
@@ -99,7 +101,7 @@ def test_unreadable_files_are_named_and_the_others_kept(folder):
     (folder / "gone.wav").symlink_to(folder / "nowhere.wav")
     rule = r"`source` must be audio .* but is '.*a/bad.wav'\. Repair or remove it .*: 3\."
     with pytest.raises(ValueError, match=rule):
-        read_lengths(folder)
+        read_lengths(folder, cache=True)
     assert len(json.loads((folder / CACHE).read_text())) == 3
 
 

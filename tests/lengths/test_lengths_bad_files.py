@@ -31,6 +31,8 @@ DAMAGED = [
     HEADER[:90],
 ]
 
+WORDS = {"count": "words"}
+
 # File name, content, options, and what the message holds in this order; {} is the path.
 BAD = [
     # Values that are no lengths.
@@ -113,6 +115,26 @@ BAD = [
     ("a.csv.gz", b"n\n3\n", {}, ["`source` must be a whole gzip file, but is '{}'.", "Not a gzipped file"]),
     ("a.txt.gz", gzip.compress(b"3\n" * 9999)[:-12], {}, ["`source` must be a whole gzip file, but is '{}'."]),
     ("a.csv", "n,text\n3,x\n4,é\n".encode("latin-1"), {"column": "n"}, ["but is b'n,text\\n3,x\\n4,\\xe9\\n' at {}."]),
+    # What is neither lengths nor one text a line.
+    ("a.csv", "the cat sat\nhello you\n", WORDS, ["`column` must be given for texts, but is None at line 2 of {}."]),
+    ("a.csv", "LJ1|a b|a b\nLJ2|c|c\n", WORDS, ["is None at line 1 of {}.", "Without a header, give their numbers"]),
+    ("a.txt", "a b\tc\nd\te\n", WORDS, ["is None at line 1 of {}.", "Without a header, give their numbers"]),
+    ("a.csv", ",0,1\n0,5,6\n", {"column": "1"}, ["a table with a header, but is ['', '0', '1'] at line 1 of {}."]),
+    ("a.csv", "a,b\nx,y\n", {"column": "a+c", **WORDS}, ["`column` must be one of b, a, but is 'c' at line 1 of {}."]),
+    ("a.fa", "salam donya\nhi\n", WORDS, ["FASTA, which begins with >, but is 'salam donya\\n' at line 1 of {}."]),
+    ("a.fq", "@x\nACGT\nAAA\n+\nIIII\n", {}, ["`source` must be FASTQ, but is '@x' at line 1 of {}. Write a"]),
+    ("text", "utt1 so\nutt1 it\n", WORDS, ["an id and a text on every line, but is 'utt1 it\\n' at line 2 of {}."]),
+    ("text", "the cat\nhello you\n", WORDS, ["an id and a text on every line", "has texts alone, name it .txt."]),
+    ("a.txt", "utt1 so it\nutt2 ends\n", WORDS, ["one text a line, without ids or paths, but is '{}'."]),
+    ("a.lst", "/data/a.wav\n/data/b.wav\n", WORDS, ["one text a line, without ids or paths, but is '{}'."]),
+    ("a.txt", "[1, 2]\n[3]\n", WORDS, ["`source` must be JSON objects or numbers, but is [1, 2] at line 1 of {}."]),
+    ("segments", "u1 r1 0.5 x\n", {"frame_shift": 1}, ["`segments` must be a number, but is '0.5 x' at line 1 of {}."]),
+    ("a.dat", b"\1\0\0\0", {"count": "characters"}, ["`source` must be UTF-8 text, not binary, but is '{}'."]),
+    ("a.h5", b"\x89HDF", WORDS, ["of one text a line, not .h5, but is '{}'. Load the HDF5 data, and give a list"]),
+    ("a.xlsx", b"PK", {}, ["not .xlsx, but is '{}'. Save the table as .csv or .parquet."]),
+    ("feats.scp", "utt1 a.ark:5\n", WORDS, ["not .scp, but is '{}'. Give the folder of the audio files"]),
+    ("utt2spk", "utt1 spk1\n", WORDS, ["not utt2spk, but is '{}'. Give the folder of the audio files"]),
+    ("a.jsonl.zst", b"(", WORDS, ["not .zst, but is '{}'. Unpack it, or pack it as .gz."]),
     ("a.wav", b"RIFF", {}, ["`source` must be a table, an array or a folder of audio files, but is '{}'."]),
 ]
 

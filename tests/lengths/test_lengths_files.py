@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.lengths import read_lengths, split_source
-from lengthwise.lengths.formats import BY_ENDING, FORMATS, Format
-from lengthwise.lengths.text import one_column
+from lengthwise.lengths.formats import BY_ENDING, FORMATS, Format, one_column
+from lengthwise.lengths.text import read_text
 from table_files import write_table
 
 NEMO = [{"audio_filepath": "a.wav", "duration": 1.234, "text": "x"}, {"audio_filepath": "b.wav", "duration": 2}]
@@ -41,6 +42,7 @@ def lines(records):
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
+WORDS = {"count": "words"}
 TEXTS = [
     ("a.txt", "3\n1\n\n2\n", {}, [3, 1, 2]),
     ("a.txt", "\ufeff3\n1\n", {}, [3, 1]),
@@ -78,6 +80,36 @@ TEXTS = [
     ("a.json", '{"duration": 1.5, "n": 3}', {"frame_shift": 0.5}, [3]),  # one record of a known manifest
     ("a.json", '{"utt1": 312, "utt2": 87}', {"column": "utt2"}, [87]),
     ("a.csv", "id\tframes\na\t3\nb\t1\n", {"column": "frames"}, [3, 1]),
+    # Formats of fields. FASTA and FASTQ are counted in letters.
+    ("a.fasta", ">x y\nMKVLAA\nGGH\n;note\n\n>z\nMM \n", {}, [9, 2]),
+    ("a.faa", ">x\nMKV*\n>z\nM-\n", {"count": "characters"}, [4, 2]),
+    ("a.dat", ">x\nMKVLAA\nGGH\n>z\nMM\n", {"count": "characters"}, [9, 2]),
+    ("a.fq", "@x\nACGT\n+\n@>II\n@y\nAC\n+y\n+I\n", {}, [4, 2]),
+    ("text", "utt1 so it begins\nutt2\tand ends\n", WORDS, [3, 2]),
+    ("segments", "u1 r1 0.5 2.31\nu2 r1 2.31 3.0\n", {"frame_shift": 0.01}, [181, 69]),
+    ("reco2dur", "a 0.3\nb 1\n", {"frame_shift": 0.1}, [3, 10]),
+    ("speech_shape", "u1 1234,80\nu2 99,80\n", {}, [1234, 99]),
+    ("text_shape.bpe", "u1 12,30\nu2 9,30\n", {}, [12, 9]),
+    ("utt2num_samples", "a 16000\nb 320\n", {"frame_shift": 160}, [100, 2]),
+    ("a.tsv", "/data/train\na/b.flac\t16000\nc.flac\t320\n", {}, [16000, 320]),
+    ("a.tsv", "/data/train\na/b.flac\t16000\nc.flac\t320\n", {"frame_shift": 160}, [100, 2]),
+    ("a.tsv", "/\nid\tv.mp4\ta.wav\t75\t48000\n", {"column": "3"}, [75]),
+    ("a.list", '{"key": "a", "wav": "a.wav", "duration": 1.5}\n', {"frame_shift": 0.01}, [150]),
+    ("a.txt", '{"key": "a", "txt": "so it begins"}\n', {"column": "txt", **WORDS}, [3]),
+    # Without a header, a column is a number.
+    ("a.csv", 'LJ1|in "being, x|in being\nLJ2|so, it|so it is\n', {"column": "2", **WORDS}, [2, 3]),
+    ("a.txt", "wavs/1.wav|so it begins\nwavs/2.wav|and ends\n", {"column": "1", **WORDS}, [3, 2]),
+    ("a.csv", "file|text\n1.wav|so it begins\n", {"column": "text", **WORDS}, [3]),
+    ("a.csv", "the cat sat\nhello world\n", {"column": "0", **WORDS}, [3, 2]),
+    ("a.csv", "the cat sat\nhello world\n", {"column": "the cat sat", **WORDS}, [2]),
+    ("a.tsv", "a b c\tx\nd\ty z\n", {"column": "0,1", **WORDS}, [[3, 1], [1, 2]]),
+    ("a.txt", "Go on.\tGeh.\tCC\nHi.\tHallo du!\tCC\n", {"column": "1", **WORDS}, [1, 2]),
+    ("a.csv", "3,4\n5,6\n", {"column": "1"}, [4, 6]),
+    # Sums.
+    ("a.csv", "a,b,c\nso it,,begins\n,,x\n", {"column": "a + b+c", **WORDS}, [3, 1]),
+    ("a.csv", "a,b,c\n1,2,9\n3,,9\n", {"column": "a+b,c"}, [[3, 9], [3, 9]]),
+    ("a.jsonl", lines([{"a": [1, 2], "b": [3]}, {"a": [1], "b": None}]), {"column": "a+b"}, [3, 1]),
+    ("a.csv", "a+b,a,b\n3,1,1\n", {"column": "a+b"}, [3]),
 ]
 
 
@@ -180,22 +212,23 @@ def test_a_nested_name_may_hold_commas(tmp_path):
     assert read_lengths(path, column="m,a,b.n").tolist() == [[1, 3], [2, 4]]
 
 
-def fasta_lengths(file, _):
-    """Yields the line of each header, and the letters below it."""
+def tag_lengths(file, _):
+    """Yields the line of each tag, and the letters below it."""
     for number, line in enumerate(file, start=1):
-        if line.startswith(">"):
+        if line.startswith("#"):
             yield number, len(next(file).strip())
 
 
 def test_a_format_of_one_column_needs_a_line_and_a_small_function(tmp_path, monkeypatch):
-    fasta = Format("FASTA", (".fa",), one_column("lengths", "counts", fasta_lengths), is_large=True)
-    monkeypatch.setitem(BY_ENDING, ".fa", fasta)
-    for name, text in (("a.fa", ">x\nACGT\n>y\nAC\n"), ("b.fa", ">z\nA\n")):
+    tagged = Format("tags", (".tag",), partial(read_text, one_column("lengths", "counts", tag_lengths)), is_large=True)
+    monkeypatch.setitem(BY_ENDING, ".tag", tagged)
+    for name, text in (("a.tag", "#x\nACGT\n#y\nAC\n"), ("b.tag", "#z\nA\n")):
         (tmp_path / name).write_text(text)
-    assert read_lengths(tmp_path / "a.fa").tolist() == [4, 2]
+    assert read_lengths(tmp_path / "a.tag").tolist() == [4, 2]
+    assert read_lengths(tmp_path).tolist() == [4, 2, 1]
     assert lw.write_lengths(tmp_path, tmp_path / "o.npy", batch_size=1).lengths.tolist() == [4, 2, 1]
     with pytest.raises(ValueError, match=r"^`frame_shift` must be given for durations only"):
-        read_lengths(tmp_path / "a.fa", frame_shift=0.01)
+        read_lengths(tmp_path / "a.tag", frame_shift=0.01)
 
 
 def test_every_format_is_on_the_page_of_files():

@@ -37,6 +37,7 @@ class Statistics(nn.Module):
         super().__init__()
         self.frozen = nn.Parameter(torch.full((2,), 1.0 + place), requires_grad=False)
         self.narrow = nn.Parameter(torch.full((3,), 1.0 + place, dtype=torch.bfloat16))
+        self.whole = nn.Parameter(torch.tensor([5 - place, -7], dtype=torch.int8), requires_grad=False)
         self.register_buffer("mean", torch.tensor([1.0 + place]))
         self.register_buffer("count", torch.tensor(7 + place))
         self.register_buffer("small", torch.tensor([3 - place], dtype=torch.int16))
@@ -158,9 +159,15 @@ def test_ranks_and_runs_that_were_resumed_are_the_same_bit_for_bit(ranks):
 def test_every_kind_of_parameter_and_buffer(ranks):
     first, averaged = ranks[2]["statistics"]
     assert first == values_of(Statistics(0))
-    # Buffers of floating point become their mean, the others those of the first rank.
+    # Buffers of floating point become their mean, the others and whole parameters those of the first rank.
     means = {"frozen": [1.5, 1.5], "narrow": [1.5, 1.5, 1.5], "mean": [1.5]}
-    assert averaged == {**means, "count": 7, "small": [3], "flag": True}
+    assert averaged == {**means, "whole": [5, -7], "count": 7, "small": [3], "flag": True}
+
+
+def test_whole_parameters_do_not_decay():
+    model = Statistics(0)
+    lw.torch.ParameterAveraging(model).average()
+    assert model.whole.tolist() == [5, -7]
 
 
 def test_what_differs_between_ranks_is_refused_on_all(ranks):

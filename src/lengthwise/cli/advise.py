@@ -10,6 +10,7 @@ from lengthwise.advice.answer import Advice
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.cli import show
 from lengthwise.cli.parser import (
+    Input,
     add_batches,
     add_lengths,
     add_ranks,
@@ -42,7 +43,7 @@ def add(subparsers: Any) -> None:
     text = "the padding of batches, as a share of computed frames (0.05, or less to cost no more than group_by_length)"
     group.add_argument("--padding", type=float, metavar="SHARE", help=text)
     text = "a file of lengthwise.StepCost.save, with the seconds of a step; without it, all frames cost the same"
-    group.add_argument("--cost", metavar="PATH", help=text)
+    group.add_argument("--cost", type=Input, metavar="PATH", help=text)
     show.add(parser, plot="randomness against padding", html="the recommended batches and the measures")
     parser.set_defaults(run=run)
 

@@ -14,14 +14,7 @@ from lengthwise.advice.candidates import BATCH_SIZE, first_budget
 from lengthwise.advice.code import describe_cut
 from lengthwise.choices.batching import DEFAULT_PADDING
 from lengthwise.cli import show
-from lengthwise.cli.parser import (
-    add_batches,
-    add_lengths,
-    choose_cut,
-    read_lengths,
-    write_code,
-    write_words,
-)
+from lengthwise.cli.parser import add_batches, add_lengths, choose_cut, read_lengths, write_code, write_words
 from lengthwise.lengths.description import bar_starts, has_long_tail
 from lengthwise.report import tables
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 import re
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,6 +36,12 @@ _OF_FILES = ("frame_shift", "count", "tokenizer")  # options of reading a file
 _OF_BATCHES = ("batch_size", "budget", "cut")
 
 
+class Input(str):
+    """The type of an option that names what a command reads: no output may replace it."""
+
+    __slots__ = ()
+
+
 class Parser(argparse.ArgumentParser):
     """An `ArgumentParser` without abbreviations, whose errors are one sentence without the usage."""
 
@@ -41,8 +49,8 @@ class Parser(argparse.ArgumentParser):
         # With abbreviations, new options would break commands: --sub is --subset until --subject is added.
         super().__init__(allow_abbrev=False, **choices)
         # For better errors than argparse's "invalid int value: '1e3'".
-        self.register("type", int, _whole)
-        self.register("type", float, _number)
+        self.register("type", int, partial(_convert, int, "a whole number"))
+        self.register("type", float, partial(_convert, float, "a number"))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyrefly: ignore[bad-override]
         """Refuses unknown words; the error suggests the most similar option."""
@@ -93,27 +101,20 @@ def command() -> str:
     return shlex.join(["lengthwise" if name == "__main__.py" else name, *sys.argv[1:]])
 
 
-def _whole(word: str) -> int:
+def _convert(kind: type, name: str, word: str) -> Any:
     try:
-        return int(word)
+        return kind(word)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be a whole number, but is {word!r}") from error
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be a number, but is {word!r}") from error
+        raise argparse.ArgumentTypeError(f"must be {name}, but is {word!r}") from error
 
 
 def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", example: str = EXAMPLES[0]) -> None:
     """Adds the options of the lengths; `option` is "source", or the option that takes the file."""
     group = parser.add_argument_group("lengths")
-    text = f"file or folder of lengths, with the column if there are several; without a file, the {example} example"
+    text = f"file, folder or pattern, with the column if there are several; without a file, the {example} example"
     # Commands of the recipes have other positional arguments, so that their file needs an option.
     place: dict[str, Any] = {"nargs": "?"} if option == "source" else {"dest": "source"}
-    group.add_argument(option, metavar="FILE[:COLUMN]", help=text, **place)
+    group.add_argument(option, type=Input, metavar="FILE[:COLUMN]", help=text, **place)
     if option != "source":
         parser.set_defaults(file_option=option)
     group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
@@ -121,7 +122,7 @@ def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", exam
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
     text = "the unit in which texts are counted; tokens need --tokenizer"
     group.add_argument("--count", choices=COUNTS, help=text)
-    group.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json, for --count tokens")
+    group.add_argument("--tokenizer", type=Input, metavar="PATH", help="for tokens: tokenizer.json, or its folder")
     group.add_argument("--subset", type=int, metavar="N", help="take N random sequences, drawn by --seed")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="for the plans and the subset (%(default)s)")
 
@@ -185,7 +186,7 @@ def read_file(source: str, **options: Any) -> NDArray[np.int64]:
     """Reads the lengths that FILE[:COLUMN] names, with options of `read_lengths`."""
     path, column = split_source(source)
     folder, name = os.path.split(path)
-    if not os.path.exists(path) and os.path.isdir(folder or "."):
+    if not (os.path.exists(path) or glob.has_magic(path)) and os.path.isdir(folder or "."):
         remedy = did_you_mean(name, os.listdir(folder or ".")) or "Check the path; leave it out to see an example."
         raise source_error("a file or folder that exists", path, remedy)
     try:
@@ -220,10 +221,8 @@ def choose_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> 
 
 def _check_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> None:
     """Refuses a budget below the longest sequence, except for chunks; suggests a budget that is large enough."""
-    budget, longest = (
-        getattr(arguments, "budget", None),
-        int(lengths.reshape(len(lengths), -1).sum(axis=1).max(initial=0)),
-    )
+    budget = getattr(arguments, "budget", None)
+    longest = int(lengths.reshape(len(lengths), -1).sum(axis=1).max(initial=0))
     if budget is not None and 0 < budget < longest and getattr(arguments, "chunk", None) is None:
         remedy = f"Try --budget {first_budget(lengths)}, or --cut budget:{budget:g},oversize=alone."
         raise value_error("budget", f"at least the longest sequence, {longest:,}", budget, remedy)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise import files
 from lengthwise.checks import make_visible, value_error
-from lengthwise.cli.parser import command
-from lengthwise.lengths import split_source
+from lengthwise.cli.parser import Input, command
+from lengthwise.lengths.read import input_files
 from lengthwise.report.tables import Table
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def add(parser: argparse.ArgumentParser, *, plot: str = "", html: str = "") -> N
 def check(arguments: argparse.Namespace) -> None:
     """Refuses outputs that cannot be written or that would replace a file of the command, before the work begins."""
     paths = {name: getattr(arguments, name, None) for name in ("json", "html", "plot", "output")}
-    source = getattr(arguments, "source", None)
-    used = {Path(split_source(source)[0]).resolve()} if source else set()
+    inputs = [name for value in vars(arguments).values() if isinstance(value, Input) for name in input_files(value)]
+    used = set[Path]()
     for name, path in paths.items():
         if path is None or (name == "json" and path == "-"):
             continue
@@ -52,10 +52,11 @@ def check(arguments: argparse.Namespace) -> None:
         if path in ("", "-") or Path(path).is_dir():
             raise value_error(name, "a file to write", path, "Name the file.")
         files.check_folder(name, path)
-        if (file := Path(path).resolve()) in used:
+        file = Path(path)
+        if file.resolve() in used or (file.exists() and any(file.samefile(name) for name in inputs)):
             rule = "a file that the command neither reads nor writes already"
             raise value_error(name, rule, path, "Name another file.")
-        used.add(file)
+        used.add(file.resolve())
     if paths["plot"] is not None and Path(paths["plot"]).suffix.lower() not in PICTURES:
         rule = f"a file of one of the kinds {', '.join(PICTURES)}"
         raise value_error("plot", rule, paths["plot"], "Name it plot.png, for example.")

@@ -13,30 +13,24 @@ Shapes: k rows of a batch; dims lengths for each. One dimension is [k], several 
 from __future__ import annotations
 
 import functools
-import glob
 import itertools
-import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise.checks import brief, load_package, source_error, source_sentence, type_error, value_error
+from lengthwise.checks import brief, source_error, value_error
 from lengthwise.lengths.arrow import count_cells, load_pyarrow, read_arrow, read_batches, take_columns
 from lengthwise.lengths.cells import TextCount, check_counted
-from lengthwise.lengths.columns import Column, Wanted, choose_columns, choose_shifts, top_of
-from lengthwise.lengths.formats import FORMATS, Format, find_format
+from lengthwise.lengths.columns import Column, choose_columns, choose_shifts, tops_of
+from lengthwise.lengths.read import find_files, read_files
 from lengthwise.lengths.rules import Place, bad_value, check_dims, convert
 
 _READ_AHEAD = 2  # batches of pyarrow that are read before they are measured
 _TOGETHER = 128  # partitions of Dask that are computed at once, so that few lengths wait in memory
-
-_LARGE = [ending for format in FORMATS if format.is_large for ending in format.endings]
-_OTHERS = f"Known are {', '.join(_LARGE)}; text also as .gz. Give other formats as a `pyarrow.dataset.Dataset`."
 
 
 Measure = Callable[[Any], Any]
@@ -83,7 +77,7 @@ class Rule:
         if self.length is not None:
             return [], list(names)
         chosen = choose_columns(self.column, names, at="the data set", nested=True)
-        return chosen, list(dict.fromkeys(top_of(name, names) for name in chosen))
+        return chosen, tops_of(chosen, names)
 
     def measure_batches(self, batches: Any, names: Sequence[str], place: Place = lambda _: "") -> list[Block]:
         """Measures the columns `names` of each `pyarrow.RecordBatch`, or calls the function.
@@ -264,76 +258,16 @@ def _file_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:
     dot or an underscore are skipped, unless the pattern has such a name. In a folder, files with an unknown suffix are
     skipped too.
     """
-    store, paths, format = _find_files(source)
-    if rule.length is not None and format.read is not read_arrow:
+    if rule.length is None:
+        yield from ([rule.measure(columns)] for columns in read_files(source, rule.column, size))
+        return
+    opener, paths, format = find_files(source)
+    if format.read is not read_arrow:
         remedy = 'Give the files as `pyarrow.dataset.dataset(source, format="csv")`, or "json".'
         raise value_error("length", f"left out for files of {format.name}", rule.length, remedy)
-    # A file on a disk is opened by its path: PyArrow maps it, so that other columns are never read.
-    opener = None if "file" in store.protocol else lambda path, _: store.open(path=str(path), mode="rb")
-    column: Wanted = rule.column
-    for path in map(Path, paths):
-        if rule.length is not None:
-            for _, batch, place in read_batches([path], (), path, size, opener):
-                yield rule.measure_batches([batch], (), place)
-            continue
-        for columns in format.read(path, column, size, opener):
-            column = tuple(cells.name for cells in columns)  # the first file decides
-            yield [rule.measure(columns)]
-
-
-def _find_files(source: Any) -> tuple[Any, list[str], Format]:
-    """Returns the file system, the paths, and the format of all files."""
-    sources = [source] if isinstance(source, str | os.PathLike) else source
-    if not isinstance(sources, list | tuple) or not all(isinstance(name, str | os.PathLike) for name in sources):
-        rule = "a path, a list of paths, or a data set of pyarrow, datasets, Ray or Dask"
-        raise type_error("source", rule, type(source), "`read_lengths` takes arrays, and files of other formats.")
-    lists = [_list_files(name) for name in map(os.fspath, sources)]
-    stores, paths = [store for store, _ in lists], [path for _, files in lists for path in files]
-    formats = list(dict.fromkeys(map(find_format, paths)))
-    if others := [path for path in paths if not find_format(path).is_large] if paths else [str(source)]:
-        raise source_error("a file or folder of a known format", others[0], _OTHERS)
-    if len(formats) > 1:
-        rule = f"files of one format, not {' and '.join(format.name for format in formats)}"
-        raise source_error(rule, str(source), "Name the files of one format, as tokens/*.parquet.")
-    if any(store != stores[0] for store in stores):
-        raise source_error("on one file system", str(source), "Write one lengths file for each file system.")
-    return stores[0], paths, formats[0]
-
-
-def _open_store(name: str) -> tuple[Any, str]:
-    core = load_package("fsspec.core", "find files")
-    try:
-        # abspath("") would be the current folder.
-        return core.url_to_fs(os.path.abspath(name) if name and "://" not in name else name)
-    except ImportError as error:  # s3fs, for example
-        rule = "at a URL whose file system is installed"
-        raise ModuleNotFoundError(source_sentence(rule, name, f"{brief(error)}.")) from error
-    except ValueError as error:
-        raise source_error("at a URL that fsspec knows", name, f"Check the URL ({brief(error)}).") from error
-
-
-def _list_files(name: str) -> tuple[Any, list[str]]:
-    """Returns the file system, and the files that a name stands for, sorted by their paths as texts."""
-    store, path = _open_store(name)
-    # An existing file comes first: its name may have brackets, and a web address may have a question mark.
-    if name and store.isfile(path):
-        return store, [path]
-    parts = PurePosixPath(path).parts
-    if name and store.isdir(path):
-        root, pattern, paths = path, (), [file for file in store.find(path) if find_format(file).is_large]
-    else:
-        # Names before the first * are not part of the pattern: a _folder is allowed there.
-        fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-        root, pattern = str(PurePosixPath(*parts[:fixed])), parts[fixed:]
-        facts = store.glob(path, detail=True) if pattern else {}
-        paths = [file for file, fact in facts.items() if fact["type"] == "file"]
-        if not paths:
-            remedy = "Check the path; a pattern, as tokens/*.parquet, must match files."
-            raise FileNotFoundError(source_sentence("a file or folder that exists", name, remedy))
-    hidden = tuple({".", "_"} - {part[0] for part in pattern})
-    below = {PurePosixPath(file).relative_to(root): file for file in paths}
-    shown = [key for key in below if not any(part.startswith(hidden) for part in key.parts)]
-    return store, [below[key] for key in sorted(shown, key=str)]
+    for path in paths:
+        for _, batch, place in read_batches([path], (), path, size, opener):
+            yield rule.measure_batches([batch], (), place)
 
 
 ENGINES = {"pyarrow": _pyarrow_blocks, "datasets": _hugging_face_blocks, "dask": _dask_blocks, "ray": _ray_blocks}

@@ -85,8 +85,8 @@ def write_lengths(
         source: One of these:
 
             - the path of a file or a folder, a pattern such as "tokens/*.parquet", or a list of these. A path may be a
-              URL that fsspec knows, such as "s3://bucket/tokens". Files are Parquet, Arrow, CSV, TSV or JSON lines.
-              Those of a folder or a pattern are sorted by path, and those of a list keep its order;
+              URL that fsspec knows, such as "s3://bucket/tokens". Files are Parquet, Arrow, CSV, TSV, JSON lines, FASTA
+              or FASTQ. Those of a folder or a pattern are sorted by path, and those of a list keep its order;
             - a `pyarrow.dataset.Dataset`, in the order of its fragments;
             - a Hugging Face `datasets.Dataset`;
             - a Ray `ray.data.Dataset`, in the order of its blocks, measured on its cluster;

@@ -167,7 +167,10 @@ def take_columns(samples: Sequence[Any]) -> tuple[list[list[NDArray[Any]]], list
     ['pair.0', 'pair.1', 'text.ids', 'text.mask']
     """
     checks.check_samples(samples)
-    leaves, trees = zip(*(jax.tree.flatten(sample) for sample in samples), strict=True)
+    try:
+        leaves, trees = zip(*(jax.tree.flatten(sample) for sample in samples), strict=True)
+    except (RecursionError, SystemError) as error:  # the latter from the C++ of JAX
+        raise _samples.nested_error(samples[0]) from error
     for number, tree in enumerate(trees):
         if tree != trees[0]:
             remedy = "Give every sample the same keys and parts."

@@ -15,7 +15,7 @@ import numpy as np
 
 from lengthwise.checks import brief, load_package, source_error
 from lengthwise.lengths.cells import TextCount, count_list, nested_lists, not_a_number
-from lengthwise.lengths.columns import Column, Wanted, choose_columns, missing_column, top_of
+from lengthwise.lengths.columns import Column, Wanted, choose_columns, missing_column, split_sum, top_of, tops_of
 from lengthwise.lengths.rules import Place
 from lengthwise.lengths.text import Opener, Parts, pick
 
@@ -61,8 +61,7 @@ def read_batches(
                 all_names, slices = _open(file)
                 names = choose_columns(column, all_names, at=str(source), nested=True)
                 column = tuple(names)
-                tops = dict.fromkeys(top_of(name, all_names) for name in names)
-                for batch in slices(list(tops), size or _ROWS):
+                for batch in slices(tops_of(names, all_names), size or _ROWS):
                     yield names, batch, lambda row, first=first: f"row {first + row} of {source}"
                     first += batch.num_rows
         except (load_pyarrow().ArrowException, OSError, UnicodeError) as error:
@@ -121,7 +120,8 @@ def read_saved_dataset(folder: Path, column: Wanted) -> Parts:
 def take_columns(batch: Any, names: Sequence[str], place: Place, *, source: str | Path) -> list[Column]:
     """Returns columns of a record batch, or fields within them, such as `audio.frames`.
 
-    The cells are an Arrow array of plain values, or a Python list for fields of list items, as `messages.*.content`.
+    The cells are an Arrow array of plain values; a Python list for fields of list items, as `messages.*.content`; or a
+    list of tuples for a sum.
 
     Raises:
         ValueError: A field does not exist, or has a type without lengths.
@@ -130,6 +130,9 @@ def take_columns(batch: Any, names: Sequence[str], place: Place, *, source: str 
 
 
 def _take_cells(batch: Any, name: str, source: str | Path) -> Any:
+    if len(sum_parts := split_sum(name, batch.schema.names)) > 1:
+        columns = [_take_cells(batch, part, source) for part in sum_parts]
+        return list(zip(*(cells if isinstance(cells, list) else cells.to_pylist() for cells in columns), strict=True))
     top = top_of(name, batch.schema.names)
     parts = name[len(top) + 1 :].split(".") if name != top else []
     if "*" in parts:

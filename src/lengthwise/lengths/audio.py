@@ -1,4 +1,4 @@
-"""Folders of audio files. Threads read only the headers of the files, which are cached in the folder."""
+"""Folders of audio files. Threads read only the headers of the files, which may be cached in the folder."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lengthwise.checks import load_package, source_error, value_error, warn
 from lengthwise.lengths.columns import Column
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
-_CACHE_NAME = ".lengthwise-cache.json"
+CACHE_NAME = ".lengthwise-cache.json"
 READERS = 16  # threads, more than cores: they wait for the disk
 
 
 Header = tuple[int, ...]  # of a file: its bytes, modification time in ns, samples, and sampling rate
 
 
-def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: bool) -> Iterator[list[Column]]:
+def read_audio_folder(folder: Path, *, seconds: bool, cache: bool | None, progress: bool) -> Iterator[list[Column]]:
     """Measures all audio files below a folder, sorted by their path within it.
 
     Paths with `/` are compared as texts, so capitals come first: A/b.wav, B.wav, a.wav. Hidden files and folders are
@@ -34,8 +34,8 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
     Args:
         folder: The folder with .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif files.
         seconds: If True, returns durations instead of samples.
-        cache: If True, reads and writes `.lengthwise-cache.json` in the folder. A damaged cache counts as empty. A
-            cache that cannot be written is no error.
+        cache: If True, reads and writes `.lengthwise-cache.json` in the folder; if None, only where it exists. A
+            damaged cache counts as empty. A cache that cannot be written is no error.
         progress: If True, shows a progress bar.
 
     Raises:
@@ -43,8 +43,9 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool, progress: boo
             sampling rates differ.
     """
     names = audio_files(folder)
-    path = folder / _CACHE_NAME
-    cache = cache and (path.is_file() or not os.path.lexists(path))  # reading a pipe would never end
+    path = folder / CACHE_NAME
+    # Reading a pipe would never end.
+    cache = cache is not False and (path.is_file() or (cache is True and not os.path.lexists(path)))
     old_headers = _load_cache(path) if cache else {}
     results = dict(zip(names, _measure(folder, names, old_headers, progress), strict=True))
     headers = {name: header for name, header in results.items() if isinstance(header, tuple)}
@@ -75,7 +76,7 @@ def audio_files(folder: str | Path) -> list[str]:
     folder = Path(folder)
     # Sort, because systems list folders in different orders.
     links: list[str] = []
-    names = sorted(_audio_names(folder, links))
+    names = sorted(audio_names(folder, links))
     if links:
         remedy = f"Left out: {len(links)} such links. Read each linked folder by itself, or link to its files instead."
         warn(str(source_error("without links to folders", min(links), remedy)))
@@ -85,7 +86,7 @@ def audio_files(folder: str | Path) -> list[str]:
     return names
 
 
-def _audio_names(folder: Path, links: list[str]) -> Iterator[str]:
+def audio_names(folder: Path, links: list[str]) -> Iterator[str]:
     """Yields the audio files, and appends to `links` each link to a folder, which os.walk does not follow."""
     for path, folders, names in os.walk(folder, onerror=_refuse_folder):
         folders[:] = [name for name in folders if not name.startswith(".")]  # os.walk then skips hidden ones

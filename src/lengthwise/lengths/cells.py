@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise.checks import brief, value_error
-from lengthwise.lengths.columns import Column, missing_column
+from lengthwise.lengths.columns import Column, Kind, missing_column
 from lengthwise.lengths.rules import LONGEST, bad_value
 
 _PUT = "Put one there or drop the sequence."
@@ -46,8 +46,11 @@ def count_list(column: Column, count: TextCount | None) -> Column:
     for at, cell in enumerate(cells if KeyError in types else ()):
         if isinstance(cell, KeyError):  # a record without the field
             raise missing_column(*cell.args, at=column.place(at)) from cell
+    if tuple in types:
+        return _add_parts(column, count)
     # The first cell decides the kind. A later cell of another kind raises an error that names its line.
     kind = type(cells[0]) if cells else float
+    count = TextCount("characters") if column.kind == "texts" and count is None else count
     is_text = count is not None and kind is str and not (column.kind == "untyped" and all(map(_is_decimal, cells)))
     if (kind is list or is_text) and types != {kind}:
         at = next(at for at, cell in enumerate(cells) if type(cell) is not kind)
@@ -56,8 +59,29 @@ def count_list(column: Column, count: TextCount | None) -> Column:
     if kind is list:
         return _count_lists(column, count)
     if count is not None and is_text:
+        if column.kind == "unnamed":
+            remedy = f'Give column="{column.name}" if the first line is the header, column="0" if it is a text.'
+            raise value_error("column", "given for texts", None, remedy, at=column.place(0))
         return replace(column, values=count(cells), unit="counts", kind="texts")
     return replace(column, values=_numbers(column, types), kind="numbers")
+
+
+def _add_parts(column: Column, count: TextCount | None) -> Column:
+    """Adds up the lengths in the parts of a sum; an empty text and a null have none.
+
+    >>> _add_parts(Column(name="a+b", values=[("so it", ""), ("on", "we go")], place=str), TextCount("words")).values
+    array([2, 3])
+    """
+    total, kinds, unit = np.zeros(len(column.values), dtype=np.int64), set[Kind](), column.unit
+    for part in zip(*column.values, strict=True):
+        rows = [row for row, cell in enumerate(part) if cell is not None and cell != ""]
+        cells = [part[row] for row in rows]
+        counted = count_list(replace(column, values=cells, place=lambda at, rows=rows: column.place(rows[at])), count)
+        values = np.zeros(len(part), counted.values.dtype)
+        values[rows] = counted.values
+        total, kinds, unit = total + values, kinds | {counted.kind}, counted.unit
+    kind: Kind = "texts" if "texts" in kinds else "numbers"
+    return replace(column, values=total, kind=kind, unit=unit)
 
 
 def _is_decimal(text: str) -> bool:
@@ -207,7 +231,7 @@ def check_options(
         raise value_error("tokenizer", "given, because tokens are counted", None, _TOKENIZER)
     if not isinstance(tokenizer, str | os.PathLike):
         raise checks.type_error("tokenizer", "a path", type(tokenizer), _TOKENIZER)
-    path = os.path.abspath(tokenizer)
+    path = os.path.abspath(os.path.join(tokenizer, "tokenizer.json") if os.path.isdir(tokenizer) else tokenizer)
     if not os.path.isfile(path):
         raise FileNotFoundError(checks.sentence("tokenizer", "a file that exists", str(tokenizer), _TOKENIZER))
     _load_tokenizer(path, os.stat(path).st_mtime_ns)

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from lengthwise.checks import keep, value_error
 from lengthwise.lengths.rules import Place, check_dims, freeze, has_fractions, whole_lengths
 
-Kind = Literal["numbers", "lists", "texts", "untyped"]
+Kind = Literal["numbers", "lists", "texts", "untyped", "unnamed"]
 Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
 Wanted = str | tuple[str, ...] | None  # columns, as a user writes them, or as names; None for the only one
 
 _LIKELY = re.compile("frame|length|dur|token|sample")  # in the name of a column of lengths
-_MOST_NAMES = 20  # the most names in an error
+_MOST_NAMES, _LONGEST_NAME = 20, 40  # the most names in an error, and their characters
 
 _SECONDS_NAMES = ("duration", "seconds", "dur")  # names of columns that are most likely in seconds
 _WORDS: dict[Unit, str] = {
@@ -50,7 +50,8 @@ class Column:
         place: Names the place of value k: "line 8 of train.csv".
         unit: The unit from the format, else from the name.
         kind: The kind of the cells, once they are numbers: for "lists" and "texts", the values are their counts. Before
-            that it is "untyped" for texts that are not counted if they are numbers, as in a table of several columns.
+            that it is "untyped" for texts that are not counted if they are numbers, as in a table of several columns;
+            "unnamed" for the only column of a table, if no name was given; "texts" for texts that are always counted.
         remedy: The advice for a cell that is not a number.
     """
 
@@ -172,7 +173,7 @@ def choose_columns(
         column: The wanted columns; a tuple of names is not split.
         names: The names of all columns.
         at: The place in an error: "line 1 of train.csv".
-        nested: True if a name may be a field within a column, as audio.frames.
+        nested: True if a name may be a field within a column, as audio.frames; False for a table.
         default: The names if `column` is None.
 
     Raises:
@@ -185,11 +186,13 @@ def choose_columns(
     if column is None:
         if default or len(names) == 1:
             return list(default or names)
-        likely = next(iter([*filter(_LIKELY.search, names), *names]), "NAME")
+        short = [name for name in names if len(name) <= _LONGEST_NAME]
+        likely = next(iter([*filter(_LIKELY.search, short), *short]), "NAME")
         remedy = f'Give column="{likely}" (on the command line: FILE:{likely}), several as "source,target".'
+        remedy += "" if nested else ' Without a header, give their numbers, as column="0".'
         raise value_error("column", f"one of {_list_names(names)}", None, remedy, at=at)
     chosen = split_names(column, names)
-    for top in [top_of(name, names) if nested else name for name in chosen]:
+    for top in tops_of(chosen, names) if nested else [part for name in chosen for part in split_sum(name, names)]:
         if names.count(top) != 1:
             raise missing_column(top, names, at=at)
     return chosen
@@ -200,6 +203,21 @@ def top_of(name: str, names: Sequence[str]) -> str:
     head = name.partition(".")[0]
     # A column may have a dot in its own name.
     return name if name in names or head not in names else head
+
+
+def tops_of(chosen: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Returns the columns that the `chosen` names are in, each once."""
+    return list(dict.fromkeys(top_of(part, names) for name in chosen for part in split_sum(name, names)))
+
+
+def split_sum(name: str, names: Sequence[str]) -> list[str]:
+    """Splits a sum of columns at its plus signs, unless a column has such a name.
+
+    >>> split_sum("input + output", ["input", "output"])
+    ['input', 'output']
+    """
+    is_name = any("+" in column and name.startswith(column) for column in names)
+    return [name] if is_name else [part.strip() for part in name.split("+")]
 
 
 def split_names(column: str | tuple[str, ...], names: Sequence[str]) -> list[str]:
@@ -240,4 +258,5 @@ def missing_column(name: str, names: Sequence[str], *, at: str) -> ValueError:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MOST_NAMES]) + ", ..." * (len(names) > _MOST_NAMES) or "no names"
+    short = [name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..." for name in names[:_MOST_NAMES]]
+    return ", ".join(short) + ", ..." * (len(names) > _MOST_NAMES) or "no names"

@@ -1,28 +1,26 @@
-"""The formats of files, in one table, and `read_lengths`.
+"""The formats of files, in one table, and the readers of those with one value for each sequence.
 
 To add a format, write its line in `FORMATS`, and a function. For a format of text with one value a sequence, the
-function yields the number of each line and its value: see `kaldi_values` of `text`. For others it finds the rows and
-the columns: see `parse_table`.
+function yields the number of a line, and the value that begins there, a number or a text to count: see `kaldi_values`.
+For others it finds the rows and the columns: see `parse_table` of `text`. A file of an unknown name is told by its
+first lines.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from dataclasses import replace
+import itertools
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from lengthwise import checks
+from lengthwise.checks import source_error, value_error
 from lengthwise.lengths import arrow, audio, text
-from lengthwise.lengths.arrays import array_columns, as_lengths, read_numpy
-from lengthwise.lengths.cells import TextCount, check_counted, check_options
-from lengthwise.lengths.columns import Column, Wanted, check_kinds, to_lengths
-from lengthwise.lengths.text import Parts, one_column
+from lengthwise.lengths.arrays import read_numpy
+from lengthwise.lengths.cells import is_number
+from lengthwise.lengths.columns import Kind, Unit, Wanted
+from lengthwise.lengths.text import NOT_TEXT, Numbered, Parts, Rows, check_widths, line_error, split_words
 
 
 class Format(NamedTuple):
@@ -44,35 +42,187 @@ class Format(NamedTuple):
     is_large: bool = False
 
 
-def _refuse_audio(path: Path, *_: object) -> Parts:
-    raise checks.source_error("a table, an array or a folder of audio files", path, "Give the folder it is in.")
+def _refuse(path: Path, *_: object, rule: str = "of lengths or of one text a line, not {}", remedy: str) -> Parts:
+    name = PurePath(path.name.lower().removesuffix(".gz"))
+    raise source_error(rule.format(name.suffix or name), path, remedy)
 
 
-def _refuse_packed(path: Path, *_: object) -> Parts:
-    rule = f"a {path.with_suffix('').suffix.lower()} file that is not packed"
-    raise checks.source_error(rule, path, f"Unpack it: gunzip {path}.")
+# As utt1, 84-121123-0000 and spk_a, and unlike most words that begin a sentence. A number before a text is no id.
+_ID = re.compile(r"(?![\d.]+\s)\S*[\d_-]")
+_PATH = re.compile(r"\S*[/\\]\S+\.\w{2,5}\s*$")
 
 
+def one_column(
+    name: str, unit: Unit, values: Callable[[TextIO, Path], Numbered], kind: Kind = "untyped"
+) -> Callable[..., Rows]:
+    """Returns the function that finds the rows of a format of one column; `read_text` takes it.
+
+    Args:
+        name: The name of the column.
+        unit: The unit of its values.
+        values: The function that yields the values of an open file; it takes the path, too.
+        kind: "untyped" for numbers, "numbers" for texts that need `count`, "texts" for those that are always counted.
+    """
+
+    def parse(file: TextIO, path: Path, column: Wanted) -> Rows:
+        if isinstance(column, str):
+            remedy = f"It does not apply to {path}, which has one column."
+            raise value_error("column", "left out here", column, remedy)
+        return Rows(values(file, path), [(name, lambda value: value)], {"unit": unit, "kind": kind})
+
+    return parse
+
+
+def text_lines(file: TextIO, _: Path) -> Numbered:
+    """Yields the text of each line."""
+    return ((number, line.rstrip("\r\n")) for number, line in enumerate(file, start=1))
+
+
+def kaldi_values(file: TextIO, path: Path) -> Numbered:
+    """Yields the value on each line of `id value`."""
+    return ((number, words[1]) for number, words in check_widths(split_words(file), 2, path, NOT_TEXT))
+
+
+def espnet_shapes(file: TextIO, path: Path) -> Numbered:
+    """Yields the first number of the shape on each line, as 1234 of `id 1234,80`."""
+    return ((number, value.partition(",")[0]) for number, value in kaldi_values(file, path))
+
+
+def kaldi_segments(file: TextIO, path: Path) -> Numbered:
+    """Yields the seconds on each line of `id recording start end`, to eight decimals; or times that are no numbers."""
+    for number, (_, _, start, end) in check_widths(split_words(file), 4, path):
+        yield number, round(float(end) - float(start), 8) if is_number(start) and is_number(end) else f"{start} {end}"
+
+
+def kaldi_texts(file: TextIO, path: Path) -> Numbered:
+    """Yields the text on each line of `id text`; refuses a line without a new id."""
+    ids = set[str]()
+    for number, line in enumerate(file, start=1):
+        name, *words = line.split(maxsplit=1) or [""]
+        if not _ID.match(name) or name in ids:
+            remedy = "Repair or drop the line; if the file has texts alone, name it .txt."
+            raise line_error("an id and a text on every line", line, number, path, remedy)
+        ids.add(name)
+        yield number, "".join(words).rstrip()
+
+
+def has_ids(lines: Sequence[str]) -> bool:
+    """Tells if lines begin with ids, each another one, or are paths.
+
+    >>> has_ids(["utt1 so it begins", "utt2 and ends"]), has_ids(["2 cats", "2 dogs"]), has_ids(["C1CC1", "C1CCC1"])
+    (True, False, False)
+    >>> has_ids(["/data/a.wav", "/data/b.wav"]), has_ids(["and/or.", "and so on."])
+    (True, False)
+    """
+    names = {line.split()[0] for line in lines if _ID.match(line)}
+    return (len(names) == len(lines) and any(" " in line for line in lines)) or all(map(_PATH.match, lines))
+
+
+def fasta_texts(file: TextIO, path: Path) -> Numbered:
+    """Yields the letters below each line that begins with `>`; lines that begin with `;` are comments."""
+    start, letters = 0, list[str]()
+    for number, line in enumerate(itertools.chain(file, ">"), start=1):
+        if line.startswith(">"):
+            if start:
+                yield start, "".join(letters)
+            start, letters = number, []
+        elif line.strip() and not line.startswith(";"):
+            if not start:
+                remedy = "If these are lines of text, name the file .txt."
+                raise line_error("FASTA, which begins with >", line, number, path, remedy)
+            letters += line.split()
+
+
+def fastq_texts(file: TextIO, path: Path) -> Numbered:
+    """Yields the bases of each record of four lines; refuses other records."""
+    lines = ((number, line.strip()) for number, line in enumerate(file, start=1))
+    for number, head in lines:
+        record = [head, *(line for _, line in itertools.islice(lines, 3))]
+        if [line[:1] for line in record[::2]] != ["@", "+"] or list(map(len, record[1::2])) != 2 * [len(record[1])]:
+            remedy = "Write a record on four lines: @name, bases, +, as many qualities."
+            raise line_error("FASTQ", head, number, path, remedy)
+        yield number, record[1]
+
+
+_HEAD = 8192  # bytes by which a file of an unknown name is told
+_fasta = one_column("residues", "counts", fasta_texts, "texts")
+_SIGNS: dict[str, Callable[..., Rows]] = {
+    r'\s*(\{\s*("|\n|$)|\[\s*([{"]|-?[\d.]+,|\n|$))': text.parse_records,
+    r">[^\s>].*\n[A-Za-z*.-]+\s*(\n|$)": _fasta,
+}
+_lines = one_column("lines", "unknown", text_lines, "numbers")
+
+
+def _parse_unknown(file: TextIO, path: Path, column: Wanted, *, counts: bool) -> Rows:
+    """Finds the rows of a file whose name tells nothing, by its first lines.
+
+    Args:
+        file: The file.
+        path: Its path.
+        column: The wanted columns.
+        counts: True if texts are counted: then it is no file of numbers.
+
+    Raises:
+        ValueError: The file is binary, or its texts follow ids.
+    """
+    head = file.buffer.peek(_HEAD)[:_HEAD].decode("utf-8-sig", "ignore")  # pyrefly: ignore[missing-attribute]
+    if "\0" in head:
+        raise source_error("UTF-8 text, not binary", path, "Save texts as UTF-8; or give a list of lengths.")
+    lines = [line for line in head.split("\n") if line.strip()]
+    lines = lines[: max(1, len(lines) - (len(head) > _HEAD // 2))]  # the last may be cut
+    if parsers := [parse for sign, parse in _SIGNS.items() if re.match(sign, head)]:
+        return parsers[0](file, path, column)
+    for mark in "|\t" if counts else "|":
+        if len(lines) > 1 and len(widths := {line.count(mark) for line in lines}) == 1 and widths != {0}:
+            return text.parse_table(file, path, column, mark)
+    if counts and len(lines) > 1 and has_ids(lines):
+        remedy = "With ids, name it `text`, as in Kaldi; of paths, give their folder; or write JSON lines."
+        raise source_error("of one text a line, without ids or paths", path, remedy)
+    return _lines(file, path, column) if counts else text.parse_lines(file, path, column)
+
+
+_text = partial(partial, text.read_text)  # a function that finds rows -> the reader of a format
+_AUDIO = {"rule": "a table, an array or a folder of audio files", "remedy": "Give the folder it is in."}
 FORMATS = (
     Format("NumPy", (".npy", ".npz"), read_numpy, is_text=False),
-    Format(
-        "Parquet or Arrow", (".parquet", ".pq", ".arrow", ".feather"), arrow.read_arrow, is_text=False, is_large=True
-    ),
-    Format("CSV or TSV", (".csv", ".tsv"), partial(text.read_text, text.parse_table), is_large=True),
-    Format("JSON lines", (".jsonl", ".ndjson"), partial(text.read_text, text.parse_records), is_large=True),
-    Format("JSON", (".json",), partial(text.read_text, text.parse_records)),
-    Format("frames of Kaldi", ("utt2num_frames",), one_column("utt2num_frames", "counts", text.kaldi_values)),
-    Format("durations of Kaldi", ("utt2dur",), one_column("utt2dur", "seconds", text.kaldi_values)),
-    Format("audio", audio.AUDIO_SUFFIXES, _refuse_audio, is_text=False),
+    Format("Parquet or Arrow", (".parquet", ".pq", ".arrow", ".feather"), arrow.read_arrow, False, is_large=True),
+    Format("CSV or TSV", (".csv", ".tsv"), _text(text.parse_table), is_large=True),
+    Format("JSON lines", (".jsonl", ".ndjson"), _text(text.parse_records), is_large=True),
+    Format("JSON", (".json",), _text(text.parse_records)),
+    Format("FASTA", (".fasta", ".fa", ".faa", ".fna"), _text(_fasta), is_large=True),
+    Format("FASTQ", (".fastq", ".fq"), _text(one_column("bases", "counts", fastq_texts, "texts")), is_large=True),
+    Format("frames", ("utt2num_frames",), _text(one_column("utt2num_frames", "counts", kaldi_values))),
+    Format("samples", ("utt2num_samples",), _text(one_column("utt2num_samples", "samples", kaldi_values))),
+    Format("shapes", ("_shape",), _text(one_column("shape", "samples", espnet_shapes))),
+    Format("durations", ("utt2dur", "reco2dur"), _text(one_column("utt2dur", "seconds", kaldi_values))),
+    Format("texts", ("text",), _text(one_column("text", "unknown", kaldi_texts, "numbers"))),
+    Format("segments", ("segments",), _text(one_column("segments", "seconds", kaldi_segments))),
+    Format("audio", audio.AUDIO_SUFFIXES, partial(_refuse, **_AUDIO), is_text=False),
 )
-# Files of other names.
-NUMBERS = Format("lines of numbers", (), partial(text.read_text, text.parse_lines))
-TEXTS = Format("lines of text", (), one_column("lines", "unknown", text.text_lines))
-PACKED = Format("packed", (), _refuse_packed)
 
+# Formats that hold neither lengths nor one text a line: the remedy, and the endings.
+_LIST = "data, and give a list of lengths."
+_REFUSED = {
+    f"Load the HDF5 {_LIST}": ".h5 .hdf5 .nc",
+    f"Load the PyTorch {_LIST}": ".pt .pth .ckpt .safetensors",
+    f"Load the pickled {_LIST}": ".pkl .pickle .joblib",
+    f"Load the binary {_LIST}": ".tfrecord .tfrecords .mat .bin .idx .ark .mdb .lmdb .msgpack .png .jpg .gif .mp4 .mkv",
+    f"Load the biological {_LIST}": ".pdb .cif .gb .gbk .gff .gtf .vcf .bam .sam .sdf .smi .sto",
+    "Save the table as .csv or .parquet.": ".xlsx .xls .ods .db .sqlite .sqlite3 .avro .orc",
+    "Unpack it, or pack it as .gz.": ".zip .tar .tgz .bz2 .xz .zst .7z .rar",
+    "Write one text a line, or JSON lines.": ".pdf .doc .docx .rtf .html .xml .tmx .tex .md .srt .vtt .stm .conllu",
+    "Give the folder of the audio files, or utt2num_frames or utt2dur.": ".scp utt2spk spk2utt utt2lang",
+    "Convert the audio to .wav or .flac, and give the folder it is in.": ".m4a .aac .wma .amr .sph .pcm",
+}
+# Files of other names.
+NUMBERS = Format("lines of numbers", (), _text(partial(_parse_unknown, counts=False)))
+TEXTS = Format("lines of text", (), _text(partial(_parse_unknown, counts=True)))
+PACKED = Format("packed", (), partial(_refuse, rule="a {} file that is not packed", remedy="Unpack it: gunzip FILE."))
+
+_REFUSALS = [Format("", tuple(kinds.split()), partial(_refuse, remedy=remedy)) for remedy, kinds in _REFUSED.items()]
 BY_ENDING = {
     ending + packing: PACKED if packing and not format.is_text else format
-    for format in FORMATS
+    for format in (*FORMATS, *_REFUSALS)
     for ending in format.endings
     for packing in ("", ".gz")
 }
@@ -82,146 +232,10 @@ def find_format(path: str | PurePath) -> Format:
     """Returns the format of a file, by its name.
 
     >>> find_format("a.CSV.gz").name, find_format("utt2dur.1").name
-    ('CSV or TSV', 'durations of Kaldi')
+    ('CSV or TSV', 'durations')
     """
     name = PurePath(path).name
     suffix = "".join(PurePath(name.lower()).suffixes[-2 if name.lower().endswith(".gz") else -1 :])
-    return BY_ENDING.get(suffix) or BY_ENDING.get(name.partition(".")[0], NUMBERS)
-
-
-def read_lengths(
-    source: ArrayLike | str | os.PathLike[str],
-    *,
-    column: str | None = None,
-    frame_shift: float | None = None,
-    count: str | None = None,
-    tokenizer: str | os.PathLike[str] | None = None,
-    cache: bool = True,
-    progress: bool = False,
-) -> NDArray[np.int64]:
-    """Reads the length of every sequence, in the order of the source.
-
-    Durations become max(1, round(duration / frame_shift)) frames, with halves rounded up. The common mistake is the
-    unit. Without `frame_shift`, fractions and columns in a unit of time raise an error, but other whole numbers are
-    taken as lengths.
-
-    Args:
-        source: An array [n] or [n, dims], or the path of a file or folder. Text formats may also be .gz.
-
-            - .npy: `column` "0", "1", ... takes one dimension.
-            - .csv and .tsv with a header line. A .csv without commas in its header is split at semicolons or tabs.
-            - .jsonl, .ndjson and .json: one record a line, or one array.
-            - .parquet, .pq, .arrow and .feather.
-            - NeMo manifests and Lhotse cuts, recordings and supervisions need no `column`. Their `duration` is in
-              seconds: give `frame_shift`. Lhotse features have `num_frames`.
-            - Kaldi's utt2num_frames and utt2dur, by the name of the file.
-            - Any other file: numbers separated by white space, one line for each sequence. `column` "0", "1", ... takes
-              one number of each line. Lines that begin with # are comments. With `count`, the text on each line is
-              counted.
-            - A folder that `save_to_disk` of Hugging Face `datasets` wrote, with `column`.
-            - A folder of audio files, and the folders below it. Lengths are samples, or with `frame_shift` frames.
-              Files of different sampling rates need `frame_shift`. `audio_files` lists the files in the order of the
-              lengths.
-        column: The column or field. Several, as "source,target", give [n, dims]. Nested ones are written as
-            "supervisions.0.duration", or "messages.*.content" for all items of a list. A column of lists of numbers
-            gives their lengths; other lists are refused. Texts need `count`.
-        frame_shift: The shift from one frame to the next, in the unit of the column: 0.01 for seconds, 160 for samples,
-            10 for milliseconds. The shift applies to a single column, unless the column has counts. Among several
-            columns, the shift applies to those in seconds or milliseconds, to those named duration or dur, and to those
-            with fractions. A shift of 1 or more also applies to those in samples. A shift below 1 is in seconds, and is
-            refused for a column in another unit, such as duration_ms.
-        count: The unit of texts: "characters", "words" or "tokens". Among several columns, those with texts are
-            counted. In lists of texts and in chats, all texts are counted.
-        tokenizer: The path of a tokenizer.json, for tokens. It needs the package `tokenizers`. Special tokens are
-            counted; padding and truncation are turned off.
-        cache: For audio folders: if True, keeps the headers in `.lengthwise-cache.json` in the folder.
-        progress: For audio folders: if True, shows a progress bar.
-
-    Returns:
-        [n] or [n, dims] int64, read-only.
-
-    Raises:
-        FileNotFoundError: The file or folder does not exist.
-        ModuleNotFoundError: pyarrow, soundfile or tokenizers is needed and not installed.
-        ValueError: A value is not a length; the error names its file, line or row. The file is damaged, empty, of
-            unknown format, a device or a named pipe. Or an option does not apply.
-        TypeError: As `as_lengths`, or `column` is not a text.
-
-    >>> read_lengths([0.5, 1.25], frame_shift=0.01)
-    array([ 50, 125])
-    """
-    frame_shift, counted = check_options(column, frame_shift, count, tokenizer)
-    if not isinstance(source, str | os.PathLike):
-        _refuse_option("column", column, "an array in memory")
-        _refuse_option("count", count, "an array in memory")
-        return as_lengths(source) if frame_shift is None else to_lengths(array_columns(source), frame_shift)
-    if not os.path.exists(source):
-        remedy = "Check the path. Name a column by `column`, on the command line as FILE:COLUMN."
-        raise FileNotFoundError(checks.source_sentence("a file or folder that exists", source, remedy))
-    path, seconds = Path(source), frame_shift is not None
-    if not path.is_dir():
-        parts = _read_file(path, column, counted)
-    elif arrow.is_saved_dataset(path):
-        parts = arrow.read_saved_dataset(path, column)
-    else:
-        _refuse_option("column", column, f"the folder {path}")
-        parts = audio.read_audio_folder(path, seconds=seconds, cache=cache, progress=progress)
-    columns = _join_parts(parts, counted)
-    # An array in memory may be empty, after a filter. An empty file is more likely the wrong file.
-    if not columns or not len(columns[0].values):
-        raise checks.source_error("a file with sequences", path, "It has none: is this the right file?")
-    check_counted(columns, counted)
-    return to_lengths(columns, frame_shift)
-
-
-def _read_file(path: Path, column: Wanted, count: TextCount | None) -> Parts:
-    # Devices and named pipes may never end. A pipe that the shell has opened does, as `<(command)`.
-    opened = path.is_fifo() and os.path.realpath(path).startswith(("/proc/", "/dev/fd/"))
-    if not (path.is_file() or opened):
-        remedy = "Write its output to a file, or on the command line give the command itself: <(command)."
-        raise checks.source_error("a file or folder, not a device or a named pipe", path, remedy)
-    format = find_format(path)
-    return (TEXTS if format is NUMBERS and count is not None else format).read(path, column)
-
-
-def _join_parts(parts: Parts, count: TextCount | None) -> list[Column]:
-    """Counts the cells of each part, and returns the whole columns."""
-    counted, kinds = list[list[Column]](), dict[int, str]()
-    for part in parts:
-        columns = [arrow.count_cells(column, count) for column in part]
-        check_kinds(kinds, [(column.name, column.kind) for column in columns], columns[0].place(0))
-        counted.append(columns)
-    # The places of the first part count on in the later ones.
-    wholes = zip(*counted, strict=True)
-    return [replace(whole[0], values=np.concatenate([part.values for part in whole])) for whole in wholes]
-
-
-def split_source(text: str) -> tuple[str, str | None]:
-    r"""Splits FILE:COLUMN at its last colon, unless this colon belongs to an existing path or to a drive letter.
-
-    Raises:
-        ValueError: There is nothing before or after the colon.
-
-    >>> split_source("train.jsonl:supervisions.0.duration")
-    ('train.jsonl', 'supervisions.0.duration')
-    >>> split_source(r"C:\data\train.csv")
-    ('C:\\data\\train.csv', None)
-    """
-    colons = [at for at, letter in enumerate(text) if letter == ":"]
-    if not colons or os.path.exists(text):
-        return text, None
-    # "a:b.csv:frames" has the path "a:b.csv", if that file exists.
-    existing = [at for at in colons if os.path.exists(text[:at])]
-    at = existing[-1] if existing else colons[-1]
-    path, column = text[:at], text[at + 1 :]
-    # C:\data has a drive letter, and "/tmp:x/lengths" is most likely a misspelt path: neither has a column.
-    if not existing and ((len(path) == 1 and path.isalpha()) or "/" in column or "\\" in column):
-        return text, None
-    if not path or not column:
-        raise checks.value_error("source", "FILE or FILE:COLUMN", text, "Name both, or leave out the colon.")
-    return path, column
-
-
-def _refuse_option(name: str, value: object, source: str) -> None:
-    if value is not None:
-        raise checks.value_error(name, "left out here", value, f"It does not apply to {source}.")
+    stem = name.partition(".")[0]
+    stems = () if suffix == ".txt" and not stem.startswith("utt2") else (stem, stem[stem.rfind("_") :])  # text.txt
+    return next((BY_ENDING[key] for key in (suffix, *stems) if key in BY_ENDING), NUMBERS)

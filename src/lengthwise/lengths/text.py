@@ -1,6 +1,7 @@
-"""Text files, also as .gz: lines of numbers, lines of one value, tables with a header, and records of JSON.
+"""Text files, also as .gz: lines of numbers, tables, and records of JSON.
 
-In a .tsv, quotes have no meaning. A .csv is split at commas, or, if its header has none, at semicolons or tabs.
+In a .tsv, quotes have no meaning, nor between pipes. A .csv is split at commas, or, if its header has none, at
+semicolons or tabs; at pipes if its first two lines have equally many.
 
 JSON has one record a line (.jsonl, or .json of NeMo), or one array of records. Without a `column`, the field
 `num_frames` of Lhotse's features is read, or `duration` of NeMo and Lhotse, in seconds. The duration of Lhotse's mixed
@@ -25,14 +26,14 @@ from typing import Any, NamedTuple, TextIO
 
 from lengthwise.checks import brief, source_error, value_error
 from lengthwise.lengths.cells import is_number
-from lengthwise.lengths.columns import Column, Unit, Wanted, choose_columns, choose_dimensions, split_names
+from lengthwise.lengths.columns import Column, Unit, Wanted, choose_columns, choose_dimensions, split_names, split_sum
 
 Opener = Callable[..., Any] | None  # opens a file for reading bytes, as `open(path, "rb")`; None for a file on a disk
 Parts = Iterator[list[Column]]
 Numbered = Iterator[tuple[int, Any]]  # rows or values, each with the number of its line
 
 _REPAIR = "Repair or drop the line."
-_NOT_TEXT = f"{_REPAIR} For lines of text, give `count` (on the command line: --count words)."
+NOT_TEXT = f"{_REPAIR} For lines of text, give `count` (on the command line: --count words)."
 _NUMBER = "Put a number there. Lines of `id value` are read from utt2num_frames and utt2dur, tables from .csv and .tsv."
 _WORDS = re.compile(r"[^ \t\r\n]+")  # str.split would also split "1\xa0234", a number with a no-break space
 _ONE_EACH = "Give one object, or the length, for each sequence."
@@ -113,29 +114,9 @@ def read_text(
             yield columns
 
 
-def one_column(name: str, unit: Unit, values: Callable[[TextIO, Path], Numbered]) -> Callable[..., Parts]:
-    """Returns the reader of a format of one column, whose values the function `values` yields.
-
-    Texts with a unit other than "unknown" are numbers, which are never counted as texts.
-    """
-
-    def parse(file: TextIO, path: Path, column: Wanted) -> Rows:
-        if isinstance(column, str):
-            raise value_error("column", "left out here", column, f"It does not apply to {path}, which has one column.")
-        kind = "numbers" if unit == "unknown" else "untyped"
-        return Rows(values(file, path), [(name, lambda value: value)], {"unit": unit, "kind": kind})
-
-    return partial(read_text, parse)
-
-
-def text_lines(file: TextIO, _: Path) -> Numbered:
-    """Yields the text of each line."""
-    return ((number, line.rstrip("\r\n")) for number, line in enumerate(file, start=1))
-
-
-def kaldi_values(file: TextIO, path: Path) -> Numbered:
-    """Yields the value on each line of `id value`."""
-    return ((number, words[1]) for number, words in _check_widths(_split_words(file), 2, path, _NOT_TEXT))
+def line_error(rule: str, value: object, number: int, path: Path, remedy: str, *, word: str = "line") -> ValueError:
+    """Returns the error for a line, or an item, that a file must not have."""
+    return value_error("source", rule, value, remedy, at=f"{word} {number} of {path}")
 
 
 def parse_lines(file: TextIO, path: Path, column: Wanted) -> Rows:
@@ -146,69 +127,102 @@ def parse_lines(file: TextIO, path: Path, column: Wanted) -> Rows:
     Raises:
         ValueError: A line has another number of columns than the first, or the column does not exist.
     """
-    rows = ((number, words) for number, words in _split_words(file) if not words[0].startswith("#"))
+    rows = ((number, words) for number, words in split_words(file) if not words[0].startswith("#"))
     for first in rows:
         rows = itertools.chain([first], rows)
         width = len(first[1])
         picks = [("lengths", itemgetter(dim)) for dim in choose_dimensions(column, width, path)]
-        return Rows(_check_widths(rows, width, path, _NOT_TEXT), picks, {"remedy": _NUMBER})
+        return Rows(check_widths(rows, width, path, NOT_TEXT), picks, {"remedy": _NUMBER})
     return Rows(rows, [], {})
 
 
-def _split_words(file: TextIO) -> Numbered:
+def split_words(file: TextIO) -> Numbered:
     return ((number, words) for number, line in enumerate(file, start=1) if (words := _WORDS.findall(line)))
 
 
-def _check_widths(rows: Numbered, width: int, path: Path, remedy: str = _REPAIR) -> Numbered:
+def check_widths(rows: Numbered, width: int, path: Path, remedy: str = _REPAIR) -> Numbered:
     """Yields the rows; refuses one of another width."""
     for line, row in rows:
         if len(row) != width:
-            rule = f"{width} column{'s' * (width > 1)} on every line"
-            raise value_error("source", rule, row, remedy, at=f"line {line} of {path}")
+            raise line_error(f"{width} column{'s' * (width > 1)} on every line", row, line, path, remedy)
         yield line, row
 
 
-def parse_table(file: TextIO, path: Path, column: Wanted) -> Rows:
-    """Finds the rows of a .csv or .tsv file with a header line.
+def parse_table(file: TextIO, path: Path, column: Wanted, mark: str = "") -> Rows:
+    """Finds the rows of a table. Its first line is the header, unless the columns are given by number, as "1".
+
+    A manifest of fairseq has a folder in its first line, and then lines of a path and its samples.
+
+    Args:
+        file: The file.
+        path: Its path.
+        column: The wanted columns.
+        mark: The separator; by default, it is found in the first lines.
 
     Raises:
         ValueError: The first line has numbers, and so seems to be data. The column does not exist. A row is wider or
             narrower than the header. Or quotes are broken.
     """
-    rows = _split_cells(file, path)
-    line, header = next(((line, cells) for line, row in rows if any(cells := [cell.strip() for cell in row])), (0, []))
-    names = _choose_names(column, header, f"line {line} of {path}") if header else []
-    picks = [(name, itemgetter(header.index(name))) for name in names]
-    return Rows(_check_widths(rows, len(header), path), picks, {"kind": "untyped" if len(names) > 1 else "numbers"})
+    rows = _split_cells(file, path, mark)
+    line, first = next(((line, row) for line, row in rows if any(map(str.strip, row))), (0, []))
+    header, second = [cell.strip() for cell in first], list(itertools.islice(rows, 1))
+    records, at = itertools.chain(second, rows), f"line {line} of {path}"
+    cells = second[0][1] if second and len(header) == 1 and re.search(r"[/\\]", header[0]) else []
+    if len(cells) > 1 and is_number(cells[-1]):
+        header = ["path", *(str(number) for number in range(1, len(cells) - 1)), "samples"]
+        names = choose_columns(column, header, at=at, default=["samples"])
+    elif column and _are_numbers(column, header):
+        header, records = [str(number) for number in range(len(header))], itertools.chain([(line, first)], records)
+        names = choose_columns(column, header, at=at)
+    else:
+        names = _choose_names(column, header, at) if header else []
+    picks = [(name, itemgetter(*map(header.index, split_sum(name, header)))) for name in names]
+    # One column of texts without a name may have no header.
+    kind = "untyped" if len(names) > 1 else "numbers" if column else "unnamed"
+    return Rows(check_widths(records, len(header), path), picks, {"kind": kind})
 
 
-def _split_cells(file: TextIO, path: Path) -> Numbered:
+def _are_numbers(column: Wanted, header: list[str]) -> bool:
+    """Tells if columns are given by number, so that there is no header; not if they are named 0, 1, 2, ...
+
+    >>> _are_numbers("1", ["so it begins", "3"]), _are_numbers("1", ["", "0", "1"])
+    (True, False)
+    """
+    names = [name for name in header if name]
+    parts = [part for name in split_names(column or (), header) for part in split_sum(name, header)]
+    return all(map(str.isdecimal, parts)) and names != [str(number) for number in range(len(names))]
+
+
+def _split_cells(file: TextIO, path: Path, mark: str) -> Numbered:
     """Yields the cells of each line that is not empty."""
     csv.field_size_limit(_WIDEST)  # for the whole process: cells may have transcripts of more than 131,072 characters
-    # Reads the header to find its separator, and then puts it back, with the empty lines above it.
+    # Reads two lines to find the separator, and then puts them back, with the empty lines above them.
     head = [file.readline()]
     while head[-1].isspace():
         head.append(file.readline())
+    head.append(file.readline())
+    if path.name.lower().endswith((".tsv", ".tsv.gz")):
+        mark = "\t"
+    delimiter = mark or _delimiter(*head[-2:])
     # A transcript in a .tsv may have a lone quote, which would join all rows up to the next quote. For .csv, strict
     # makes an open quote an error instead of one long last cell.
-    options: dict[str, Any] = {"delimiter": _delimiter(head[-1]), "strict": True}
-    if path.name.lower().endswith((".tsv", ".tsv.gz")):
-        options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-    reader = csv.reader(itertools.chain(head, file), **options)
+    quotes: dict[str, Any] = {"quoting": csv.QUOTE_NONE} if mark or delimiter == "|" else {"strict": True}
+    reader = csv.reader(itertools.chain(head, file), delimiter=delimiter, **quotes)
     try:
         yield from ((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
-        at = f"line {reader.line_num} of {path}"
-        raise value_error("source", "a table that can be read", str(error), "Repair the line.", at=at) from error
+        raise line_error("a table that can be read", str(error), reader.line_num, path, "Repair the line.") from error
 
 
-def _delimiter(header: str) -> str:
-    """Returns the separator of a header line, outside of quotes.
+def _delimiter(first: str, second: str) -> str:
+    """Returns the separator of a table, outside of quotes; a pipe only if both lines have equally many.
 
-    >>> _delimiter('id;"length, in frames"')
-    ';'
+    >>> _delimiter('id;"length, in frames"', "a;3"), _delimiter("LJ001|in being|in being", "LJ002|so, it|so, it")
+    (';', '|')
     """
-    bare = re.sub(r'"[^"]*("|$)', "", header)
+    if first.count("|") == second.count("|") > 0:
+        return "|"
+    bare = re.sub(r'"[^"]*("|$)', "", first)
     return next((mark for mark in ",;\t" if mark in bare), ",")
 
 
@@ -217,7 +231,9 @@ def _choose_names(column: Wanted, header: list[str], at: str) -> list[str]:
     names = [name for name in header if not is_number(name)]
     # A header "12, 7" is most likely the first row, and would be lost. It is allowed if all wanted names are words.
     if len(names) < len(header) and not (column and set(split_names(column, header)) <= set(names)):
-        remedy = "Put a line with the names of the columns above it, or rename columns that are named by numbers."
+        remedy = (
+            'Put a line with their names, not numbers, above it; or, if it is a record, give numbers, as column="0".'
+        )
         raise value_error("source", "a table with a header", header, remedy, at=at)
     return choose_columns(column, header, at=at)
 
@@ -253,7 +269,7 @@ def parse_records(file: TextIO, path: Path, column: Wanted) -> Rows:
 
 
 def pick(name: str, record: dict[str, Any]) -> Any:
-    """Returns a field of a record, which may be nested; or, if it is absent, the error to raise.
+    """Returns a field of a record, which may be nested; the parts of a sum; or, if one is absent, the error to raise.
 
     >>> pick("supervisions.0.duration", {"supervisions": [{"duration": 1.5}]})
     1.5
@@ -261,6 +277,9 @@ def pick(name: str, record: dict[str, Any]) -> Any:
     try:
         if name in record:  # {"a.b": 5} comes before {"a": {"b": 5}}
             return record[name]
+        if "+" in name and len(parts := split_sum(name, list(record))) > 1:
+            cells = tuple(pick(part, record) for part in parts)
+            return next((cell for cell in cells if isinstance(cell, KeyError)), cells)
         if name == "duration" and _is_mixed(record):
             # To eight decimals, as in Lhotse.
             return round(max(track.get("offset", 0) + track["cut"]["duration"] for track in record["tracks"]), 8)
@@ -308,7 +327,7 @@ def _check_records(word: str, values: Iterable[tuple[int, Any]], path: Path) -> 
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield number, {"lengths": value}
         else:
-            raise value_error("source", "JSON objects or numbers", value, _ONE_EACH, at=f"{word} {number} of {path}")
+            raise line_error("JSON objects or numbers", value, number, path, _ONE_EACH, word=word)
 
 
 def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
@@ -319,7 +338,7 @@ def _items(first: str, later_lines: str, start: int, path: Path) -> list[Any]:
         return _loads(first + later_lines, start, path)
     if later_lines.strip() or not (_is_document(path) or all(isinstance(item, dict) for item in items)):
         remedy = f"{_ONE_EACH[:-1]}; if the file is one array of lengths, name it .json."
-        raise value_error("source", "JSON objects or numbers", items, remedy, at=f"line {start} of {path}")
+        raise line_error("JSON objects or numbers", items, start, path, remedy)
     return items
 
 
@@ -334,8 +353,7 @@ def _loads(text: str, number: int, path: Path) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         remedy = f"Repair or drop it: {error.msg} at character {error.colno}."
-        at = f"line {number + error.lineno - 1} of {path}"
         line = text.split("\n")[error.lineno - 1].strip()
-        raise value_error("source", "valid JSON", line, remedy, at=at) from error
+        raise line_error("valid JSON", line, number + error.lineno - 1, path, remedy) from error
     except (RecursionError, ValueError) as error:  # hundreds of levels; a number of thousands of digits
-        raise value_error("source", "valid JSON", text, "Drop it.", at=f"line {number} of {path}") from error
+        raise line_error("valid JSON", text, number, path, "Drop it.") from error

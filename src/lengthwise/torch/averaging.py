@@ -27,7 +27,8 @@ class ParameterAveraging:
     model in DDP over the same ranks: DDP averages the gradients already.
 
     Args:
-        model: The model, on its device and not sharded. Parameters that need no gradient are averaged, and decay, too.
+        model: The model, on its device and not sharded. Parameters that need no gradient are averaged, and decay, too;
+            those of whole numbers, as of a quantised model, become rank 0's.
         alpha: The share of the way from V(t-1) to the mean: 1 is the mean itself.
         beta: The share of V(t-1) that is subtracted, a weight decay.
         group: Ranks of torch.distributed, by gloo or nccl; by default all. If torch.distributed is not running, there
@@ -66,12 +67,7 @@ class ParameterAveraging:
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        *,
-        alpha: float = 1.0,
-        beta: float = 1e-6,
-        group: distributed.ProcessGroup | None = None,
+        self, model: nn.Module, *, alpha: float = 1.0, beta: float = 1e-6, group: distributed.ProcessGroup | None = None
     ) -> None:
         if not isinstance(model, nn.Module):
             raise checks.type_error("model", "a torch.nn.Module", model, "Give the model that this rank trains.")
@@ -87,7 +83,9 @@ class ParameterAveraging:
         # Begin with equal models: V(t-1) is then the same on every rank,
         # and the paper's equation holds from its first use.
         self._take_from_first_rank(dict(model.named_parameters()) | dict(model.named_buffers()))
-        self._previous = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+        parameters = dict(model.named_parameters())
+        averaged = [name for name, tensor in parameters.items() if tensor.is_floating_point() or tensor.is_complex()]
+        self._previous = {name: parameters[name].detach().clone() for name in averaged}
 
     @torch.no_grad()
     def average(self) -> None:
@@ -104,13 +102,14 @@ class ParameterAveraging:
             rule = f"{self.world_size}, as when the averaging was made"
             raise checks.value_error("world_size", rule, world_size, remedy)
         # One flat tensor for each type and device takes one all-reduce in place of one for each layer.
-        for parameters in _alike(dict(self.model.named_parameters())):
+        tensors = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        for parameters in _alike({name: tensors[name] for name in self._previous}):
             self._update(list(parameters.values()), [self._previous[name] for name in parameters])
-        buffers = dict(self.model.named_buffers())
-        floating = {name: buffer for name, buffer in buffers.items() if buffer.is_floating_point()}
+        floating = {name: buffer for name, buffer in self.model.named_buffers() if buffer.is_floating_point()}
         for part in _alike(floating):
             _spread(self._mean(part.values()), part.values())
-        self._take_from_first_rank({name: buffer for name, buffer in buffers.items() if name not in floating})
+        averaged = self._previous | floating
+        self._take_from_first_rank({name: tensor for name, tensor in tensors.items() if name not in averaged})
 
     def state_dict(self) -> dict[str, Tensor]:
         """Returns V(t-1) of each parameter, the same on every rank.

@@ -82,11 +82,7 @@ def take_apart(samples: Sequence[Any]) -> tuple[Any, list[str], list[Field]]:
     try:
         return _take(samples, "", names, fields), names, fields
     except RecursionError as error:
-        rule, remedy = (
-            "of a few levels, none of which holds itself",
-            "Leave that part out in the data set's __getitem__.",
-        )
-        raise checks.value_error("samples", rule, samples[0], remedy) from error
+        raise _samples.nested_error(samples[0]) from error
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from lengthwise.checks import value_error
-from lengthwise.cli.parser import command
+from lengthwise.cli.parser import Input, command
 from lengthwise_recipes.commands import rerun
 from lengthwise_recipes.commands.options import explain_missing
 
@@ -69,10 +69,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
-    group.add_argument("--data", metavar="PATH", help=f"required: {SPEECH}")
+    group.add_argument("--data", type=Input, metavar="PATH", help=f"required: {SPEECH}")
     group.add_argument(
-        "--test-data", metavar="FOLDER", help="speech to decode (a tenth of --data; for digits leave it out)"
+        "--test-data",
+        type=Input,
+        metavar="FOLDER",
+        help="speech to decode (a tenth of --data; for digits leave it out)",
     )
-    group.add_argument("--lexicon", metavar="FILE", help="a word and its phonemes on each line (by default letters)")
+    group.add_argument(
+        "--lexicon", type=Input, metavar="FILE", help="a word and its phonemes on each line (by default letters)"
+    )
     group.add_argument("--data-seed", type=int, default=0, help="seed of strings of digits or of parts (%(default)s)")
     group.add_argument("--strict", action="store_true", help="refuse unusable speech in place of skipping it")

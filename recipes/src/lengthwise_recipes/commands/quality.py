@@ -11,7 +11,7 @@ from typing import Any
 import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.cli import show
-from lengthwise.cli.parser import command
+from lengthwise.cli.parser import Input, command
 from lengthwise_recipes.commands.options import add_machine, check_folder, explain_missing, numbers
 
 TASKS = ("handwriting", "acoustic", "synthesis")
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
-    group.add_argument("--data", metavar="PATH", help=DATA)
+    group.add_argument("--data", type=Input, metavar="PATH", help=DATA)
     group.add_argument("--count", type=int, help="sequences (by task)")
     group.add_argument("--scripts", metavar="A,B", help="of an .npz of characters: use these scripts alone")
     group.add_argument("--strict", action="store_true", help="refuse unusable data in place of skipping it")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import lengthwise as lw
 from lengthwise.cli import show
-from lengthwise.cli.parser import add_batches, choose_cut, command
+from lengthwise.cli.parser import Input, add_batches, choose_cut, command
 from lengthwise.cli.strategies import parse_strategies
 from lengthwise_recipes.commands import quality
 from lengthwise_recipes.commands.options import add_machine, explain_missing, wholes
@@ -189,6 +189,7 @@ def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
     group = parser.add_argument_group("data")
     group.add_argument(
         "--data",
+        type=Input,
         metavar="PATH",
         help="an .npz of pen-drawn characters, a UNIPEN file, or a folder of InkML or UNIPEN; by default "
         "generated lines",
