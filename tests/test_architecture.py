@@ -34,7 +34,7 @@ WITHIN = {
     "planning": (
         *("times", "items", "plan", "custom", "fill", "steps", "portion", "epoch", "trial", "settle"),
         *("plan_warnings", "resume", "make", "__init__"),
-        *("shapes", "few_shapes", "loss", "evaluation", "windows", "window_epoch"),
+        *("shapes", "few_shapes", "loss", "evaluation", "window_steps", "windows", "window_epoch"),
     ),
 }
 

@@ -40,7 +40,7 @@ _PLAIN = 6.0  # standard errors: at this distance, further trials would not move
 
 
 class Trial:
-    """Portions of all items, or of a sample of each window, cut by the same keys for every order.
+    """Portions of all items, or of a sample of them, cut by the same keys for every order.
 
     Args:
         items: The items that the order is fitted to.
@@ -52,22 +52,19 @@ class Trial:
 
     def __init__(self, items: Items, settled: Settled, world: World, *, portions: int = 1, giants: int = 0) -> None:
         self.settled, self.world, self.portions = settled, world, portions
-        windows, in_steps = items.split(), settled.batching.takes_random_steps
+        in_steps = settled.batching.takes_random_steps
         # If there is only one portion, giants that stand alone join its batches.
-        self.giants: NDArray[np.int64] = np.empty(giants // len(windows) if portions == 1 else 0, np.int64)
-        batches = portions * estimate_batches(items.lengths, settled.batching, portions * len(windows))
-        self.samples: list[Items] = []  # of each window
-        for window in windows:
-            # A sample of the random steps pads as all of them do.
-            steps = _STEPS_TRIED * world.slots * len(window.lengths) / batches
-            self.samples.append(_sample(window, max(_LEAST_TRIED, int(steps)) if in_steps else _MOST_TRIED))
+        self.giants: NDArray[np.int64] = np.empty(giants if portions == 1 else 0, np.int64)
+        batches = portions * estimate_batches(items.lengths, settled.batching, portions)
+        # A sample of the random steps pads as all of them do.
+        steps = _STEPS_TRIED * world.slots * len(items.lengths) / batches
+        self.sample: Items = _sample(items, max(_LEAST_TRIED, int(steps)) if in_steps else _MOST_TRIED)
         # Random steps are whole already. The last step of a sample of sequences is not that of all sequences.
-        self.fills_steps: bool = not in_steps and sum(len(part.lengths) for part in self.samples) == len(items.lengths)
-        # Chance moves the padding of few batches. In many windows chance evens out, so the fit must be close.
-        self.few: bool = batches < _MANY and items.windows is None
+        self.fills_steps: bool = not in_steps and len(self.sample.lengths) == len(items.lengths)
+        self.few: bool = batches < _MANY  # chance moves their padding
         priced = prices_of(settled.batching.cost, items.lengths.shape[1]) is not None
         # 100 batches are cut 16 times: their padding is the mean of 1,600 batches.
-        self.trials: int = max(len(windows), int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1)))
+        self.trials: int = int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1))
 
     def padding_of(self, order: Order, *, against: float | None = None) -> float:
         """Returns the padding by a fitted order, as a share of the computed frames.
@@ -76,8 +73,8 @@ class Trial:
         """
         shares: list[float] = []
         useful = computed = 0
-        for portions, items in self._try(order):
-            frames = count_frames(portions, items.lengths, self.settled.batching.cut)
+        for portions in self._try(order):
+            frames = count_frames(portions, self.sample.lengths, self.settled.batching.cut)
             useful, computed = useful + frames[0], computed + frames[1]
             shares.append(share_of_padding(*frames))
             if against is None or len(shares) < _LEAST_TRIALS:
@@ -91,22 +88,21 @@ class Trial:
         """True if `padding_of` may end before the last trial, given `against`."""
         return self.trials > _LEAST_TRIALS
 
-    def _try(self, order: Order) -> Iterator[tuple[list[Portion], Items]]:
-        """Yields the portions of each trial, and their items. Trials take the windows in turn."""
+    def _try(self, order: Order) -> Iterator[list[Portion]]:
+        """Yields the portions of each trial."""
         # Sorted sequences pad the same in every trial: chance only orders those of equal length.
-        fixed = type(order) is Sorted and self.portions == 1 and self.samples[0].lengths.shape[1] == 1
-        for number in range(len(self.samples) if fixed else self.trials):
-            items = self.samples[number % len(self.samples)]
-            yield self._cut(order, items, Key(seed=0, epoch=number, stage="trial")), items
+        fixed = type(order) is Sorted and self.portions == 1 and self.sample.lengths.shape[1] == 1
+        for number in range(1 if fixed else self.trials):
+            yield self._cut(order, Key(seed=0, epoch=number, stage="trial"))
 
-    def _cut(self, order: Order, items: Items, key: Key) -> list[Portion]:
+    def _cut(self, order: Order, key: Key) -> list[Portion]:
         members: list[NDArray[np.int64] | None] = [None]
         if self.portions > 1:
-            shuffled = key.at("portions").permutation(len(items.lengths))
+            shuffled = key.at("portions").permutation(len(self.sample.lengths))
             members = [np.sort(part) for part in np.array_split(shuffled, self.portions)]
         settled, portions = self.settled._replace(order=order), list[Portion]()
         for lane, part in enumerate(members):
-            portion = cut_portion(items, part, settled, key.at("trial", lane=lane), slots=self.world.slots)
+            portion = cut_portion(self.sample, part, settled, key.at("trial", lane=lane), slots=self.world.slots)
             if portion is not None:  # always, because no number of steps is asked for
                 portions.append(portion._replace(giants=self.giants))
         if not self.fills_steps:
