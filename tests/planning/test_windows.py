@@ -197,12 +197,6 @@ def test_a_bad_sequence_of_any_window_is_named_before_the_first_is_planned():
         print(windows_of(lengths).share_out(2).steps)
 
 
-def test_a_capacity_by_the_longest_sequence_is_that_of_all_windows():
-    batching = lw.Batching(cut=lw.DynamicSize(4, multiple_of=8), order=lw.Shuffled())
-    windows = lw.Windows(LENGTHS, batching, window=128, block=4)
-    assert {windows.plan(0, number).plan.max_cost for number in range(6)} == {4.0 * (-(-LENGTHS.max() // 8) * 8)}
-
-
 ONE = lw.Windows([3], BATCHING)
 MANY = np.broadcast_to(np.array(5), 2**32 + 1)
 FAULTS = {
@@ -221,7 +215,7 @@ FAULTS = {
     "ONE.numbers(0, None)": "`number` must be a whole number, but is None. Windows",
     "ONE.plan(0, 1)": "`number` must be at most 0, but is 1. Windows count",
     "ONE.plan(0, -1)": "`number` must be at least 0, but is -1. Windows count",
-    "lw.Windows([3], lw.Batching(cut=lw.DynamicSize(4, rule='paper')))": "`cut` must be one that gives all epochs the",
+    "lw.Windows([3], lw.Batching(cut=lw.DynamicSize(4)))": "`cut` must be Budget, FixedSize or Rows, but is",
     "lw.WindowEpoch(ONE, 0, after=[(1, 1, 9)])": "`after` must be within the batches of the epoch, but is 9. Give what",
     "lw.WindowEpoch([3], 0)": "`windows` must be a lengthwise.Windows, but is [3]. Make one of",
     "lw.WindowEpoch(ONE, '3')": "`epoch` must be a whole number, but is '3'. Give",

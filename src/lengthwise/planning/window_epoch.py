@@ -34,6 +34,11 @@ class WindowEpoch:
     Attributes:
         windows: As given.
         epoch: As given.
+        seed: The seed of the run.
+        world_size: The number of ranks.
+        micro_batches: The number of batches that each rank takes in one step.
+        lengths_fingerprint: The fingerprint of the number of lengths, and of a sample of them.
+        batching: The batching and the windows, as JSON.
         first: The window in which the epoch begins.
         after: The runs that took the beginning of that window.
 
@@ -54,6 +59,11 @@ class WindowEpoch:
         if not isinstance(windows, Windows):
             raise checks.type_error("windows", "a lengthwise.Windows", windows, "Make one of the lengths.")
         self.windows: Windows = windows
+        self.seed: int = windows.seed
+        self.world_size, self.micro_batches = windows.world
+        self.lengths_fingerprint: str = windows.lengths_fingerprint
+        shape = {"window": windows.window, "block": windows.block}
+        self.batching: str = json.dumps(json.loads(windows.batching.to_json()) | {"windows": shape})
         self.epoch: int = windows.check_epoch(epoch)
         self.first: int = 0
         self.after: list[tuple[int, int, int]] = []
@@ -78,30 +88,6 @@ class WindowEpoch:
     @cached_property
     def _borders(self) -> NDArray[np.int64]:
         return self._find_borders(self.windows)
-
-    @property
-    def seed(self) -> int:
-        return self.windows.seed
-
-    @property
-    def world_size(self) -> int:
-        return self.windows.world.world_size
-
-    @property
-    def micro_batches(self) -> int:
-        """The number of batches that each rank takes in one step."""
-        return self.windows.world.micro_batches
-
-    @property
-    def lengths_fingerprint(self) -> str:
-        """The fingerprint of the number of lengths, and of a sample of them."""
-        return self.windows.lengths_fingerprint
-
-    @property
-    def batching(self) -> str:
-        """The batching and the windows, as JSON."""
-        shape = {"window": self.windows.window, "block": self.windows.block}
-        return json.dumps(json.loads(self.windows.batching.to_json()) | {"windows": shape})
 
     @property
     def steps(self) -> int:

@@ -77,10 +77,8 @@ def fit_line(unpadded: _Steps, filled: _Steps, epochs: Sequence[_Steps], settled
     # Through the means of both halves: a window with a rare block of long sequences then lies on the line, too.
     run, rise = (float(steps[half:].mean() - steps[:half].mean()) for steps in (unpadded, filled))
     slope = rise / run if run else 0.0
-    bases = filled - slope * unpadded
-    mean, sign = float(bases.mean()), -1.0 if batching.deal.tail == "drop" else 1.0
-    margin = max(float((sign * (bases - mean)).max()), _DEVIATIONS * float(np.std(bases)))
-    line = StepLine(settled, slope, mean + sign * margin)
+    bases, sign = filled - slope * unpadded, -1.0 if batching.deal.tail == "drop" else 1.0
+    line = StepLine(settled, slope, float(bases.mean()) + sign * _DEVIATIONS * float(np.std(bases)))
     counts = [line.count_steps(epoch) for epoch in epochs]
     if min(map(np.min, counts)) < 1:
         remedy = "Give larger windows, smaller batches, or tail='split'."
@@ -96,19 +94,19 @@ def shares_of_batch(lengths: NDArray[np.int64], batching: Batching) -> NDArray[n
     If ten sequences of 100 fill a batch, the share of each is 0.1. A sequence over the budget fills a batch if it
     stands alone, and none if it is dropped. If it is refused, its share is infinite.
     """
-    cut, cost, longest = batching.cut, batching.cost, longest_of(lengths)
+    cut, longest = batching.cut, longest_of(lengths)
     if lengths.shape[1] == 1 and len(lengths) > longest[0]:  # computes the share of each length once
         return shares_of_batch(np.arange(1, longest[0] + 1)[:, None], batching)[lengths[:, 0] - 1]
     if isinstance(cut, Budget):
         needed = round_up(lengths, cut.multiple_of)
-        one, two = (costs_of(cost, np.full(len(needed), count), needed) for count in (1, 2))
+        one, two = (costs_of(batching.cost, np.full(len(needed), count), needed) for count in (1, 2))
         over = one > cut.budget
         # Costs of 30 and 50 for one and two sequences: a budget of 100 has room for three more.
         sizes = 1.0 + np.floor((cut.budget - one) / np.maximum(two - one, cut.budget / _LARGEST))
         sizes = np.clip(sizes, 1.0, cut.max_sequences)
     else:
         over = lengths.max(axis=1) > cut.capacity if isinstance(cut, Rows) else np.zeros(len(lengths), bool)
-        sizes = cut.batch_sizes(lengths, cost=cost, longest=longest)
+        sizes = cut.batch_sizes(lengths, cost=batching.cost, longest=longest)
     return np.where(over, {"alone": 1.0, "drop": 0.0}.get(oversize_of(cut), np.inf), 1.0 / sizes)
 
 

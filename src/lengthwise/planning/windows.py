@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import longest_of
 from lengthwise.choices.arrange import arrange_of
 from lengthwise.choices.batching import Batching, check_batching
-from lengthwise.choices.cut import Budget, DynamicSize, OversizeError
+from lengthwise.choices.cut import DynamicSize, OversizeError
 from lengthwise.choices.deal import World, check_world, has_equal_epochs
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.lengths.arrays import keep_mapped, map_file, name_sample
@@ -109,8 +107,8 @@ class Windows:
         micro_batches: The number of batches of each rank in one step.
 
     Raises:
-        ValueError: `window` is not a multiple of `block`, the file holds no lengths, or the cut promises no number of
-            steps.
+        ValueError: `window` is not a multiple of `block`, the file holds no lengths, or the cut is another than
+            `Budget`, `FixedSize` and `Rows`.
         TypeError: `lengths` are not whole numbers, or `batching` is not a Batching.
 
     >>> import lengthwise as lw
@@ -136,8 +134,9 @@ class Windows:
         micro_batches: int = 1,
     ) -> None:
         check_batching(batching)
-        if not has_equal_epochs(batching.cut):
-            rule, remedy = "one that gives all epochs the same number of steps", "Take Budget, FixedSize or Rows."
+        if not has_equal_epochs(batching.cut) or isinstance(batching.cut, DynamicSize):
+            # Where capacity follows from the longest sequence, each window would have another.
+            rule, remedy = "Budget, FixedSize or Rows", "For DynamicSize(16), give Budget(16 * lengths.max())."
             raise checks.value_error("cut", rule, batching.cut, remedy)
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
@@ -203,7 +202,8 @@ class Windows:
         # 7 blocks in 3 windows of at most 3 are shared out as 2, 2 and 3, so that no window is much smaller.
         first, last = (self._blocks * end // len(self) for end in (number, number + 1))
         # Sort the blocks, so that the disk is read in one direction. The plan has a random order of its own.
-        blocks = np.sort(self._draw_blocks(self.check_epoch(epoch), first, last))
+        key = Key(seed=self.seed, epoch=self.check_epoch(epoch), stage="windows")
+        blocks = np.sort(key.places(first, last, self._blocks))
         numbers = (blocks[:, None] * self.block + np.arange(self.block)).reshape(-1)
         # The last block may be short.
         return numbers[: np.searchsorted(numbers, len(self.lengths))]
@@ -263,7 +263,7 @@ class Windows:
         rising = np.argsort(np.concatenate(epochs[: -(-_TRIALS // len(self))]), kind="stable")
         windows = rising[np.arange(_TRIALS) * (len(rising) - 1) // (_TRIALS - 1)].tolist()
         middle = self._take(self.numbers(*divmod(windows[_TRIALS // 2], len(self))))
-        settled = settle(middle, fingerprint(middle.lengths), self._batching, self.world)
+        settled = settle(middle, fingerprint(middle.lengths), self.batching, self.world)
         trials = np.array([self._try_window(window, settled) for window in windows])
         return fit_line(trials[:, 0], trials[:, 1], epochs, settled)
 
@@ -274,12 +274,12 @@ class Windows:
         with self._naming_sequences(numbers):
             settled = settle_window(items, fingerprint(items.lengths), settled, self.world)
             filled = try_epoch(items, settled, self.world, number)
-        return float(shares_of_batch(items.lengths, self._batching).sum()) / self.world.slots, filled
+        return float(shares_of_batch(items.lengths, self.batching).sum()) / self.world.slots, filled
 
     def _sum_windows(self, epoch: int) -> NDArray[np.float64]:
         """Returns the steps that the windows of an epoch would fill without padding, [windows]."""
-        batches = self._results.get("batches", self._count_batches)
-        sums = np.concatenate([[0.0], np.cumsum(batches[self._draw_blocks(epoch, 0, self._blocks)])])
+        blocks = Key(seed=self.seed, epoch=epoch, stage="windows").places(0, self._blocks, self._blocks)
+        sums = np.concatenate([[0.0], np.cumsum(self._results.get("batches", self._count_batches)[blocks])])
         ends = self._blocks * np.arange(len(self) + 1) // len(self)
         return np.round(np.diff(sums[ends]), 6) / self.world.slots
 
@@ -289,9 +289,9 @@ class Windows:
         for start in range(0, len(self.lengths), piece):
             numbers = np.arange(start, min(start + piece, len(self.lengths)))
             items = self._take(numbers)
-            shares = shares_of_batch(items.lengths, self._batching)
+            shares = shares_of_batch(items.lengths, self.batching)
             if np.isinf(shares).any():  # the trial raises the error of a sequence over the budget
-                settled = settle(items, fingerprint(items.lengths), self._batching, self.world)
+                settled = settle(items, fingerprint(items.lengths), self.batching, self.world)
                 with self._naming_sequences(numbers):
                     try_epoch(items, settled, self.world, 0)
             sequences = numbers - start if items.spans is None else items.spans[:, 0]
@@ -301,20 +301,7 @@ class Windows:
         return np.concatenate(batches)
 
     def _take(self, numbers: NDArray[np.int64]) -> Items:
-        return take_items(self._read(numbers), self._batching)
-
-    @cached_property
-    def _batching(self) -> Batching:
-        """The batching; a capacity by the longest sequence is a budget, the same in all windows."""
-        cut = self.batching.cut
-        if not isinstance(cut, DynamicSize):
-            return self.batching
-        longest = take_items(self._read(np.atleast_1d(self.lengths.argmax(axis=0))), self.batching).lengths
-        multiples = {"multiple_of": cut.multiple_of, "count_multiple_of": cut.count_multiple_of}
-        return replace(self.batching, cut=Budget(cut.max_cost(self.batching.cost, longest_of(longest)), **multiples))
-
-    def _draw_blocks(self, epoch: int, first: int, last: int) -> NDArray[np.int64]:
-        return Key(seed=self.seed, epoch=epoch, stage="windows").places(first, last, self._blocks)
+        return take_items(self._read(numbers), self.batching)
 
     @contextmanager
     def _naming_sequences(self, numbers: NDArray[np.int64]) -> Iterator[None]:
