@@ -154,6 +154,12 @@ def test_windows_without_a_step_are_refused():
         ValueError, match=r"^`steps` must be at least 1 in every window, but is 0\. Give larger windows"
     ):
         len(lw.WindowEpoch(windows.share_out(6), 0))
+    with pytest.raises(
+        ValueError, match=r"^`steps` must be at least 1 in every window, but is 0\. Give larger windows"
+    ):
+        print(
+            lw.Windows([9] * 80 + [99] * 20, lw.Batching(cut=lw.Budget(20, oversize="drop")), window=20, block=20).steps
+        )
 
 
 @pytest.mark.parametrize("choices", [{}, {"deal": lw.RandomSteps()}, {"order": lw.Sorted()}], ids=repr)

@@ -49,7 +49,8 @@ class StepLine(NamedTuple):
         steps = np.round(self.base + self.slope * unpadded, 6)  # 256.0000000001 steps are 256
         if self.settled.batching.deal.tail == "drop":
             return np.floor(steps).astype(np.int64)
-        return np.maximum(1, np.ceil(steps)).astype(np.int64)
+        # If all sequences of a window are dropped, it has no step.
+        return (np.maximum(1.0, np.ceil(steps)) * (unpadded > 0.0)).astype(np.int64)
 
     def share_steps(self, unpadded: _Steps) -> NDArray[np.int64]:
         """Shares out the steps of an epoch to its windows, [windows]."""
@@ -71,7 +72,7 @@ def fit_line(unpadded: _Steps, filled: _Steps, epochs: Sequence[_Steps], settled
         settled: The choices of all windows.
 
     Raises:
-        NoStepError: The tail drops all batches of a window.
+        NoStepError: All sequences of a window are dropped.
     """
     batching, half = settled.batching, len(filled) // 2
     # Through the means of both halves: a window with a rare block of long sequences then lies on the line, too.
