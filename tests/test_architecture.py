@@ -35,7 +35,7 @@ WITHIN = {
     "planning": (
         *("times", "items", "plan", "custom", "exact_count", "steps", "portion", "epoch", "trial", "settle"),
         *("plan_warnings", "resume", "make", "__init__"),
-        *("shapes", "few_shapes", "loss", "evaluation", "windows", "window_epoch"),
+        *("shapes", "few_shapes", "loss", "evaluation", "window_steps", "windows", "window_epoch"),
     ),
 }
 

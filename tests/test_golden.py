@@ -93,15 +93,15 @@ def test_the_table_holds_every_strategy():
 
 # What two runs on other ranks left, and windows: whoever goes on with a checkpoint of before must have them again.
 LATER = """
-default f72f37bdfdfef966 7b6f7fe9552585af 3d4ffcb132d9855d
-budget 17b3cbf0736dd3bc b4f8a684466ca9ae 45c8091dc78ddbef
-stratified 8d8ad2e0347a8ee2 e0b29d67451343cd e401cbd817c3481c
-portions bebc0ba295eafa00 61ee17501d41d925 a3e5a7c08e3642ba
+default f72f37bdfdfef966 7b6f7fe9552585af 38d958cf89721a81
+budget 17b3cbf0736dd3bc cf3c6685ebe767ee 5eaa4d41bc679dee
+stratified 8d8ad2e0347a8ee2 e0b29d67451343cd 78ab314cdd5c46cb
+portions bebc0ba295eafa00 c9e5916ec1dfd855 a3e5a7c08e3642ba
 random-steps 2dd9325ba3831a13 e2734192bb58d933 c6a00f5f4a1ba54f
-dynamic 9f022454d01fff5e c8c300a8a26b3cdb 838e1b45631b5961
-optimal:6 4ddc7e15148fe58b b6f75defaf52de3d 8e06039249e0b0e0
+dynamic 9f022454d01fff5e
+optimal:6 4ddc7e15148fe58b 9147c485ca249f2b 71ccddf82f09052d
 rows 003f88b508b2747b 7f5e4bd5d85cf756 0ef990ea6bb7d78f
-multiples 41c0c72c8a5fb341 e9882e204bca358f 1f6d667e9da7eaea
+multiples 41c0c72c8a5fb341 cfbc67dca313ac78 86368264c9d1c3a4
 """
 
 
@@ -109,6 +109,8 @@ def later_fingerprints(strategy):
     lengths = lw.example_lengths("speech", count=600)
     batching = STRATEGIES[strategy]
     rest = lw.make_plan(lengths, batching, seed=3, epoch=2, world_size=2, after=[(4, 1, 1), (3, 1, 1)])
+    if strategy == "dynamic":  # windows refuse it
+        return [rest.fingerprint()]
     windows = lw.Windows(lengths, batching, window=256, block=16, seed=3, world_size=2)
     return [rest.fingerprint(), *(windows.plan(2, number).plan.fingerprint() for number in range(2))]
 

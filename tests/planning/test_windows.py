@@ -7,7 +7,6 @@ import mmap
 import pickle
 import re
 import tracemalloc
-import warnings
 from functools import partial
 from pathlib import Path
 
@@ -24,13 +23,12 @@ BATCHING = lw.Batching(cut=lw.FixedSize(3), order=lw.SemiSorted())
 LENGTHS = lw.example_lengths("long-tailed", count=700)
 
 
+@pytest.mark.filterwarnings("ignore:`padding` must be within")
 @pytest.mark.parametrize("order", menu.ORDERS)
 def test_every_order_makes_windows(order):
     batching = lw.Batching(cut=lw.Budget(20_000), order=menu.ORDERS[order])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`padding` must be within")
-        windows = lw.Windows(np.minimum(LENGTHS, 5_000), batching, window=240, block=8, world_size=2)
-        seen = [batch for rank in range(2) for batch in lw.WindowEpoch(windows, 0).batches(rank)]
+    windows = lw.Windows(np.minimum(LENGTHS, 5_000), batching, window=240, block=8, world_size=2)
+    seen = [batch for rank in range(2) for batch in lw.WindowEpoch(windows, 0).batches(rank)]
     dropped = sum(len(windows.plan(0, number).plan.dropped()) for number in range(len(windows)))
     assert len(np.unique(np.concatenate(seen))) + dropped == len(LENGTHS)
 
@@ -47,18 +45,17 @@ def test_windows_have_on_average_what_was_asked(padding, world_size, dims):
     assert np.mean([each.padding_share for each in measures]) == pytest.approx(padding, abs=0.01)
 
 
+@pytest.mark.filterwarnings("ignore:`padding` must be within")
 @pytest.mark.parametrize(("dims", "deal"), [(1, "portions"), (1, "Balanced_drop"), (2, "RandomSteps_split")])
 def test_a_window_that_is_planned_alone_is_that_of_the_epoch(dims, deal):
     lengths = LENGTHS if dims == 1 else np.stack([LENGTHS, LENGTHS[::-1]], axis=1)
     order, cut = lw.MaxEntropy(0.2), lw.FixedSize(4)
     batching = lw.Batching(cut=cut, order=order, deal=menu.suit(menu.DEALS[deal], cut, order=order))
     named = {"window": 128, "block": 4, "world_size": 2}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`padding` must be within")
-        windows = lw.Windows(lengths, batching, **named)
-        names = [windows.plan(1, number).plan.fingerprint() for number in range(len(windows))]
-        alone = lw.Windows(lengths, batching, **named | {"world_size": 3}).share_out(2)
-        assert alone.plan(1, 4).plan.fingerprint() == names[4]
+    windows = lw.Windows(lengths, batching, **named)
+    names = [windows.plan(1, number).plan.fingerprint() for number in range(len(windows))]
+    alone = lw.Windows(lengths, batching, **named | {"world_size": 3}).share_out(2)
+    assert alone.plan(1, 4).plan.fingerprint() == names[4]
 
 
 def test_one_fit_serves_all_windows_and_epochs(monkeypatch):
@@ -111,19 +108,13 @@ def test_windows_name_lengths_by_their_number_and_64_samples(count):
     assert lw.Windows(lengths, BATCHING).lengths_fingerprint == digest.hexdigest()
 
 
-def test_a_mapped_file_is_not_read_whole(tmp_path):
-    count = 20_000_000
-    file = np.lib.format.open_memmap(tmp_path / "lengths.npy", "w+", np.uint16, (count,))
-    # A file of holes is full of zeros, which are no lengths: whoever reads beyond the window and the sample is refused.
-    windows = lw.Windows(tmp_path / "lengths.npy", BATCHING, window=2**14)
-    for epoch, number in ((5, 100), *((0, number) for number in range(16))):  # the batches of 16 windows are counted
-        file[windows.numbers(epoch, number)] = 7
+def test_a_mapped_file_is_read_piece_by_piece(tmp_path):
+    np.lib.format.open_memmap(tmp_path / "lengths.npy", "w+", np.uint16, (20_000_000,))[:] = 7
     tracemalloc.start()
     window = lw.Windows(tmp_path / "lengths.npy", BATCHING, window=2**14).plan(5, 100)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    # Windows of up to 8 blocks of 2,048.
-    assert 7 * 2**11 <= len(window.numbers) <= 2**14
+    assert 7 * 2**11 <= len(window.numbers) <= 2**14  # up to 8 blocks of 2,048
     assert peak < 16 * 2**20  # the file has 40 MB; as int64 it would have 160
 
 
@@ -178,12 +169,6 @@ def test_a_copy_of_windows_keeps_its_file_mapped(tmp_path):
     assert part.tolist() == LENGTHS[:9].tolist()
 
 
-def test_a_cut_that_alone_says_which_batches_there_are_is_refused():
-    batching = lw.Batching(cut=lw.DynamicSize(4, rule="paper"))
-    with pytest.raises(ValueError, match=r"^`cut` must be one that gives all windows the same number of steps"):
-        lw.Windows(LENGTHS, batching)
-
-
 @pytest.mark.parametrize("choice", [lw.ShortestFirst, partial(lw.ShortestFirst, reverse=True)])
 def test_the_first_epochs_are_sorted_in_every_window(choice):
     def batches_of(arrange, epoch):
@@ -195,21 +180,21 @@ def test_the_first_epochs_are_sorted_in_every_window(choice):
         assert batches_of(choice(epochs=2), epoch) == batches_of(same, epoch)
 
 
-@pytest.mark.parametrize("number", [0, 40])
-def test_a_sequence_is_named_by_its_number_among_all_lengths(number):
-    """In a window that is tried first, and in one that is not read before it is planned."""
+def test_a_bad_sequence_of_any_window_is_named_before_the_first_is_planned():
+    def windows_of(lengths, oversize="error"):
+        batching = lw.Batching(cut=lw.Budget(1_000, oversize=oversize), order=lw.Shuffled())
+        return lw.Windows(lengths, batching, window=16, block=8)
 
-    def windows_of(lengths):
-        return lw.Windows(lengths, lw.Batching(budget=1_000, order=lw.Shuffled()), window=16, block=8)
-
-    lengths = np.full((700, 2), 50)
-    sequence = windows_of(lengths).numbers(0, number)[5]
+    lengths = np.full((700, 2), 50, np.uint16)
+    sequence = windows_of(lengths).numbers(0, 40)[5]
     lengths[sequence, 1] = 5_000
     with pytest.raises(lw.OversizeError, match=rf"at sequence {sequence}\. "):
-        windows_of(lengths).plan(0, number)
+        windows_of(lengths).plan(0, 0)
+    alone, dropping = (windows_of(lengths, oversize).plan(0, 40).plan for oversize in ("alone", "drop"))
+    assert (len(alone.over_max_cost()), len(dropping.dropped())) == (1, 1)
     lengths[sequence, 1] = 0
     with pytest.raises(ValueError, match=rf"^`lengths` must be at least 1, but is 0 at sequence {sequence}\. "):
-        windows_of(lengths).plan(0, number)
+        print(windows_of(lengths).share_out(2).steps)
 
 
 ONE = lw.Windows([3], BATCHING)
@@ -230,6 +215,8 @@ FAULTS = {
     "ONE.numbers(0, None)": "`number` must be a whole number, but is None. Windows",
     "ONE.plan(0, 1)": "`number` must be at most 0, but is 1. Windows count",
     "ONE.plan(0, -1)": "`number` must be at least 0, but is -1. Windows count",
+    "lw.Windows([3], lw.Batching(cut=lw.DynamicSize(4)))": "`cut` must be Budget, FixedSize or Rows, but is",
+    "lw.WindowEpoch(ONE, 0, after=[(1, 1, 9)])": "`after` must be within the batches of the epoch, but is 9. Give what",
     "lw.WindowEpoch([3], 0)": "`windows` must be a lengthwise.Windows, but is [3]. Make one of",
     "lw.WindowEpoch(ONE, '3')": "`epoch` must be a whole number, but is '3'. Give",
     "lw.WindowEpoch(ONE, 0).find(1)": "`number` must be at most 0, but is 1. Give the",

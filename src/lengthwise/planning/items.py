@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, one_length, round_up
+from lengthwise.choices.arithmetic import length_multiple, longest_of, one_length, round_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import costs_alone
 from lengthwise.choices.cut import OversizeError, oversize_of
@@ -35,25 +35,16 @@ class Items(NamedTuple):
         groups: [n], the group of each item; None for one group.
         spans: [n, 3], the sequence, start and stop of each chunk; None without chunks.
         times: [sequences], how often the epoch takes each sequence; None if it takes each once.
-        windows: [n], the window of each item, if one order is fitted to several windows; else None.
     """
 
     lengths: NDArray[np.int64]
     groups: NDArray[np.int64] | None = None
     spans: NDArray[np.int64] | None = None
     times: NDArray[np.int64] | None = None
-    windows: NDArray[np.int64] | None = None
 
     def select(self, chosen: NDArray[Any]) -> Items:
-        """Returns the lengths, groups and windows of the items that are `chosen`, by a mask [n] or by their numbers."""
-        groups, windows = (None if column is None else column[chosen] for column in (self.groups, self.windows))
-        return Items(self.lengths[chosen], groups, windows=windows)
-
-    def split(self) -> list[Items]:
-        """Splits the items by window; without windows they are one part."""
-        if self.windows is None:
-            return [self]
-        return [self.select(self.windows == number) for number in distinct(self.windows)]
+        """Returns the lengths and groups of the items that are `chosen`, by a mask [n] or by their numbers."""
+        return Items(self.lengths[chosen], None if self.groups is None else self.groups[chosen])
 
     @contextmanager
     def naming_sequences(self) -> Iterator[None]:

@@ -293,7 +293,7 @@ def _choose_bands(items: Items, kinds: Kinds, batching: Batching, world: World) 
     if items.lengths.shape[1] == 1 or not kinds.regular.any() or not sorts or pads_to_edge(order):
         return ()
     lengths = items.lengths[kinds.regular]
-    portions = count_portions(batching.deal, len(items.lengths), world) * len(items.split())
+    portions = count_portions(batching.deal, len(items.lengths), world)
     batches = estimate_batches(lengths, batching, portions)
     return count_bands(lengths, min(batches, world.slots) if in_steps else batches)
 

@@ -64,7 +64,7 @@ class Work(NamedTuple):
 
 
 class Trials:
-    """Portions of all items, or of a sample of each window, cut by the same keys for every order.
+    """Portions of all items, or of a sample of them, cut by the same keys for every order.
 
     Args:
         items: The items that the order is fitted to.
@@ -76,28 +76,25 @@ class Trials:
 
     def __init__(self, items: Items, settled: Settled, world: World, *, portions: int = 1, alone: int = 0) -> None:
         self.settled, self.world, self.portions = settled, world, portions
-        windows, in_steps = items.split(), settled.batching.takes_random_steps
+        in_steps = settled.batching.takes_random_steps
         # Only their number counts; of several portions, nobody knows which they join.
-        self.alone: NDArray[np.int64] = np.empty(alone // len(windows) if portions == 1 else 0, np.int64)
-        batches = portions * estimate_batches(items.lengths, settled.batching, portions * len(windows))
-        self.samples: list[Items] = []  # of each window
-        for window in windows:
-            # A sample of the random steps pads as all of them do.
-            steps = _STEPS_TRIED * world.slots * len(window.lengths) / batches
-            self.samples.append(_sample(window, max(_LEAST_TRIED, int(steps)) if in_steps else _MOST_TRIED))
+        self.alone: NDArray[np.int64] = np.empty(alone if portions == 1 else 0, np.int64)
+        batches = portions * estimate_batches(items.lengths, settled.batching, portions)
+        # A sample of the random steps pads as all of them do.
+        steps = _STEPS_TRIED * world.slots * len(items.lengths) / batches
+        self.sample: Items = _sample(items, max(_LEAST_TRIED, int(steps)) if in_steps else _MOST_TRIED)
         # Random steps are whole already. The last step of a sample of sequences is not that of all sequences.
-        self.fills_steps: bool = not in_steps and sum(len(part.lengths) for part in self.samples) == len(items.lengths)
-        # Chance moves the padding of few batches. In many windows chance evens out, so the fit must be close.
-        self.few: bool = batches < _MANY and items.windows is None
+        self.fills_steps: bool = not in_steps and len(self.sample.lengths) == len(items.lengths)
+        self.few: bool = batches < _MANY  # chance moves their padding
         priced = prices_of(settled.batching.cost, items.lengths.shape[1]) is not None
         # 100 batches are cut 16 times: their padding is the mean of 1,600 batches.
-        self.count: int = max(len(windows), int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1)))
+        self.count: int = int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1))
 
     def work_of(self, order: Order) -> Work:
         """Returns the work of all trials by a fitted order."""
         works: list[Work] = []
-        for number, (portions, items) in enumerate(self._try(order)):
-            works.append(self._count_work(portions, items, Key(epoch=number, stage="trial")))
+        for number, portions in enumerate(self._try(order)):
+            works.append(self._count_work(portions, Key(epoch=number, stage="trial")))
         return Work(*map(math.fsum, zip(*works, strict=True)))
 
     def padding_of(self, order: Order, *, against: float | None = None) -> float:
@@ -107,8 +104,8 @@ class Trials:
         """
         shares: list[float] = []
         useful = computed = 0
-        for portions, items in self._try(order):
-            frames = count_frames(portions, items.lengths, self.settled.batching.cut)
+        for portions in self._try(order):
+            frames = count_frames(portions, self.sample.lengths, self.settled.batching.cut)
             useful, computed = useful + frames[0], computed + frames[1]
             shares.append(share_of_padding(*frames))
             if against is None or len(shares) < _LEAST_TRIALS:
@@ -122,22 +119,21 @@ class Trials:
         """True if `padding_of` may end before the last trial, given `against`."""
         return self.count > _LEAST_TRIALS
 
-    def _try(self, order: Order) -> Iterator[tuple[list[Portion], Items]]:
-        """Yields the portions of each trial, and their items. Trials take the windows in turn."""
+    def _try(self, order: Order) -> Iterator[list[Portion]]:
+        """Yields the portions of each trial."""
         # Sorted sequences pad the same in every trial: chance only orders those of equal length.
-        fixed = type(order) is Sorted and self.portions == 1 and self.samples[0].lengths.shape[1] == 1
-        for number in range(len(self.samples) if fixed else self.count):
-            items = self.samples[number % len(self.samples)]
-            yield self._cut(order, items, Key(seed=0, epoch=number, stage="trial")), items
+        fixed = type(order) is Sorted and self.portions == 1 and self.sample.lengths.shape[1] == 1
+        for number in range(1 if fixed else self.count):
+            yield self._cut(order, Key(seed=0, epoch=number, stage="trial"))
 
-    def _cut(self, order: Order, items: Items, key: Key) -> list[Portion]:
+    def _cut(self, order: Order, key: Key) -> list[Portion]:
         members: list[NDArray[np.int64] | None] = [None]
         if self.portions > 1:
-            shuffled = key.at("portions").permutation(len(items.lengths))
+            shuffled = key.at("portions").permutation(len(self.sample.lengths))
             members = [np.sort(part) for part in np.array_split(shuffled, self.portions)]
         settled, portions = self.settled._replace(order=order), list[Portion]()
         for lane, part in enumerate(members):
-            portion = cut_portion(items, part, settled, key.at("trial", lane=lane), slots=self.world.slots)
+            portion = cut_portion(self.sample, part, settled, key.at("trial", lane=lane), slots=self.world.slots)
             if portion is not None:  # always, because no number of steps is asked for
                 portions.append(portion._replace(alone=self.alone))
         if not self.fills_steps:
@@ -145,7 +141,7 @@ class Trials:
         steps = count_steps(portions, settled.batching.deal, self.world)
         return cut_to_steps(portions, settled.batching, self.world, steps)
 
-    def _count_work(self, portions: list[Portion], items: Items, key: Key) -> Work:
+    def _count_work(self, portions: list[Portion], key: Key) -> Work:
         batching, world = self.settled.batching, self.world
         steps = count_steps(portions, batching.deal, world)
         filled = cut_to_steps(portions, batching, world, steps)
@@ -153,7 +149,7 @@ class Trials:
         places, keys = world.slots // len(portions), [key] * len(portions)
         batches, numbers = complete_steps(priced, places, steps, tail=batching.deal.tail, keys=keys)
         ranks = batches.balances[batching.deal.grid(numbers, batches.balances, world, key.at("deal"))].sum(axis=1)
-        alone = costs_alone(batching.cost if batching.balance is None else batching.balance, items.lengths)
+        alone = costs_alone(batching.cost if batching.balance is None else batching.balance, self.sample.lengths)
         return Work(math.fsum(alone), math.fsum(ranks.flat), math.fsum(ranks.max(axis=1)) * world.world_size)
 
 

@@ -15,7 +15,7 @@ from lengthwise.choices.batching import spell_out
 from lengthwise.planning.loss import check_some_weight, check_weights, scale_losses, sum_by_batch
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.resume import read_runs
-from lengthwise.planning.windows import Window, Windows, locate
+from lengthwise.planning.windows import Window, Windows
 
 _ONE_WEIGHT = "Give one weight for each sequence."
 
@@ -23,7 +23,7 @@ _ONE_WEIGHT = "Give one weight for each sequence."
 class WindowEpoch:
     """The batches of one epoch, window after window; a plan is made when its window is reached.
 
-    All windows have the same number of steps, so that batch k is found by planning its own window alone.
+    The steps of all windows are known, so that batch k is found by planning its own window alone.
 
     Args:
         windows: Made for the ranks that take the epoch.
@@ -34,6 +34,11 @@ class WindowEpoch:
     Attributes:
         windows: As given.
         epoch: As given.
+        seed: The seed of the run.
+        world_size: The number of ranks.
+        micro_batches: The number of batches that each rank takes in one step.
+        lengths_fingerprint: The fingerprint of the number of lengths, and of a sample of them.
+        batching: The batching and the windows, as JSON.
         first: The window in which the epoch begins.
         after: The runs that took the beginning of that window.
 
@@ -54,40 +59,35 @@ class WindowEpoch:
         if not isinstance(windows, Windows):
             raise checks.type_error("windows", "a lengthwise.Windows", windows, "Make one of the lengths.")
         self.windows: Windows = windows
+        self.seed: int = windows.seed
+        self.world_size, self.micro_batches = windows.world
+        self.lengths_fingerprint: str = windows.lengths_fingerprint
+        shape = {"window": windows.window, "block": windows.block}
+        self.batching: str = json.dumps(json.loads(windows.batching.to_json()) | {"windows": shape})
         self.epoch: int = windows.check_epoch(epoch)
-        first, runs = locate(windows, self.epoch, read_runs(after))
-        self.first: int = first
-        self.after: list[tuple[int, int, int]] = [run.numbers for run in runs]
+        self.first: int = 0
+        self.after: list[tuple[int, int, int]] = []
+        for run in read_runs(after):
+            borders = self._find_borders(windows.share_out(*run.world)) if run.batches else np.zeros(1, np.int64)
+            if run.batches > borders[-1]:
+                rule, remedy = "within the batches of the epoch", "Give what the checkpoint says."
+                raise checks.value_error("after", rule, run.batches, remedy)
+            # 8 ranks took 120 batches each of windows of 50: windows 0 and 1 are done, and 20 batches of window 2.
+            behind, left = _find_place(borders, run.batches)
+            self.first, self.after = self.first + behind, [] if behind else self.after
+            self.after += [run._replace(batches=left).numbers] if left else []
+
+    def _find_borders(self, windows: Windows) -> NDArray[np.int64]:
+        """Returns the batches of each rank before each window, from the first one on, and all of them."""
+        steps = windows.window_steps(self.epoch)[self.first :]
+        if self.after:
+            rest = windows.plan(self.epoch, self.first, after=self.after).plan.steps
+            steps = np.concatenate([[rest], steps[1:]])
+        return np.concatenate([[0], np.cumsum(steps * windows.world.micro_batches)])
 
     @cached_property
-    def _of_first(self) -> int:
-        """The number of batches that each rank takes in the first window, which may be the rest of one."""
-        steps = self.window(self.first).plan.steps if self.after else self.windows.steps
-        return steps * self.micro_batches
-
-    @property
-    def seed(self) -> int:
-        return self.windows.seed
-
-    @property
-    def world_size(self) -> int:
-        return self.windows.world.world_size
-
-    @property
-    def micro_batches(self) -> int:
-        """The number of batches that each rank takes in one step."""
-        return self.windows.world.micro_batches
-
-    @property
-    def lengths_fingerprint(self) -> str:
-        """The fingerprint of the number of lengths, and of a sample of them."""
-        return self.windows.lengths_fingerprint
-
-    @property
-    def batching(self) -> str:
-        """The batching and the windows, as JSON."""
-        shape = {"window": self.windows.window, "block": self.windows.block}
-        return json.dumps(json.loads(self.windows.batching.to_json()) | {"windows": shape})
+    def _borders(self) -> NDArray[np.int64]:
+        return self._find_borders(self.windows)
 
     @property
     def steps(self) -> int:
@@ -96,8 +96,7 @@ class WindowEpoch:
 
     def __len__(self) -> int:
         """The number of batches that one rank takes."""
-        behind = len(self.windows) - self.first - 1
-        return self._of_first + behind * self.windows.steps * self.micro_batches if behind >= 0 else 0
+        return int(self._borders[-1])
 
     def __repr__(self) -> str:
         return (
@@ -113,11 +112,8 @@ class WindowEpoch:
         """Returns the window of each rank's batch `number`, and the number of the batch in that window."""
         remedy = "Give the number of a batch of this epoch."
         number = checks.check_whole("number", number, minimum=0, maximum=len(self) - 1, remedy=remedy)
-        if number < self._of_first:
-            return self.first, number
-        # First the rest of a window, 20 batches, then windows of 50: batch 70 is the first of the third.
-        behind, place = divmod(number - self._of_first, self.windows.steps * self.micro_batches)
-        return self.first + 1 + behind, place
+        behind, place = _find_place(self._borders, number)
+        return self.first + behind, place
 
     def batches(self, rank: int = 0, start: int = 0) -> Iterator[NDArray[np.int64]]:
         """Iterates over the batches of `rank`, from its batch number `start` on; see `Window.batches`.
@@ -192,6 +188,16 @@ class WindowEpoch:
             raise checks.value_error("weights", f"of shape [{count}]", weights.shape, _ONE_WEIGHT)
         check_some_weight(weights)
         return weights
+
+
+def _find_place(borders: NDArray[np.int64], number: int) -> tuple[int, int]:
+    """Returns the window of a batch, and its place there, by the batches before each window.
+
+    >>> _find_place(np.array([0, 50, 50, 90]), 55)  # the second window is empty
+    (2, 5)
+    """
+    window = int(np.searchsorted(borders, number, side="right")) - 1
+    return window, number - int(borders[window])
 
 
 # The plan that a sampler takes. Use only what both classes have, or check which one it is.

@@ -22,8 +22,9 @@ from lengthwise.torch.sampler import BatchSampler
 class WindowSampler(BatchSampler):
     """Yields the batches of one epoch of `lengthwise.Windows`, for `lw.torch.DataLoader(dataset, sampler)`.
 
-    Use it like `BatchSampler`. Two things differ:
+    Use it like `BatchSampler`. Three things differ:
 
+    - All lengths are read once, piece by piece, when the sampler is made.
     - A plan is made when its window is reached, so one or two windows are in memory. A plan of 2**20 sequences takes a
       few hundredths of a second.
     - A checkpoint identifies the lengths by a sample of them.
