@@ -122,7 +122,7 @@ def test_the_log_of_a_run_tells_what_it_trains_on_and_its_padding_and_speed(of_r
         ("sharded twice", "or set `Trainer(use_distributed_sampler=False)`"),
         ("sharded twice, unplanned", "or set `Trainer(use_distributed_sampler=False)`"),
         ("lengths read once", "`reload_dataloaders_every_n_epochs` must be 1, but is 0. Give it to the Trainer"),
-        ("other steps", "`accumulate_grad_batches` must be 2, but is 3."),
+        ("other steps", "`micro_batches` must be the Trainer's accumulate_grad_batches, 3, but is 2. Give micro_"),
         ("every rank everything", "`world_size` must be the Trainer's, 2, but is 1."),
         ("another sampler", "`train_dataloader` must be a loader with the callback's sampler"),
         (

@@ -1,6 +1,7 @@
 """The Trainer of Hugging Face in one process: run again, in steps of other sizes, and what it says and refuses."""
 
 import re
+import warnings
 from collections import Counter
 from itertools import chain
 
@@ -188,7 +189,7 @@ class Padded(torch.nn.Module):
 
 
 def collate(texts):
-    padded = PadCollate()(texts)
+    padded = PadCollate()([torch.tensor(text["input_ids"]) if isinstance(text, dict) else text for text in texts])
     return {"input_ids": padded.values, "labels": padded.values.masked_fill(~padded.mask, -100)}
 
 
@@ -210,7 +211,105 @@ def test_batches_that_are_not_padded_as_planned_are_told(tmp_path, recwarn, name
     assert all(each.startswith(said) for each in told)
 
 
+# Lengths of the data set that the Trainer has prepared
+
+
+class Ending(transformers.Trainer):
+    """Adds three end tokens to each text, as a template does."""
+
+    def __init__(self, *args, train_dataset, **kwargs):
+        longer = [{"input_ids": [*sample["input_ids"], 1, 1, 1]} for sample in train_dataset]
+        if hasattr(train_dataset, "from_list"):  # a Dataset of Hugging Face, whose rows get an order of their own
+            longer = type(train_dataset).from_list(longer[::-1]).select(range(len(longer))[::-1])
+        super().__init__(*args, train_dataset=longer, **kwargs)
+
+
+def check_sizes(trainer, arguments, new_model, raw, budget, **given):
+    """Trains by `raw` lengths, which are too short, and by those that the Trainer reads; returns its sampler."""
+    sampler = BatchSampler(raw, Batching(budget=budget), micro_batches=arguments.gradient_accumulation_steps)
+    for choice in ({"batch_sampler": sampler}, {"batching": Batching(budget=budget)}):
+        made, batches = type("Planned", (PlannedTrainer, trainer), {})(new_model(), arguments, **given, **choice), []
+        pad = made.data_collator
+        made.data_collator = lambda samples, pad=pad, to=batches: (to.append(batch := pad(samples)), batch)[1]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made.train()
+        told = sum(str(each.message).startswith("Batches hold ") for each in caught)
+        most = max(batch["input_ids"].numel() for batch in batches)
+        assert (most > budget, told) == ((True, 1) if "batch_sampler" in choice else (False, 0))
+    return made.batch_sampler
+
+
+@pytest.mark.parametrize("kind", ["dataset", "list"])
+def test_lengths_are_read_after_the_trainer_has_prepared_the_data(tmp_path, kind):
+    texts = [{"input_ids": [1] * int(length)} for length in MANY]
+    texts = pytest.importorskip("datasets").Dataset.from_list(texts) if kind == "dataset" else texts
+    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS | {"seed": 4, "gradient_accumulation_steps": 3})
+    sampler = check_sizes(Ending, arguments, Padded, MANY, 700, train_dataset=texts, data_collator=collate)
+    assert sampler.lengths.tolist() == [length + 3 for length in MANY]
+    assert (sampler.seed, sampler.micro_batches, sampler.groups) == (4, 3, None)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_texts_that_trl_ends_and_truncates_stay_within_the_budget(tmp_path):
+    trl = pytest.importorskip("trl", reason="TRL is not installed")
+    from datasets import Dataset
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1, "<unk>": 2, "w": 3}, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = {"pad_token": "<pad>", "eos_token": "<eos>", "unk_token": "<unk>"}
+    tokenizer, lengths = transformers.PreTrainedTokenizerFast(tokenizer_object=words, **special), MANY // 8 + 2
+    texts = Dataset.from_dict({"text": ["w " * int(length) for length in lengths]})
+    arguments = trl.SFTConfig(str(tmp_path), **ALWAYS, bf16=False, max_length=60)
+    given = arguments, heads.llama, lengths, 90
+    sampler = check_sizes(trl.SFTTrainer, *given, train_dataset=texts, processing_class=tokenizer)
+    assert sampler.lengths.tolist() == [min(length + 1, 60) for length in lengths]
+
+
+def test_data_sets_of_several_losses_share_no_batch(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    pairs = datasets.Dataset.from_dict({"text": list("abcdef"), "length": [[5, 2], [9, 1], [2, 2]] * 2})
+    both = datasets.DatasetDict(second=pairs.select([4, 0]), first=pairs.select([1, 2, 3]))
+    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS | {"data_seed": 5})
+    made = PlannedTrainer(Padded(), arguments, train_dataset=both, eval_dataset=pairs, batching=Batching(budget=40))
+    assert made.batch_sampler.lengths.tolist() == [[9, 1], [5, 2], [9, 1], [2, 2], [5, 2]]
+    assert made.batch_sampler.groups.tolist() == [0, 0, 1, 1, 1]
+    assert made.batch_sampler.seed == 5
+    # Sentence-transformers would take the column of lengths for a text.
+    assert made.train_dataset.column_names == {"second": ["text"], "first": ["text"]}
+    assert made.eval_dataset.column_names == ["text"]
+    said = "^Batches of the sampler may mix the data sets of `train_dataset`. Give batching= in place of batch_sampler="
+    with pytest.raises(ValueError, match=said):
+        PlannedTrainer(Padded(), arguments, train_dataset=both, batch_sampler=batch_sampler())
+
+
 # What is refused
+
+
+NO_LENGTHS = "`train_dataset` must be a data set with `length` or `input_ids`, but is "
+UNREAD = {  # samples without lengths, and what is said
+    "no tokens": ([{"text": "a"}], f"{NO_LENGTHS}['text']. Add the length of each sequence as `length`, or give "),
+    "tensors": ([torch.ones(3)], f"{NO_LENGTHS}'Tensor'."),
+    "no data set": (None, f"{NO_LENGTHS}None."),
+    "two widths": ({"a": [{"length": 3}], "b": [{"length": [3, 4]}]}, "lengths of several shapes (a: (1,), b: (1, 2))"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_data_set_without_lengths_is_refused(tmp_path, name):
+    samples, said = UNREAD[name]
+    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        PlannedTrainer(Padded(), arguments, train_dataset=samples, batching=Batching(budget=40))
+
+
+@pytest.mark.parametrize("methods", [["_get_train_sampler"], ["training_step", "_generate"]])
+def test_a_trainer_that_makes_its_own_batches_is_refused(methods):
+    rollouts = type("Rollouts", (transformers.Trainer,), dict.fromkeys(methods))
+    planned = type("Planned", (PlannedTrainer, rollouts), {})
+    with pytest.raises(ValueError, match=f"^Rollouts makes its own batches, by `{methods[-1]}`. Use it without "):
+        planned(batching=Batching(budget=40))
 
 
 CHECKED = {  # a head, more for the Trainer, and what is said to its loss

@@ -195,7 +195,8 @@ def _hugging_face_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Bl
     names, columns = rule.choose(source.column_names)
     # The other columns are not selected, so that their audio and images are not decoded.
     for table in source.select_columns(columns).with_format("arrow").iter(size):
-        yield rule.measure_batches(table.to_batches(max_chunksize=size), names)
+        # Of a shuffled data set, each row is a chunk.
+        yield rule.measure_batches(table.combine_chunks().to_batches(max_chunksize=size), names)
 
 
 def _dask_blocks(source: Any, rule: Rule, size: int) -> Iterator[list[Block]]:

@@ -159,11 +159,10 @@ class PlannedEpochs(Callback):
 
     def _check_settings(self, trainer: Trainer) -> None:
         needed = {"reload_dataloaders_every_n_epochs": 1}
-        if self._averaged:
-            needed["accumulate_grad_batches"] = self.sampler.micro_batches
+        accumulation = "accumulate_grad_batches" if self._averaged else None
         ranks = (trainer.distributed_sampler_kwargs or {}).get("num_replicas", 1)
         remedy = "Give it to the Trainer: the sampler decides what a step and an epoch are."
-        check_settings(self.sampler, trainer, needed, ranks=ranks, remedy=remedy)
+        check_settings(self.sampler, trainer, needed, ranks=ranks, remedy=remedy, accumulation=accumulation)
 
 
 def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:

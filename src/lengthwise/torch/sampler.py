@@ -95,6 +95,7 @@ class BatchSampler(Sampler[list[Any]]):
             # The sampler keeps this check, because trainers make several loaders.
             self.padded: PaddedAsPlanned = PaddedAsPlanned(batching, self.lengths)
             self.times: NDArray[np.float64] | None = self._planner.times
+            self.groups: NDArray[np.int64] | None = self._planner.groups
             self._remainder = self._plan_remainder(0)
             self._identity = self._planner.identity(self._remainder.plan)
 

@@ -22,15 +22,23 @@ from lengthwise.torch.sampler import BatchSampler
 _ROOM = 0.6  # the share of the memory below which a larger budget is suggested
 
 
-def check_sampler(name: str, sampler: object) -> None:
-    """Refuses anything but a `BatchSampler`."""
+def check_sampler(name: str, sampler: object) -> BatchSampler:
+    """Returns a `BatchSampler`; refuses anything else."""
     if not isinstance(sampler, BatchSampler):
         remedy = "Make one of the lengths and a batching."
         raise checks.type_error(name, "a lengthwise.torch.BatchSampler", sampler, remedy)
+    return sampler
 
 
 def check_settings(
-    sampler: BatchSampler, settings: object, needed: Mapping[str, Any], *, ranks: int, remedy: str
+    sampler: BatchSampler,
+    settings: object,
+    needed: Mapping[str, Any],
+    *,
+    ranks: int,
+    remedy: str,
+    accumulation: str | None,
+    give: str = "Give",
 ) -> None:
     """Refuses settings of a trainer that contradict the sampler.
 
@@ -40,6 +48,8 @@ def check_settings(
         needed: The required values by name.
         ranks: The number of ranks over which the trainer shares out the data.
         remedy: The advice of the error.
+        accumulation: The setting with the batches of each rank in one step, which is the sampler's `micro_batches`.
+        give: The beginning of the advice on that setting.
     """
     if sampler.world_size != ranks:
         advice = "Make the sampler without rank and world_size, or with those of data parallelism."
@@ -47,6 +57,10 @@ def check_settings(
     for name, value in needed.items():
         if (setting := getattr(settings, name, value)) != value:
             raise checks.value_error(name, repr(value), setting, remedy)
+    if accumulation and (count := getattr(settings, accumulation)) != sampler.micro_batches:
+        rule = f"the Trainer's {accumulation}, {count}"
+        advice = f"{give} micro_batches={count} to the sampler: another {accumulation} changes the batch of a step."
+        raise checks.value_error("micro_batches", rule, sampler.micro_batches, advice)
 
 
 class PassScales:

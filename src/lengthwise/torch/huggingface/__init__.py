@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
@@ -20,9 +20,11 @@ from numpy.typing import ArrayLike
 from torch.utils import data
 
 from lengthwise import checks
+from lengthwise.choices.batching import Batching
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.loss import REDUCTIONS
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
+from lengthwise.torch.huggingface.prepared import drop_lengths, make_sampler
 from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.model_checks import attention_leaks, check_mean_loss, count_labels, evaluating
 from lengthwise.torch.sampler import BatchSampler
@@ -34,7 +36,9 @@ _LOADER_OPTIONS = (
     *("prefetch_factor", "persistent_workers"),
 )
 # Arguments of the Trainer about batches: other values than these would have no effect.
-_REQUIRED = {"auto_find_batch_size": False, "dataloader_drop_last": False, "train_sampling_strategy": "random"}
+_REQUIRED = {"auto_find_batch_size": False, "train_sampling_strategy": "random"}
+# A Trainer that has one of these and a `training_step` trains on batches of its own, such as texts that it generates.
+_OWN_BATCHES = {"_generate", "generate_on_policy_outputs", "get_train_dataloader"}
 
 
 class PlannedTrainer(transformers.Trainer):
@@ -54,12 +58,17 @@ class PlannedTrainer(transformers.Trainer):
     Each log of a loss has `padding` and `frames_per_second` since the last log. The frames are those of data, on all
     ranks; the time of evaluations and checkpoints does not count.
 
-    To use another kind of Trainer, inherit from this one first: `class Planned(PlannedTrainer, Seq2SeqTrainer): ...`.
+    Each `train` begins at epoch 0, or where its checkpoint was saved. `per_device_train_batch_size` and
+    `dataloader_drop_last` have no effect.
+
+    To use another kind of Trainer, inherit from this one first: `class Planned(PlannedTrainer, SFTTrainer): ...`.
 
     Args:
         *args: Arguments of the Trainer.
-        batch_sampler: A sampler whose `micro_batches` are the `gradient_accumulation_steps`. Each `train` begins at
-            epoch 0, or where its checkpoint was saved. `per_device_train_batch_size` has no effect.
+        batching: The choices. The sampler has `gradient_accumulation_steps`, and `data_seed` or `seed`. The lengths are
+            read from `train_dataset` once the Trainer has prepared it: its column `length` (`length_column_name`),
+            which is then left out, or the sizes of its `input_ids`. If it is a dict, no batch mixes two data sets.
+        batch_sampler: In place of `batching`: a sampler whose `micro_batches` are the `gradient_accumulation_steps`.
         weights: [n], the weight of each sequence in the mean loss of a batch, as in `lw.loss_scales`: give ones if the
             model's loss is a mean over sequences. By default batches count by their labels that are not -100, as in the
             Trainer, or by their sequences if they have no `labels`.
@@ -73,25 +82,32 @@ class PlannedTrainer(transformers.Trainer):
     Raises:
         TypeError: `batch_sampler` is not a `BatchSampler`, or `train_dataset` has no length. In `train`: the loader
             does not use `batch_sampler`.
-        ValueError: A setting of the Trainer contradicts the sampler. In `train`: the data set has another size, another
-            Trainer saved the checkpoint, or attention looks from one sequence of a packed row to another.
+        ValueError: A setting of the Trainer contradicts the sampler, the Trainer makes its own batches, or the prepared
+            data set has no lengths. In `train`: the data set has another size, another Trainer saved the checkpoint, or
+            attention looks from one sequence of a packed row to another.
         PlanMismatchError: The checkpoint has other lengths, another batching or another seed.
     """
 
     def __init__(
         self,
         *args: Any,
-        batch_sampler: BatchSampler,
+        batching: Batching | None = None,
+        batch_sampler: BatchSampler | None = None,
         weights: ArrayLike | None = None,
         reduction: str = "mean",
         next_token: bool | None = None,
         callbacks: Sequence[transformers.TrainerCallback] | None = None,
         **kwargs: Any,
     ) -> None:
+        checks.check_one("PlannedTrainer", {"batching": batching, "batch_sampler": batch_sampler})
+        _check_batches_are_given(type(self))
         _check_dataset(kwargs.get("train_dataset", args[3] if len(args) > 3 else None))
         super().__init__(*args, callbacks=[PlannedEpochs(), *(callbacks or ())], **kwargs)
-        check_sampler("batch_sampler", batch_sampler)
-        self.batch_sampler = batch_sampler
+        if batching is not None:
+            batch_sampler = make_sampler(self.train_dataset, batching, self.args)
+            for name in ("train_dataset", "eval_dataset"):
+                setattr(self, name, drop_lengths(getattr(self, name), self.args.length_column_name))
+        self.batch_sampler: BatchSampler = check_sampler("batch_sampler", batch_sampler)
         self.weights = weights
         self.reduction: str = checks.check_choice("reduction", reduction, REDUCTIONS)
         if next_token is None:
@@ -100,11 +116,12 @@ class PlannedTrainer(transformers.Trainer):
         # The Trainer counts by this attribute when it evaluates.
         self._loss_shifts_labels: bool = checks.check_flag("next_token", next_token)
         self._labelled: bool | None = None  # whether batches have labels; set by the first step
-        self._has_unchecked_rows = isinstance(batch_sampler.batching.cut, Rows)
-        self._pass_scales = PassScales(batch_sampler)
+        self._has_unchecked_rows = isinstance(self.batch_sampler.batching.cut, Rows)
+        self._pass_scales = PassScales(self.batch_sampler)
         self._step = Step([], [], [])
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler has the position
+        self.args.dataloader_drop_last = False  # sentence-transformers sets it on several ranks
 
     def get_train_dataloader(self) -> DataLoader:
         """Returns the Trainer's own loader with the sampler's batches, not prepared by Accelerate."""
@@ -299,9 +316,13 @@ class PlannedTrainer(transformers.Trainer):
 
     def _check_settings(self) -> None:
         ranks = self.args.world_size // self._sharing_ranks
-        needed = _REQUIRED | {"gradient_accumulation_steps": self.batch_sampler.micro_batches}
+        datasets, sampler = self.train_dataset, self.batch_sampler
+        if isinstance(datasets, Mapping) and len(datasets) > 1 and sampler.groups is None:
+            remedy = "Give batching= in place of batch_sampler=, or the sampler groups=, the data set of each sequence."
+            raise checks.state_error("Batches of the sampler may mix the data sets of `train_dataset`", remedy)
         remedy = "Set this value in TrainingArguments: the batch sampler decides what a batch and a step are."
-        check_settings(self.batch_sampler, self.args, needed, ranks=ranks, remedy=remedy)
+        steps = {"accumulation": "gradient_accumulation_steps", "give": "Give batching= in place of batch_sampler=, or"}
+        check_settings(sampler, self.args, _REQUIRED, ranks=ranks, remedy=remedy, **steps)
         if self.args.n_gpu > 1:  # nn.DataParallel splits every batch, and averages the means of the parts
             remedy = "Start one process for each GPU with torchrun, or let CUDA_VISIBLE_DEVICES name one."
             raise checks.value_error("n_gpu", "at most 1 in each process", self.args.n_gpu, remedy)
@@ -331,6 +352,15 @@ class _AsPlanned(int):
 
     def __format__(self, spec: str) -> str:
         return "as planned"
+
+
+def _check_batches_are_given(kind: type) -> None:
+    """Refuses a Trainer that does not train on the batches that it is given."""
+    for owner in (base for base in kind.__mro__ if base not in PlannedTrainer.__mro__):
+        names = vars(owner).keys()
+        if methods := {"_get_train_sampler"} & names or ("training_step" in names and _OWN_BATCHES & names):
+            remedy = "Use it without PlannedTrainer; if the method is yours, and only orders the data, leave it out."
+            raise checks.state_error(f"{owner.__name__} makes its own batches, by `{min(methods)}`", remedy)
 
 
 def _check_dataset(dataset: Any) -> None:
