@@ -28,19 +28,8 @@ WITHIN = {
     ),
     "engines": ("sources", "write", "__init__"),
     "lengths": (
-        *(
-            "rules",
-            "columns",
-            "cells",
-            "arrays",
-            "text",
-            "arrow",
-            "audio",
-            "formats",
-            "read",
-            "description",
-            "__init__",
-        ),
+        *("rules", "columns", "cells", "arrays", "text", "arrow", "audio", "formats"),
+        *("read", "description", "__init__"),
     ),
     "planning": (
         *("times", "items", "plan", "custom", "exact_count", "steps", "portion", "epoch", "trial", "settle"),
