@@ -14,27 +14,25 @@ from lengthwise.torch.huggingface import PlannedTrainer
 DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 numbers = torch.randint(10**6, (500,), generator=torch.Generator().manual_seed(0)).pow(2) % 10**6 // 7**2
 lines = [f"{number}: {' '.join(DIGITS[int(digit)] for digit in str(number))}." for number in numbers.tolist()]
-texts = [torch.tensor(list(line.encode())) for line in lines]  # a token is a byte
-lengths = [len(text) for text in texts]
+tokens = [list(line.encode()) for line in lines]  # a token is a byte
+texts = [{"input_ids": text, "attention_mask": [1] * len(text), "labels": text} for text in tokens]
+pad = lw.torch.PadCollate(value={"input_ids": 0})  # labels are padded with -100
 
 
-def collate(texts: list[torch.Tensor]) -> dict[str, torch.Tensor]:
-    padded = lw.torch.PadCollate()(texts)
-    labels = padded.values.masked_fill(~padded.mask, -100)
-    return {"input_ids": padded.values, "attention_mask": padded.mask.long(), "labels": labels}
+def collate(samples: list[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
+    return {name: field.values for name, field in pad(samples).items()}
 
 
 torch.manual_seed(0)
-tokens = {"vocab_size": 128, "n_positions": max(lengths), "bos_token_id": 0, "eos_token_id": 0}
-model = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=2, **tokens))
+sizes = {"vocab_size": 128, "n_positions": max(map(len, tokens)), "bos_token_id": 0, "eos_token_id": 0}
+model = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=2, **sizes))
 
 batching = lw.Batching(budget=1_000, padding=0.03)  # at most 1,000 tokens a batch, padding included
-sampler = lw.torch.BatchSampler(lengths, batching, seed=0, micro_batches=2)
 with tempfile.TemporaryDirectory() as folder:
     arguments = TrainingArguments(
         folder,
         num_train_epochs=4,
-        gradient_accumulation_steps=2,  # the sampler's micro_batches
+        gradient_accumulation_steps=2,
         learning_rate=5e-3,
         use_cpu=True,
         dataloader_pin_memory=False,
@@ -43,9 +41,9 @@ with tempfile.TemporaryDirectory() as folder:
         report_to="none",
         disable_tqdm=True,
     )
-    trainer = PlannedTrainer(model, arguments, train_dataset=texts, data_collator=collate, batch_sampler=sampler)
+    trainer = PlannedTrainer(model, arguments, train_dataset=texts, data_collator=collate, batching=batching)
     trainer.train()
 
-print(f"steps: {trainer.state.global_step} taken, {4 * sampler.steps} planned")
+print(f"steps: {trainer.state.global_step} taken, {4 * trainer.batch_sampler.steps} planned")
 losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 print("loss of each epoch:", ", ".join(f"{loss:.2f}" for loss in losses))

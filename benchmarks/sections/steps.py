@@ -78,19 +78,18 @@ def prices(document: dict[str, Any]) -> tuple[str, ...]:
     heads = ("price, frames", "steps mix", "price, attention", "steps mix")
     grouped = max(at("default", case) / at("group_by_length", case) for case in cases)
     dearer = [case for case in cases if at("default", case) > at(SHOWN_WAYS[-1], case)]
-    named = dict.fromkeys(f"{name} on {ranks} x {each}" for name, ranks, each, _ in dearer)
+    named = dict.fromkeys(name for name, *_ in dearer)
     answer = (
         f"The default computes at most {max(at('default', case) for case in cases):.2f} for each unit of the data, "
         f"waiting counted, and at most {grouped:.3f} times as much as group_by_length on the same lengths and ranks. "
         f"Thirty buckets, as NeMo and lhotse draw them, compute less in {len(dearer)} of {len(cases)} cases: "
-        f"{', '.join(named)}. Their steps mix little."
+        f"{' and '.join(named)}. Their steps mix little."
     )
     note = (
         "*Price*: the cost that all ranks compute for each unit of the data's own, waiting counted. It is of frames, "
         f"or of attention: L (1 + {costs[-1]:g} L) for a sequence of length L. The default then has this cost as "
         "`balance`. *Steps mix*: 1 if the lengths of a step are a random sample. All but group_by_length "
-        "have the same budget of frames, and no batch of theirs is over it. The JSON has more worlds, two "
-        "lengths far apart, a weaker attention, each way of ours, padding, waiting, and what the default took."
+        "have the same budget of frames, and no batch of theirs is over it. The JSON has more worlds, lengths and ways."
     )
     return answer, table(("lengths, ranks x micro-batches", "batches", *heads), rows), note
 
