@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
+from lengthwise_recipes.limits import mixing_limit
 
 SEEDS = range(5)
 EPOCHS = 16
@@ -88,7 +89,7 @@ def point(lengths: NDArray[np.int64], setting: str, padding: float) -> dict[str,
         "max_entropy_padding_share": float(np.mean([share for _, share in ours])),
         "max_entropy_mixing": float(np.mean([mixing for mixing, _ in ours])),
         "max_entropy_mixing_least": min(mixing for mixing, _ in ours),
-        "limit": lw.mixing_limit(lengths, padding, bins=128),
+        "limit": mixing_limit(lengths, padding, bins=128),
         "ahead": min(mixing for mixing, _ in ours) > max(mixing for mixing, _ in theirs),
     }
 

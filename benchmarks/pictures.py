@@ -24,6 +24,7 @@ from lengthwise.report.style import alt
 from lengthwise_recipes.doetsch2017 import page as doetsch2017
 from lengthwise_recipes.ge2021 import figures as ge2021
 from lengthwise_recipes.khomenko2016 import page as khomenko2016
+from lengthwise_recipes.limits import mixing_limit
 from lengthwise_recipes.pages import figure_name
 from lengthwise_recipes.pictures import sweep
 from lengthwise_recipes.quality import page as quality
@@ -95,7 +96,7 @@ def draw_trade_off() -> None:
     ]
     shares = (MOST_PADDING * np.linspace(0.0, 1.0, 16) ** 1.5).tolist()
     rows += [
-        {"strategy": LIMIT, "padding_share": share, "mixing": lw.mixing_limit(lengths, share, bins=128)}
+        {"strategy": LIMIT, "padding_share": share, "mixing": mixing_limit(lengths, share, bins=128)}
         for share in shares
     ]
     lw.report.save_chart(

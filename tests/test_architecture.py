@@ -123,7 +123,6 @@ OF_PLANS = [
     if room_of(path) in ("_kernels", "_exact", "_random", "choices", "planning")
     or relative(path) == "lengths/description.py"
 ]
-OF_PLANS.remove(SOURCE / "_kernels" / "mixing.py")  # it serves the limit of mixing, on which no plan depends
 
 
 @pytest.mark.parametrize("path", OF_PLANS, ids=relative)

@@ -122,8 +122,6 @@ VALUES = [
     (lambda: PLAN.costliest(-1), "`count` must be at least 0, but is -1."),
     (lambda: PLAN.batch(-1), "`number` must be at least 0, but is -1."),
     (lambda: lw.optimal_edges([1, 2], 0), "`buckets` must be at least 1, but is 0."),
-    (lambda: lw.mixing_limit([], 0.1), "`lengths` must be of shape [n], n at least 1, but is (0,)."),
-    (lambda: lw.mixing_limit([1, 2], 1.0), "`padding` must be at least 0 and at most 0.999, but is 1.0."),
     (lambda: lw.measure(PLAN, [1, 2, 3, 4], bins=0).mixing, "`bins` must be at least 1, but is 0."),
     (
         lambda: lw.measure(PLAN, [1, 2, 3, 5]),

@@ -19,7 +19,6 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     },
     "Padding and mixing of batches": {
         "mixing": ("Mixing at equal padding", batches.mixing),
-        "mixing-digits": ("Mixing at little padding", batches.mixing_digits),
         "streams": ("Streams, by the size of their buffer", batches.streams),
     },
     "Whole steps": {

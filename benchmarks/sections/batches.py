@@ -1,4 +1,4 @@
-"""Padding and mixing of batches: at equal padding, near the limits, of streams, and by the cut."""
+"""Padding and mixing of batches: at equal padding, and of streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def mixing(document: dict[str, Any]) -> tuple[str, ...]:
     answer = (
         f"Max-entropy batching mixed more than {len(kinds)} other strategies at equal padding: at "
         f"{document['max_entropy_ahead']} of {document['points']} settings between 2 and 20 % padding. The table "
-        "gives the ratios. Below 2 % padding it may mix less: see the next section."
+        "gives the ratios."
     )
     times = [(name, *(times_mixed(data["points"], kind) for kind in kinds)) for name, data in document["data"].items()]
     note = (
@@ -36,33 +36,6 @@ def times_mixed(points: list[dict[str, Any]], kind: str) -> str:
     settings = [point for point in points if point["strategy"].startswith(f"{kind}:")]
     times = [point["max_entropy_mixing"] / point["mixing"] for point in settings]
     return f"{min(times):.2f} to {max(times):.2f}"
-
-
-def mixing_digits(document: dict[str, Any]) -> tuple[str, ...]:
-    """Compares optimal buckets, max-entropy batching of the same padding, and the limit."""
-    rows = [
-        (
-            f"`{row['theirs']['strategy']}`",
-            *(cell for side in ("theirs", "ours") for cell in digits_cells(row[side])),
-            "less" if row["behind"] else "more" if row["ours"]["least"] > row["theirs"]["greatest"] else "not known",
-        )
-        for row in document["rows"]
-    ]
-    heads = ("buckets", "padding", "mixing", "of the limit", "max-entropy's padding", "mixing", "of the limit", "mixes")
-    behind = [row["theirs"]["padding_share"] for row in document["rows"] if row["behind"]]
-    ahead = [
-        row["theirs"]["padding_share"] for row in document["rows"] if row["ours"]["least"] > row["theirs"]["greatest"]
-    ]
-    answer = (
-        "At little padding, optimal buckets can mix more than max-entropy batching: on spoken digits up to "
-        f"{percent(max(behind))} padding. From {percent(min(ahead))} on max-entropy mixes more."
-    )
-    note = (
-        f"*Mixes*: max-entropy mixes less or more, if all {len(document['seeds'])} seeds are on that side of all seeds "
-        f"of the buckets. Data: {document['sequences']:,} spoken digits (Free Spoken Digit Dataset), lengths "
-        "in samples at 8 kHz, batches of 16."
-    )
-    return answer, table(heads, rows), note
 
 
 def streams(document: dict[str, Any]) -> tuple[str, str, str]:
@@ -99,7 +72,3 @@ def streams(document: dict[str, Any]) -> tuple[str, str, str]:
         some_rows(heads, cells, lambda row: row[2] in ("256", "4,096", "all")),
         note,
     )
-
-
-def digits_cells(side: dict[str, Any]) -> tuple[str, ...]:
-    return percent(side["padding_share"]), f"{side['mixing']:.3f}", f"{side['share_of_limit']:.2f}"

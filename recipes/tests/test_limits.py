@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise_recipes.limits import batch_limit, epoch_limit, kernels, step_limit
+from lengthwise_recipes.limits import batch_limit, epoch_limit, kernels, mixing_limit, step_limit
 from lengthwise_recipes.limits.levels import group_levels
 from lengthwise_recipes.limits.steps import _gaps, rate_in_steps
 
@@ -129,13 +129,13 @@ def test_random_batches_lie_under_the_limit_and_near_it(name, batch):
     lengths = lw.example_lengths(name)
     limit = batch_limit(lengths, padding, batch_size=batch, bins=128)
     assert mixing < limit < 1.13 * mixing
-    assert limit <= lw.mixing_limit(lengths, padding, bins=128)
+    assert limit <= mixing_limit(lengths, padding, bins=128)
 
 
 @pytest.mark.parametrize("padding", [0.02, 0.3])
 def test_the_limit_rises_with_the_batch_to_that_of_endless_batches(padding):
     lengths = lw.example_lengths("long-tailed", count=1_000)
-    whole = lw.mixing_limit(lengths, padding)
+    whole = mixing_limit(lengths, padding)
     limits = [batch_limit(lengths, padding, batch_size=batch) for batch in (1, 8, 64, 10**9)]
     budgets = [batch_limit(lengths, padding, budget=budget) for budget in (int(lengths.max()), 20_000, 10**9)]
     assert (np.diff(limits) > -1e-4).all()
@@ -227,7 +227,7 @@ def test_more_batches_a_step_tell_less():
     lengths = lw.example_lengths("long-tailed", count=2_000)
     limits = [step_limit(lengths, 0.05, batches, bins=48) for batches in (1, 2, 4, 16)]
     assert limits == sorted(limits)
-    assert limits[0] == pytest.approx(lw.mixing_limit(lengths, 0.05, bins=48), rel=4e-3)
+    assert limits[0] == pytest.approx(mixing_limit(lengths, 0.05, bins=48), rel=4e-3)
     assert limits[-1] > 0.9
 
 

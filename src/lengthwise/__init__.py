@@ -42,7 +42,6 @@ from lengthwise.choices.order import (
 from lengthwise.choices.rows import Rows
 from lengthwise.engines import write_lengths
 from lengthwise.lengths import as_lengths, audio_files, describe, example_lengths, fingerprint, read_lengths
-from lengthwise.measures.limit import mixing_limit
 from lengthwise.measures.metrics import Measures, measure
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
@@ -117,7 +116,6 @@ __all__ = [
     "make_plan",
     "measure",
     "measure_step",
-    "mixing_limit",
     "optimal_edges",
     "optimal_shapes",
     "read_lengths",

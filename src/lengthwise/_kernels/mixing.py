@@ -1,10 +1,6 @@
-"""Mixing: the histograms that measure it, and the flows of its limit."""
+"""Mixing: the histograms that measure it."""
 
 from __future__ import annotations
-
-import math
-
-import numpy as np
 
 from lengthwise._compile import kernel
 
@@ -66,36 +62,3 @@ def count_cells(rows, columns, offsets, joint):
         column = columns[group]
         for place in range(offsets[group], offsets[group + 1]):
             joint[rows[place], column] += 1
-
-
-@kernel
-def least_flows(sizes, reached, beta, rises, flows):
-    """Writes the flows between neighbouring levels that have the least information, if padding costs `beta` a frame.
-
-    `sizes` [levels] are the lengths, rising; reached[s] is the share of sequences up to level s. flows[s], of
-    levels - 1, is the share that is open between level s and s + 1. The closed share, reached[s] - flows[s], must not
-    fall from one level to the next. rises[s] is exp(beta (sizes[s + 1] - sizes[s])) - 1.
-    """
-    # A stretch is a run of levels with the same closed share. Each level begins one, and joins it with the stretch
-    # before while that has a greater share. After closed shares [0.1, 0.3], 0.2 makes [0.1, c], with c in between.
-    starts = np.empty(flows.size, np.int64)
-    opened = np.empty(flows.size)  # the flow at the first level of each stretch
-    count = 0
-    for level in range(flows.size):
-        start = level
-        while True:
-            risen = reached[level + 1] - reached[start]
-            rise = rises[level] if start == level else math.expm1(beta * (sizes[level + 1] - sizes[start]))
-            flow = risen / rise
-            flow = min(flow, reached[start])
-            if count == 0 or reached[start] - flow >= reached[starts[count - 1]] - opened[count - 1]:
-                break
-            count -= 1
-            start = starts[count]
-        starts[count], opened[count] = start, flow
-        count += 1
-    for stretch in range(count):
-        start = starts[stretch]
-        end = starts[stretch + 1] if stretch + 1 < count else flows.size
-        for level in range(start, end):
-            flows[level] = opened[stretch] + (reached[level] - reached[start])

@@ -52,7 +52,7 @@ class Measures:
             lengths are independent, as in random batches, and near 0 if one determines the other. Sequences that are
             alone in a step do not count.
         mixing: exp(-I(X; T)), with X the length of a sequence and T the padded length of its batch. It is 1 if they are
-            independent, and near 0 if T determines X. `mixing_limit` bounds it. Random batches of few sequences have
+            independent, and near 0 if T determines X. Random batches of few sequences have
             less than 1. Packed rows have 1, because all have the same padded length.
         step_mixing: The mixing of steps; T is the mean padded length over the sequences of a step.
         mixing_bins: The number of equal-mass bins of `mixing` and `step_mixing`. Mixing below about 1 / bins cannot be
@@ -172,7 +172,7 @@ def measure(
     (1, 1)
 
     References:
-        Ge et al. 2021, equation 1 and section 4. Mixing: the data-processing inequality; see `mixing_limit`.
+        Ge et al. 2021, equation 1 and section 4. Mixing: the data-processing inequality.
     """
     epochs = read_epochs(plans, lengths, world_size=world_size, micro_batches=micro_batches)
     several = epochs.plans

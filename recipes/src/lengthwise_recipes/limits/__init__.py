@@ -1,6 +1,6 @@
-"""Tighter limits than `lengthwise.mixing_limit`: for small batches, for one epoch, and for steps of several batches.
+"""Limits of mixing at a padding: of any batches, of small ones, of one epoch, and of steps of several batches.
 
-- bounds: `batch_limit`, `epoch_limit` and `step_limit`, the most mixing at a padding.
+- bounds: `mixing_limit`, `batch_limit`, `epoch_limit` and `step_limit`, the most mixing at a padding.
 - measured: compares plans with these limits.
 - pools: compares the best possible batchings of small sets with `epoch_limit`.
 - levels: the lengths in groups, and the joint law with the least information about them.
@@ -10,4 +10,5 @@
 
 from lengthwise_recipes.limits.bounds import batch_limit as batch_limit
 from lengthwise_recipes.limits.bounds import epoch_limit as epoch_limit
+from lengthwise_recipes.limits.bounds import mixing_limit as mixing_limit
 from lengthwise_recipes.limits.bounds import step_limit as step_limit

@@ -13,11 +13,37 @@ import lengthwise as lw
 from lengthwise import checks
 from lengthwise_recipes.limits.batches import rate_in_batches
 from lengthwise_recipes.limits.epochs import floors_of_budget, floors_of_sizes, rate_in_epoch
-from lengthwise_recipes.limits.levels import Levels, group_levels
+from lengthwise_recipes.limits.levels import Levels, group_levels, least_information
 from lengthwise_recipes.limits.steps import rate_in_steps
 
+_LEVELS = 65_536  # of `mixing_limit`, whose search takes linear time
 _BINS = 2_048  # at least 24 times 100 rounds visit each
 _BINS_OF_STEPS = 1_024  # the search visits each some thousand times
+
+
+def mixing_limit(lengths: ArrayLike, padding: float, *, bins: int = _LEVELS) -> float:
+    """Returns the most mixing that any batching of these lengths can have at a padding share: exp(-R(D)).
+
+    R is the rate-distortion function of the lengths, and D = mean length x padding / (1 - padding). The limit is exact,
+    except for rounding, for at most `bins` distinct lengths. Infinite batches reach it. Small ones stay below it,
+    because their longest sequence has the padded length.
+
+    Args:
+        lengths: [n], in any unit.
+        padding: The share of all computed frames that are padding, from 0 to 0.999.
+        bins: The most groups of similar length. All lengths of a group count as their mean.
+
+    >>> mixing_limit([100, 200, 300, 400], 0.4)  # enough to pad every sequence to the longest
+    1.0
+
+    References:
+        Cover and Thomas 2006, "Elements of information theory", chapter 10. The solution is our own: see `levels`.
+    """
+    levels, target = _read(lengths, padding, bins)
+    if target >= levels.sizes[-1] - float(levels.sizes @ levels.masses):
+        return 1.0
+    rate, _ = least_information(levels, target, np.zeros(len(levels.sizes) - 1))
+    return min(1.0, float(np.exp(-rate)))
 
 
 def batch_limit(
@@ -39,7 +65,7 @@ def batch_limit(
     if len(levels.sizes) == 1:
         return 1.0
     rate = rate_in_batches(levels, target, _most_in_batches(levels.lowest, batch_size, budget))
-    return min(lw.mixing_limit(lengths, padding, bins=bins), float(np.exp(-rate)))
+    return min(mixing_limit(lengths, padding, bins=bins), float(np.exp(-rate)))
 
 
 def epoch_limit(
@@ -110,7 +136,11 @@ def step_limit(lengths: ArrayLike, padding: float, batches: int, *, bins: int = 
 def _read(lengths: ArrayLike, padding: float, bins: int) -> tuple[Levels, float]:
     """Returns the lengths in groups, and the mean padding of a sequence in frames."""
     checks.check_number("padding", padding, maximum=0.999, remedy="Give a share from 0 to 0.999, such as 0.05.")
+    checks.check_whole("bins", bins, minimum=2, remedy="Give as many bins as mixing was estimated in, such as 128.")
     array = lw.as_lengths(lengths).astype(np.float64)
+    if array.ndim != 1 or not len(array):
+        remedy = "Give at least one sequence, and one length each: lengths[:, 0], for example."
+        raise checks.value_error("lengths", "of shape [n], n at least 1", array.shape, remedy)
     return group_levels(array, bins), float(array.mean()) * padding / (1.0 - padding)
 
 

@@ -1,11 +1,19 @@
 """Levels: the lengths in groups, and the flows with the least information about them at a given padding.
 
 X is the length of a sequence, T >= X its padded length. The flow between two levels is the share of sequences that are
-open there, F_s = P(X <= x_s < T). `lengthwise.mixing_limit` has no conditions; here each flow has a floor, its least
+open there, F_s = P(X <= x_s < T): a sequence opens at its X and closes at its T. Each flow may have a floor, its least
 value. Let p_s be the share of level s and phi(z) = z log z. Then
 
     E[T - X] = the sum over s of (x_{s+1} - x_s) F_s
-    I(X; T) >= the sum over s of phi(F_s) - phi(F_{s-1} + p_s).
+    I(X; T) >= the sum over s of phi(F_s) - phi(F_{s-1} + p_s),
+
+with equality if all open sequences close with the same chance, whatever their length. (The share F_{s-1} + p_s is open
+before some close at x_s. Those that close are a random part of the open ones, and the entropies add up.) F_s occurs in
+two terms only, and their sum, phi(F_s) - phi(F_s + p_{s+1}), is convex in F_s. So if a frame of padding costs beta
+nats, the best F_s, taken alone, is p_{s+1} / (exp(beta (x_{s+1} - x_s)) - 1).
+
+But only open sequences can close: P(T <= x_s) = P(X <= x_s) - F_s must not fall. Where it would fall, it stays level,
+and the lengths of this stretch share one equation of the same form: see `kernels.least_flows`.
 """
 
 from __future__ import annotations
@@ -34,7 +42,7 @@ class Levels(NamedTuple):
 
 
 def group_levels(lengths: NDArray[np.float64], most: int) -> Levels:
-    """Groups lengths into at most `most` levels, as `lengthwise.mixing_limit` does; a level has their mean as its size.
+    """Groups lengths into at most `most` levels, each of the size of their mean.
 
     With more than `most` distinct lengths, half of the levels divide the sequences evenly, and half divide the range: a
     long tail has few sequences but much padding.

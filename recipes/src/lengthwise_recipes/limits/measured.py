@@ -29,7 +29,7 @@ from tqdm import tqdm
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes import record
-from lengthwise_recipes.limits.bounds import batch_limit, epoch_limit, step_limit
+from lengthwise_recipes.limits.bounds import batch_limit, epoch_limit, mixing_limit, step_limit
 from lengthwise_recipes.limits.levels import group_levels
 
 BATCHES = (16, 64)
@@ -89,7 +89,7 @@ def compare_with_limits(lengths: NDArray[np.int64], plans: list[lw.Plan], bound:
         **epoch,
         "padding_share": padding,
         "mixing": mixing(group(shorter, lengths, BINS), group(padded, lengths, BINS)),
-        "limit": lw.mixing_limit(lengths, padding, bins=BINS),
+        "limit": mixing_limit(lengths, padding, bins=BINS),
         "batch_limit": batch_limit(lengths, padding, **bound, bins=BINS),
         "epoch_limit": epoch_limit(lengths, padding, **bound, **epoch, bins=BINS),
     }

@@ -3,7 +3,7 @@
 In a step with padded lengths S, a sequence of length x is padded at least to the next length in S:
 d(x, S) = min {t in S : t >= x} - x. So I(X; S) >= R(D) = min {I(X; S) : E[d(X, S)] <= D} for all steps. If S is always
 the same, a step has no information about a length; the best such S are the `optimal_edges` of k buckets (Khomenko's
-problem). At k = 1, R is that of `lengthwise.mixing_limit`.
+problem). At k = 1, R is that of `mixing_limit`.
 
 There are far too many S to list. The dual maximises the sum of p(x) log a(x), less beta D, over a(x) >= 0. The
 condition is for every S
