@@ -1,11 +1,10 @@
-"""A meter whose seconds and memory follow a known rule, for the tests of steps that are measured."""
+"""A meter whose seconds follow a known rule, for the tests of steps that are measured."""
 
 import numpy as np
 
 import lengthwise as lw
 
 RULE = lw.Quadratic(per_batch=0.004, per_length=2e-5, linear=1e-6, quadratic=2e-9)
-HELD = lw.Quadratic(per_batch=1e9, linear=4e3)
 LENGTHS = lw.example_lengths("long-tailed", count=400)
 PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])
 
@@ -13,14 +12,13 @@ PAIRS = np.column_stack([LENGTHS, 1 + LENGTHS[::-1] // 7])
 class Ruler:
     """A meter of steps that return the shape of their batch. `taken` lists the shapes."""
 
-    def __init__(self, seconds=RULE, held=HELD):
-        self.rules, self.taken = (seconds, held), []
+    def __init__(self, rule=RULE):
+        self.rule, self.taken = rule, []
 
     def __call__(self, step, batch):
         shape = np.array(step(batch))
         self.taken.append(tuple(shape.tolist()))
-        seconds, held = (None if rule is None else float(rule(shape[:1], shape[None, 1:])[0]) for rule in self.rules)
-        return seconds, held
+        return float(self.rule(shape[:1], shape[None, 1:])[0])
 
 
 def echo(batch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ruler import HELD, LENGTHS, PAIRS, RULE, Ruler, measured
+from ruler import LENGTHS, PAIRS, RULE, Ruler, measured
 
 import lengthwise as lw
 
@@ -18,11 +18,10 @@ OF_PAIRS = lw.Quadratic(linear=(1e-6, 8e-6), quadratic=(2e-9, 0.0), per_length=(
 
 @pytest.mark.parametrize(("lengths", "rule"), [(LENGTHS, RULE), (PAIRS, OF_PAIRS)], ids=["one", "two"])
 def test_a_step_that_follows_a_rule_is_measured_as_that_rule(lengths, rule):
-    cost = measured(lengths, meter=Ruler(rule, HELD))
+    cost = measured(lengths, meter=Ruler(rule))
     shapes = np.array([[1, 50, 9], [16, 700, 40], [300, 20, 500], [2, 6_000, 1]])[:, : 1 + cost.padded_lengths.shape[1]]
-    for fitted, known in ((cost.seconds, rule), (cost.bytes, HELD)):
-        assert fitted(shapes[:, 0], shapes[:, 1:]) == pytest.approx(known(shapes[:, 0], shapes[:, 1:]), rel=1e-6)
-    assert max(cost.seconds_error, cost.bytes_error) < 1e-6
+    assert cost.seconds(shapes[:, 0], shapes[:, 1:]) == pytest.approx(rule(shapes[:, 0], shapes[:, 1:]), rel=1e-6)
+    assert cost.seconds_error < 1e-6
     assert cost.device == "a ruler"
 
 
@@ -42,18 +41,17 @@ def test_no_coefficients_of_at_least_zero_fit_better(seed):
     assert np.square(fitted / seconds - 1).sum() == pytest.approx(least)
 
 
-def test_the_error_is_that_of_points_left_out_and_each_fit_has_its_own():
+def test_the_error_is_that_of_points_left_out():
     counts, longest = np.array([1, 1, 1, 4, 4, 4, 9, 9, 9]), np.array([10, 20, 40] * 3)
     seconds = RULE(counts, longest[:, None])
-    held = seconds.copy()
-    held[4] *= 2  # one point of nine is twice what the others say: they predict half of it
-    cost = lw.StepCost.of(counts, longest, seconds, bytes=held)
-    assert cost.seconds_error < 1e-9
-    assert cost.bytes_error > 0.5 / 9
-    for array in (counts, longest, seconds, held):  # what was given is copied
+    assert lw.StepCost.of(counts, longest, seconds).seconds_error < 1e-9
+    seconds[4] *= 2  # one point of nine is twice what the others say: they predict half of it
+    cost = lw.StepCost.of(counts, longest, seconds)
+    assert cost.seconds_error > 0.5 / 9
+    for array in (counts, longest, seconds):  # what was given is copied
         array[0] += 1
     assert (cost.counts[0], cost.padded_lengths[0, 0]) == (1, 10)
-    assert cost.measured_seconds[0] == cost.measured_bytes[0] == RULE(np.array([1]), np.array([[10]]))[0]
+    assert cost.measured_seconds[0] == RULE(np.array([1]), np.array([[10]]))[0]
 
 
 def test_an_epoch_takes_as_long_as_the_slowest_rank_of_each_step():
@@ -73,13 +71,13 @@ def test_an_epoch_takes_as_long_as_the_slowest_rank_of_each_step():
         cost.seconds_of(7)
 
 
-@pytest.mark.parametrize(("lengths", "held"), [(LENGTHS, HELD), (PAIRS, None)], ids=["one", "two"])
-def test_a_step_cost_is_kept_in_a_file(tmp_path, lengths, held):
-    cost = measured(lengths, meter=Ruler(held=held))
+@pytest.mark.parametrize("lengths", [LENGTHS, PAIRS], ids=["one", "two"])
+def test_a_step_cost_is_kept_in_a_file(tmp_path, lengths):
+    cost = measured(lengths)
     cost.save(tmp_path / "step.json")
     again = lw.StepCost.load(tmp_path / "step.json")
-    assert (again.seconds, again.bytes, str(again)) == (cost.seconds, cost.bytes, str(cost))
-    for name in ("counts", "padded_lengths", "measured_seconds", "measured_bytes"):
+    assert (again.seconds, str(again)) == (cost.seconds, str(cost))
+    for name in ("counts", "padded_lengths", "measured_seconds"):
         assert np.array_equal(getattr(again, name), getattr(cost, name))
     with pytest.raises(OSError, match="a pipe or a device: '/dev/null'"):
         lw.StepCost.load("/dev/null")
@@ -108,14 +106,10 @@ def test_a_step_cost_in_place_of_its_seconds_is_told():
 def test_the_points_show_by_how_much_the_fit_misses_them():
     counts, longest = np.array([1, 1, 1, 4, 4, 4]), np.array([[10], [20], [1_000]] * 2)
     seconds = 2.0 + counts * longest[:, 0]
-    cost = lw.StepCost.of(counts, longest, seconds, bytes=RULE(counts, longest), device="a ruler")
+    cost = lw.StepCost.of(counts, longest, seconds, device="a ruler")
     lines = str(dataclasses.replace(cost, measured_seconds=seconds / 2, seconds_error=0.1)).splitlines()
-    assert lines[:3] == [
-        "seconds = 2 + 1 n L, error 10.0%",
-        "bytes = 0.004 + 1e-06 n L + 2e-09 n L^2 + 2e-05 L, error 0.0%",
-        "measured on: a ruler",
-    ]
-    assert lines[3].split() == ["sequences", "padded", "to", "seconds", "fit"]
+    assert lines[:2] == ["seconds = 2 + 1 n L, error 10.0%", "measured on: a ruler"]
+    assert lines[2].split() == ["sequences", "padded", "to", "seconds", "fit"]
     assert lines[-1].split() == ["4", "1,000", "2e+03", "+100.0%"]
 
 

@@ -1,9 +1,8 @@
-"""StepCost: the cost of a training step in seconds and bytes, fitted to measured steps.
+"""StepCost: the cost of a training step in seconds, fitted to measured steps.
 
 counts             [points]        the number of sequences in each measured batch
 padded_lengths     [points, dims]  the padded length of each batch
 measured_seconds   [points]        the seconds of each step
-measured_bytes     [points]        the peak memory of each step, or None
 """
 
 from __future__ import annotations
@@ -25,23 +24,19 @@ _FORMAT = "lengthwise.StepCost 1"
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StepCost:
-    """The cost of a training step: a `Quadratic` in seconds, one in bytes, and the measured steps behind them.
+    """The cost of a training step: a `Quadratic` in seconds, and the measured steps behind it.
 
-    `lengthwise.measure_step` measures it; `of` fits it to your own measurements. Both fits are costs:
-    `Batching(cost=step_cost.seconds, budget=0.2)` makes batches that take at most 0.2 seconds each, and
-    `Batching(cost=step_cost.bytes, budget=20e9)` makes batches that need at most 20 GB each. `print` shows the fits and
-    their errors.
+    `lengthwise.measure_step` measures it; `of` fits it to your own measurements. The fit is a cost:
+    `Batching(cost=step_cost.seconds, budget=0.2)` makes batches that take at most 0.2 seconds each. `print` shows the
+    fit and its errors.
 
     Attributes:
         seconds: The seconds of a step, from the number of sequences in its batch and their padded length.
-        bytes: The peak bytes of a step; None if memory was not measured.
         seconds_error: The mean relative error of the fit. Each point is predicted by a fit to all other points.
-        bytes_error: The mean relative error of the fit in bytes; None if memory was not measured.
         device: The measured device, in words.
         counts: [points], the number of sequences in each measured batch.
         padded_lengths: [points, dims], the padded length of each batch.
         measured_seconds: [points], the seconds of each step: the median of its repeats.
-        measured_bytes: [points], the peak bytes of each step, or None.
 
     >>> counts, padded_lengths = [1, 1, 1, 4, 4, 4], [100, 200, 400, 100, 200, 400]
     >>> cost = StepCost.of(counts, padded_lengths, [0.012, 0.014, 0.018, 0.018, 0.026, 0.042])
@@ -50,21 +45,16 @@ class StepCost:
     """
 
     seconds: Quadratic
-    bytes: Quadratic | None
     seconds_error: float
-    bytes_error: float | None
     device: str
     counts: NDArray[np.int64]
     padded_lengths: NDArray[np.int64]
     measured_seconds: NDArray[np.float64]
-    measured_bytes: NDArray[np.float64] | None
 
     def __repr__(self) -> str:
-        """Returns the fits, a line each, and a table of the points with their errors."""
+        """Returns the fit, and a table of the points with their errors."""
         dims = self.padded_lengths.shape[1]
         lines = [f"seconds = {show_fit(self.seconds, dims)}, error {self.seconds_error:.1%}"]
-        if self.bytes is not None:
-            lines.append(f"bytes = {show_fit(self.bytes, dims)}, error {self.bytes_error:.1%}")
         lines += [f"measured on: {self.device}"] * bool(self.device)
         errors = self.seconds(self.counts, self.padded_lengths) / self.measured_seconds - 1
         seconds = [f"{one:.3g}" for one in self.measured_seconds.tolist()]
@@ -72,15 +62,7 @@ class StepCost:
         return "\n".join([*lines, *show_shapes(self.counts, self.padded_lengths, seconds=seconds, fit=fit)])
 
     @classmethod
-    def of(
-        cls,
-        counts: ArrayLike,
-        padded_lengths: ArrayLike,
-        seconds: ArrayLike,
-        *,
-        bytes: ArrayLike | None = None,
-        device: str = "",
-    ) -> StepCost:
+    def of(cls, counts: ArrayLike, padded_lengths: ArrayLike, seconds: ArrayLike, *, device: str = "") -> StepCost:
         """Fits a cost to your own measurements, such as those of a log.
 
         Args:
@@ -88,7 +70,6 @@ class StepCost:
             padded_lengths: [points] or [points, dims], the padded length of each batch; three different lengths at
                 least.
             seconds: [points], the seconds of a step, above 0.
-            bytes: [points], the peak bytes of a step, above 0.
             device: The measured device, in words.
 
         Raises:
@@ -98,19 +79,14 @@ class StepCost:
         sizes = _as_points("counts", counts, points).astype(np.int64)
         longest = _as_points("padded_lengths", padded_lengths, points).astype(np.int64).reshape(points, -1)
         times = _as_points("seconds", seconds, points)
-        memory = None if bytes is None else _as_points("bytes", bytes, points)
-        seconds_fit, seconds_error = fit_quadratic(sizes, longest, times)
-        bytes_fit, bytes_error = (None, None) if memory is None else fit_quadratic(sizes, longest, memory)
+        fitted, error = fit_quadratic(sizes, longest, times)
         return cls(
-            seconds=seconds_fit,
-            bytes=bytes_fit,
-            seconds_error=seconds_error,
-            bytes_error=bytes_error,
+            seconds=fitted,
+            seconds_error=error,
             device=device,
             counts=sizes,
             padded_lengths=longest,
             measured_seconds=times,
-            measured_bytes=memory,
         )
 
     def seconds_of(self, plan: Plan) -> float:
@@ -156,11 +132,10 @@ class StepCost:
             stored = json.loads(content)
             if stored.pop("format") != _FORMAT:
                 raise ValueError
-            for name in ("seconds", "bytes"):
-                stored[name] = stored[name] and Quadratic(**stored[name])
-            for name in ("counts", "padded_lengths", "measured_seconds", "measured_bytes"):
-                stored[name] = stored[name] and np.array(stored[name])
-            return cls(**stored)
+            stored["seconds"] = Quadratic(**stored["seconds"])
+            for name in ("counts", "padded_lengths", "measured_seconds"):
+                stored[name] = np.array(stored[name])
+            return cls(**{name: stored[name] for name in stored if "bytes" not in name})  # some files have a second fit
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             remedy = "Measure the step again, by lengthwise.measure_step."
             rule = "a step cost that StepCost.save wrote"

@@ -25,7 +25,7 @@ from lengthwise.lengths import as_lengths
 
 Step = Callable[[Any], Any]
 MakeBatch = Callable[..., Any]
-Meter = Callable[[Step, Any], tuple[float, float | None]]
+Meter = Callable[[Step, Any], float]
 
 CPU = f"CPU, {platform.machine()}, {os.cpu_count()} cores"
 _BATCH = 16  # sequences in a usual batch; by default the budget of a trial is two such batches of mean length
@@ -38,7 +38,7 @@ RETURNS = "a function that returns a batch of `count` sequences, padded to `leng
 _WORDS = r"out of memory|not enough memory|can't allocate memory|resource_exhausted|alloc_failed|bad_alloc"
 
 
-def _run_by_clock(step: Step, batch: Any) -> tuple[float, None]:
+def _run_by_clock(step: Step, batch: Any) -> float:
     """Runs a step that is done when it returns, or when its arrays of JAX are there; returns its seconds."""
     started = time.perf_counter()
     returned = step(batch)
@@ -47,7 +47,7 @@ def _run_by_clock(step: Step, batch: Any) -> tuple[float, None]:
     seconds = time.perf_counter() - started
     if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_initialized():
         raise checks.state_error("This clock does not wait for the GPU", "Call lengthwise.torch.measure_step.")
-    return seconds, None
+    return seconds
 
 
 def measure_step(
@@ -70,9 +70,9 @@ def measure_step(
     The fit is valid for the measured range of shapes. On a CPU, for example, a frame costs more once a batch does not
     fit into the caches. So give the `budget` of your training.
 
-    On a GPU call `lengthwise.torch.measure_step` or `lengthwise.jax.measure_step`: they wait until the device is done.
-    Moving a batch to the device is counted only if the step does it. So let `make_batch` return the same as your
-    loader.
+    The clock waits for all arrays of JAX that the step returns: the loss, and the new weights. With PyTorch call
+    `lengthwise.torch.measure_step`, which waits for the GPU. Moving a batch to the device is counted only if the step
+    does it. So let `make_batch` return the same as your loader.
 
     Args:
         step: Your training step: forward, backward, and the update of the weights. It is called with a batch.
@@ -83,12 +83,11 @@ def measure_step(
             twice the longest if that is more. A trial of a single sequence may exceed the budget.
         repeats: The number of times that each shape is timed.
         meter: A function of the step and a batch. It runs the step, waits until the device is done, and returns the
-            seconds and the peak bytes, or None. By default a clock, without memory.
+            seconds. By default a clock.
         device: The measured device, in words.
 
     Returns:
-        The cost of a step in seconds, and in bytes if the meter measures memory. `print` shows the points and their
-        errors.
+        The cost of a step in seconds. `print` shows the points and their errors.
 
     Raises:
         TypeError: The step or `make_batch` is not a function.
@@ -105,13 +104,11 @@ def measure_step(
     checks.check_whole("repeats", repeats, minimum=1, remedy="Give the number of times that each shape is timed.")
     check_functions(step, make_batch)
     shapes = trial_shapes(lengths, budget)
-    measured = np.empty((repeats, len(shapes), 2))
+    measured = np.empty((repeats, len(shapes)))
     for number in range(repeats):
         for index in Key(epoch=number, stage="order").permutation(len(shapes)).tolist():
-            measured[number, index] = _run_twice(step, make_batch, shapes[index], meter)  # None becomes NaN
-    seconds, peaks = np.median(measured[..., 0], axis=0), measured[..., 1].max(axis=0)
-    memory = None if np.isnan(peaks).any() else peaks
-    return StepCost.of(shapes[:, 0], shapes[:, 1:], seconds, bytes=memory, device=device)
+            measured[number, index] = _run_twice(step, make_batch, shapes[index], meter)
+    return StepCost.of(shapes[:, 0], shapes[:, 1:], np.median(measured, axis=0), device=device)
 
 
 def trial_shapes(lengths: ArrayLike, budget: float | None) -> NDArray[np.int64]:
@@ -153,8 +150,8 @@ def trial_lengths(lengths: ArrayLike, *, levels: int) -> NDArray[np.int64]:
     return np.unique(np.rint(shortest ** (1 - shares) * longest**shares).astype(np.int64), axis=0)
 
 
-def _run_twice(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> tuple[float, float | None]:
-    """Runs two steps of `shape` [1 + dims], and returns the seconds and the peak bytes of the second."""
+def _run_twice(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> float:
+    """Runs two steps of `shape` [1 + dims], and returns the seconds of the second."""
     try:
         try_once(step, make_batch, shape, meter)  # compiles, allocates, and fills the caches
         return try_once(step, make_batch, shape, meter)
@@ -165,8 +162,8 @@ def _run_twice(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], mete
         raise checks.value_error("step", _TRAINS, error, remedy, at=place_of(shape)) from error
 
 
-def try_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> tuple[float, float | None]:
-    """Runs one step on a new batch of `shape` [1 + dims]; returns its seconds, and its peak bytes or None.
+def try_once(step: Step, make_batch: MakeBatch, shape: NDArray[np.int64], meter: Meter) -> float:
+    """Runs one step on a new batch of `shape` [1 + dims], and returns its seconds.
 
     Raises:
         ValueError: `make_batch` or the step raises. If memory ran out, the error is the original one.

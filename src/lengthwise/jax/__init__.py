@@ -11,7 +11,6 @@ except ImportError as _error:
 
 from lengthwise.jax.collate import PadCollate, PaddedSequences
 from lengthwise.jax.epoch import Dataset, batches
-from lengthwise.jax.meter import measure_step
 from lengthwise.jax.rows import PackedRows, RowCollate, block_mask
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "RowCollate",
     "batches",
     "block_mask",
-    "measure_step",
 ]
 
 

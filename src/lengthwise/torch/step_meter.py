@@ -1,4 +1,4 @@
-"""measure_step for PyTorch: the time and the peak memory of a device."""
+"""measure_step for PyTorch: the time that a device takes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,16 @@ from lengthwise.advice import step_timing
 from lengthwise.advice.step_cost import StepCost
 
 
-def run_on(device: torch.device, step: step_timing.Step, batch: Any) -> tuple[float, float | None]:
-    """Runs a step, and waits for the device; returns the seconds, and the peak bytes if PyTorch counts them."""
+def run_on(device: torch.device, step: step_timing.Step, batch: Any) -> float:
+    """Runs a step, waits for the device, and returns the seconds."""
     module = getattr(torch, device.type)
     # The function of MPS takes no device.
     wait = module.synchronize if device.type == "mps" else partial(module.synchronize, device)
-    counts_memory = hasattr(module, "max_memory_allocated")
-    if counts_memory:
-        module.reset_peak_memory_stats(device)
     wait()
     started = time.perf_counter()
     step(batch)
     wait()
-    seconds = time.perf_counter() - started
-    return seconds, float(module.max_memory_allocated(device)) if counts_memory else None
+    return time.perf_counter() - started
 
 
 def measure_step(
@@ -41,10 +37,7 @@ def measure_step(
     budget: float | None = None,
     repeats: int = 5,
 ) -> StepCost:
-    """Measures steps as `lengthwise.measure_step`, but waits for the device, and on CUDA measures memory too.
-
-    The bytes are the peak that PyTorch allocates, including weights and the optimiser's state. The caching allocator
-    needs some more: leave a tenth free if you compute a budget from these bytes.
+    """Measures steps as `lengthwise.measure_step`, but waits for the device.
 
     Args:
         step: As in `lengthwise.measure_step`, with any return value.
@@ -66,8 +59,8 @@ def measure_step(
     ...     optimizer.step()
     >>> make_batch = lambda count, length: torch.ones(count, length, 8)
     >>> cost = measure_step(step, make_batch, [50, 100, 200], model=model, repeats=1)
-    >>> cost.device[:3], cost.bytes
-    ('CPU', None)
+    >>> cost.device[:3]
+    'CPU'
     """
     marks = mark(model)
     chosen = choose_device(model, device)
