@@ -32,7 +32,7 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     },
     "Speed": {
         "first-plan": ("The first plan of a process", planning.first_plan),
-        "planning": ("Planning a million lengths, and ten", planning.planning),
+        "planning": ("Planning ten million lengths", planning.planning),
         "windows": ("A thousand million lengths, in windows", planning.windows),
         "collating": ("Collating a batch", planning.collating),
     },

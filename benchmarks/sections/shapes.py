@@ -66,7 +66,7 @@ def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
         "batches of similar cost into a step, and `Mixed` random ones. `RandomSteps` divides the rows of a random step."
     )
     shown = tuple(map(str, EIGHT[:2]))
-    return answer, some_rows(heads, rows, lambda row: row[:2] == shown), note
+    return answer, some_rows(heads, rows, lambda row: row[:2] == shown and row[2] in ("1", "8")), note
 
 
 HARD = ("mean 1,400", 100_000)  # lengths that leave room in a row, and their number
@@ -138,7 +138,7 @@ def shapes(document: dict[str, Any]) -> tuple[str, ...]:
         f"Empty rows in the last batch of a shape count too. Budgets: {budgets}. *Multiples of 8*: padded lengths and "
         "rows. *Powers of two*: the longest ones needed."
     )
-    return answer, table(names, padded), note, *multiples(document)
+    return answer, some_rows(names, padded, lambda row: "multiples" not in row[0]), note, *multiples(document)
 
 
 def multiples(document: dict[str, Any]) -> tuple[str, ...]:
