@@ -22,12 +22,11 @@ def test_shapes_by_hand(run, tmp_path):
     assert "28 frames when every batch is padded to its shape, 14.29 % of them padding." in lines
 
 
-def test_shapes_of_multiples_are_those_of_the_library(run, tmp_path):
+def test_shapes_of_multiples_are_those_of_the_library(run):
     given = ("--buckets", 8, "--cut", "budget:20000,count-multiple-of=8,multiple-of=8")
-    found = run("buckets", *given, "--plot", tmp_path / "curve.png", "--json", "-").json
+    found = run("buckets", *given, "--json", "-").json
     cut = lw.Budget(20_000, multiple_of=8, count_multiple_of=8)
     assert found["shapes"] == lw.optimal_shapes(lw.example_lengths(), 8, cut).tolist()
-    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_shapes_of_what_is_dropped_and_what_they_refuse(run, pairs, tmp_path):

@@ -12,7 +12,6 @@ import lengthwise as lw
 from lengthwise import report
 from lengthwise.choices.buckets import padded_frames
 from lengthwise.cli.strategies import parse_strategies
-from lengthwise.planning.few_shapes import shape_costs
 from lengthwise.report import style
 
 pytestmark = pytest.mark.slow
@@ -35,7 +34,6 @@ CHARTS = {
     "padding": lambda: report.padding(MEASURES, best="max-entropy:0.1"),
     "trade-off": lambda: report.trade_off(MEASURES, best="max-entropy:0.1"),
     "batches": lambda: report.batches(PLANS, LENGTHS),
-    "shapes": lambda: report.shapes(LENGTHS, lw.Budget(20_000), most=8),
 }
 
 
@@ -142,12 +140,6 @@ def test_batches_are_drawn_as_they_are_delivered(lengths, cut, drawn):
 def test_whatever_a_batch_holds_is_named(choices, item):
     plan = lw.make_plan(LENGTHS, lw.Batching(**{"cut": CUT, "order": lw.Shuffled(), **choices}))
     assert f"A thin bar is a {item}." in json.dumps(report.batches(plan, LENGTHS).to_dict())
-
-
-def test_the_padding_of_shapes_is_what_their_costs_say():
-    cut = lw.Budget(20_000)
-    rows = style.rows_of(report.shapes(LENGTHS, cut, most=6))
-    assert [row["padding"] for row in rows] == pytest.approx(1 - LENGTHS.sum() / shape_costs(LENGTHS, 6, cut))
 
 
 @pytest.mark.parametrize("lengths", [[], [7], [1, 10**9]])

@@ -24,7 +24,7 @@ def add(subparsers: Any) -> None:
     group = parser.add_argument_group("buckets")
     group.add_argument("--buckets", type=int, default=8, metavar="Q", help="the most shapes (%(default)s)")
     add_batches(parser, default="the budget that `lengthwise inspect` names")
-    show.add(parser, plot="padding by the number of shapes")
+    show.add(parser)
     parser.set_defaults(run=run)
 
 
@@ -39,7 +39,6 @@ def run(arguments: argparse.Namespace) -> int:
     shares = [1.0 - useful_frames(lengths, cut) / cost for cost in costs]
     facts = {"shapes": shapes.tolist(), "computed": int(costs[-1]), "padding_share": shares[-1]}
     show.write_json({**facts, "padding_by_shapes": shares}, arguments.json)
-    show.write_chart(arguments.plot, lambda: lw.report.shapes(lengths, cut, most=arguments.buckets))
     if show.fills_output(arguments):
         return 0
     counts, used = count_in_shapes(lengths, shapes, cut)

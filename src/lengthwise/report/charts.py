@@ -1,4 +1,4 @@
-"""All charts: lengths, padding and randomness of strategies, batches, and padding by the number of shapes."""
+"""All charts: lengths, padding and randomness of strategies, and batches."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.checks import value_error
 from lengthwise.choices.buckets import padded_frames
-from lengthwise.choices.cut import Cut
 from lengthwise.lengths import as_lengths
 from lengthwise.lengths.description import bar_starts, has_long_tail
 from lengthwise.measures.epochs import check_plan
 from lengthwise.measures.metrics import measure
-from lengthwise.planning.few_shapes import shape_costs, useful_frames
 from lengthwise.planning.plan import Plan
 from lengthwise.report import words
 from lengthwise.report.style import HEIGHT, WIDTH, Chart, alt, colour, furnish, parts, table
@@ -318,29 +316,3 @@ def check_labels(name: str, values: object, rule: str, example: str) -> dict[str
     if not isinstance(values, Mapping) or not values:
         raise value_error(name, rule, values, f"Give {example}, for example.")
     return {str(label): value for label, value in values.items()}
-
-
-def shapes(lengths: ArrayLike, cut: Cut, *, most: int = 32) -> Chart:
-    """Draws the share of padding with the best 1, 2, 3, ... padded shapes.
-
-    Args:
-        lengths: [n].
-        cut: The cut into batches, such as `Budget(20_000)` or `FixedSize(16)`.
-        most: The most shapes to draw.
-
-    Raises:
-        ValueError: As `lw.optimal_shapes`.
-
-    >>> import lengthwise as lw
-    >>> lw.report.shapes([5, 9, 2, 4, 7, 3], lw.Budget(18), most=2).to_dict()["title"]["text"]
-    '2 shapes: 28.6 % of what is computed is padding'
-    """
-    array = as_lengths(lengths)
-    shares = (1.0 - useful_frames(array, cut) / shape_costs(array, most, cut)).tolist()
-    rows = [{"shapes": count, "padding": share} for count, share in enumerate(shares, start=1)]
-    x = alt.X("shapes:Q", title="shapes (rows, padded length)", scale=alt.Scale(type="log", base=2, nice=False))
-    y = alt.Y("padding:Q", title="padding", axis=alt.Axis(format=".0%", tickCount=5), scale=alt.Scale(zero=True))
-    line = alt.Chart(table(rows)).mark_line(point={"size": 40, "color": colour("padding")}, color=colour("padding"))
-    chart = line.encode(x.axis(values=[2**power for power in range(most.bit_length())], format="d"), y)
-    heading = f"{words.count(most, 'shape')}: {words.percent(shares[-1])} of what is computed is padding"
-    return furnish(chart.properties(height=HEIGHT), heading, f"Padding by the number of shapes. {heading}.")
