@@ -101,9 +101,9 @@ for name in BATCHINGS:
     test_a_state_of_0_1_goes_on_where_it_was_saved(name)
 test_a_state_of_a_stream_loads()
 test_a_plan_file_of_0_1_holds_the_plan_of_today()
-assert "option_of_later" not in BATCHINGS["default"].to_json()
-newer = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Budget(8_000, option_of_later=5)), micro_batches=2, **RANKS)
-with pytest.raises(lw.PlanMismatchError, match="`batching.cut.option_of_later` must be .*, 'left out', but is 5"):
+assert "pool" not in BATCHINGS["default"].to_json()
+newer = lw.torch.BatchSampler(LENGTHS, lw.Batching(cut=lw.Budget(8_000, pool=5)), micro_batches=2, **RANKS)
+with pytest.raises(lw.PlanMismatchError, match="`batching.cut.pool` must be .*, 'left out', but is 5"):
     newer.resume(STATES["default"])
 """
 
@@ -112,7 +112,7 @@ with pytest.raises(lw.PlanMismatchError, match="`batching.cut.option_of_later` m
 def test_a_later_version_with_an_option_more_loads_them_too(tmp_path):
     source, option = Path(lw.__file__).parent / "choices" / "cut.py", "    max_sequences: int | None = None\n"
     assert source.read_text().count(option) == 1
-    later = source.read_text().replace(option, f"{option}    option_of_later: int | None = None\n")
+    later = source.read_text().replace(option, f"{option}    pool: int | None = None\n")
     (tmp_path / "cut.py").write_text(later)
     program = LATER.format(cut=str(tmp_path / "cut.py"), tests=str(Path(__file__).parent))
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

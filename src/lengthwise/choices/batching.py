@@ -91,7 +91,7 @@ class Batching:
     """
 
     cut: Cut
-    # An Order and a Deal, or None. They are typed as Any, because `close` replaces None before planning reads them.
+    # An Order and a Deal, or None. They are typed as Any, because planning replaces None before it reads them.
     order: Any
     deal: Any
     arrange: Arrangement
@@ -118,7 +118,7 @@ class Batching:
         choices["balance"] = balance
         for name, choice in choices.items():
             if choice is not None or name not in ("order", "deal"):
-                check_choice(name, choice)
+                check_kind(name, choice)
         if deal is not None:
             checks.check_choice("tail", deal.tail, TAILS)
         may_take_steps = deal is None and _suit_random_steps(cut, cost, balance)
@@ -200,10 +200,8 @@ def _choose_cut(cut: Cut | None, budget: float | None) -> Any:
     return cut
 
 
-def close(batching: Batching, *, padding: float, deal: Deal | None = None) -> Batching:
-    """Closes a batching whose order is open: with random steps, or with batches that pad `padding`, dealt by `deal`."""
-    if isinstance(deal, RandomSteps):
-        return replace(batching, padding=None, deal=deal)
+def order_by_noise(batching: Batching, padding: float, deal: Deal | None = None) -> Batching:
+    """Fills in the order, by noise on the lengths that pads `padding`, and the deal, if it is open too."""
     # Batches under a budget cost about the same, so ranks do not wait for unlike ones (docs/results.md).
     deal = batching.deal or deal or (Stratified() if is_hard(batching.cut) else Balanced())
     return replace(batching, padding=None, order=MaxEntropy(padding=padding), deal=deal)
@@ -238,7 +236,7 @@ def _choose_order_and_deal(
 ) -> tuple[Order | None, Deal | None, float | None]:
     """Returns the order, the deal, and the padding of a batching that leaves both open.
 
-    All defaults of order and deal are here and in `close`, which chooses what stays open, by lengths and ranks.
+    Most defaults of order and deal are here. `planning.settle` fills in what stays open, by the lengths and the ranks.
     """
     packs = isinstance(cut, Rows)
     if packs or isinstance(deal, RandomSteps):
@@ -301,7 +299,7 @@ def check_batching(batching: object) -> None:
         raise checks.type_error("batching", "a Batching", batching, remedy)
 
 
-def check_choice(name: str, choice: object) -> None:
+def check_kind(name: str, choice: object) -> None:
     """Refuses a value that is no choice for `name`, such as "cut": a number, a name, a class that was not called."""
     if choice is None and name in ("chunks", "balance"):
         return

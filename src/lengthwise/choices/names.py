@@ -73,12 +73,25 @@ def describe(choice: Any) -> dict[str, Any]:
 
 # The options of 0.1, a closed list. Fingerprints and digests cover all of them, and a later option only where it is not
 # the default.
-_FIRST_OPTIONS = (
-    *("batch_size", "budget", "capacity", "count_multiple_of", "drop_incomplete", "max_in_row", "max_sequences"),
-    *("multiple_of", "oversize", "pool", "rows", "rule", "tail", "even", "epochs", "reverse", "steps", "step"),
-    *("bins", "buckets", "by", "descending", "edges", "longer", "pad_to_edge", "padding", "randomization_factor"),
-    *("scale", "size", "window", "dims", "linear", "quadratic", "per_batch", "per_length", "per_sequence"),
-)
+_FIRST_OPTIONS = {
+    "arrange.CostliestFirst": "steps",
+    "arrange.ShortestFirst": "epochs reverse",
+    "chunk.Chunks": "size step",
+    "cost.Padded": "dims",
+    "cost.Quadratic": "linear quadratic per_sequence per_batch per_length",
+    "cut.Budget": "budget oversize max_sequences multiple_of count_multiple_of",
+    "cut.DynamicSize": "batch_size rule multiple_of count_multiple_of",
+    "cut.FixedSize": "batch_size drop_incomplete multiple_of",
+    "cut.Rows": "capacity rows by pool oversize max_in_row",
+    **dict.fromkeys(("deal.Balanced", "deal.InTurn", "deal.Mixed", "deal.Stratified"), "tail"),
+    "deal.RandomSteps": "tail even",
+    "order.AlternatedSort": "bins",
+    "order.Bucketed": "size edges buckets by pad_to_edge longer",
+    "order.MaxEntropy": "padding scale",
+    "order.SemiSorted": "randomization_factor",
+    "order.Sorted": "descending",
+    "order.Windowed": "window",
+}
 
 
 def spell_out_choice(choice: Any) -> Any:
@@ -86,7 +99,8 @@ def spell_out_choice(choice: Any) -> Any:
     kind = CLASSES.get(choice.get("choice", "")) if isinstance(choice, Mapping) else None
     if kind is None:
         return choice
-    first = {field.name: field.default for field in fields(kind) if field.name in _FIRST_OPTIONS}
+    names = _FIRST_OPTIONS.get(choice["choice"], "").split()
+    first = {field.name: field.default for field in fields(kind) if field.name in names}
     return {"choice": choice["choice"]} | first | choice
 
 

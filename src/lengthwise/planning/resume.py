@@ -20,7 +20,14 @@ from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Stratified, World, check_world, share_out
-from lengthwise.planning.epoch import complete_steps, count_whole_steps, deal_and_arrange, in_grid, split_batches
+from lengthwise.planning.epoch import (
+    complete_steps,
+    count_portions,
+    count_whole_steps,
+    deal_and_arrange,
+    in_grid,
+    split_batches,
+)
 from lengthwise.planning.portion import Portion, select
 
 _MAX_RUNS = 1_000  # within an epoch: all are planned, one after another
@@ -121,7 +128,7 @@ def _deal_again(
     if batching.takes_random_steps:  # each new step mixes batches of every length
         batching = replace(batching, deal=Stratified(tail=tail))
         numbers = numbers[np.argsort(batches.lengths[numbers], kind="stable")]
-    portions = len(batching.deal.portions(0, world, deal_key))
+    portions = count_portions(batching.deal, len(batches.members), world)
     if portions > 1:  # the portions of the ranks are mixed by now: each gets batches of every cost, in turn
         numbers = numbers[np.argsort(batches.balances[numbers], kind="stable")]
     # In turn: [3, 1, 2, 0] for 2 portions are [3, 2] and [1, 0].

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from lengthwise import checks
 from lengthwise.choices.arithmetic import distinct, length_multiple, longest_of, round_up
 from lengthwise.choices.bands import count_bands
-from lengthwise.choices.batching import DEFAULT_PADDING, Batching, chooses_deal, close, group_by_length
+from lengthwise.choices.batching import DEFAULT_PADDING, Batching, chooses_deal, group_by_length, order_by_noise
 from lengthwise.choices.cost import costs_alone
 from lengthwise.choices.cut import FixedSize, OversizeError, is_hard
 from lengthwise.choices.deal import Balanced, RandomSteps, World, has_equal_epochs
@@ -138,7 +138,7 @@ def settle(items: Items, name: str, batching: Batching, world: World) -> Settled
         batching: The choices, some of which may be open.
         world: The ranks and micro-batches of a step.
     """
-    batching = _close(items, name, batching, world)
+    batching = _fill_in(items, name, batching, world)
     _check_groups(batching, items.groups, world)
     return _fit(items, name, batching, world)
 
@@ -212,31 +212,32 @@ def _items_to_fit(source: Source, batching: Batching) -> tuple[Items, str]:
     return take_items(source.array, batching, copies.most(), source.groups), f"{name} at most as in {copies.name}"
 
 
-def _close(items: Items, name: str, batching: Batching, world: World) -> Batching:
+def _fill_in(items: Items, name: str, batching: Batching, world: World) -> Batching:
     """Chooses the order and the deal that a batching leaves open, by the rule that `Batching` states."""
     if batching.order is not None:
         return batching
     kinds = kinds_of(items.lengths, batching)
     if not kinds.regular.any():
-        return close(batching, padding=DEFAULT_PADDING)
+        return order_by_noise(batching, DEFAULT_PADDING)
     regular = items.select(kinds.regular) if kinds.giants else items
 
     def choose() -> Batching:
         padding, most = _read_limits(regular, batching, world)
-        if chooses_deal(batching) and _has_many_batches(regular, world):
-            in_steps = close(batching, padding=padding, deal=RandomSteps())
+        if chooses_deal(batching) and _may_pad_little(regular, world):
+            in_steps = replace(batching, padding=None, deal=RandomSteps())
+            # Their order is Shuffled: nothing is fitted, and remembered by this name.
             if _work(regular, _fit(regular, name, in_steps, world), world).price <= most:
                 return in_steps
-        in_strata = close(batching, padding=padding)
+        in_strata = order_by_noise(batching, padding)
         if not chooses_deal(batching) or world.world_size == 1:
             return in_strata
         waiting = _work(regular, _fit(items, name, in_strata, world), world).waiting
-        return in_strata if waiting <= _MOST_WAITING else close(batching, padding=padding, deal=Balanced())
+        return in_strata if waiting <= _MOST_WAITING else order_by_noise(batching, padding, Balanced())
 
     try:
         return remember(choose, "default", name, batching, world)
     except OversizeError:  # the plan raises the same error, and names the sequence
-        return close(batching, padding=DEFAULT_PADDING)
+        return order_by_noise(batching, DEFAULT_PADDING)
 
 
 def _read_limits(items: Items, batching: Batching, world: World) -> tuple[float, float]:
@@ -253,7 +254,7 @@ def _read_limits(items: Items, batching: Batching, world: World) -> tuple[float,
     return min(DEFAULT_PADDING, padding), min(_MOST_PRICE, more * trials.work_of(order).price)
 
 
-def _has_many_batches(items: Items, world: World) -> bool:
+def _may_pad_little(items: Items, world: World) -> bool:
     """Tells if random steps may pad little. A random step of one batch is a random batch, and pads like one.
 
     In every step, each group has one batch that is not full, so steps of few batches a group waste too much.
@@ -308,9 +309,9 @@ def _fit_order(items: Items, name: str, settled: Settled, world: World) -> Settl
     def find() -> Fit:
         if finds_noise(batching.order) and kinds.regular.any():
             return _fit_noise(items, kinds, settled, world, portions)
-        giants, order = kinds.ordered & ~kinds.regular, batching.order
-        if isinstance(order, Bucketed) and (order.buckets or 1) > 1 and giants.any() and kinds.regular.any():
-            longest = int(items.lengths[giants].max())
+        is_giant, order = kinds.ordered & ~kinds.regular, batching.order
+        if isinstance(order, Bucketed) and (order.buckets or 1) > 1 and is_giant.any() and kinds.regular.any():
+            longest = int(items.lengths[is_giant].max())
             return Fit(_fit_below(longest, items.lengths[kinds.regular], batching, order))
         return Fit(_fit_to_lengths(items.lengths[kinds.ordered], batching))
 

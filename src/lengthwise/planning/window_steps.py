@@ -101,9 +101,10 @@ def shares_of_batch(lengths: NDArray[np.int64], batching: Batching) -> NDArray[n
     if isinstance(cut, Budget):
         needed = round_up(lengths, cut.multiple_of)
         one, two = (costs_of(batching.cost, np.full(len(needed), count), needed) for count in (1, 2))
-        over = one > cut.budget
+        budget = cut.max_cost(batching.cost, longest)
+        over = one > budget
         # Costs of 30 and 50 for one and two sequences: a budget of 100 has room for three more.
-        sizes = 1.0 + np.floor((cut.budget - one) / np.maximum(two - one, cut.budget / _LARGEST))
+        sizes = 1.0 + np.floor((budget - one) / np.maximum(two - one, budget / _LARGEST))
         sizes = np.clip(sizes, 1.0, cut.max_sequences)
     else:
         over = lengths.max(axis=1) > cut.capacity if isinstance(cut, Rows) else np.zeros(len(lengths), bool)
