@@ -53,9 +53,9 @@ def test_what_is_not_installed_is_named_and_hasattr_says_no():
     lines = printed(script).splitlines()
     assert lines == [
         "False nothing True True",
-        *3 * ['lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"'],
-        *3 * ['lengthwise.jax needs JAX: pip install "lengthwise[jax]"'],
-        *3 * ['Charts need Altair and vl-convert. Install them with: pip install "lengthwise[report]"'],
+        *3 * ["lengthwise.torch needs PyTorch: pip install torch"],
+        *3 * ["lengthwise.jax needs JAX: pip install jax"],
+        *3 * ["Charts need Altair, jinja2 and vl-convert: pip install altair jinja2 vl-convert-python"],
     ]
 
 

@@ -107,7 +107,7 @@ def test_the_library_alone_compares(lengthwise):
 
 
 def test_the_library_alone_says_how_to_get_the_recipes(lengthwise):
-    assert "More commands, study and reproduce: pip install lengthwise-recipes" in lengthwise("--help").stdout
+    assert "More commands, study and reproduce: pip install ./recipes, in a clone" in lengthwise("--help").stdout
     done = lengthwise("reproduce", "khomenko2016")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.endswith("`lengthwise --help` lists all choices.\n")
@@ -120,4 +120,4 @@ def test_with_the_recipes_beside_it_their_commands_are_there(lengthwise):
     assert all(name in done.stdout for name in ("khomenko2016", "doetsch2017", "ge2021"))
     done = lengthwise("study", "handwriting", **both)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert re.search(r"`\w+` must be installed for a study.*: pip install lengthwise-recipes\.$", done.stderr.strip())
+    assert re.search(r"`\w+` must be installed for a study.*: pip install \./recipes\.$", done.stderr.strip())

@@ -64,8 +64,8 @@ def source_error(rule: str, path: str | os.PathLike[str], remedy: str) -> ValueE
     return ValueError(source_sentence(rule, path, remedy))
 
 
-def load_package(name: str, purpose: str, remedy: str = 'Install it: pip install "lengthwise[io]".') -> Any:
-    """Imports a package of an extra.
+def load_package(name: str, purpose: str, remedy: str = "") -> Any:
+    """Imports a package that is not always installed; by default the remedy names it.
 
     Raises:
         ModuleNotFoundError: The package, or a C library that it needs, is not installed.
@@ -73,6 +73,7 @@ def load_package(name: str, purpose: str, remedy: str = 'Install it: pip install
     try:
         return importlib.import_module(name)
     except (ImportError, OSError) as error:
+        remedy = remedy or f"Install it: pip install {name.partition('.')[0]}."
         raise ModuleNotFoundError(sentence(name, f"installed to {purpose}", "missing", remedy)) from error
 
 

@@ -68,4 +68,4 @@ def test_help_lists_the_commands_of_packages_and_imports_none(run, monkeypatch):
     assert all(name in told for name in ("`COMMAND` must be one of ", "inspect", "buckets", "count-tokens"))
     assert "tokens_of_a_package" not in sys.modules
     monkeypatch.setattr("lengthwise.cli.entry_points", lambda **_: [])
-    assert run("--help").out.endswith("\n\nMore commands, study and reproduce: pip install lengthwise-recipes\n")
+    assert run("--help").out.endswith("\n\nMore commands, study and reproduce: pip install ./recipes, in a clone\n")

@@ -62,7 +62,7 @@ def test_a_picture_or_a_page_without_their_packages_is_refused_before_the_work(t
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "2\n2\n")
-    told = 'Charts need Altair and vl-convert. Install them with: pip install "lengthwise[report]"'
+    told = "Charts need Altair, jinja2 and vl-convert: pip install altair jinja2 vl-convert-python"
     assert done.stderr == 2 * f"lengthwise compare: {told}\n"
 
 

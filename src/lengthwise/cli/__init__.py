@@ -79,7 +79,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
     text = "Plans the batches for training on sequences of different lengths."
     entries = {entry.name: entry for entry in sorted(entry_points(group="lengthwise.commands"))}
-    epilog = "" if "study" in entries else "More commands, study and reproduce: pip install lengthwise-recipes"
+    epilog = "" if "study" in entries else "More commands, study and reproduce: pip install ./recipes, in a clone"
     parser = Parser(prog="lengthwise", description=f"{text} {_BEGIN}", epilog=epilog)
     parser.add_argument("-V", "--version", action="version", version=f"lengthwise {lw.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -7,7 +7,7 @@ hosts `jax.make_array_from_process_local_data` makes them global.
 try:
     import jax as _jax  # noqa: F401
 except ImportError as _error:
-    raise ImportError('lengthwise.jax needs JAX: pip install "lengthwise[jax]"') from _error
+    raise ImportError("lengthwise.jax needs JAX: pip install jax") from _error
 
 from lengthwise.jax.collate import PadCollate, PaddedSequences
 from lengthwise.jax.epoch import Dataset, batches

@@ -269,7 +269,7 @@ def _count_tokens(path: str, texts: Sequence[str]) -> NDArray[np.int64]:
 @functools.lru_cache(maxsize=2)
 def _load_tokenizer(path: str, _changed: int) -> Any:
     """Returns the tokenizer in a file; the time of its last change makes a changed file be loaded again."""
-    package = checks.load_package("tokenizers", "count tokens", "Install it: pip install tokenizers.")
+    package = checks.load_package("tokenizers", "count tokens")
     try:
         tokenizer = package.Tokenizer.from_file(path)
     except Exception as error:  # the package raises plain exceptions

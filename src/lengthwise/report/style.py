@@ -19,7 +19,7 @@ try:
     import vl_convert  # noqa: F401  # Altair writes charts by it
     from altair.typing import ChartType as Chart  # one view, layers, or several views
 except ImportError as _error:
-    sentence = 'Charts need Altair and vl-convert. Install them with: pip install "lengthwise[report]"'
+    sentence = "Charts need Altair, jinja2 and vl-convert: pip install altair jinja2 vl-convert-python"
     raise ImportError(sentence, name=_error.name) from _error
 
 Row = dict[str, Any]

@@ -17,7 +17,7 @@ lightning, huggingface, trainers  callbacks and a Trainer, imported by name; the
 try:
     import torch as _torch  # noqa: F401
 except ImportError as _error:
-    raise ImportError('lengthwise.torch needs PyTorch: pip install "lengthwise[torch]"') from _error
+    raise ImportError("lengthwise.torch needs PyTorch: pip install torch") from _error
 
 from lengthwise.torch.averaging import ParameterAveraging
 from lengthwise.torch.budget import FoundBudget, find_budget

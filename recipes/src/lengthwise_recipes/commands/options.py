@@ -19,7 +19,7 @@ def explain_missing(user: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        remedy = "Install it: pip install lengthwise-recipes."
+        remedy = "In a clone: pip install ./recipes."
         raise ModuleNotFoundError(sentence(str(error.name), f"installed for {user}", None, remedy)) from error
 
 
