@@ -1,8 +1,11 @@
 """Kernels are compiled once, and their machine code is kept on disk."""
 
 import os
+import pickle
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numba
 import pytest
@@ -60,6 +63,28 @@ def test_a_kernel_is_compiled_again_if_any_file_beside_it_has_changed(source):
     (source.parent / "beside.py").write_text("CHANGED = True")
     compiled = []
     with _compile.listen(lambda: compiled.append(1)):
+        assert make_double(source)(4) == 8
+    assert compiled == [1]
+    assert len(list(source.parent.rglob("*.nbc"))) == 2  # another process may still load the first
+
+
+def test_a_folder_that_takes_no_files_any_more_stops_nothing(source):
+    double = make_double(source)
+    folder = Path(double.stats.cache_path)
+    shutil.rmtree(folder)
+    folder.write_text("As on a full disk, nothing can be written here.")
+    assert double(4) == 8
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("spoil", [lambda _: b"", lambda kept: kept[:-9], lambda _: pickle.dumps("not of Numba" * 9)])
+def test_files_that_were_cut_off_or_are_foreign_are_written_again(source, suffix, spoil):
+    assert make_double(source)(4) == 8
+    (path,) = source.parent.rglob(f"*{suffix}")
+    path.write_bytes(spoil(path.read_bytes()))
+    compiled = []
+    with _compile.listen(lambda: compiled.append(1)):
+        assert make_double(source)(4) == 8
         assert make_double(source)(4) == 8
     assert compiled == [1]
 

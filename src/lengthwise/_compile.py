@@ -35,7 +35,8 @@ class Kernel:
     @functools.cached_property
     def compiled(self) -> Any:
         """The function as Numba compiles it. All kernels that are declared are handed to Numba together."""
-        compiled = {id(kernel): (kernel, _jit(kernel.py_func)) for kernel in (self, *_waiting)}
+        digest = functools.cache(_digest_kernels)  # files are read once for all kernels
+        compiled = {id(kernel): (kernel, _jit(kernel.py_func, digest)) for kernel in (self, *_waiting)}
         _waiting.clear()
         for kernel, function in compiled.values():
             kernel.__dict__["compiled"] = function
@@ -51,34 +52,41 @@ class Kernel:
 kernel = Kernel
 
 
-def _jit(function: Callable[..., Any]) -> Any:
+def _jit(function: Callable[..., Any], digest: Callable[[Path], str]) -> Any:
     import numba
+    from numba.core.caching import IndexDataCacheFile
 
     # No fastmath: reordered sums would differ between processors, and so would plans. With NumPy's error model a
     # division by 0 does not raise, so that loops can be vectorised.
     options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
-    config: Any = numba.config
-    folder = config.CACHE_DIR
     try:
-        config.CACHE_DIR = _name_cache(Path(function.__code__.co_filename), folder)
-        return numba.njit(cache=True, **options)(function)
+        compiled: Any = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder to write in, as in a read-only installation: every process compiles
         return numba.njit(**options)(function)
-    finally:
-        config.CACHE_DIR = folder
+    # Numba only checks a kernel's own file for changes, but kernels call those of other files. Files of two versions
+    # have two names, so that no process loads machine code of one by the index of the other.
+    cache, version = compiled._cache, digest(Path(function.__code__.co_filename).parent)
+    cache._cache_file = IndexDataCacheFile(cache.cache_path, f"{cache._impl.filename_base}.{version}", version)
+    for name in ("load_overload", "save_overload"):
+        setattr(cache, name, functools.partial(_try_files, getattr(cache, name), cache.flush))
+    return compiled
 
 
-def _name_cache(source: Path, folder: str) -> str:
-    """Returns a folder for machine code, named by the content of all kernels.
-
-    Numba only checks a kernel's own file for changes, but kernels call those of other files.
-    """
+def _digest_kernels(folder: Path) -> str:
+    """Returns a digest of all kernels."""
     digest = hashlib.blake2b(digest_size=8)
-    with suppress(OSError):
-        for path in sorted(source.parent.glob("*.py")):
-            digest.update(path.read_bytes())
-        return str((Path(folder) if folder else source.parent / "__pycache__") / f"kernels-{digest.hexdigest()}")
-    return folder
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _try_files(method: Callable[..., Any], flush: Callable[[], None], *arguments: Any) -> Any:
+    """Loads or saves machine code. Files that were cut off, as on a full disk, count as none and are written again."""
+    try:
+        return method(*arguments)
+    except Exception:  # cut-off pickles raise almost any
+        with suppress(OSError):
+            flush()
 
 
 @contextmanager

@@ -81,12 +81,12 @@ class Key:
         References:
             Threefry-2x64-20 of Salmon et al. 2011; the key is (seed, epoch), the counter (block, stage and lane).
         """
-        out = np.empty(count, np.uint64)
+        out = np.empty(count + count % 2, np.uint64)  # a block gives two words
         # The low 8 bits are the stage, the rest is the lane: stage 2 of lane 3 is 0x302.
         counter = np.uint64(STAGES[self.stage] | self.lane << 8)
         key = np.uint64(self.seed), np.uint64(self.epoch)
-        _kernels.threefry(*key, np.uint64(0), counter, out)
-        return out
+        _kernels.threefry(*key, counter, out)
+        return out[:count]
 
     def uniform(self, count: int) -> NDArray[np.float64]:
         """Draws `count` numbers in [0, 1), multiples of 2**-53: [count] float64."""

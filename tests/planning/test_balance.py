@@ -1,6 +1,5 @@
 """Two limits: the budget bounds one cost, and ranks share another evenly."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +9,9 @@ from hypothesis import strategies as st
 
 import length_sets
 import lengthwise as lw
-from lengthwise.choices.greedy import Limits, cut_greedily
-from lengthwise.planning.exact_count import cut_into
 
 ATTENTION = lw.Quadratic(quadratic=0.001)
 LONG = lw.example_lengths("long-tailed", count=3_000)
-NONE = np.empty(0, np.int64)
 
 
 def price(plan, lengths, cost=ATTENTION):
@@ -42,25 +38,6 @@ def test_no_batch_is_over_the_budget_whatever_is_balanced(choices, lengths, rank
     assert (plan.batch_sizes * plan.padded_lengths[:, 0] <= budget).all()
     assert plan.balances.tolist() == ATTENTION(plan.batch_sizes, plan.padded_lengths).tolist()
     assert sorted(plan.sequences.tolist()) == list(range(len(lengths)))
-
-
-@settings(max_examples=120, derandomize=True, deadline=None)
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=9), st.integers(30, 90), st.integers(0, 8))
-def test_the_costliest_batch_is_as_cheap_as_brute_force_finds_within_the_budget(lengths, budget, more):
-    needed = np.array(sorted(lengths, reverse=True))[:, None]
-    limits = Limits(lw.Padded(), float(budget), balance=lw.Quadratic(quadratic=0.2))
-    batches = min(len(needed), len(cut_greedily(needed, NONE, limits)) - 1 + more)
-
-    def costs(offsets, cost):
-        parts = [needed[start:stop] for start, stop in itertools.pairwise(offsets)]
-        return cost(np.array(list(map(len, parts))), np.array([part.max(axis=0) for part in parts])).max()
-
-    ways = ([0, *inner, len(needed)] for inner in itertools.combinations(range(1, len(needed)), batches - 1))
-    best = min(costs(way, limits.balance) for way in ways if costs(way, limits.cost) <= budget)
-    offsets = cut_into(needed, NONE, batches, limits)
-    assert len(offsets) - 1 == batches
-    assert costs(offsets, limits.cost) <= budget
-    assert costs(offsets, limits.balance) == best
 
 
 def test_ranks_wait_less_by_the_cost_that_is_balanced():

@@ -21,11 +21,11 @@ def ways(count, batches, boundaries):
             yield [0, *inner, count]
 
 
-def costs_of(needed, offsets, limits):
+def costs_of(needed, offsets, limits, cost=None):
     parts = [needed[start:stop] for start, stop in itertools.pairwise(offsets)]
     sizes = np.array(list(map(len, parts)))
     rows = np.where(sizes < limits.multiple, sizes, -(-sizes // limits.multiple) * limits.multiple)
-    return limits.cost(rows, np.array([part.max(axis=0) for part in parts]))
+    return (cost or limits.cost)(rows, np.array([part.max(axis=0) for part in parts]))
 
 
 @settings(max_examples=120, derandomize=True)
@@ -40,7 +40,9 @@ def test_the_costliest_batch_is_as_cheap_as_brute_force_finds(data):
     most = data.draw(st.sampled_from([2**62, 2, 3]))
     multiple = data.draw(st.sampled_from([1, 1, 2])) if most == 2**62 else 1
     dearest = float(cost(np.ones(len(needed), np.int64), needed).max())
-    limits = Limits(cost, dearest * data.draw(st.sampled_from([1.0, 1.5, 3.0, 50.0])), most, multiple)
+    balance = data.draw(st.sampled_from([cost, lw.Quadratic(quadratic=0.2)]))
+    budget = dearest * data.draw(st.sampled_from([1.0, 1.5, 3.0, 50.0]))
+    limits = Limits(cost, budget, most, multiple, balance=balance)
     fewest = len(cut_greedily(needed, boundaries, limits)) - 1
     batches = data.draw(st.integers(fewest, len(needed)))
     offsets = cut_into(needed, boundaries, batches, limits)
@@ -49,8 +51,10 @@ def test_the_costliest_batch_is_as_cheap_as_brute_force_finds(data):
     assert set(boundaries.tolist()) <= set(offsets.tolist())
     assert np.diff(offsets).max() <= most
     allowed = (way for way in ways(len(needed), batches, boundaries.tolist()) if np.diff(way).max() <= most)
-    best = min(costs_of(needed, way, limits).max() for way in allowed)
-    assert costs_of(needed, offsets, limits).max() == best <= limits.budget
+    within = (way for way in allowed if costs_of(needed, way, limits).max() <= budget)
+    best = min(costs_of(needed, way, limits, balance).max() for way in within)
+    assert costs_of(needed, offsets, limits).max() <= budget
+    assert costs_of(needed, offsets, limits, balance).max() == best
 
 
 @settings(max_examples=80, derandomize=True)

@@ -74,15 +74,6 @@ def test_by_count_every_step_has_its_own_batches():
     assert by_steps(range(1, 11), lw.FixedSize(2), 2, even=False) == [[[3, 2], [1, 0]], [[7, 6], [5, 4]], [[9], [8]]]
 
 
-@pytest.mark.parametrize("apart", [2**31 - 1, 2**31, 2**31 + 1])
-def test_a_step_is_sorted_however_far_apart_its_lengths_are(apart):
-    lengths = np.array([1, 2, 1 + apart, apart] * 120)
-    batching = lw.Batching(cut=lw.FixedSize(20), deal=lw.RandomSteps(even=False))
-    plan = lw.make_plan(lengths, batching, micro_batches=3)
-    steps = lengths[plan.sequences].reshape(8, 60)  # batch after batch, each step from its longest
-    assert (np.diff(steps) <= 0).all()
-
-
 def test_a_step_takes_sequences_of_all_buckets_and_pads_each_to_its_own():
     lengths = np.array([7, 70] * 120)
     order = lw.Bucketed(edges=(10, 90), pad_to_edge=True)
@@ -193,13 +184,16 @@ def test_kernels_and_their_python_form_the_same_steps(cost, dims, monkeypatch):
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 60))
 def test_the_widest_batches_are_halved_as_if_one_after_the_other(sizes, slots):
     slots = max(slots, len(sizes))
-    ends = np.zeros(slots, np.int64)
-    ends[: len(sizes)] = np.cumsum(sizes)
-    batches = _kernels.split_widest(ends, len(sizes))
+    # A second step, which begins where the first ends.
+    ends, counts = np.zeros((2, slots), np.int64), np.full(2, len(sizes))
+    ends[0, : len(sizes)] = np.cumsum(sizes)
+    ends[1, : len(sizes)] = np.cumsum(sizes) + sum(sizes)
+    _kernels.split_widest(ends, counts)
     while len(sizes) < slots and max(sizes) > 1:
         at = sizes.index(max(sizes))
         sizes[at : at + 1] = [-(-sizes[at] // 2), sizes[at] // 2]
-    assert np.diff(ends[:batches], prepend=0).tolist() == sizes
+    assert np.diff(ends[0, : counts[0]], prepend=0).tolist() == sizes
+    assert np.diff(ends[1, : counts[1]], prepend=sum(sizes)).tolist() == sizes
 
 
 def test_a_step_is_a_random_sample_and_its_ranks_wait_for_little():
@@ -237,32 +231,15 @@ def test_a_sequence_over_the_budget_is_named_from_within_a_step():
         lw.make_plan([5, 4, 90, 3, 6, 2], batching, world_size=3)
 
 
-def test_a_batch_of_a_step_holds_what_its_budget_pays_for_to_the_last_bit():
-    """A division finds how many fit, and rounds: the budgets lie at the cost of so many, and one bit below."""
-    chance, checked = np.random.default_rng(0), 0
-    lengths, ends, none = np.full((6, 1), 7), np.empty(6, np.int64), np.empty(0, np.int64)
-    for prices in chance.random((150, 5)):
-        each, once = prices[1] + (prices[2] * 7.0 + prices[3] * (7.0 * 7.0)), prices[0] + prices[4] * 7.0
-        for count in (1, 2, 3, 5):
-            for budget in (np.nextafter(once + count * each, 0.0), once + count * each):
-                fits = max([size for size in range(1, 7) if once + size * each <= budget], default=1)
-                batches, *_ = _kernels.try_budget(
-                    lengths, none, _kernels.Bounds(prices, budget, 6, 1, prices, np.inf), True, 6, ends
-                )
-                assert np.diff(ends[:batches], prepend=0).max() == fits
-                checked += (budget - once) / each >= fits + 1
-    assert checked > 0, "no division was rounded up"
-
-
-# Up to 40 sizes are put in order one by one; from 4,097 and from 65,537 on, by longer digits.
-@pytest.mark.parametrize("count", [40, 41, 4_096, 4_097, 65_537])
-def test_sizes_of_any_width_are_sorted_as_numpy_sorts_them(count):
+# From 4,097 on, by longer digits.
+@pytest.mark.parametrize("count", [1, 40, 4_096, 4_097, 65_537])
+def test_keys_of_any_width_are_sorted_as_numpy_sorts_them(count):
     chance = np.random.default_rng(count)
-    for bits in (1, 14, 28, 40):
-        sizes = chance.integers(0, 2**bits, count)
-        order = np.empty(count, np.int64)
-        _kernels.sort_steps(sizes, np.array([count]), order)
-        assert np.array_equal(order, np.argsort(-sizes, kind="stable")), bits
+    for bits in (0, 1, 14, 28, 40):
+        keys = chance.integers(0, 2**bits, count)
+        order, spare, digits = (np.empty(size, np.int64) for size in (count, count, 4_096))
+        _kernels.sort_steps(keys, bits, np.array([count]), order, spare, digits)
+        assert np.array_equal(order, np.argsort(keys, kind="stable")), bits
 
 
 def test_a_cost_that_is_no_sum_of_prices_takes_another_deal_or_is_refused():

@@ -8,10 +8,9 @@ from __future__ import annotations
 from lengthwise._kernels.buckets import bucket_ends as bucket_ends
 from lengthwise._kernels.buckets import price_buckets as price_buckets
 from lengthwise._kernels.cuts import Bounds as Bounds
-from lengthwise._kernels.cuts import cut_into as cut_into
-from lengthwise._kernels.cuts import greedy_cut as greedy_cut
+from lengthwise._kernels.cuts import cut_batches as cut_batches
+from lengthwise._kernels.cuts import cut_steps as cut_steps
 from lengthwise._kernels.cuts import split_widest as split_widest
-from lengthwise._kernels.cuts import try_budget as try_budget
 from lengthwise._kernels.draws import shuffle_parts as shuffle_parts
 from lengthwise._kernels.draws import threefry as threefry
 from lengthwise._kernels.mixing import count_cells as count_cells
@@ -22,6 +21,5 @@ from lengthwise._kernels.rows import fill_rows as fill_rows
 from lengthwise._kernels.rows import pool_rows as pool_rows
 from lengthwise._kernels.shares import lay_rows as lay_rows
 from lengthwise._kernels.shares import share_rows as share_rows
-from lengthwise._kernels.steps import cut_steps as cut_steps
 from lengthwise._kernels.steps import fill_steps as fill_steps
 from lengthwise._kernels.steps import sort_steps as sort_steps

@@ -56,7 +56,9 @@ def bucket_ends(lengths, counts, price, best, most, ends):
     i = lengths.size - 1
     for bucket in range(ends.size - 1, -1, -1):
         ends[bucket] = i
-        j = np.searchsorted(most, bucket)  # the first length that `bucket` buckets may end at: `most` never falls
+        j = i
+        while j > 0 and most[j - 1] >= bucket:  # the first length that `bucket` buckets may end at: `most` never falls
+            j -= 1
         while best[j] + price + lengths[i] * (counts[i] - counts[j]) != best[i]:
             j += 1
         i = j

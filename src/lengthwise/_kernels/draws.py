@@ -10,37 +10,30 @@ _HALF = 2**32 - 1
 
 
 @kernel
-def threefry(key0, key1, first, counter1, words):
-    """Fills `words` [m], uint64, with Threefry-2x64-20 under the key (key0, key1).
+def threefry(key0, key1, counter1, words):
+    """Fills `words` [m], uint64, m even, with Threefry-2x64-20 under the key (key0, key1).
 
-    The counters are (first, counter1), (first + 1, counter1), ...; each gives two words. All arithmetic is on uint64
-    and wraps.
+    The counters are (0, counter1), (1, counter1), ...; each gives two words. All arithmetic is on uint64 and wraps.
 
     References:
         Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", section 4.2.
     """
+    parity = key0 ^ key1 ^ np.uint64(0x1BD11BDAA9FC1A22)  # so that the three key words are never all zero
     # The loop has no branch and no table, so that the compiler computes several blocks at once, ten times as fast.
     for block in range(words.size // 2):
-        words[2 * block], words[2 * block + 1] = threefry_block(key0, key1, first + np.uint64(block), counter1)
-    if words.size % 2:
-        words[words.size - 1] = threefry_block(key0, key1, first + np.uint64(words.size // 2), counter1)[0]
-
-
-@kernel
-def threefry_block(key0, key1, counter0, counter1):
-    """Returns the two words of one counter: twenty rounds, with two of the three key words added after each fourth."""
-    key2 = key0 ^ key1 ^ np.uint64(0x1BD11BDAA9FC1A22)  # the parity word: the three are never all zero
-    x0, x1 = counter0 + key0, counter1 + key1
-    x0, x1 = _four_rounds(x0, x1, np.uint64(16), np.uint64(42), np.uint64(12), np.uint64(31))
-    x0, x1 = x0 + key1, x1 + key2 + np.uint64(1)
-    x0, x1 = _four_rounds(x0, x1, np.uint64(16), np.uint64(32), np.uint64(24), np.uint64(21))
-    x0, x1 = x0 + key2, x1 + key0 + np.uint64(2)
-    x0, x1 = _four_rounds(x0, x1, np.uint64(16), np.uint64(42), np.uint64(12), np.uint64(31))
-    x0, x1 = x0 + key0, x1 + key1 + np.uint64(3)
-    x0, x1 = _four_rounds(x0, x1, np.uint64(16), np.uint64(32), np.uint64(24), np.uint64(21))
-    x0, x1 = x0 + key1, x1 + key2 + np.uint64(4)
-    x0, x1 = _four_rounds(x0, x1, np.uint64(16), np.uint64(42), np.uint64(12), np.uint64(31))
-    return x0 + key2, x1 + key0 + np.uint64(5)
+        added0, added1, added2 = key0, key1, parity
+        x0, x1 = np.uint64(block) + key0, counter1 + key1
+        rotations = np.uint64(0x151820101F0C2A10)  # by 16, 42, 12, 31, 16, 32, 24, 21 bits: its bytes, from the lowest
+        for turn in range(1, 6):  # four rounds, after which two of the key words are added
+            for _ in range(4):
+                left = rotations & np.uint64(63)
+                rotations = rotations >> np.uint64(8) | rotations << np.uint64(56)
+                x0 += x1
+                x1 = (x1 << left | x1 >> np.uint64(64) - left) ^ x0
+            added0, added1, added2 = added1, added2, added0
+            x0 += added0
+            x1 += added1 + np.uint64(turn)
+        words[2 * block], words[2 * block + 1] = x0, x1
 
 
 @kernel
@@ -60,18 +53,3 @@ def shuffle_parts(numbers, ends, words):
             partner = start + ((((words[place] >> 32) & _HALF) * (place - start + 1)) >> 32)
             numbers[place], numbers[partner] = numbers[partner], numbers[place]
         start = end
-
-
-@kernel
-def _four_rounds(x0, x1, first, second, third, fourth):
-    """Applies four rounds, each of which adds, rotates by its bits, and xors."""
-    x0, x1 = _round(x0, x1, first)
-    x0, x1 = _round(x0, x1, second)
-    x0, x1 = _round(x0, x1, third)
-    return _round(x0, x1, fourth)
-
-
-@kernel
-def _round(x0, x1, left):
-    x0 = x0 + x1
-    return x0, ((x1 << left) | (x1 >> (np.uint64(64) - left))) ^ x0

@@ -43,7 +43,7 @@ class Limits(NamedTuple):
         if prices is None or balance is None:
             return None
         most, multiple = int(self.max_sequences), int(self.multiple)
-        return _kernels.Bounds(prices, float(self.budget), most, multiple, balance, np.inf)
+        return _kernels.Bounds(prices, float(self.budget), most, multiple, balance, np.empty(dims))
 
 
 def cut_greedily(
@@ -60,9 +60,21 @@ def cut_greedily(
     read, bounds = limits.read(lengths)
     if bounds is None:
         return _cut_by_calls(lengths, boundaries, limits, overshoot)
-    offsets = np.empty(len(lengths) + 1, np.int64)  # room for batches of single sequences
-    batches = _kernels.greedy_cut(read, boundaries, bounds, overshoot, offsets)
+    count, bounds = len(lengths), bounds._replace(overshoot=overshoot)
+    offsets = np.zeros(count + 1, np.int64)  # room for batches of single sequences
+    order = np.arange(count), 0, count, groups_of(boundaries, count)
+    batches, *_ = _kernels.cut_batches(read, *order, bounds, np.inf, False, offsets[1:])
     return offsets[: batches + 1].copy()
+
+
+def groups_of(boundaries: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Numbers the parts between boundaries: [count], the part of each position; empty if there are no boundaries.
+
+    >>> groups_of(np.array([2, 3]), 5)
+    array([0, 0, 1, 2, 2])
+    """
+    widths = np.diff(boundaries, prepend=0, append=count) if len(boundaries) else boundaries
+    return np.repeat(np.arange(len(widths)), widths)
 
 
 def _cut_by_calls(

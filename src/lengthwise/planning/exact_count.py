@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from lengthwise import _kernels
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut, FixedSize, is_hard, limits_of
-from lengthwise.choices.greedy import Limits, cut_greedily
+from lengthwise.choices.greedy import Limits, cut_greedily, groups_of
 
 _PER_MISSING = 256  # for each 256 batches one may be missing, to shorten the search; then the widest are halved
+_HARDLY = 2.0**-11  # the share of a level by which the search may miss it, if batches may be missing
 _HALVINGS = 60  # of the range of batch sizes: as fine as floats are
 
 
@@ -53,15 +54,46 @@ def cut_into(
     """
     if limits.batch_size is not None:
         return cut_by_count(len(needed), boundaries, batches)
-    ends = np.empty(batches, np.int64)
     read, bounds = limits.read(needed)
     if bounds is None:
-        offsets = cut_greedily(needed, boundaries, limits)
-        ends[: len(offsets) - 1] = offsets[1:]
-        cut = _kernels.split_widest(ends, len(offsets) - 1)
-    else:
-        cut, _ = _kernels.cut_into(read, boundaries, bounds, np.bool_(False), batches // _PER_MISSING, np.inf, ends)
-    return np.concatenate([[0], ends[:cut]])
+        return split_largest(cut_greedily(needed, boundaries, limits), batches)
+    count = len(needed)
+    whole = np.arange(count), groups_of(boundaries, count), bounds, np.array([count])
+    return cut_steps(read, *whole, batches, falling=False, tolerance=batches // _PER_MISSING)
+
+
+def cut_steps(
+    needed: NDArray[np.int64],
+    order: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    bounds: _kernels.Bounds,
+    counts: NDArray[np.int64],
+    slots: int,
+    *,
+    falling: bool,
+    tolerance: int = 0,
+) -> NDArray[np.int64]:
+    """Cuts each step of `counts` sequences into `slots` batches, the costliest as cheap as possible.
+
+    A step of fewer sequences is cut into single ones. If at most `tolerance` batches are missing, the search ends: the
+    widest are halved.
+
+    Args:
+        needed: [n, dims], the length that each sequence must be padded to.
+        order: [m], the positions of sequences, step by step.
+        groups, bounds, falling: As in `_kernels.cut_batches`.
+
+    Returns:
+        The offsets in the order, step by step.
+    """
+    if slots == 1:
+        return np.concatenate([[0], np.cumsum(counts)])
+    ends, batches, tried = (np.empty(shape, np.int64) for shape in ((len(counts), slots), len(counts), slots))
+    search = (tolerance, _HARDLY) if tolerance else (-1, 0.0)
+    _kernels.cut_steps(needed, order, groups, bounds, counts, falling, *search, tried, ends, batches)
+    if (batches < np.minimum(counts, slots)).any():
+        _kernels.split_widest(ends, batches)
+    return np.concatenate([[0], ends[np.arange(slots) < batches[:, None]]])
 
 
 def cut_by_count(count: int, boundaries: NDArray[np.int64], batches: int) -> NDArray[np.int64]:
@@ -104,6 +136,7 @@ def split_largest(offsets: NDArray[np.int64], batches: int) -> NDArray[np.int64]
     >>> split_largest(np.array([0, 2, 6, 7]), 4)
     array([0, 2, 4, 6, 7])
     """
-    ends = np.empty(max(batches, len(offsets) - 1), np.int64)
-    ends[: len(offsets) - 1] = offsets[1:]
-    return np.concatenate([[0], ends[: _kernels.split_widest(ends, len(offsets) - 1)]])
+    ends, counts = np.empty((1, max(batches, len(offsets) - 1)), np.int64), np.array([len(offsets) - 1])
+    ends[0, : len(offsets) - 1] = offsets[1:]
+    _kernels.split_widest(ends, counts)
+    return np.concatenate([[0], ends[0, : counts[0]]])

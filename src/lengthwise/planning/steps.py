@@ -14,7 +14,7 @@ Packed rows stay as the cut packs them. Each step takes the next rows, and share
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from lengthwise.choices.cost import Quadratic, costs_alone, costs_of_rows
 from lengthwise.choices.cut import Cuts, find_kept, oversize_of
 from lengthwise.choices.greedy import Limits
 from lengthwise.choices.rows import Rows
-from lengthwise.planning.exact_count import cut_into, split_evenly, split_largest
+from lengthwise.planning.exact_count import cut_into, cut_steps, split_evenly, split_largest
 
 _ASKED = 1_000  # sequences from which the size of a step is estimated
 _ROUNDS = 6  # the most tries to fill steps by a smaller budget
@@ -35,6 +35,7 @@ _ROOM = 0.8  # of the budget: at this share steps are formed if another cost is 
 _PER_MISSING = 256  # for each 256 steps one may be missing; then the largest steps are halved
 _FULL = 0.9  # a last step counts as full if it has this share of the mean of other steps
 _NO_BOUNDARIES = np.empty(0, np.int64)
+_DIGITS = 2**12  # of a number, by which kernels sort
 _COUNTED = Quadratic(linear=0.0, per_sequence=1.0)  # the number of sequences
 
 
@@ -43,18 +44,20 @@ class Queue(NamedTuple):
 
     Attributes:
         needed: [m, dims], the length that each must be padded to.
-        sizes: [m] whole numbers. A step is sorted by them, from the largest; equal ones keep their order.
+        keys: [m] whole numbers from 0 on, by which a step is sorted; equal ones keep their order.
+        bits: Of the greatest key.
         groups: [m], the group of each, by which a step is sorted first; empty for one group.
     """
 
     needed: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    bits: int
     groups: NDArray[np.int64]
 
     def lay_out(self, counts: NDArray[np.int64]) -> Layout:
         """Lays out steps of the next `counts` sequences each."""
-        positions = np.empty(counts.sum(), np.int64)
-        _kernels.sort_steps(self.sizes[: len(positions)], counts, positions)
+        positions, spare, digits = (np.empty(size, np.int64) for size in (counts.sum(), counts.sum(), _DIGITS))
+        _kernels.sort_steps(self.keys, self.bits, counts, positions, spare, digits)
         return Layout(counts, positions)
 
 
@@ -129,7 +132,8 @@ def _queue(needed: NDArray[np.int64], bands: tuple[int, ...], groups: NDArray[np
     sizes = line_up(needed, bands) if bands else np.ascontiguousarray(sum_rows(needed))
     if groups is not None:
         sizes = sizes + groups * (int(sizes.max(initial=0)) + 1)
-    return Queue(needed, sizes, np.empty(0, np.int64) if groups is None else groups)
+    keys = sizes.max(initial=0) - sizes
+    return Queue(needed, keys, int(keys.max(initial=0)).bit_length(), _NO_BOUNDARIES if groups is None else groups)
 
 
 def _drop_last(layout: Layout, queue: Queue, limits: Limits, slots: int, steps: int | None) -> Layout | None:
@@ -148,14 +152,14 @@ def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int
     if limits.batch_size is not None:
         return bool(counts[-1] == limits.batch_size * slots)
     stop = int(counts.sum())
-    last = slice(stop - int(counts[-1]), stop)
-    order = np.argsort(-queue.sizes[last], kind="stable")
+    start = stop - int(counts[-1])
+    order = start + np.argsort(queue.keys[start:stop], kind="stable")
     # The same step with its shortest sequence twice: if that needs one batch more, the step was full.
-    doubled = np.append(order, order[-1])
-    group = queue.groups[last][doubled] if len(queue.groups) else np.zeros(len(doubled))
-    ends, borders = np.empty(slots, np.int64), 1 + np.flatnonzero(group[1:] != group[:-1])
-    step = queue.needed[last][doubled]
-    batches, *_ = _kernels.try_budget(step, borders, limits.bounds(step.shape[1]), np.bool_(True), slots, ends)
+    doubled, ends = np.append(order, order[-1]), np.empty(slots, np.int64)
+    bounds = limits.bounds(queue.needed.shape[1])
+    batches, *_ = _kernels.cut_batches(
+        queue.needed, doubled, 0, len(doubled), queue.groups, bounds, np.inf, False, ends
+    )
     return bool(batches > slots)
 
 
@@ -167,9 +171,10 @@ def _fill_steps(queue: Queue, limits: Limits, slots: int) -> Layout:
         counts = np.minimum(size, count - np.arange(0, count, size))
         return queue.lay_out(counts)
     # Room for the most steps: those of one sequence in each batch.
-    counts, positions = np.empty(-(-count // slots), np.int64), np.empty(count, np.int64)
+    sizes = slots, -(-count // slots), count, count, _DIGITS
+    ends, counts, positions, *memory = (np.empty(size, np.int64) for size in sizes)
     bounds, guess = limits.bounds(queue.needed.shape[1]), _estimate_size(queue, limits, slots)
-    steps = _kernels.fill_steps(*queue, bounds, slots, guess, counts, positions)
+    steps = _kernels.fill_steps(*queue, bounds, guess, ends, counts, positions, *memory)
     return Layout(counts[:steps].copy(), positions)
 
 
@@ -234,11 +239,9 @@ def _estimate_size(queue: Queue, limits: Limits, slots: int) -> int:
 
 def _cut_evenly(queue: Queue, layout: Layout, limits: Limits, slots: int) -> NDArray[np.int64]:
     """Returns the offsets of the batches: the costliest of each step is as cheap as possible."""
-    needed = queue.needed[layout.positions]
-    groups = queue.groups[layout.positions] if len(queue.groups) else queue.groups
-    offsets = np.empty(len(layout.counts) * slots + 1, np.int64)
-    batches = _kernels.cut_steps(needed, layout.counts, groups, limits.bounds(needed.shape[1]), slots, offsets)
-    return offsets[: batches + 1].copy()
+    dims, parts = queue.needed.shape[1], (queue.needed, layout.positions, queue.groups)
+    bounds: Any = limits.bounds(dims)  # not None: `RandomSteps` take no cost without prices
+    return cut_steps(*parts, bounds, layout.counts, slots, falling=dims == 1)
 
 
 def _form_steps_of_rows(needed: NDArray[np.int64], batching: Batching, slots: int, steps: int | None) -> Cuts | None:
