@@ -54,7 +54,6 @@ kernel = Kernel
 
 def _jit(function: Callable[..., Any], digest: Callable[[Path], str]) -> Any:
     import numba
-    from numba.core.caching import IndexDataCacheFile
 
     # No fastmath: reordered sums would differ between processors, and so would plans. With NumPy's error model a
     # division by 0 does not raise, so that loops can be vectorised.
@@ -65,10 +64,13 @@ def _jit(function: Callable[..., Any], digest: Callable[[Path], str]) -> Any:
         return numba.njit(**options)(function)
     # Numba only checks a kernel's own file for changes, but kernels call those of other files. Files of two versions
     # have two names, so that no process loads machine code of one by the index of the other.
-    cache, version = compiled._cache, digest(Path(function.__code__.co_filename).parent)
-    cache._cache_file = IndexDataCacheFile(cache.cache_path, f"{cache._impl.filename_base}.{version}", version)
-    for name in ("load_overload", "save_overload"):
-        setattr(cache, name, functools.partial(_try_files, getattr(cache, name), cache.flush))
+    with suppress(ImportError, AttributeError, TypeError):  # a release of Numba may move its cache
+        from numba.core.caching import IndexDataCacheFile
+
+        cache, version = compiled._cache, digest(Path(function.__code__.co_filename).parent)
+        cache._cache_file = IndexDataCacheFile(cache.cache_path, f"{cache._impl.filename_base}.{version}", version)
+        for name in ("load_overload", "save_overload"):
+            setattr(cache, name, functools.partial(_try_files, getattr(cache, name), cache.flush))
     return compiled
 
 
