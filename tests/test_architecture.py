@@ -33,7 +33,7 @@ WITHIN = {
     ),
     "planning": (
         *("times", "items", "plan", "custom", "exact_count", "steps", "portion", "epoch", "trial", "settle"),
-        *("plan_warnings", "resume", "make", "__init__"),
+        *("plan_warnings", "resume", "make", "step_batches", "given_step", "__init__"),
         *("shapes", "few_shapes", "loss", "evaluation", "window_steps", "windows", "window_epoch"),
     ),
 }

@@ -33,7 +33,7 @@ def test_the_code_of_the_readme_runs_and_says_what_it_pads(code, capsys):
     assert "5.0 % of its frames are padding." in capsys.readouterr().err
 
 
-ONE_AFTER_THE_OTHER = ("switch", "files", "two-lengths", "budget", "own-choices", "gradients", "theory")
+ONE_AFTER_THE_OTHER = ("switch", "files", "two-lengths", "given-step", "budget", "own-choices", "gradients", "theory")
 
 
 @pytest.mark.parametrize("name", [*(f"docs/{name}.md" for name in ONE_AFTER_THE_OTHER), "recipes/docs/limits.md"])
@@ -83,6 +83,29 @@ def test_the_page_on_gradients_says_what_was_measured():
     usual = [row["error"] for row in rows if row["way"] == "batches averaged" and row["error"] > 1e-12]
     assert f"by {exact:.1e} of the largest entry" in page
     assert f"by {100 * min(usual):.1f} to {100 * max(usual):.0f} %" in page
+
+
+def test_the_page_on_a_given_step_says_what_was_measured():
+    document = json.loads(sorted((ROOT / "benchmarks" / "results").glob("given-step_*.json"))[-1].read_text())
+    rows = [row for row in document["rows"] if row["sequences"] == 64 * row["ranks"]]
+    page = (ROOT / "docs" / "given-step.md").read_text()
+    assert f"On {len(rows) // 4} steps of three shapes" in page
+    assert max(row["tokens"] / document["capacities"][str(row["ranks"])] for row in rows) <= 1.0
+    for name, ways in (
+        ("`plan_step`", ("step", "batch")),
+        ("Karmarkar-Karp by rank", 2 * ("Karmarkar-Karp",)),
+        ("first fit by rank", 2 * ("first fit",)),
+    ):
+        more = [row["micro_batches"] - row["least"] for row in rows if row["way"] == ways[0]]
+        counts = (
+            f"{sum(map(bool, more))} step{'s' * (sum(map(bool, more)) > 1)}, by {'up to ' * (max(more) > 1)}{max(more)}"
+        )
+        cells = [counts]
+        for way, wait in zip(ways, ("wait_step", "wait_batch"), strict=True):
+            waits = [100 * row[wait] for row in rows if row["way"] == way]
+            cells.append(f"{min(waits):.1f} to {max(waits):.1f} %")
+        seconds = [1e3 * row["seconds"] for row in rows if row["way"] in ways and row["ranks"] == 32]
+        assert f"| {name} | {' | '.join(cells)} | {min(seconds):.0f} to {max(seconds):.0f} |" in page
 
 
 def test_the_readme_is_three_screens_with_the_change_on_the_first():

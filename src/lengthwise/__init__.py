@@ -46,6 +46,7 @@ from lengthwise.measures.metrics import Measures, measure
 from lengthwise.planning import make_plan
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
 from lengthwise.planning.few_shapes import optimal_shapes
+from lengthwise.planning.given_step import plan_step
 from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan, PlanMismatchError
 from lengthwise.planning.shapes import batch_shapes
@@ -118,6 +119,7 @@ __all__ = [
     "measure_step",
     "optimal_edges",
     "optimal_shapes",
+    "plan_step",
     "read_lengths",
     "restore_order",
     "write_lengths",

@@ -72,7 +72,10 @@ def test_rows_are_what_the_library_measures(run, words, cut, world):
         measures |= {"mixing_bins": bins, "strategy": row["strategy"]}
         together = lw.measure(plans, chosen, bins=bins)
         mixing = ("mixing", "step_mixing", "randomness")
-        measures |= {name: getattr(together, name) for name in (*mixing, "step_length_variance", "straggler_waste")}
+        measures |= {
+            name: getattr(together, name)
+            for name in (*mixing, "step_length_variance", "straggler_waste", "batch_straggler_waste")
+        }
         assert row == measures
 
 

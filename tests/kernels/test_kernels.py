@@ -178,3 +178,55 @@ def test_parts_are_shuffled_evenly_and_each_by_its_own_words():
     orders, counts = np.unique(threes.reshape(-1, 3), axis=0, return_counts=True)
     assert len(orders) == 6
     assert abs(counts - 1_000).max() < 130
+
+
+@FAST
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9)), min_size=1, max_size=12),
+    st.integers(1, 4),
+    st.sampled_from([9, 15, 99]),
+    st.integers(1, 5),
+    st.integers(0, 2),
+    st.sampled_from([30.0, np.inf]),
+)
+def test_bins_are_filled_by_the_rule_and_evened_out_within_their_room(items, bins, room, most, least, level):
+    costs, sizes = (np.array(column, np.float64) for column in zip(*sorted(items, reverse=True), strict=True))
+    expected = fill_by_hand(costs.tolist(), sizes.tolist(), bins, room, most, least, level)
+    for fill, even in (
+        (_kernels.fill_bins, _kernels.even_out),
+        (_kernels.fill_bins.py_func, _kernels.even_out.py_func),
+    ):
+        bin_of, totals = np.empty(len(items), np.int64), np.empty(bins)
+        fill(costs, sizes, (float(room), most, least), level, bin_of, totals)
+        assert bin_of.tolist() == expected
+        assert totals.tolist() == np.bincount(bin_of[bin_of >= 0], costs[bin_of >= 0], minlength=bins).tolist()
+        if (bin_of < 0).any():
+            continue
+        owners = np.arange(bins) % max(1, bins - 1)  # the first owner may have two bins
+        before = np.bincount(owners[bin_of], costs, minlength=owners.max() + 1)
+        after = np.empty(owners.max() + 1)
+        even(costs, sizes, float(room), bin_of, owners, after)
+        assert after.tolist() == pytest.approx(np.bincount(owners[bin_of], costs, minlength=len(after)).tolist())
+        assert after.max() <= before.max() + 1e-9
+        assert np.bincount(bin_of, sizes).max() <= room
+        assert np.bincount(bin_of, minlength=bins).tolist() == np.bincount(expected, minlength=bins).tolist()
+
+
+def fill_by_hand(costs, sizes, bins, room, most, least, level):
+    members = [[] for _ in range(bins)]
+    for item in range(len(costs)):
+        missing = sum(max(0, least - len(own)) for own in members)
+        open_bins = [
+            number
+            for number, own in enumerate(members)
+            if sum(sizes[each] for each in own) + sizes[item] <= room
+            and len(own) < most
+            and (not own or sum(costs[each] for each in own) + costs[item] <= level)
+            and (len(costs) - item > missing or len(own) < least)
+        ]
+        if open_bins:
+            min((members[number] for number in open_bins), key=lambda own: sum(costs[each] for each in own)).append(
+                item
+            )
+    homes = {item: number for number, own in enumerate(members) for item in own}
+    return [homes.get(item, -1) for item in range(len(costs))]

@@ -19,6 +19,8 @@ from lengthwise._kernels.rows import batch_rows as batch_rows
 from lengthwise._kernels.rows import best_fit as best_fit
 from lengthwise._kernels.rows import fill_rows as fill_rows
 from lengthwise._kernels.rows import pool_rows as pool_rows
+from lengthwise._kernels.shares import even_out as even_out
+from lengthwise._kernels.shares import fill_bins as fill_bins
 from lengthwise._kernels.shares import lay_rows as lay_rows
 from lengthwise._kernels.shares import share_rows as share_rows
 from lengthwise._kernels.steps import fill_steps as fill_steps

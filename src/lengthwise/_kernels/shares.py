@@ -16,6 +16,8 @@ from lengthwise._compile import kernel
 
 _SWAPS = 64  # the most in a step: about ten were enough for 8 batches of 8 rows, and time stays linear in the rows
 _NEAR = 1e-4  # of the mean cost of a batch: once the costliest is so near to the mean, swaps end
+_NEAR_ENOUGH = 1e-3  # the same for owners of bins
+_COMPARED = 2**18  # pairs of items in all swaps between owners: some milliseconds
 
 
 @kernel
@@ -25,8 +27,10 @@ def share_rows(costs, order, step_rows, slots, most, batch):
     Costs 9 5 4 3 2 1 in two batches of three rows: the first takes 9, 3 and 1, the second 5, 4 and 2. Of batches that
     cost the same so far, the one with the fewest rows takes the next. So no batch stays empty if rows are enough.
     """
-    sums = np.empty(slots)
-    counts = np.empty(slots, np.int64)
+    sums, filled, sizes = np.empty(slots), np.zeros(slots), np.zeros(costs.size)
+    counts, owners = np.empty(slots, np.int64), np.empty(slots, np.int64)
+    for slot in range(slots):
+        owners[slot] = slot
     start = np.int64(0)
     for size in step_rows:
         sums[:] = 0.0
@@ -46,38 +50,103 @@ def share_rows(costs, order, step_rows, slots, most, batch):
             total += costs[row]
         tolerated = total / slots * (1.0 + _NEAR)
         for _ in range(_SWAPS):
-            costliest = np.int64(0)  # no literal: `_swap` would be compiled twice
+            top = np.int64(0)  # no literal: `_swap` would be compiled twice
             for slot in range(slots):
-                costliest = slot if sums[slot] > sums[costliest] else costliest
-            if sums[costliest] <= tolerated or not _swap(costs, rows, batch, sums, costliest):
+                top = slot if sums[slot] > sums[top] else top
+            if sums[top] <= tolerated or not _swap(costs, sizes, np.inf, rows, batch, owners, sums, filled, top):
                 break
         start += size
 
 
 @kernel
-def _swap(costs, rows, batch, sums, costliest):
-    """Swaps a row of the costliest batch with one of another batch, so that the greater of both sums is least.
+def _swap(costs, sizes, room, items, bin_of, owners, totals, filled, top):
+    """Swaps an item of `top`, the costliest owner, with one of another, so that the greater of both totals is least.
 
-    Returns False if no swap lowers the sum of the costliest batch.
+    Items are rows in batches of a step, each its own owner, or as in `even_out`. Returns False if no swap lowers the
+    total of `top`, and leaves room in both bins.
     """
-    least, out, back = sums[costliest], -1, -1
-    for row in rows:
-        if batch[row] != costliest:
+    least, out, back = totals[top], -1, -1
+    for item in items:
+        if owners[bin_of[item]] != top:
             continue
-        for partner in rows:
-            saving = costs[row] - costs[partner]
-            if batch[partner] == costliest or saving <= 0.0:
+        for partner in items:
+            saving, other = costs[item] - costs[partner], owners[bin_of[partner]]
+            if saving <= 0.0 or other == top:
                 continue
-            greater = max(sums[costliest] - saving, sums[batch[partner]] + saving)
-            if greater < least:
-                least, out, back = greater, row, partner
+            greater, growth = max(totals[top] - saving, totals[other] + saving), sizes[item] - sizes[partner]
+            fits = filled[bin_of[partner]] + growth <= room and filled[bin_of[item]] - growth <= room
+            if greater < least and fits:
+                least, out, back = greater, item, partner
     if out < 0:
         return False
-    saving = costs[out] - costs[back]
-    sums[costliest] -= saving
-    sums[batch[back]] += saving
-    batch[out], batch[back] = batch[back], batch[out]
+    saving, growth = costs[out] - costs[back], sizes[out] - sizes[back]
+    totals[top] -= saving
+    totals[owners[bin_of[back]]] += saving
+    filled[bin_of[out]] -= growth
+    filled[bin_of[back]] += growth
+    bin_of[out], bin_of[back] = bin_of[back], bin_of[out]
     return True
+
+
+@kernel
+def even_out(costs, sizes, room, bin_of, owners, totals):
+    """Swaps items of bins, until the costliest owner of bins is near the mean, or no swap lowers it.
+
+    Args:
+        costs: [items], the cost of each item.
+        sizes: [items], the part of a bin's `room` that each item fills.
+        bin_of: [items], the bin of each item; changed.
+        owners: [bins], the owner of each bin: the bin itself, or the rank that has it.
+        totals: [owners], receives the cost of each owner.
+    """
+    items, filled, mean = np.arange(costs.size), np.zeros(owners.size), 0.0
+    totals[:] = 0.0
+    for item in items:
+        totals[owners[bin_of[item]]] += costs[item]
+        filled[bin_of[item]] += sizes[item]
+        mean += costs[item] / totals.size
+    for _ in range(_COMPARED * totals.size // (1 + items.size * items.size)):
+        top = np.int64(0)
+        for owner in range(totals.size):
+            top = owner if totals[owner] > totals[top] else top
+        is_even = totals[top] <= mean * (1.0 + _NEAR_ENOUGH)
+        if is_even or not _swap(costs, sizes, room, items, bin_of, owners, totals, filled, top):
+            break
+
+
+@kernel
+def fill_bins(costs, sizes, limits, level, bin_of, totals):
+    """Gives each item, in order, to the cheapest bin so far that has room for it.
+
+    Costs 9 5 4 3 2 1 in two bins: the first takes 9, 3 and 1, the second 5, 4 and 2.
+
+    Args:
+        costs, sizes: As in `even_out`.
+        limits: The room of a bin; the most items of a bin; the least, as long as items suffice.
+        level: The most that a bin of several items may cost.
+        bin_of: [items], receives the bins; -1 for an item that finds no room.
+        totals: [bins], receives the costs.
+    """
+    room, most, least = limits
+    filled, item_counts = np.zeros(totals.size), np.zeros(totals.size, np.int64)
+    totals[:] = 0.0
+    left, missing = costs.size, least * totals.size
+    for item in range(costs.size):
+        best = -1
+        for number in range(totals.size):
+            size, cost = item_counts[number], totals[number]
+            if (best >= 0 and cost >= totals[best]) or filled[number] + sizes[item] > room or size == most:
+                continue
+            # If no more items are left than bins need, only these bins take some.
+            if (size == 0 or cost + costs[item] <= level) and (left > missing or size < least):
+                best = number
+        bin_of[item] = best
+        left -= 1
+        if best >= 0:
+            missing -= item_counts[best] < least
+            totals[best] += costs[item]
+            filled[best] += sizes[item]
+            item_counts[best] += 1
 
 
 @kernel

@@ -20,7 +20,8 @@ from lengthwise.planning.plan import Plan
 _FILLING = 163_840  # sequences that fill 256 bins of mixing: small data sets need several epochs to have so many
 MOST_EPOCHS = 8
 # `measure_epochs` estimates these over several epochs.
-_OVER_EPOCHS = ("mixing", "randomness", "step_mixing", "step_length_variance", "straggler_waste", "mixing_bins")
+_OVER_EPOCHS = ("mixing", "randomness", "step_mixing", "step_length_variance", "mixing_bins")
+_OVER_EPOCHS += ("straggler_waste", "batch_straggler_waste")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +63,7 @@ class Measures:
         step_length_variance: The variance of the mean length of steps, divided by that of random samples of the same
             sizes. It is 1 if each epoch is one step.
         straggler_waste: The share of rank time spent waiting for the costliest rank of each step.
+        batch_straggler_waste: The same if ranks wait for each other after every micro-batch, as under FSDP.
         cost_spread: The standard deviation of the costs of batches, as a share of the mean cost.
         dropped: The number of sequences in no batch of their epoch.
         repeated: The number of sequences taken more than once in an epoch. `loss_scales` gives a scale of 0 to all
@@ -95,6 +97,7 @@ class Measures:
     step_length_correlation: float
     step_length_variance: float
     straggler_waste: float
+    batch_straggler_waste: float
     cost_spread: float
     dropped: int
     repeated: int
@@ -119,6 +122,8 @@ class Measures:
         )
         if self.steps < self.batches:
             lines.append(f"waiting  {100 * self.straggler_waste:5.1f} %  of the time of all ranks")
+            if self.batch_straggler_waste > self.straggler_waste:
+                lines[-1] += f"; {100 * self.batch_straggler_waste:.1f} % if they meet after every micro-batch"
         waiting = ", waiting included" if self.steps < self.batches else ""
         lines.append(f"price    {self.price:5.2f}    frames computed for each frame of data{waiting}")
         lines.append(
@@ -209,6 +214,7 @@ def measure(
         step_length_correlation=_lag_one(step_means),
         step_length_variance=_vary(epochs, step_means),
         straggler_waste=_waste(several),
+        batch_straggler_waste=_waste(several, after_batches=True),
         cost_spread=_spread(costs),
         dropped=sum(len(plan.dropped()) for plan in several),
         repeated=sum(len(plan.repeated()) for plan in several),
@@ -259,7 +265,9 @@ def price_of(plan: Plan, lengths: ArrayLike) -> float:
     return computed / max(used, 1.0) / (1.0 - _waste([plan]))
 
 
-def _waste(plans: Sequence[Plan], costs: Sequence[NDArray[np.float64]] | None = None) -> float:
+def _waste(
+    plans: Sequence[Plan], costs: Sequence[NDArray[np.float64]] | None = None, *, after_batches: bool = False
+) -> float:
     """Returns the share of waiting under `costs`, by default those that ranks share evenly."""
     costs = costs or [plan.costs if plan.balances is None else plan.balances for plan in plans]
     largest = max(float(batch_costs.max(initial=0.0)) for batch_costs in costs)
@@ -267,9 +275,9 @@ def _waste(plans: Sequence[Plan], costs: Sequence[NDArray[np.float64]] | None = 
         return 0.0
     # Divide by a power of two near the largest cost: no sum overflows, and the division rounds nothing.
     exponent = -np.frexp(largest)[1]
-    ranks = [
-        np.ldexp(batch_costs, exponent)[plan.grid].sum(axis=1) for plan, batch_costs in zip(plans, costs, strict=True)
-    ]
+    ranks = [np.ldexp(batch_costs, exponent)[plan.grid] for plan, batch_costs in zip(plans, costs, strict=True)]
+    # Ranks meet after each step, or after each of its micro-batches: [meetings, ranks].
+    ranks = [grid.reshape(-1, grid.shape[2]) if after_batches else grid.sum(axis=1) for grid in ranks]
     # Ranks that cost [3, 1] in a step work 2 on average while the step takes 3: a third of their time is waiting.
     work = sum(float(costs_of_ranks.mean(axis=1).sum()) for costs_of_ranks in ranks)
     return 1.0 - work / sum(float(costs_of_ranks.max(axis=1).sum()) for costs_of_ranks in ranks)

@@ -14,8 +14,9 @@ resume          removes the batches that earlier runs took
 plan            the result, and its file
 
 `custom` checks the answers of choices that the user wrote. `plan_warnings` warns if the padding that was asked for is
-missed, or if the budget is in doubt. Other files read plans, or make many: loss, evaluation; shapes and few_shapes;
-windows, window_steps and window_epoch.
+missed, or if the budget is in doubt. `given_step` plans one step from the sequences that it is given, and
+`step_batches` cuts and deals its batches. Other files read plans, or make many: loss, evaluation; shapes and
+few_shapes; windows, window_steps and window_epoch.
 
 settled   the choices of a run: nothing is open any more
 attempt   one draw of an epoch; another follows if it does not fit into the steps

@@ -144,7 +144,7 @@ def plan_epoch(
     with items.naming_sequences():
         portions, steps = draw_epoch(items, kinds, settled, first, key)
     tell_other_steps(steps, settled.steps, key.epoch)
-    max_cost = _max_cost(items.lengths, portions, settled.batching)
+    max_cost = find_max_cost(items.lengths, portions, settled.batching)
     tail, keys = settled.batching.deal.tail, [key.at("tail", lane=lane) for lane in range(len(portions))]
     batches, numbers = complete_steps(portions, first.slots // len(portions), steps, tail=tail, keys=keys)
     if len(items.lengths) and not numbers.size:
@@ -183,7 +183,7 @@ def plan_epoch(
     )
 
 
-def _max_cost(lengths: NDArray[np.int64], portions: Sequence[Portion], batching: Batching) -> float:
+def find_max_cost(lengths: NDArray[np.int64], portions: Sequence[Portion], batching: Batching) -> float:
     """Returns the bound of a batch's cost, by the longest length that any item is padded to."""
     if not len(lengths):
         return np.inf

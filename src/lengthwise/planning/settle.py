@@ -144,7 +144,7 @@ def settle(items: Items, name: str, batching: Batching, world: World) -> Settled
 
 
 def _fit(items: Items, name: str, batching: Batching, world: World) -> Settled:
-    bands = _choose_bands(items, kinds_of(items.lengths, batching), batching, world)
+    bands = choose_bands(items, kinds_of(items.lengths, batching), batching, world)
     return _fit_order(items, name, Settled(batching, batching.order, bands), world)
 
 
@@ -282,7 +282,7 @@ def _check_groups(batching: Batching, groups: NDArray[np.int64] | None, world: W
         raise checks.value_error("groups", rule, count, remedy)
 
 
-def _choose_bands(items: Items, kinds: Kinds, batching: Batching, world: World) -> tuple[int, ...]:
+def choose_bands(items: Items, kinds: Kinds, batching: Batching, world: World) -> tuple[int, ...]:
     """Chooses the bands by which `line_up` sorts sequences of several lengths; none if their sum sorts them.
 
     Bands serve the orders that sort by length, and the sort inside a random step.

@@ -36,7 +36,7 @@ _PER_MISSING = 256  # for each 256 steps one may be missing; then the largest st
 _FULL = 0.9  # a last step counts as full if it has this share of the mean of other steps
 _NO_BOUNDARIES = np.empty(0, np.int64)
 _DIGITS = 2**12  # of a number, by which kernels sort
-_COUNTED = Quadratic(linear=0.0, per_sequence=1.0)  # the number of sequences
+COUNTED = Quadratic(linear=0.0, per_sequence=1.0)  # the number of sequences
 
 
 class Queue(NamedTuple):
@@ -106,7 +106,7 @@ def form_steps(
         needed, groups = needed[kept], None if groups is None else groups[kept]
     queue = _queue(needed, bands, groups)
     if limits.batch_size is not None and groups is not None:  # each sequence costs 1: no batch of a group takes more
-        limits = Limits(_COUNTED, float(limits.batch_size), balance=limits.balance or limits.cost)
+        limits = Limits(COUNTED, float(limits.batch_size), balance=limits.balance or limits.cost)
         step_limits = limits
     else:
         step_limits = limits if limits.balance in (None, limits.cost) else limits._replace(budget=_ROOM * limits.budget)

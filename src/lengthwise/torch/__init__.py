@@ -25,6 +25,7 @@ from lengthwise.torch.collate import ConcatCollate, Concatenated, PackCollate, P
 from lengthwise.torch.evaluation import EvaluationSampler
 from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.model_checks import attention_leaks
+from lengthwise.torch.ranks import gather_numbers
 from lengthwise.torch.rows import PackedRows, RowCollate, block_mask
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.step_meter import measure_step
@@ -49,6 +50,7 @@ __all__ = [
     "attention_leaks",
     "block_mask",
     "find_budget",
+    "gather_numbers",
     "measure_step",
 ]
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from torch import distributed
 
 from lengthwise import checks
@@ -115,13 +117,14 @@ class OwnRank:
 
     def check_started(self, facts: Facts) -> None:
         """Compares the facts of the ranks, unless they were compared before; refuses ranks without a process group."""
-        if self.is_alone:
-            return
-        if _is_running():
-            if not self._compared:
-                self._compare(facts)
+        if _is_running() and not self.is_alone and not self._compared:
+            self._compare(facts)
+        self.check_group()
+
+    def check_group(self) -> None:
+        """Refuses ranks without a process group."""
         # torchrun and similar tools set WORLD_SIZE; without a process group each process would be rank 0 of 1.
-        elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if not self.is_alone and not _is_running() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
             remedy = "Call torch.distributed.init_process_group first, or give a sampler its rank and world_size."
             state = f"torch.distributed is not started in one of {os.environ['WORLD_SIZE']} processes (WORLD_SIZE)"
             raise checks.state_error(state, remedy)
@@ -130,6 +133,31 @@ class OwnRank:
         if self._given is not None:
             return self._given
         return (distributed.get_rank(), distributed.get_world_size()) if _is_running() else (0, 1)
+
+
+def gather_numbers(
+    values: ArrayLike, *, group: distributed.ProcessGroup | None = None
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Gathers numbers that each rank has of its own sequences, such as lengths; one collective of torch.distributed.
+
+    Args:
+        values: [k] or [k, columns], such as lengths and supervised tokens; another k on each rank, also 0.
+        group: The ranks that share the step; by default all.
+
+    Returns:
+        The numbers of all ranks, rank after rank: [n] or [n, columns]; and the rank of each: [n].
+
+    Raises:
+        PlanMismatchError: The values of another rank are no array. No rank hangs.
+
+    >>> gather_numbers([5, 9])
+    (array([5, 9]), array([0, 0]))
+    """
+    own_rank = OwnRank(None, None, group, remedy="Give numbers of the same shape on every rank.")
+    own_rank.check_group()
+    arrays = own_rank.share(lambda: np.asarray(values))
+    ranks = np.repeat(np.arange(len(arrays)), [len(array) for array in arrays])
+    return np.concatenate([array for array in arrays if len(array)] or arrays[:1]), ranks
 
 
 @dataclass(frozen=True)
