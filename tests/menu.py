@@ -12,7 +12,7 @@ from lengthwise.choices.order import finds_noise, pads_to_edge
 
 
 def by_calls(counts, padded_lengths):
-    """A cost of the user's own, which has no prices: count x longest^1.5, and a little for each batch."""
+    """A cost of the user's own, which has no coefficients: count x longest^1.5, and a little for each batch."""
     return 0.5 + np.asarray(counts) * (np.asarray(padded_lengths, np.float64) ** 1.5).sum(axis=1)
 
 

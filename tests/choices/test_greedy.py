@@ -1,4 +1,4 @@
-"""Greedy cuts: a batch takes the next sequence exactly if its cost allows, by prices and by calls."""
+"""Greedy cuts: a batch takes the next sequence exactly if its cost allows, by coefficients and by calls."""
 
 import itertools
 
@@ -79,14 +79,14 @@ def test_falling_lengths_are_cut_alike_with_a_division_and_without():
     """A division finds how many fit, and rounds: the budgets lie at the cost of so many, and one bit below."""
     chance = np.random.default_rng(0)
     for number in range(600):
-        widths, prices = chance.integers(1, 40, 3), chance.random(5) * (chance.random(5) < 0.8)
+        widths, factors = chance.integers(1, 40, 3), chance.random(5) * (chance.random(5) < 0.8)
         lengths = np.concatenate([-np.sort(-chance.integers(1, 9, width)) for width in widths])[:, None]
         order = np.arange(len(lengths)), 0, len(lengths), np.repeat(np.arange(3), widths)
-        once, each = prices[0] + prices[4] * lengths[0, 0], prices[1] + np.dot(prices[2:4], lengths[0] ** [1, 2])
+        once, each = factors[0] + factors[4] * lengths[0, 0], factors[1] + np.dot(factors[2:4], lengths[0] ** [1, 2])
         budget = once + chance.integers(1, 30) * each
         budget = np.nextafter(budget, [0.0, budget][number % 2])
         for most, multiple, level in ((5, 1, np.inf), (2**62, 1, budget * 0.7), (2**62, 1, np.inf), (2**62, 8, np.inf)):
-            bounds, results = _kernels.Bounds(prices, budget, most, multiple, prices[::-1].copy(), np.empty(1)), []
+            bounds, results = _kernels.Bounds(factors, budget, most, multiple, factors[::-1].copy(), np.empty(1)), []
             for kernel in (_kernels.cut_batches, _kernels.cut_batches.py_func):
                 for falling in (False, True):
                     ends = np.zeros(len(lengths), np.int64)

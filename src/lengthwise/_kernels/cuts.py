@@ -17,21 +17,21 @@ class Bounds(NamedTuple):
     fixed + sum_d per_length_d L_d + count (each + sum_d linear_d L_d + quadratic_d L_d^2).
 
     Attributes:
-        prices: [2 + 3 dims] float64: fixed, each, linear..., quadratic..., per_length...
+        coefficients: [2 + 3 dims] float64: fixed, each, linear..., quadratic..., per_length...
         budget: The most that a batch of several sequences may cost: a hard limit, as of memory.
         max_sequences: The most sequences in a batch.
         multiple: Batches are priced with their rows: the sequences, filled up to this multiple. Below it, rows are not
             filled up: with a multiple of 8, batches of 5, 8 and 13 sequences have 5, 8 and 16 rows.
-        level_prices: [2 + 3 dims] float64, the prices of another cost, such as of time.
+        balance_coefficients: [2 + 3 dims] float64, those of another cost, such as of time.
         longest: [dims] float64, memory for the longest lengths of the batch that is filled.
         overshoot: A batch ends only after the sequence that reaches the budget.
     """
 
-    prices: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
     budget: float
     max_sequences: int
     multiple: int
-    level_prices: NDArray[np.float64]
+    balance_coefficients: NDArray[np.float64]
     longest: NDArray[np.float64]
     overshoot: bool = False
 
@@ -53,18 +53,18 @@ def cut_batches(lengths, order, start, stop, groups, bounds, level, falling, end
         start, stop: Where to begin in the order, and where to stop.
         groups: [n], the group of each sequence; or empty, for one group.
         bounds: The limits of a batch.
-        level: The most that a batch of several sequences may cost by `level_prices`.
+        level: The most that a batch of several sequences may cost by `balance_coefficients`.
         falling: In each group, lengths fall, and there is one for each sequence. A division then finds most of a batch.
         ends: Receives the place in the order where each batch ends.
 
     Returns:
     - the number of batches, or one more than there are `ends` if the sequences need more;
-    - the costliest by `level_prices`, except those that alone are over the budget or the level;
+    - the costliest by `balance_coefficients`, except those that alone are over the budget or the level;
     - the least level by which a batch would take another sequence; infinite if none can;
     - about how many batches all sequences fill: 2.5 if the third of three is half full. If only two are wanted, it is
       2.5 if the sequences left over are half as many as those of the second.
     """
-    prices, budget, most, multiple, level_prices, longest, overshoot = bounds
+    factors, budget, most, multiple, level_factors, longest, overshoot = bounds
     dims, grouped = longest.size, groups.size > 0
     row, batches, size = start, 0, 0
     cost = level_cost = costliest = 0.0
@@ -76,19 +76,19 @@ def cut_batches(lengths, order, start, stop, groups, bounds, level, falling, end
         size = 0
         while row < stop:
             place = order[row]
-            once, each = prices[0], 0.0
-            level_once, level_each = level_prices[0], 0.0
+            once, each = factors[0], 0.0
+            level_once, level_each = level_factors[0], 0.0
             for dim in range(dims):  # all sequences are padded to the longest
                 length = max(longest[dim], float(lengths[place, dim]))
                 longest[dim] = length
                 linear = 2 + dim
                 quadratic = linear + dims
                 per_length = quadratic + dims
-                each += prices[linear] * length + prices[quadratic] * (length * length)
-                once += prices[per_length] * length
-                level_each += level_prices[linear] * length + level_prices[quadratic] * (length * length)
-                level_once += level_prices[per_length] * length
-            each, level_each = prices[1] + each, level_prices[1] + level_each
+                each += factors[linear] * length + factors[quadratic] * (length * length)
+                once += factors[per_length] * length
+                level_each += level_factors[linear] * length + level_factors[quadratic] * (length * length)
+                level_once += level_factors[per_length] * length
+            each, level_each = factors[1] + each, level_factors[1] + level_each
             if falling and size == 0:
                 # One less than the divisions say, because they round; and no row that is only filled up.
                 within = min(float(min(most, stop - row)), (budget - once) / each)

@@ -23,7 +23,7 @@ from lengthwise.advice.candidates import (
 from lengthwise.advice.code import write_loop
 from lengthwise.advice.step_cost import StepCost, shape_of
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching
-from lengthwise.choices.cost import Cost, costs_alone, costs_of, is_priced
+from lengthwise.choices.cost import Cost, costs_alone, costs_of, has_coefficients
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths import as_lengths
@@ -150,7 +150,7 @@ class _Run(NamedTuple):
 
 
 def _check_costs(cost: Any, balance: Any, *, dims: int) -> None:
-    if balance is not None and not is_priced(balance):
+    if balance is not None and not has_coefficients(balance):
         remedy = "Give lw.Quadratic(quadratic=0.001), for example."
         raise checks.type_error("balance", "a Quadratic", balance, remedy)
     if isinstance(cost, StepCost):

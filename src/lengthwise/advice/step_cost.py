@@ -230,7 +230,7 @@ def show_fit(cost: Quadratic, dims: int) -> str:
     """
     names = [f"L{dim + 1}" for dim in range(dims)] if dims > 1 else ["L"]
     factors = ["", "n", *(f"n {name}" for name in names), *(f"n {name}^2" for name in names), *names]
-    parts = zip(cost.prices(dims).tolist(), factors, strict=True)
+    parts = zip(cost.coefficients(dims).tolist(), factors, strict=True)
     return " + ".join(f"{value:.3g} {factor}".strip() for value, factor in parts if value) or "0"
 
 

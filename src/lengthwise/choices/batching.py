@@ -15,7 +15,7 @@ import numpy as np
 from lengthwise import checks
 from lengthwise.choices.arrange import Arrangement, ShuffledSteps
 from lengthwise.choices.chunk import Chunks
-from lengthwise.choices.cost import Cost, Padded, is_priced
+from lengthwise.choices.cost import Cost, Padded, has_coefficients
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, is_hard
 from lengthwise.choices.deal import TAILS, Balanced, Deal, InTurn, RandomSteps, Stratified, World
 from lengthwise.choices.names import describe, make, spell_out_choice, tag_of
@@ -127,9 +127,9 @@ class Batching:
         if self.takes_random_steps:
             self.deal.check_cut(cut)
             for name in () if isinstance(self.cut, Rows) else ("cost", "balance"):
-                if (price := getattr(self, name)) is not None and not is_priced(price):
+                if (choice := getattr(self, name)) is not None and not has_coefficients(choice):
                     remedy = "Take another deal, such as Stratified(), or describe the cost by a Quadratic."
-                    raise checks.value_error(name, "Padded() or a Quadratic beside RandomSteps", price, remedy)
+                    raise checks.value_error(name, "Padded() or a Quadratic beside RandomSteps", choice, remedy)
             _check_chain(self.order)
 
     @property
@@ -214,7 +214,7 @@ def chooses_deal(batching: Batching) -> bool:
 
 
 def _suit_random_steps(cut: object, cost: Cost, balance: Cost | None) -> bool:
-    return is_hard(cut) and is_priced(cost) and (balance is None or is_priced(balance))
+    return is_hard(cut) and has_coefficients(cost) and (balance is None or has_coefficients(balance))
 
 
 def group_by_length(size: int, count: int, world: World) -> tuple[Windowed, InTurn]:

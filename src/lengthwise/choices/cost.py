@@ -74,9 +74,9 @@ class Padded:
             return _PADDED_FRAMES(counts, padded_lengths)
         return np.asarray(counts) * _as_rows(padded_lengths).max(axis=1, initial=0.0)
 
-    def prices(self, dims: int) -> NDArray[np.float64] | None:
+    def coefficients(self, dims: int) -> NDArray[np.float64] | None:
         # A maximum over several dimensions is no sum, so it has no coefficients: the cut calls the cost.
-        return _PADDED_FRAMES.prices(dims) if self.dims == "sum" or dims == 1 else None
+        return _PADDED_FRAMES.coefficients(dims) if self.dims == "sum" or dims == 1 else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,11 +117,11 @@ class Quadratic:
 
     def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
         longest = _as_rows(padded_lengths)
-        once, per_sequence = _split_price(self.prices(longest.shape[1]), longest)
+        once, per_sequence = _split_cost(self.coefficients(longest.shape[1]), longest)
         with np.errstate(over="ignore", invalid="ignore"):  # `costs_of` refuses costs that are not finite
             return once + np.asarray(counts) * per_sequence
 
-    def prices(self, dims: int) -> NDArray[np.float64]:
+    def coefficients(self, dims: int) -> NDArray[np.float64]:
         """Returns the coefficients as the compiled cutter reads them: [2 + 3 dims].
 
         Raises:
@@ -158,33 +158,33 @@ def _spread(name: str, coefficient: float | tuple[float, ...], dims: int) -> tup
 _PADDED_FRAMES = Quadratic()
 
 
-def is_priced(cost: Cost) -> bool:
+def has_coefficients(cost: Cost) -> bool:
     """Returns True if kernels know the cost by its coefficients, however many lengths a sequence has."""
     return type(cost) is Quadratic or (type(cost) is Padded and cost.dims == "sum")
 
 
-def prices_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
+def coefficients_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
     """Returns the coefficients of a cost of this package, as kernels read them: [2 + 3 dims]; else None.
 
-    A subclass has no coefficients: it may price batches in any way.
+    A subclass has no coefficients: it may cost anything.
     """
     if isinstance(cost, Padded | Quadratic) and type(cost) in (Padded, Quadratic):
-        return cost.prices(dims)
+        return cost.coefficients(dims)
     return None
 
 
-def _split_price(
-    prices: NDArray[np.float64], longest: NDArray[np.float64]
+def _split_cost(
+    coefficients: NDArray[np.float64], longest: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns the cost per batch and the cost per sequence at each of `longest` [k, dims]: [k] and [k]."""
     # Dimension after dimension, as the compiled cutter adds them. NumPy adds 8 numbers or more in another order: the
     # last bit would differ from the cost that the cutter compared with the budget.
-    once, per_sequence = np.full(len(longest), prices[0]), np.zeros(len(longest))
+    once, per_sequence = np.full(len(longest), coefficients[0]), np.zeros(len(longest))
     with np.errstate(over="ignore", invalid="ignore"):
-        for length, (linear, quadratic, per_length) in zip(longest.T, prices[2:].reshape(3, -1).T, strict=True):
+        for length, (linear, quadratic, per_length) in zip(longest.T, coefficients[2:].reshape(3, -1).T, strict=True):
             per_sequence += linear * length + quadratic * (length * length)
             once += per_length * length
-        return once, prices[1] + per_sequence
+        return once, coefficients[1] + per_sequence
 
 
 def costs_of(
@@ -237,8 +237,8 @@ def costs_of_rows(
     once = 0.0
     if type(cost) is Quadratic:
         dims = lengths.shape[1]
-        prices = cost.prices(dims)
-        once = float(prices[0] + prices[2 + 2 * dims :].sum() * capacity)
+        coefficients = cost.coefficients(dims)
+        once = float(coefficients[0] + coefficients[2 + 2 * dims :].sum() * capacity)
         cost = replace(cost, per_batch=0.0, per_length=0.0)
     # `bincount` adds one number after the other, so it rounds the same way on every platform.
     batch_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lengthwise import checks
 from lengthwise.choices.arithmetic import distinct, keep_multiples, round_counts, round_up
-from lengthwise.choices.cost import Cost, cost_of_one, costs_alone, prices_of
+from lengthwise.choices.cost import Cost, coefficients_of, cost_of_one, costs_alone
 from lengthwise.choices.greedy import Limits, cut_greedily, sizes_within
 
 # The advice of every error about a missing budget, because users do not know the padded frames of a batch.
@@ -259,7 +259,7 @@ class Budget:
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
         places = find_kept(lengths, longest, cost=cost, budget=self.budget, oversize=self.oversize)
-        limits = limits_of(self, cost, longest)
+        limits = limits_by_cost(self, cost, longest)
         if places is None:
             return Cuts(None, cut_greedily(lengths, boundaries, limits))
         # Boundaries count the kept positions: if position 1 of 5 is dropped, the boundary 3 becomes 2.
@@ -313,7 +313,7 @@ class DynamicSize:
     def __call__(
         self, lengths: NDArray[np.int64], boundaries: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]
     ) -> Cuts:
-        limits = limits_of(self, cost, longest)
+        limits = limits_by_cost(self, cost, longest)
         return Cuts(None, cut_greedily(lengths, boundaries, limits, overshoot=self.rule == "paper"))
 
     def max_cost(self, cost: Cost, longest: NDArray[np.int64]) -> float:
@@ -324,7 +324,7 @@ class DynamicSize:
         return round_counts(sizes_within(rounded, cost, budget), self.count_multiple_of).astype(np.float64)
 
 
-def limits_of(cut: Budget | DynamicSize, cost: Cost, longest: NDArray[np.int64]) -> Limits:
+def limits_by_cost(cut: Budget | DynamicSize, cost: Cost, longest: NDArray[np.int64]) -> Limits:
     """Returns the limits of the batches of a cut by cost, where `longest` [dims] is the longest of the data set."""
     limits = Limits(cost, cut.max_cost(cost, longest), multiple=cut.count_multiple_of)
     if not isinstance(cut, Budget) or cut.max_sequences is None:
@@ -348,7 +348,7 @@ def find_kept(
     if oversize == "alone":
         return None
     # A cost of this package does not fall as lengths rise. If a sequence of `longest` is within the budget, all are.
-    if prices_of(cost, len(longest)) is not None and cost_of_one(cost, 1, longest) <= budget:
+    if coefficients_of(cost, len(longest)) is not None and cost_of_one(cost, 1, longest) <= budget:
         return None
     costs = costs_alone(cost, lengths)
     if oversize == "drop":

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.arithmetic import count_rows
-from lengthwise.choices.cost import Cost, Padded, costs_of, prices_of
+from lengthwise.choices.cost import Cost, Padded, coefficients_of, costs_of
 
 _CALLED = 2**14  # batches priced in one call of a user's cost: with so many, the call itself takes little of the time
 _LEAST_AHEAD = 8  # sequences that a batch is first tried with; doubled until batches close
@@ -31,19 +31,19 @@ class Limits(NamedTuple):
     balance: Cost | None = None
 
     def read(self, lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], _kernels.Bounds | None]:
-        """Returns lengths [m, dims] and limits as kernels take them; no limits for a cost without prices."""
+        """Returns lengths [m, dims] and limits as kernels take them; no limits for a cost without coefficients."""
         # A batch of `Padded(dims="largest")` costs as much as if each sequence had its largest length alone.
         if self.cost == Padded(dims="largest") and self.balance in (None, self.cost) and lengths.shape[1] > 1:
             lengths = lengths.max(axis=1, keepdims=True)
         return lengths, self.bounds(lengths.shape[1])
 
     def bounds(self, dims: int) -> _kernels.Bounds | None:
-        """Returns the limits as kernels take them, for `dims` lengths; None for a cost without prices."""
-        prices, balance = prices_of(self.cost, dims), prices_of(self.balance or self.cost, dims)
-        if prices is None or balance is None:
+        """Returns the limits as kernels take them, for `dims` lengths; None for a cost without coefficients."""
+        ours, balance = coefficients_of(self.cost, dims), coefficients_of(self.balance or self.cost, dims)
+        if ours is None or balance is None:
             return None
         most, multiple = int(self.max_sequences), int(self.multiple)
-        return _kernels.Bounds(prices, float(self.budget), most, multiple, balance, np.empty(dims))
+        return _kernels.Bounds(ours, float(self.budget), most, multiple, balance, np.empty(dims))
 
 
 def cut_greedily(
@@ -51,8 +51,8 @@ def cut_greedily(
 ) -> NDArray[np.int64]:
     """Returns the offsets of batches filled in order up to the budget, or with `overshoot` until they reach it.
 
-    Without `overshoot`, a sequence that alone is over the budget stands alone. Costs with coefficients (`prices_of`)
-    run compiled. Any other cost, also of a subclass, is called for some thousand (count, padded lengths) at once.
+    Without `overshoot`, a sequence that alone is over the budget stands alone. Costs with coefficients run compiled.
+    Any other cost, also of a subclass, is called for some thousand (count, padded lengths) at once.
 
     With a `multiple`, a batch takes the most sequences that fit when its rows are filled up to the next multiple. If
     fewer sequences fit than the multiple, the batch takes as many as fit.

@@ -21,7 +21,7 @@ from lengthwise.choices.cut import FixedSize
 from lengthwise.choices.deal import World, check_world
 from lengthwise.lengths.arrays import name_checked, view_lengths
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.portion import Portion, price
+from lengthwise.planning.portion import Portion, add_costs
 
 Batches = Sequence[ArrayLike]  # of any sampler
 
@@ -141,7 +141,7 @@ def plan_batches(batches: Iterable[Any], lengths: NDArray[np.int64], world: Worl
     offsets = np.cumsum([0, *map(len, arrays)])
     _check_members(members, offsets, len(lengths))
     needed = lengths.reshape(len(lengths), -1)[members]
-    priced = price(Portion(members, needed, offsets=offsets), FixedSize(1), Padded())
+    priced = add_costs(Portion(members, needed, offsets=offsets), FixedSize(1), Padded())
     return Plan(
         sequences=members,
         offsets=offsets,

@@ -7,7 +7,7 @@ lengths -> copies? -> chunks? -> portions? -> order -> cut -> deal -> arrange ->
 items           the sequences, copies (times) or chunks that are batched; their groups, and the giants among them
 settle          the choices and the steps that all epochs of a run share, found once by trials (trial)
 epoch           draws the portions of an epoch until they fill its steps, and deals their batches to the ranks
-portion         orders items, cuts them into batches, and prices these: all items, or each rank's portion
+portion         orders items, cuts them into batches, and finds the costs of these: all items, or each rank's portion
 steps           fills whole random steps, and cuts each into its batches
 exact_count     cuts an order into exactly the batches that fill the steps
 resume          removes the batches that earlier runs took

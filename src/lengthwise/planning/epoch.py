@@ -28,7 +28,16 @@ from lengthwise.choices.rows import Rows
 from lengthwise.planning.custom import check_arrangement, check_grid, check_portions
 from lengthwise.planning.exact_count import split_largest
 from lengthwise.planning.items import Items, Kinds
-from lengthwise.planning.portion import Portion, Settled, add_buckets, cut_again, cut_portion, join, price, put_alone
+from lengthwise.planning.portion import (
+    Portion,
+    Settled,
+    add_buckets,
+    add_costs,
+    cut_again,
+    cut_portion,
+    join,
+    put_alone,
+)
 
 _ATTEMPTS = 64  # at an epoch: one in nine has too many batches when it is first drawn; in the worst case, one in two
 
@@ -58,7 +67,7 @@ def draw_epoch(items: Items, kinds: Kinds, settled: Settled, world: World, key: 
         steps = count_steps(portions, batching.deal, world)
     portions = cut_to_steps(portions, batching, world, steps)
     portions = [put_alone(portion, items.lengths, multiple=length_multiple(batching.cut)) for portion in portions]
-    portions = [price(portion, batching.cut, batching.cost, batching.balance) for portion in portions]
+    portions = [add_costs(portion, batching.cut, batching.cost, batching.balance) for portion in portions]
     return [add_buckets(portion, batching) for portion in portions], steps
 
 
@@ -78,8 +87,8 @@ def cut_portions(
     """
     deal = settled.batching.deal
     parts = _deal_items(len(items.lengths), deal, world, key.at("portions", lane=attempt))
-    alone = [_select(numbers, kinds.alone) if kinds.giants else np.empty(0, np.int64) for numbers in parts]
-    members = [_select(numbers, kinds.ordered) if kinds.giants else numbers for numbers in parts]
+    alone = [_select(numbers, kinds.alone) if kinds.giant_count else np.empty(0, np.int64) for numbers in parts]
+    members = [_select(numbers, kinds.ordered) if kinds.giant_count else numbers for numbers in parts]
     del parts  # kept during the sort, these numbers would be a third of the memory
     portions: list[Portion] = []
     for number in range(len(members)):
@@ -184,7 +193,7 @@ def split_batches(batches: Portion, slots: int, batching: Batching) -> Portion:
     # Offsets [0, 2, 6] split to [0, 2, 4, 6] come from the batches [0, 1, 1].
     origins = np.searchsorted(batches.offsets, offsets[:-1], side="right") - 1
     lengths = None if batches.bucket_lengths is None else batches.bucket_lengths[origins]
-    return price(
+    return add_costs(
         batches._replace(offsets=offsets, bucket_lengths=lengths), batching.cut, batching.cost, batching.balance
     )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lengthwise import _kernels
 from lengthwise.choices.cost import Cost
-from lengthwise.choices.cut import Cut, FixedSize, is_hard, limits_of
+from lengthwise.choices.cut import Cut, FixedSize, is_hard, limits_by_cost
 from lengthwise.choices.greedy import Limits, cut_greedily, groups_of
 
 _PER_MISSING = 256  # for each 256 batches one may be missing, to shorten the search; then the widest are halved
@@ -28,7 +28,7 @@ def exact_limits(cut: Cut, cost: Cost, longest: NDArray[np.int64], balance: Cost
     """
     if type(cut) is FixedSize:
         return Limits(cost, batch_size=cut.batch_size, balance=balance)
-    return limits_of(cut, cost, longest)._replace(balance=balance) if is_hard(cut) else None
+    return limits_by_cost(cut, cost, longest)._replace(balance=balance) if is_hard(cut) else None
 
 
 def cut_into(
@@ -87,7 +87,7 @@ def cut_steps(
         The offsets in the order, step by step.
     """
     if slots == 1:
-        return np.concatenate([[0], np.cumsum(counts)])
+        return np.append(0, np.cumsum(counts[counts > 0]))
     ends, batches, tried = (np.empty(shape, np.int64) for shape in ((len(counts), slots), len(counts), slots))
     search = (tolerance, _HARDLY) if tolerance else (-1, 0.0)
     _kernels.cut_steps(needed, order, groups, bounds, counts, falling, *search, tried, ends, batches)

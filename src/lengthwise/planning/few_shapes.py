@@ -51,8 +51,8 @@ class _Candidates(NamedTuple):
         """Returns the rows of a shape of this length: the most, or fewer if its `counts` sequences fill fewer."""
         return np.minimum(self.rows[place], count_rows(counts, self.multiple))
 
-    def price(self, place: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Prices the batches of one shape: [k]. Of the sequences up to its length, `below` [k] are in other shapes."""
+    def costs_at(self, place: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Returns the costs of one shape: [k]. Of the sequences up to its length, `below` [k] are in other shapes."""
         counts = self.reached[place] - below
         rows = self.rows_of(place, counts)
         lengths = np.full((len(counts), 1), self.lengths[place])
@@ -104,7 +104,7 @@ def optimal_shapes(lengths: ArrayLike, shapes: int, cut: Cut, *, cost: Cost | No
     end, left = len(candidates.lengths), int(best[-1].argmin())  # the fewest shapes of the least cost
     while left:
         below = np.append(0, candidates.reached[: end - 1])
-        begin = int((best[:end, left - 1] + candidates.price(end - 1, below)).argmin())
+        begin = int((best[:end, left - 1] + candidates.costs_at(end - 1, below)).argmin())
         rows = candidates.rows_of(end - 1, candidates.reached[end - 1] - below[begin])
         chosen.append((int(rows), int(candidates.lengths[end - 1])))
         end, left = begin, left - 1
@@ -137,8 +137,8 @@ def _best_costs(candidates: _Candidates, most: int) -> NDArray[np.float64]:
     best = np.full((count + 1, min(most, count) + 1), np.inf)
     best[0, 0] = 0.0
     for place in range(count):
-        prices = candidates.price(place, np.append(0, candidates.reached[:place]))
-        best[place + 1, 1:] = (best[: place + 1, :-1] + prices[:, None]).min(axis=0)
+        costs = candidates.costs_at(place, np.append(0, candidates.reached[:place]))
+        best[place + 1, 1:] = (best[: place + 1, :-1] + costs[:, None]).min(axis=0)
     return best
 
 
@@ -149,7 +149,7 @@ def _read_candidates(lengths: ArrayLike, cut: Cut, cost: Cost | None) -> _Candid
         raise checks.value_error("cut", "one that pads", cut, "Packed rows all have one shape.")
     check_countable(array[:, None], length_multiple(cut))
     padded = round_up(array, length_multiple(cut))
-    tell_doubted_budget(kinds_of(padded[:, None], batching).giants, padded[:, None], batching)
+    tell_doubted_budget(kinds_of(padded[:, None], batching).giant_count, padded[:, None], batching)
     padded = padded[_choose_kept(padded, cut, cost)]
     values = distinct(padded)
     if len(values) > _MOST_LENGTHS:

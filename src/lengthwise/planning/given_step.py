@@ -29,7 +29,7 @@ from lengthwise.lengths.arrays import name_checked, view_lengths
 from lengthwise.planning.items import check_countable, kinds_of, read_groups, take_items
 from lengthwise.planning.make import NoStepError, find_max_cost
 from lengthwise.planning.plan import Plan
-from lengthwise.planning.portion import Portion, Settled, cut_portion, price
+from lengthwise.planning.portion import Portion, Settled, add_costs, cut_portion
 from lengthwise.planning.settle import choose_bands
 from lengthwise.planning.step_batches import Dealt, Step, deal_fastest
 from lengthwise.planning.steps import COUNTED
@@ -147,7 +147,7 @@ def _read_step(
             raise checks.value_error("cut", rule, cut, "Take one of them.")
         room, sizes = limits.budget, np.minimum(limits.budget, costs_alone(limits.cost, needed))
     portion = Portion(members, needed, offsets=np.arange(len(members) + 1), limits=limits)
-    alone = price(portion, cut, batching.cost, batching.balance).balances
+    alone = add_costs(portion, cut, batching.cost, batching.balance).balances
     numbers = np.arange(len(array)) if groups is None else read_groups(groups, len(array))
     numbers = np.unique(numbers[members], return_inverse=True)[1]
     parts = None if ranks is None else _read_ranks(ranks, len(array), members, world.world_size)

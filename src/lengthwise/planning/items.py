@@ -100,13 +100,13 @@ class Kinds(NamedTuple):
         ordered: Put in order.
         alone: Giants that stand in a batch of their own.
         regular: Ordered, and no giants: the order is fitted to these.
-        giants: The number of giants. If it is 0, nobody reads the masks: all items are ordered and regular.
+        giant_count: The number of giants. If it is 0, nobody reads the masks: all items are ordered and regular.
     """
 
     ordered: NDArray[np.bool_]
     alone: NDArray[np.bool_]
     regular: NDArray[np.bool_]
-    giants: int
+    giant_count: int
 
 
 def kinds_of(lengths: NDArray[np.int64], batching: Batching) -> Kinds:

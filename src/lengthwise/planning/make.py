@@ -135,11 +135,11 @@ def plan_epoch(
         runs: The runs that took the beginning of the epoch, first to last.
     """
     first, cut = runs[0].world if runs else world, settled.batching.cut
-    # Order, cut and price, into as many batches as fill whole steps.
+    # Order, cut, and find the costs, in as many batches as fill whole steps.
     kinds = kinds_of(items.lengths, settled.batching)
-    if kinds.giants:
-        tell_doubted_budget(kinds.giants, items.lengths, batching, name=source.name)
-    if settled.padding is not None:
+    if kinds.giant_count:
+        tell_doubted_budget(kinds.giant_count, items.lengths, batching, name=source.name)
+    if settled.trial_padding is not None:
         tell_missed_request(settled, batching, name=source.name, world=first)
     with items.naming_sequences():
         portions, steps = draw_epoch(items, kinds, settled, first, key)

@@ -51,17 +51,17 @@ def tell_missed_request(settled: Settled, batching: Batching, *, name: str, worl
         name: The name of the lengths.
         world: The ranks and micro-batches of a step: for other ranks, plans pad differently.
     """
-    mean = settled.padding
+    mean = settled.trial_padding
     # If neither an order nor a padding was given, nobody has asked for the padding: the order is None.
     order = batching.order if batching.padding is None else MaxEntropy(padding=batching.padding)
     if not finds_noise(order) or mean is None:
         return
     padding = order.padding or 0.0
     # If lengths are nearly equal, even random batches hardly pad.
-    alike = type(settled.order) is Shuffled and mean <= _TOLERANCE
+    alike = type(settled.fitted_order) is Shuffled and mean <= _TOLERANCE
     if alike or abs(mean - padding) <= _TOLERANCE or _already_warned("padding", name, batching, world):
         return
-    why = _why_missed(mean, padding, settled.order)
+    why = _why_missed(mean, padding, settled.fitted_order)
     checks.warn(f"`padding` must be within {_TOLERANCE} of the {padding:g} asked for, but is {mean:.3f}. {why}")
 
 

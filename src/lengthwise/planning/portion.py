@@ -1,4 +1,4 @@
-"""Portion: items that are batched together. They are put in order, cut into batches, and priced.
+"""Portion: items that are batched together. They are put in order, cut into batches, and get their costs.
 
 members         9 4 4 | 2 2 1           the items of a portion, batch by batch; here each is named by its length
 offsets         0 3 6
@@ -46,17 +46,17 @@ class Settled(NamedTuple):
 
     Attributes:
         batching: The batching, with all choices made.
-        order: The order of the batching, fitted to the lengths.
+        fitted_order: The order of the batching, fitted to the lengths.
         bands: The numbers of bands by which sequences of several lengths are sorted: by the order, or inside each
             random step. Empty if the sum of the lengths sorts them.
-        padding: The mean padding of trials by the order, 0..1; None without trials.
+        trial_padding: The mean padding of trials by the order, 0..1; None without trials.
         steps: The steps of every epoch; None if epochs may differ.
     """
 
     batching: Batching
-    order: Order
+    fitted_order: Order
     bands: tuple[int, ...] = ()
-    padding: float | None = None
+    trial_padding: float | None = None
     steps: int | None = None
 
 
@@ -168,8 +168,8 @@ def cut_again(portion: Portion, batching: Batching, batches: int) -> Portion:
     return portion._replace(offsets=offsets)
 
 
-def price(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -> Portion:
-    """Pads and prices the batches."""
+def add_costs(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = None) -> Portion:
+    """Adds the padded lengths and the costs of all batches."""
     needed, offsets = portion.needed, portion.offsets
     if len(offsets) == 1:  # no batches: `reduceat` wants at least one start
         return portion._replace(padded_lengths=np.empty((0, needed.shape[1]), np.int64))
@@ -324,11 +324,11 @@ def _call_order(lengths: NDArray[np.int64], settled: Settled, key: Key) -> Order
     if settled.bands and not settled.batching.takes_random_steps:
         sizes = line_up(lengths, settled.bands)
     elif is_custom(settled.batching.order):
-        sizes = sizes_of(lengths, settled.order)
+        sizes = sizes_of(lengths, settled.fitted_order)
     else:
-        sizes = lengths if _has_rows_of_edges(lengths, settled.order) else sum_rows(lengths)
+        sizes = lengths if _has_rows_of_edges(lengths, settled.fitted_order) else sum_rows(lengths)
     # Orders of this package read whole numbers, too.
-    ordered = settled.order(sizes, key)  # pyrefly: ignore[bad-argument-type]
+    ordered = settled.fitted_order(sizes, key)  # pyrefly: ignore[bad-argument-type]
     return check_ordered(ordered, *lengths.shape) if is_custom(settled.batching.order) else ordered
 
 

@@ -219,7 +219,7 @@ def _fill_in(items: Items, name: str, batching: Batching, world: World) -> Batch
     kinds = kinds_of(items.lengths, batching)
     if not kinds.regular.any():
         return order_by_noise(batching, DEFAULT_PADDING)
-    regular = items.select(kinds.regular) if kinds.giants else items
+    regular = items.select(kinds.regular) if kinds.giant_count else items
 
     def choose() -> Batching:
         padding, most = _read_limits(regular, batching, world)
@@ -264,7 +264,7 @@ def _may_pad_little(items: Items, world: World) -> bool:
 
 
 def _work(items: Items, settled: Settled, world: World) -> Work:
-    return Trials(items, settled, world).work_of(settled.order)
+    return Trials(items, settled, world).work_of(settled.fitted_order)
 
 
 def _check_groups(batching: Batching, groups: NDArray[np.int64] | None, world: World) -> None:
@@ -303,7 +303,7 @@ def _fit_order(items: Items, name: str, settled: Settled, world: World) -> Settl
     """Fits the order of the batching to the items, once for all epochs."""
     batching, kinds = settled.batching, kinds_of(items.lengths, settled.batching)
     if not (finds_noise(batching.order) or hasattr(batching.order, "fit")) or not kinds.ordered.any():
-        return settled._replace(order=batching.order)
+        return settled._replace(fitted_order=batching.order)
     portions = count_portions(batching.deal, len(items.lengths), world)
 
     def find() -> Fit:
@@ -319,7 +319,7 @@ def _fit_order(items: Items, name: str, settled: Settled, world: World) -> Settl
         fit = find()
     else:
         fit = remember(find, "order", name, batching, (portions, world.slots // portions))
-    return settled._replace(order=fit.order, padding=fit.padding)
+    return settled._replace(fitted_order=fit.order, trial_padding=fit.padding)
 
 
 def _fit_noise(items: Items, kinds: Kinds, settled: Settled, world: World, portions: int) -> Fit:

@@ -23,7 +23,7 @@ from lengthwise.choices.arithmetic import longest_of
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import World
 from lengthwise.planning.exact_count import cut_into, split_largest
-from lengthwise.planning.portion import Portion, price
+from lengthwise.planning.portion import Portion, add_costs
 from lengthwise.planning.steps import form_steps
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -66,11 +66,11 @@ class Step:
         """True if each sequence may go to any rank."""
         return self.parts is None and int(self.groups.max()) + 1 == len(self.groups)
 
-    def price(self, batches: list[Numbers]) -> Portion:
-        """Pads and prices the batches."""
+    def pad(self, batches: list[Numbers]) -> Portion:
+        """Pads the batches, and adds their costs."""
         positions, offsets = np.concatenate(batches), np.cumsum([0, *map(len, batches)])
         unpriced = Portion(self.portion.members[positions], self.portion.needed[positions], offsets=offsets)
-        return price(unpriced, self.cut, self.batching.cost, self.batching.balance)
+        return add_costs(unpriced, self.cut, self.batching.cost, self.batching.balance)
 
     def fewest(self, part: Numbers) -> int:
         """Returns the fewest batches that hold a part; packed, the fewest that best fit finds."""
@@ -94,7 +94,7 @@ class Step:
         return None if cuts is None else self.swap(_slice(part[cuts.kept], cuts.offsets), np.arange(batches))
 
     def fill(self, part: Numbers, batches: int, level: float) -> list[Numbers]:
-        """Fills batches from the longest sequences, up to a cost of `level`; not if the cost has no prices, or by rows.
+        """Fills batches from the longest sequences, up to a cost of `level`; none if the cost has no coefficients.
 
         A batch takes a sequence at least. The last sequences of the part may be left over.
         """
@@ -157,12 +157,12 @@ def _deal_in_turn(step: Step, world: World, meet: str) -> Iterator[Dealt]:
         width, turns = (world.world_size if parts is everything else 1), max(3, _TURNS // len(step.alone))
         turns = 1 if step.is_free and width == 1 else turns
         for batches, part_of in () if parts is None else _cut_in_turn(step, parts, width, world, turns):
-            priced = step.price(batches)
+            priced = step.pad(batches)
             grid = _make_grid(priced.balances, None if parts is everything else part_of, world, meet)
             yield priced, grid
             if parts is everything and meet == "step" and len(batches) == world.slots:
                 part_of[grid[0]] = np.arange(world.world_size)
-                priced = step.price(step.swap(batches, part_of))
+                priced = step.pad(step.swap(batches, part_of))
                 yield priced, _make_grid(priced.balances, part_of, world, meet)
 
 
@@ -190,7 +190,7 @@ def _cut_in_turn(
         together = [[*before, *cut] for before, cut in zip(done, cuts, strict=True)]
         part_of = np.repeat(np.arange(len(parts)), [*map(len, together)])
         yield [batch for batches in together for batch in batches], part_of
-        costliest = new[int(step.price(new).balances.argmax())]
+        costliest = new[int(step.pad(new).balances.argmax())]
         if len(costliest) > 1:
             return
         for part, before in zip(parts, done, strict=True):  # each later batch needs a sequence

@@ -240,7 +240,7 @@ def _estimate_size(queue: Queue, limits: Limits, slots: int) -> int:
 def _cut_evenly(queue: Queue, layout: Layout, limits: Limits, slots: int) -> NDArray[np.int64]:
     """Returns the offsets of the batches: the costliest of each step is as cheap as possible."""
     dims, parts = queue.needed.shape[1], (queue.needed, layout.positions, queue.groups)
-    bounds: Any = limits.bounds(dims)  # not None: `RandomSteps` take no cost without prices
+    bounds: Any = limits.bounds(dims)  # not None: `RandomSteps` take no cost without coefficients
     return cut_steps(*parts, bounds, layout.counts, slots, falling=dims == 1)
 
 

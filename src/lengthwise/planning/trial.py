@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lengthwise._random import Key
 from lengthwise.choices.arithmetic import count_multiple, count_rows, distinct, longest_of
 from lengthwise.choices.batching import Batching
-from lengthwise.choices.cost import costs_alone, prices_of
+from lengthwise.choices.cost import coefficients_of, costs_alone
 from lengthwise.choices.cut import Cut, OversizeError
 from lengthwise.choices.deal import World
 from lengthwise.choices.names import is_custom
@@ -27,7 +27,7 @@ from lengthwise.choices.order import Order, Shuffled, Sorted
 from lengthwise.planning.custom import check_batch_sizes
 from lengthwise.planning.epoch import complete_steps, count_steps, cut_portions, cut_to_steps
 from lengthwise.planning.items import Items, kinds_of
-from lengthwise.planning.portion import Portion, Settled, cut_portion, price
+from lengthwise.planning.portion import Portion, Settled, add_costs, cut_portion
 
 _MANY = 400  # batches: with fewer, chance moves the padding by a hundredth
 _ENOUGH = 1_600  # batches of all trials
@@ -86,7 +86,7 @@ class Trials:
         # Random steps are whole already. The last step of a sample of sequences is not that of all sequences.
         self.fills_steps: bool = not in_steps and len(self.sample.lengths) == len(items.lengths)
         self.few: bool = batches < _MANY  # chance moves their padding
-        priced = prices_of(settled.batching.cost, items.lengths.shape[1]) is not None
+        priced = coefficients_of(settled.batching.cost, items.lengths.shape[1]) is not None
         # 100 batches are cut 16 times: their padding is the mean of 1,600 batches.
         self.count: int = int(np.clip(_ENOUGH / batches, 1, _MOST_TRIALS if priced else 1))
 
@@ -131,7 +131,7 @@ class Trials:
         if self.portions > 1:
             shuffled = key.at("portions").permutation(len(self.sample.lengths))
             members = [np.sort(part) for part in np.array_split(shuffled, self.portions)]
-        settled, portions = self.settled._replace(order=order), list[Portion]()
+        settled, portions = self.settled._replace(fitted_order=order), list[Portion]()
         for lane, part in enumerate(members):
             portion = cut_portion(self.sample, part, settled, key.at("trial", lane=lane), slots=self.world.slots)
             if portion is not None:  # always, because no number of steps is asked for
@@ -145,7 +145,7 @@ class Trials:
         batching, world = self.settled.batching, self.world
         steps = count_steps(portions, batching.deal, world)
         filled = cut_to_steps(portions, batching, world, steps)
-        priced = [price(portion, batching.cut, batching.cost, batching.balance) for portion in filled]
+        priced = [add_costs(portion, batching.cut, batching.cost, batching.balance) for portion in filled]
         places, keys = world.slots // len(portions), [key] * len(portions)
         batches, numbers = complete_steps(priced, places, steps, tail=batching.deal.tail, keys=keys)
         ranks = batches.balances[batching.deal.grid(numbers, batches.balances, world, key.at("deal"))].sum(axis=1)

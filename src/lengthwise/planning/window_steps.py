@@ -122,4 +122,4 @@ def sort_window(settled: Settled) -> Settled:
         return settled
     if batching.takes_random_steps:  # sorted ones may be fewer than the window has
         batching = replace(batching, deal=replace(batching.deal, tail="split"))
-    return settled._replace(batching=batching, order=Sorted())
+    return settled._replace(batching=batching, fitted_order=Sorted())
