@@ -12,14 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.advice.answer import ATTENTION, Advice, AdviceRow, saves, write_attention, write_sentence
-from lengthwise.advice.candidates import (
-    Candidate,
-    SizedCut,
-    count_in_batch,
-    first_budget,
-    list_ours,
-    list_shipped,
-)
+from lengthwise.advice.candidates import Candidate, SizedCut, count_in_batch, first_budget, list_ours, list_shipped
 from lengthwise.advice.code import write_loop
 from lengthwise.advice.step_cost import StepCost, shape_of
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching
@@ -191,13 +184,7 @@ def _measure(candidate: Candidate, run: _Run, cost: Cost | StepCost | None, bala
         price = float(np.mean([_price_work(plan, run, balance) for plan in plans]))
     else:
         price = measures.price
-    return AdviceRow(
-        label=candidate.label,
-        batching=candidate.batching,
-        ships_in=candidate.ships_in,
-        measures=measures,
-        price=price,
-    )
+    return AdviceRow(**candidate._asdict(), measures=measures, price=price)
 
 
 def _price_work(plan: Plan, run: _Run, balance: Cost) -> float:

@@ -13,15 +13,7 @@ from lengthwise.jax.collate import PadCollate, PaddedSequences
 from lengthwise.jax.epoch import Dataset, batches
 from lengthwise.jax.rows import PackedRows, RowCollate, block_mask
 
-__all__ = [
-    "Dataset",
-    "PackedRows",
-    "PadCollate",
-    "PaddedSequences",
-    "RowCollate",
-    "batches",
-    "block_mask",
-]
+__all__ = ["Dataset", "PackedRows", "PadCollate", "PaddedSequences", "RowCollate", "batches", "block_mask"]
 
 
 def __dir__() -> list[str]:

@@ -104,13 +104,7 @@ class Portion(NamedTuple):
 
 
 def cut_portion(
-    items: Items,
-    members: NDArray[np.int64] | None,
-    settled: Settled,
-    key: Key,
-    *,
-    slots: int,
-    steps: int | None = None,
+    items: Items, members: NDArray[np.int64] | None, settled: Settled, key: Key, *, slots: int, steps: int | None = None
 ) -> Portion | None:
     """Orders and cuts the items `members`, or all. Returns None if they cannot fill exactly `steps` random steps.
 
