@@ -111,11 +111,11 @@ def cut_to_steps(portions: Sequence[Portion], batching: Batching, world: World, 
     """Cuts the portions again, into as many batches as fill `steps`. Random steps are whole already, and stay."""
     if batching.takes_random_steps:
         return list(portions)
-    tail, slots = batching.deal.tail, world.slots // len(portions)
+    tail, places = batching.deal.tail, world.slots // len(portions)
     if tail != "split" and getattr(batching.cut, "drop_incomplete", False):  # all batches are full, and stay so
         return list(portions)
     # A tail that repeats fills the last step itself, as long as that has one batch.
-    least = steps * slots - (slots - 1 if tail == "repeat" else 0)
+    least = steps * places - (places - 1 if tail == "repeat" else 0)
 
     def cut(portion: Portion) -> Portion:
         exact = portion.limits is not None or type(batching.cut) is Rows
@@ -148,26 +148,26 @@ def _select(numbers: NDArray[np.int64] | None, mask: NDArray[np.bool_]) -> NDArr
 
 
 def complete_steps(
-    portions: Sequence[Portion], slots: int, steps: int, *, tail: str, keys: Sequence[Key]
+    portions: Sequence[Portion], places: int, steps: int, *, tail: str, keys: Sequence[Key]
 ) -> tuple[Portion, NDArray[np.int64]]:
     """Brings all portions to the same number of batches: leaves some out at random, or repeats the cheapest.
 
     Args:
         portions: The batches of each portion; too many only if the tail drops.
-        slots: Batches of each portion in a step.
+        places: The batches of each portion in a step.
         steps: The steps to fill.
         tail: The policy for a last step that is not full.
         keys: One for each portion, to draw the batches that are dropped.
 
     Returns:
-        All batches, and the numbers of those in use, [portions, steps x slots]; some may stand twice.
+        All batches, and the numbers of those in use, [portions, steps x places]; some may stand twice.
 
     Raises:
         ValueError: There are too many batches, and the tail does not drop: a fault of this package.
     """
     # Single sequences cannot be split: a portion may have too few batches.
     batches = join(portions)
-    wanted = steps * slots if len(batches.costs) else 0  # an epoch may take nothing
+    wanted = steps * places if len(batches.costs) else 0  # an epoch may take nothing
     if tail != "drop" and (most := max(len(portion.costs) for portion in portions)) > wanted:
         remedy = "No sequence may be lost: please report this batching with its lengths."
         raise checks.state_error(f"The plan has {most} batches for {wanted} places", remedy)
@@ -179,9 +179,9 @@ def complete_steps(
     return batches, np.stack(numbers)
 
 
-def count_whole_steps(batches: int, slots: int, tail: str) -> int:
-    """Counts the steps of `slots` batches each; a last one that is not full counts unless the tail drops."""
-    return batches // slots if tail == "drop" else -(-batches // slots)
+def count_whole_steps(batches: int, places: int, tail: str) -> int:
+    """Counts the steps of `places` batches each; a last one that is not full counts unless the tail drops."""
+    return batches // places if tail == "drop" else -(-batches // places)
 
 
 def split_batches(batches: Portion, slots: int, batching: Batching) -> Portion:

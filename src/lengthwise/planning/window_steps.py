@@ -112,7 +112,7 @@ def shares_of_batch(lengths: NDArray[np.int64], batching: Batching) -> NDArray[n
     return np.where(over, {"alone": 1.0, "drop": 0.0}.get(oversize_of(cut), np.inf), 1.0 / sizes)
 
 
-def sort_window(settled: Settled) -> Settled:
+def fill_fewest_steps(settled: Settled) -> Settled:
     """Returns choices by which a window fills the fewest steps, for one that fills more than it has by the line.
 
     Batches that are padded to edges, and the order of a user, stay as they are.

@@ -39,7 +39,7 @@ from lengthwise.planning.portion import Settled
 from lengthwise.planning.resume import EarlierRun, read_runs
 from lengthwise.planning.settle import Recent, settle, settle_window
 from lengthwise.planning.trial import try_epoch
-from lengthwise.planning.window_steps import StepLine, fit_line, shares_of_batch, sort_window
+from lengthwise.planning.window_steps import StepLine, fill_fewest_steps, fit_line, shares_of_batch
 
 _MOST = 2**32  # epochs, and windows of an epoch: the numbers of both share 64 bits of a key
 _PLANS_KEPT = 2  # the window in use, and one that somebody looks at
@@ -243,7 +243,7 @@ class Windows:
             items = take_epoch(source, batching, epoch)
             settled = settle_window(items, source.fingerprint, first._line.settled, first.world)
             settled = settled._replace(batching=replace(settled.batching, arrange=arrange), steps=steps)
-            for choices in (settled, sort_window(settled)):
+            for choices in (settled, fill_fewest_steps(settled)):
                 plan = plan_epoch(source, items, batching, choices, key, first.world)
                 if plan.steps == steps:
                     plan = plan_epoch(source, items, batching, choices, key, self.world, runs) if runs else plan
