@@ -70,9 +70,9 @@ class PaddedAsPlanned:
         self._watched = 0
         self.has_seen_enough: bool = False
 
-    def look(self, batch: Any, plan: EpochPlan, rank: int, place: int) -> None:
-        """Records the sizes of a batch: batch number `place` of a rank."""
-        seen = _read(batch, plan, self._lengths, rank, place)
+    def look(self, batch: Any, plan: EpochPlan, rank: int, batch_number: int) -> None:
+        """Records the sizes of a batch: number `batch_number` of a rank."""
+        seen = _read(batch, plan, self._lengths, rank, batch_number)
         if self._places:
             self._watch([seen])
         if not self._checks_order:
@@ -126,17 +126,17 @@ class PaddedAsPlanned:
         ]
 
 
-def _read(batch: Any, plan: EpochPlan, lengths: NDArray[Any], rank: int, place: int) -> _Batch:
-    """Returns the planned lengths and the sizes of batch number `place` of a rank."""
+def _read(batch: Any, plan: EpochPlan, lengths: NDArray[Any], rank: int, batch_number: int) -> _Batch:
+    """Returns the planned lengths and the sizes of a batch of a rank."""
     if isinstance(plan, WindowEpoch):
-        number, place = plan.find(place)
-        window = plan.window(number)
+        window_number, batch_number = plan.find(batch_number)
+        window = plan.window(window_number)
         plan, lengths = window.plan, np.asarray(lengths)[window.numbers]
-    step, micro_batch = divmod(place, plan.micro_batches)
+    step, micro_batch = divmod(batch_number, plan.micro_batches)
     number = int(plan.grid[step, micro_batch, rank])
-    planned = plan.batch(number)
-    in_batch = planned[:, 2] - planned[:, 1] if planned.ndim == 2 else np.asarray(lengths[planned])
-    in_batch = in_batch.reshape(len(planned), -1).astype(np.int64)
+    members = plan.batch(number)
+    in_batch = members[:, 2] - members[:, 1] if members.ndim == 2 else np.asarray(lengths[members])
+    in_batch = in_batch.reshape(len(members), -1).astype(np.int64)
     padded, sizes = plan.padded_lengths[number].reshape(-1), dict(_sizes_in(batch))
     return _Batch(plan, number, len(in_batch), in_batch.max(axis=0), in_batch.sum(axis=0), padded, sizes)
 
