@@ -241,6 +241,8 @@ def test_arrays_are_read_as_lengths():
     assert read_lengths([3, 1]).tolist() == [3, 1]
     assert read_lengths(np.array([[0.5, 7.0]]), frame_shift=0.1).tolist() == [[5, 7]]
     assert len(read_lengths([])) == 0
+    # In float32, 1234.565 / 0.01 would be rounded to 123457.
+    assert read_lengths(np.array([1234.565], np.float32), frame_shift=0.01).tolist() == [123_456]
 
 
 @given(st.integers(1, 10**6), st.sampled_from([0.01, 0.0125, 0.016, 0.02]))

@@ -9,6 +9,7 @@ import lengthwise as lw
 from lengthwise.choices.cut import OversizeError
 from lengthwise.choices.deal import has_equal_epochs
 from lengthwise.planning import epoch as epochs
+from lengthwise.planning import settle
 from lengthwise.planning.settle import Recent
 
 LONG_TAILED = lw.example_lengths()
@@ -41,7 +42,10 @@ def test_batches_are_as_full_as_the_budget_and_the_ranks_allow(ranks):
             assert np.mean([plan.costs.mean() / plan.max_cost for plan in plans]) > (0.85 if "random" in name else 0.9)
 
 
-def test_an_epoch_that_needs_more_steps_is_drawn_again():
+@pytest.mark.parametrize("tried", [2**21, 1])
+def test_an_epoch_that_needs_more_steps_is_drawn_again(tried, monkeypatch):
+    monkeypatch.setattr(settle, "_TRIED", tried)  # so that eight epochs are tried, or one
+    monkeypatch.setattr(settle, "_remembered", Recent(most=16))
     lengths = np.random.default_rng(3).lognormal(4, 1.0, 400).astype(np.int64) + 1
     batching = lw.Batching(budget=3_000, order=lw.Shuffled())
     (steps,) = steps_of(lengths, batching, range(40))
@@ -96,7 +100,7 @@ def test_a_long_sequence_that_few_epochs_take_has_its_place_in_all(choices):
 def test_the_sequence_that_is_over_the_budget_is_named_whatever_was_tried():
     lengths = np.full(400_000, 10)
     lengths[123_456] = 1_000
-    few, seldom = [5, 6, 7, 900, 8, 4, 3, 2], [1, 1, 1, 0.2, 1, 1, 2, 1]
+    few, seldom = [5, 6, 7, 900, 8, 4, 3, 2], [1, 1, 1, 0.001, 1, 1, 2, 1]
     for many, budget, times, sequence in ((lengths, 500, None, 123_456), (few, 50, seldom, 3), ([900] * 3, 50, 0.1, 0)):
         with pytest.raises(OversizeError) as caught:
             lw.make_plan(many, lw.Batching(budget=budget), times=times)

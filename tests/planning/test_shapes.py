@@ -110,6 +110,11 @@ def test_steps_of_a_dropped_giant_and_of_incomplete_buckets_fit_their_shapes():
                 assert size <= shapes[padded]
 
 
+def test_no_shape_of_random_steps_has_more_rows_than_there_are_sequences():
+    batching = replace(fixed(lw.Budget(1_000)), deal=lw.RandomSteps())
+    assert lw.batch_shapes([3, 9, 8, 10, 31, 40, 22], batching).tolist() == [[7, 10], [7, 40]]
+
+
 def test_shapes_of_pairs_worked_by_hand():
     lengths = [[3, 9], [2, 8], [9, 2], [10, 3], [9, 9]]
     batching = lw.Batching(order=lw.Bucketed(edges=((10, 10), (10, 3), (3, 9)), pad_to_edge=True), cut=lw.Budget(30))

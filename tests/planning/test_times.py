@@ -145,6 +145,16 @@ def test_a_padding_is_reached_in_every_epoch_though_it_is_fitted_once(asked, ran
     assert len(fitted) <= 1
 
 
+def test_a_plan_is_the_same_whichever_seed_was_planned_before(monkeypatch):
+    lengths, batching = lw.example_lengths("speech", count=500), lw.Batching(budget=8_000, padding=0.1, deal=lw.Mixed())
+    plans = []
+    for seeds in ([0, 1], [1]):
+        monkeypatch.setattr(settle, "_remembered", Recent(most=16))
+        of_seeds = [lw.make_plan(lengths, batching, times=0.5, seed=seed) for seed in seeds]
+        plans.append(of_seeds[-1].fingerprint())
+    assert plans[0] == plans[1]
+
+
 @pytest.mark.parametrize("deal", [lw.Balanced(), lw.RandomSteps()], ids=["batches", "steps"])
 def test_buckets_have_the_same_edges_in_every_epoch(deal):
     """Few shapes in a run, also where the longest sequence of a bucket is not taken in every epoch."""
