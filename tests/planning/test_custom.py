@@ -154,7 +154,7 @@ def test_whole_numbers_of_any_kind_will_do():
 
 
 def test_an_arrangement_sees_the_costliest_batch_and_the_mean_length_of_each_step():
-    def note(costs, lengths, key):
+    def note(costs, lengths, _):
         seen.extend(zip(costs.tolist(), lengths.tolist(), strict=True))
         return np.arange(len(costs))
 
