@@ -34,13 +34,6 @@ def test_a_saved_plan_is_the_plan(run, tmp_path):
     assert done.json["measures"] == measure_epochs([expected, *later], lengths).as_dict()
 
 
-def test_plan_and_compare_show_the_same_measures(run):
-    words = ("--subset", 300, "--budget", 9_000, "--json", "-")
-    (row,) = run("compare", "--strategies", "max-entropy:0.1", *words).json["rows"]
-    measures = run("plan", "--strategy", "max-entropy:0.1", *words).json["measures"]
-    assert measures == {name: row[name] for name in measures}
-
-
 @pytest.mark.parametrize(
     ("words", "deal"),
     [("", lw.Balanced()), (",deal=mixed", lw.Mixed()), (",deal=in-turn,tail=repeat", lw.InTurn(tail="repeat"))],
