@@ -167,16 +167,6 @@ def test_any_lengths_have_an_advice(lengths):
     lw.make_plan(lengths, advice.best.batching, world_size=2)
 
 
-@pytest.mark.slow
-def test_the_code_trains():
-    torch = pytest.importorskip("torch")
-    advice = advised(world_size=1, micro_batches=4)
-    names = {"lw": lw, "lengths": SHORT, "dataset": [torch.zeros(2)] * len(SHORT), "epochs": 1}
-    exec(advice.code, names)
-    assert names["batching"] == advice.best.batching
-    assert names["sampler"].micro_batches == 4
-
-
 def test_a_sample_stands_for_the_whole(monkeypatch):
     lengths = lw.example_lengths("long-tailed", count=4_000)
     whole = lw.advise(lengths, FIXED, cost=lw.Padded())

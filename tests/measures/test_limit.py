@@ -133,16 +133,6 @@ def test_the_limit_rises_with_padding_to_one():
     assert lw.mixing_limit([5, 5, 5], 0.0) == 1.0
 
 
-@pytest.mark.parametrize("cut", [lw.FixedSize(16), lw.Budget(128_000, max_sequences=16), lw.DynamicSize(16)], ids=repr)
-def test_the_padding_asked_for_is_had(cut):
-    lengths = lw.example_lengths("long-tailed", count=30_000)  # a hundred batches and more, of 128,000 frames too
-    least = lw.measure(lw.make_plan(lengths, lw.Batching(order=lw.Sorted(), cut=cut)), lengths).padding_share
-    for padding in (0.02, 0.1, 0.2):
-        batching = lw.Batching(order=lw.MaxEntropy(padding=padding), cut=cut)
-        measured = lw.measure(lw.make_plan(lengths, batching), lengths).padding_share
-        assert measured == pytest.approx(max(padding, least), abs=0.005)
-
-
 FEW_LENGTHS = {"two": {100: 9, 1000: 1}, "five": {80: 1, 260: 4, 440: 2, 620: 2, 800: 1}}
 
 
