@@ -92,6 +92,10 @@ def test_nothing_is_said_where_nothing_was_asked_or_it_is_had(lengths, batching,
 
 
 LARGE, STRATA, PORTIONS = lw.Budget(20_000), lw.Stratified(), lw.Portions()
+SPREAD = np.random.default_rng(0).lognormal(4.5, 0.5, 220_000).astype(np.int64).clip(20, 500)
+OF_TEN = SPREAD[:400] + 10  # 40 of them are further apart than all 400, which need more noise to pad as much
+WITH_A_GIANT = np.where(np.arange(220_000) == 41_320, 20_000, SPREAD)  # not in the sample of a trial, but added to it
+FILLED_UP = lw.Budget(24 * float(MANY.mean()), count_multiple_of=8)  # rows that are filled up count as padding
 HAD = {  # lengths, batching, options, epochs: by the histogram of lengths alone, these padded up to twice as much
     "few batches": (MANY[:300], {"cut": SIZE}, {}, 20),
     "few of a budget": (MANY[:640], {"cut": lw.Budget(10_000)}, {}, 20),
@@ -100,6 +104,9 @@ HAD = {  # lengths, batching, options, epochs: by the histogram of lengths alone
     "micro-batches": (MANY[:600], {"cut": LARGE, "deal": STRATA}, {"world_size": 8, "micro_batches": 8}, 20),
     "portions": (TAIL, {"cut": SIZE, "deal": PORTIONS}, {"world_size": 8}, 4),
     "portions of few": (MANY[:1_000], {"cut": LARGE, "deal": PORTIONS}, {"world_size": 8, "micro_batches": 2}, 4),
+    "ten groups": (OF_TEN, {"cut": lw.FixedSize(4), "deal": lw.Mixed()}, {"groups": np.arange(400) % 10}, 20),
+    "rows filled up": (MANY, {"cut": FILLED_UP, "deal": STRATA}, {}, 4),
+    "a capacity by the longest": (WITH_A_GIANT, {"cut": lw.DynamicSize(2), "deal": lw.Mixed()}, {}, 1),
     "copies": (MANY[:3_000], {"cut": LARGE, "deal": STRATA}, {"times": np.repeat([0.4, 2.5], [2_400, 600])}, 4),
 }
 
