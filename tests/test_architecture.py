@@ -2,9 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -39,10 +36,6 @@ WITHIN = {
 }
 
 FILES = sorted(SOURCE.rglob("*.py"))
-EXTRAS = (
-    *("torch", "jax", "altair", "vl_convert", "jinja2", "pyarrow", "pandas", "fsspec", "datasets", "ray", "dask"),
-    *("soundfile", "rich", "tqdm", "jiwer", "HersheyFonts"),
-)
 
 
 def room_of(path):
@@ -143,27 +136,3 @@ def test_what_platforms_round_otherwise_is_found(tmp_path):
 def test_every_function_of_the_source_is_readable_at_a_glance():
     spans = spans_of_functions(FILES)
     assert sum(span < 30 for span in spans) >= 0.9 * len(spans)
-
-
-@pytest.mark.slow
-def test_the_core_plans_with_every_extra_blocked():
-    script = f"""
-    import sys
-
-    class Blocked:
-        def find_spec(self, name, path=None, target=None):
-            if name.split(".")[0] in {EXTRAS!r}:
-                raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-    sys.meta_path.insert(0, Blocked())
-    import lengthwise as lw
-
-    lengths = lw.example_lengths(count=2_000)
-    for order in (lw.Shuffled(), lw.Bucketed(buckets=4), lw.MaxEntropy(padding=0.1)):
-        plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(16), order=order), world_size=2)
-        assert lw.measure(plan, lengths).dropped == 0
-    print(sorted(set(sys.modules) & set({EXTRAS!r})))
-    """
-    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.stderr) == ("[]", "")

@@ -99,6 +99,9 @@ VALUES = [
         "`stage` must be one of examples, portions, order, ties, deal, arrange, tail, "
         "subset, rest, steps, trial, edges, windows, times, but is 'cut'.",
     ),
+    (lambda: lw.example_lengths("talk"), "`name` must be one of long-tailed, speech, but is 'talk'."),
+    (lambda: lw.example_lengths(count=-1), "`count` must be at least 0, but is -1."),
+    (lambda: lw.example_lengths(seed=-1), "`seed` must be at least 0, but is -1."),
     (lambda: lw.Key(lane=-1), "`lane` must be at least 0, but is -1."),
     (planned([3, 4], BATCHING, times=[1.0]), "`times` must be of shape [2], or one number for all, but is (1,)."),
     (planned([3, 4], BATCHING, times=[1.0, -0.5]), "`times` must be finite and at least 0, but is -0.5 at sequence 1."),
@@ -150,6 +153,7 @@ TYPES = [
     (lambda: lw.Batching(budget=9, order=lw.InOrder()), "`order` must be a choice such as Sorted(), but is InOrder()."),
     (lambda: lw.Batching(cut=FIXED, cost=lw.InOrder()), "`cost` must be a choice such as Padded(), but is InOrder()."),
     (lambda: parse_strategy("sorted,descending=no", cut=FIXED), "`descending` must be True or False, but is 'no'."),
+    (lambda: lw.example_lengths(count=1.5), "`count` must be a whole number, but is 1.5."),
     (lambda: lw.FixedSize("16"), "`batch_size` must be a whole number, but is '16'."),
     (lambda: lw.Bucketed(edges=np.array(3)), "`edges` must be whole numbers, but is array(3)."),
     (lambda: lw.Budget("20000"), "`budget` must be a number, but is '20000'."),

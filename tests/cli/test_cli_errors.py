@@ -1,7 +1,5 @@
 """What is wrong with the input is one sentence on standard error, nothing on standard output, and exit status 2."""
 
-import os
-
 import pytest
 
 # The words of a command, and what its complaint must hold.
@@ -94,15 +92,3 @@ def test_one_sentence_and_exit_status_2(run, places, monkeypatch, tmp_path, word
     assert done.err.count("\n") == 1
     assert "Traceback" not in done.err
     assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-@pytest.mark.parametrize(
-    ("option", "path", "reason"),
-    [("--json", "/proc/a.json", "No such"), ("--json", "/dev/full", "a pipe or"), ("--output", "/dev/full", "a pipe")],
-)
-def test_a_file_that_the_system_does_not_write_is_named_with_its_reason(run, option, path, reason):
-    done = run("plan", "--subset", 9, option, path)
-    assert (done.status, done.out) == (2, "")
-    rule = f"`path` must be a file that can be written, but is '{path}'. The system says: {reason}"
-    assert done.err.startswith(f"lengthwise plan: {rule}")

@@ -37,17 +37,3 @@ def test_fewer_lengths_are_the_first_of_more(name):
     assert len(example_lengths(name, count=0)) == 0
     assert not more.flags.writeable
     assert more.dtype == np.int64
-
-
-@pytest.mark.parametrize(
-    ("arguments", "kind", "words"),
-    [
-        ({"name": "talk"}, ValueError, "`name` must be one of long-tailed, speech, but is 'talk'"),
-        ({"count": -1}, ValueError, "`count` must be at least 0, but is -1"),
-        ({"count": 1.5}, TypeError, "`count` must be a whole number, but is 1.5"),
-        ({"seed": -1}, ValueError, "`seed` must be at least 0, but is -1"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, kind, words):
-    with pytest.raises(kind, match=words):
-        example_lengths(**arguments)
