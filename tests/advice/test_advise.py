@@ -232,16 +232,6 @@ def test_ours_are_at_half_the_padding_and_at_twice_it(cut, slots, labels):
         assert each.batching == parse_strategy(each.label, cut=cut)
 
 
-@pytest.mark.parametrize("balance", [None, ATTENTION], ids=["frames", "attention"])
-def test_the_decided_batches_are_always_a_row(balance):
-    lengths = lw.example_lengths("speech", count=1_000)
-    advice = lw.advise(lengths, world_size=8, balance=balance)
-    assert advice.best.batching == lw.Batching(budget=first_budget(lengths), balance=balance)
-    decided = lw.Batching.from_json(lw.make_plan(lengths, advice.best.batching, world_size=8).batching)
-    assert parse_strategy(advice.best.label, cut=decided.cut) == replace(decided, balance=None)
-    assert f"{100 * decided.order.padding:.3g} % padding allows" in advice.sentence
-
-
 def work_of(plans):
     """The work that the ranks of each plan do, and what they could do in the same time."""
     ranks = [ATTENTION(plan.batch_sizes, plan.padded_lengths)[plan.grid].sum(axis=1) for plan in plans]

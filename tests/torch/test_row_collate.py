@@ -102,24 +102,18 @@ def gradients(model, loss):
 
 
 SMALL = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-MODELS = {
-    "Bert": ("BertForMaskedLM", False, SMALL),
-    "OPT": ("OPTForCausalLM", True, {**SMALL, "ffn_dim": 16, "word_embed_proj_dim": 16}),
-    "Llama": ("LlamaForCausalLM", True, SMALL),
-}
 
 
-def model_of(name, **settings):
+def llama(**settings):
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
-    head, _, size = MODELS[name]
-    config = getattr(transformers, f"{name}Config")(vocab_size=WORDS, **size, **settings)
-    return getattr(transformers, head)(config).eval()
+    config = transformers.LlamaConfig(vocab_size=WORDS, **SMALL, **settings)
+    return transformers.LlamaForCausalLM(config).eval()
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_a_model_of_transformers_learns_the_same_from_rows(attention):
-    model = model_of("Llama", attn_implementation=attention, initializer_range=0.5).double()
+    model = llama(attn_implementation=attention, initializer_range=0.5).double()
     tokens = [*token_lists(9, 2), [4]]
     # The mask of the samples does not let the sequences of a row attend to each other.
     batch = RowCollate(CAPACITY)([{"input_ids": each, "attention_mask": [1] * len(each)} for each in tokens])
@@ -142,11 +136,11 @@ def test_a_mask_that_hides_tokens_of_a_sample_is_refused():
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-@pytest.mark.parametrize("name", MODELS)
-def test_with_a_mask_of_its_own_every_model_takes_sequences_of_a_row_alone(name, attention, dtype):
-    model, tokens = model_of(name, attn_implementation=attention).to(dtype), token_lists(9, 3)
+def test_with_a_mask_of_its_own_a_model_takes_sequences_of_a_row_alone(attention, dtype):
+    """Other models are in `test_rows_models.py`."""
+    model, tokens = llama(attn_implementation=attention).to(dtype), token_lists(9, 3)
     batch = RowCollate(CAPACITY, labels=None)([{"input_ids": each} for each in tokens])
-    outputs = model(**batch.for_transformers(causal=MODELS[name][1], dtype=model.dtype)).logits
+    outputs = model(**batch.for_transformers(causal=True, dtype=model.dtype)).logits
     packed = torch.cat([row[own > 0] for row, own in zip(outputs, batch.segments, strict=True)])
     alone = torch.cat([model(input_ids=torch.tensor([each])).logits[0] for each in tokens])
     near = {torch.float64: 1e-6, torch.bfloat16: 2e-2}[dtype]  # Llama turns positions in float32
