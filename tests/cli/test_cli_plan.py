@@ -1,7 +1,5 @@
 """`lengthwise plan` and `lengthwise inspect`."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -102,13 +100,3 @@ def test_without_a_strategy_the_plan_is_that_of_a_batching_without_an_order(run)
     expected = lw.make_plan(lw.example_lengths(), lw.Batching(budget=20_000))
     done = run("plan", "--budget", 20_000)
     assert f"plan {expected.fingerprint()}, lw.Batching(budget=20_000, order=lw.MaxEntropy(0.05))" in done.out
-
-
-@pytest.mark.parametrize(("words", "told"), [(("--budget", 90_000), 0), (("--strategy", "max-entropy:0.1"), 1)])
-def test_only_a_padding_that_was_asked_for_warns_where_it_is_missed(run, tmp_path, words, told):
-    np.save(tmp_path / "lengths.npy", np.arange(40 + told, 80) ** 2)  # others each time: it is said once
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        done = run("plan", tmp_path / "lengths.npy", *words)
-    assert done.status == 0
-    assert done.err.count("`padding` must be within") == told
