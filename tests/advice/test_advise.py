@@ -195,20 +195,6 @@ def test_buckets_of_equal_total_hold_as_much_each_and_pairs_have_none():
     assert {"random", "sorted", "max-entropy:0.05"} <= labels
 
 
-@pytest.mark.slow
-def test_group_by_length_is_that_of_the_trainer():
-    utilities = pytest.importorskip("transformers.trainer_pt_utils")
-    torch = pytest.importorskip("torch")
-    lengths = lw.example_lengths("long-tailed", count=4_000)
-    generator = torch.Generator()
-    generator.manual_seed(0)
-    order = utilities.get_length_grouped_indices(lengths.tolist(), 16, generator=generator)
-    theirs = lw.measure([order[start : start + 16] for start in range(0, 4_000, 16)], lengths)
-    (ours,) = (row for row in lw.advise(lengths).candidates if row.ships_in == "Trainer's group_by_length")
-    assert ours.measures.padding_share == pytest.approx(theirs.padding_share, abs=0.01)
-    assert ours.measures.step_length_correlation == pytest.approx(theirs.step_length_correlation, abs=0.1)
-
-
 @pytest.mark.parametrize(
     ("cut", "slots", "labels"),
     [
@@ -279,6 +265,8 @@ def test_what_trainers_ship_has_the_cut_that_was_given():
         assert [each.label for each in shipped][4:] == ["random-steps of 16"] * steps
         assert {each.batching.cut for each in shipped} == {cut}
         assert all(each.ships_in for each in shipped)
+    # Twelve batches are a quarter of the epoch; `test_switch.py` has the Trainer's own.
+    assert (shipped[1].label, shipped[1].ships_in) == ("windowed:192", "Trainer's group_by_length")
 
 
 REFUSED = [

@@ -1,10 +1,12 @@
-"""The files that a command is given: samples and seconds, pipes and devices."""
+"""The files that a command is given: what it does not overwrite, and names that no terminal should obey."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+import lengthwise as lw
 from table_files import write_table
 
 # A command, its output, and the input that would be lost.
@@ -79,3 +81,45 @@ def test_a_name_in_brackets_is_printed_as_it_is_and_code_is_never_broken(run, tm
     assert f"{path}:n" in done.out.replace("\n", "")
     code = f"lengths = lw.read_lengths({str(path)!r}, column='n')\n"
     assert (code in done.out) == (command in ("advise", "buckets --buckets 2"))
+
+
+# Names of files and columns that would colour, clear or move a terminal are written as `repr` does.
+
+RED = "\x1b[31mred.csv"
+BAD = [
+    *(f"{RED}:bad", f"{RED}:\x1b[2Jm", "two\nlines.csv:bad", "right\u202eleft.csv:bad"),
+    *("\x1b[2Jabsent.csv", "cells.jsonl:n", "bytes\udce9.csv"),
+]
+
+
+@pytest.fixture
+def coloured(tmp_path, monkeypatch):
+    if sys.platform == "win32":
+        pytest.skip("names of files hold no such characters there")
+    monkeypatch.chdir(tmp_path)
+    for name in (RED, "two\nlines.csv", "right\u202eleft.csv"):
+        write_table(tmp_path / name, **{"\x1b[2Jn": [7, 8, 9], "good": [30, 60, 90], "bad": [4, "x", 5]})
+    write_table(tmp_path / "cells.jsonl", n=["\x1b[2J"])
+
+
+def is_safe(text):
+    return text.isascii() and text.replace("\n", "").isprintable()
+
+
+@pytest.mark.usefixtures("coloured")
+@pytest.mark.parametrize("command", ["inspect", "advise", "compare", "plan", "buckets --buckets 2"])
+def test_commands_show_the_name_of_a_file_escaped(run, command):
+    done = run(*command.split(), f"{RED}:good")
+    assert "\x1b" not in done.out + done.err
+    assert RED.replace("\x1b", "\\x1b") in done.out
+
+
+@pytest.mark.usefixtures("coloured")
+@pytest.mark.parametrize("source", BAD)
+def test_errors_hold_no_control_characters(run, source):
+    assert is_safe(run("inspect", source).err)
+    path, _, column = source.partition(":")
+    with pytest.raises((ValueError, OSError)) as refused:
+        lw.read_lengths(path, column=column or None)
+    assert is_safe(str(refused.value))
+    assert is_safe(run("inspect", RED, "\x1b[2J", "--\x1b[2J").err)

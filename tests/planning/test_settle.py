@@ -69,17 +69,6 @@ def test_copies_of_other_sequences_in_every_epoch_fill_as_many_steps():
     assert len(steps_of(lengths, batching, (0, 39), times=times)) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("count", "ranks", "micro_batches"), [(300_000, 8, 1), (2_000_000, 512, 4)])
-def test_epochs_of_very_many_lengths_have_no_needless_step(count, ranks, micro_batches):
-    lengths = np.random.default_rng(0).lognormal(5, 0.6, count).astype(np.int64) + 1
-    batching = lw.Batching(budget=128 * float(lengths.mean()))
-    world = {"world_size": ranks, "micro_batches": micro_batches}
-    plans = [lw.make_plan(lengths, batching, epoch=epoch, **world) for epoch in range(2)]
-    assert len({plan.steps for plan in plans}) == 1
-    assert min(plan.costs.mean() / plan.max_cost for plan in plans) > 0.94
-
-
 def test_epochs_of_copies_have_a_step_in_reserve_at_most():
     chance = np.random.default_rng(2)
     lengths, times = chance.lognormal(5, 0.6, 2_000).astype(np.int64) + 1, chance.random(2_000) * 2
