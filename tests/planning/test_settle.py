@@ -86,13 +86,14 @@ def test_a_long_sequence_that_few_epochs_take_has_its_place_in_all(choices):
     assert steps_of([10] * 80 + [800], lw.Batching(**choices), range(100), **options) == {2}
 
 
-def test_the_sequence_that_is_over_the_budget_is_named_whatever_was_tried():
+@pytest.mark.parametrize("choices", [{}, {"padding": 0.1, "deal": lw.Mixed()}], ids=["open", "given"])
+def test_the_sequence_that_is_over_the_budget_is_named_whatever_was_tried(choices):
     lengths = np.full(400_000, 10)
     lengths[123_456] = 1_000
     few, seldom = [5, 6, 7, 900, 8, 4, 3, 2], [1, 1, 1, 0.001, 1, 1, 2, 1]
     for many, budget, times, sequence in ((lengths, 500, None, 123_456), (few, 50, seldom, 3), ([900] * 3, 50, 0.1, 0)):
         with pytest.raises(OversizeError) as caught:
-            lw.make_plan(many, lw.Batching(budget=budget), times=times)
+            lw.make_plan(many, lw.Batching(budget=budget, **choices), times=times)
         assert many[caught.value.sequence] == many[sequence]
 
 

@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,12 +24,3 @@ def test_a_scale_is_found_by_few_trials(asked, shift, slope, least, most):
     nearest = min(max(asked, least), most)
     assert min(abs(achieved - nearest) for _, achieved in tried) < 0.004
     assert len(tried) <= 20
-
-
-@pytest.mark.parametrize("choices", [{}, {"padding": 0.1, "deal": lw.Mixed()}], ids=["open", "given"])
-def test_a_giant_among_very_many_lengths_is_named_by_its_number_among_all(choices):
-    """Trials take a sample, in which it has another number."""
-    lengths = np.full(210_000, 50)
-    lengths[77_777] = 5_000
-    with pytest.raises(lw.OversizeError, match=r"at sequence 77777\. "):
-        lw.make_plan(lengths, lw.Batching(budget=4_000, **choices), world_size=8)
