@@ -14,8 +14,7 @@ from lengthwise.measures.mixing import fine_bins
 
 pytestmark = pytest.mark.slow
 
-PROMISED = {"strategy", "batches", "padding_share", "average_batch_length", "mixing", "largest_cost"}
-SHARES = ("zero_padding_rate", "weighted_zero_padding_rate", "padding_share", "mixing", "step_mixing")
+
 VALUES = {"semi-sorted": 0.1, "max-entropy": 0.1, "windowed": 64, "bucketed": 64}
 EVERY = ",".join(f"{name}:{VALUES.get(name, 4)}" if kind.value else name for name, kind in STRATEGIES.items())
 EVERY += ",sorted,arrange=in-order"
@@ -38,10 +37,6 @@ def test_without_a_file_every_strategy_has_a_row(run):
     rows = {row["strategy"]: row for row in done.json["rows"]}
     assert (done.status, done.err) == (0, "")
     assert {label.partition(",")[0].partition(":")[0] for label in rows} == set(STRATEGIES)
-    for row in rows.values():
-        assert set(row) >= PROMISED
-        assert all(0 <= row[share] <= 1 for share in SHARES)
-        assert row["sequences"] == 300
     assert rows["sorted,arrange=in-order"]["padding_share"] == min(row["padding_share"] for row in rows.values())
 
 

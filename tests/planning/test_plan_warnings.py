@@ -1,17 +1,21 @@
-"""Warnings: a padding that was asked for and is missed is said once, with what was had and why."""
+"""A padding that is asked for is found by few trials; if it is missed, that is said once, with what was had and why."""
 
 import copy
 import itertools
+import math
 import pickle
 import re
 import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.deal import World
 from lengthwise.planning.plan_warnings import FirstWarnings, tell_other_steps
+from lengthwise.planning.trial import _seek
 
 MANY = lw.example_lengths("speech", count=4_000)
 PAIRS = np.random.default_rng(0).integers(10, 200, (4_000, 2))
@@ -150,3 +154,20 @@ def test_of_many_plans_the_first_that_warns_is_heard_in_each_world():
 def test_an_epoch_that_cannot_have_the_steps_of_the_others_says_so():
     with pytest.warns(UserWarning, match=r"^Epoch 3 has 5 steps in place of 4\. It takes longer copies"):
         tell_other_steps(5, 4, 3)
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(st.floats(1e-3, 0.98), st.floats(-2.0, 2.0), st.floats(0.5, 3.0), st.floats(1e-3, 0.4), st.floats(0.5, 1.0))
+def test_a_scale_is_found_by_few_trials(asked, shift, slope, least, most):
+    """Whatever the first guess is, and however padding rises with the noise between sorted and random batches."""
+
+    def measure(order):
+        if not isinstance(order, lw.MaxEntropy):
+            return most if isinstance(order, lw.Shuffled) else least
+        odds = math.exp(shift) * order.scale**slope
+        return least + (most - least) * odds / (1.0 + odds)
+
+    tried = _seek(asked, 1e-3, lambda scale: lw.MaxEntropy(scale=scale), asked / (1.0 - asked), measure)
+    nearest = min(max(asked, least), most)
+    assert min(abs(achieved - nearest) for _, achieved in tried) < 0.004
+    assert len(tried) <= 20
