@@ -110,10 +110,8 @@ def test_every_number_comes_to_every_place_equally_often(count):
     counts = np.zeros((count, count))
     for seed in range(seeds):
         counts[np.arange(count), Key(seed=seed).places(0, count, count)] += 1
-    expected = seeds / count
-    chi_squared = ((counts - expected) ** 2 / expected).sum()
     # (count - 1)**2 degrees of freedom: the mean, and five standard deviations above it.
-    assert chi_squared < (count - 1) ** 2 + 5 * np.sqrt(2) * (count - 1)
+    assert chi_square(counts, seeds / count) < (count - 1) ** 2 + 5 * np.sqrt(2) * (count - 1)
 
 
 def place_by_whole_numbers(key, number, count):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from html_pages import Page
 from lengthwise.advice.candidates import first_budget
 from lengthwise.cli.parser import draw_subset
 from lengthwise.cli.strategies import STRATEGIES, parse_strategy
@@ -105,3 +106,12 @@ def test_one_sequence_and_equal_ones(run, tmp_path):
 def test_random_steps_are_compared_where_the_cut_forms_them(run, cut, forms):
     found = run("compare", "--subset", 500, "--cut", cut, "--world-size", 4, "--json", "-").json["rows"]
     assert ("random-steps" in {row["strategy"] for row in found}) == forms
+
+
+def test_its_report_puts_forward_what_the_rule_of_advise_does(run, tmp_path):
+    words = ("compare", "--subset", 2_000, "--world-size", 4, "--micro-batches", 4, "--html", tmp_path / "report.html")
+    assert run(*words, "--strategies", "random,random-steps,max-entropy:0.05").status == 0
+    page = Page.of_file(tmp_path / "report.html")
+    assert "random-steps computes" in page.said("h1")
+    assert list(page.table("strategy")) == ["random", "random-steps", "max-entropy:0.05"]
+    assert "random-steps" in page.said("code")

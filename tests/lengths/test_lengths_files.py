@@ -58,6 +58,7 @@ TEXTS = [
     ("a.csv", 'id,"source, target",source,target\na,3,4,9\nb,1,5,9\n', {"column": "source, target"}, [3, 1]),
     ("a.tsv", 'id\ttext\tn\na\t"oh\t3\nb\tx, y\t1\n', {"column": "n"}, [3, 1]),
     ("a.csv", "a;b,n\nx;y,3\n", {"column": "n"}, [3]),
+    ("a.csv", "\n\n\nid;n\na;5\nb;9\n", {"column": "n"}, [5, 9]),
     ("a.csv", "n\n9007199254740993\n", {}, [2**53 + 1]),
     ("a.csv", "n\n 1e3\n+5\n", {}, [1000, 5]),
     ("a.csv", "samples\n48000\n16000\n", {"frame_shift": 160}, [300, 100]),
@@ -289,12 +290,6 @@ def test_a_packed_file_may_be_named_in_capitals(tmp_path):
     path = tmp_path / "A.CSV.GZ"
     path.write_bytes(gzip.compress(b"n\n5\n9\n"))
     assert read_lengths(path).tolist() == [5, 9]
-
-
-def test_any_number_of_empty_lines_may_stand_above_a_header(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("\n\n\nid;n\na;5\nb;9\n")
-    assert read_lengths(path, column="n").tolist() == [5, 9]
 
 
 # Units in names of columns: an option in another unit is refused, and never guessed.

@@ -184,17 +184,13 @@ def test_measures_of_random_plans_are_those_counted_out(order):
         assert lw.measure(plan, lengths, bins=5).mixing == pytest.approx(mixing_counted_out(sizes, padded, 5))
 
 
-def as_batches(plan):
-    """The batches of a plan as a sampler's: of its steps, rank after rank."""
-    return [plan.batch(number).tolist() for number in plan.grid.reshape(-1)]
-
-
 @pytest.mark.parametrize("dims", [1, 2])
 def test_anybodys_batches_measure_as_the_plan_that_they_are(dims):
     lengths = lw.example_lengths(count=300)
     lengths = lengths if dims == 1 else np.stack([lengths, lengths[::-1]], axis=1)
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)), world_size=2, micro_batches=2)
-    own, batches = lw.measure(plan, lengths), as_batches(plan)
+    own = lw.measure(plan, lengths)
+    batches = [plan.batch(number).tolist() for number in plan.grid.reshape(-1)]  # step by step, rank after rank
     arrays = (np.array(batch, np.int32) for batch in batches)
     for theirs in (batches, tuple(map(tuple, batches)), arrays):
         found = lw.measure(theirs, lengths, world_size=2, micro_batches=2)

@@ -85,8 +85,12 @@ def test_a_cost_of_the_users_own_may_be_balanced_by_dealing_alone():
         replace(own, order=None, padding=None, deal=lw.RandomSteps())
 
 
-@pytest.mark.parametrize("choices", [{"budget": 20_000, "padding": 0.05}, {"cut": lw.Rows(6_144)}], ids=["pad", "row"])
-@pytest.mark.parametrize("balance", [lw.Quadratic(quadratic=1e305), lambda counts, _: np.full(len(counts), np.nan)])
+PADDED, ROWS = {"budget": 20_000, "padding": 0.05}, {"cut": lw.Rows(6_144)}
+LARGE, NO_NUMBERS = lw.Quadratic(quadratic=1e305), lambda counts, _: np.full(len(counts), np.nan)
+PRICES = [*itertools.product((LARGE, NO_NUMBERS), (PADDED, ROWS)), (LARGE, {**ROWS, "deal": lw.RandomSteps()})]
+
+
+@pytest.mark.parametrize(("balance", "choices"), PRICES)
 def test_an_error_of_its_prices_has_its_name(balance, choices):
     with pytest.raises(ValueError, match=r"^`balance` must be finite, but is (inf|nan)\."):
         lw.make_plan(LONG, lw.Batching(balance=balance, **choices), world_size=8)
@@ -100,12 +104,6 @@ def test_batches_of_a_fixed_size_share_a_step_by_it(lengths, groups):
     groups = None if groups is None else list(groups)
     plan = lw.make_plan(lengths, batching, world_size=len(lengths) - 2, groups=groups)
     assert sorted(plan.balances.tolist()) == [1, 100, 147][-plan.world_size :]
-
-
-def test_an_error_of_the_prices_by_which_random_steps_share_rows_has_its_name():
-    batching = lw.Batching(cut=lw.Rows(6_144), deal=lw.RandomSteps(), balance=lw.Quadratic(quadratic=1e305))
-    with pytest.raises(ValueError, match=r"^`balance` must be finite, but is inf\."):
-        lw.make_plan(LONG, batching, world_size=8)
 
 
 def test_packed_rows_are_shared_out_by_it():
