@@ -161,3 +161,9 @@ def pairs(tmp_path):
 @pytest.fixture
 def unwritable(tmp_path):
     return tmp_path / "no_such_folder" / "file.json"
+
+
+@pytest.fixture
+def out(tmp_path):
+    """The file that `write_lengths` writes."""
+    return tmp_path / "lengths.npy"

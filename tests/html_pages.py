@@ -17,6 +17,10 @@ class Page(HTMLParser):
         self.close()
         assert self._open == [], "a tag is not closed"
 
+    @classmethod
+    def of_file(cls, path):
+        return cls(path.read_text(encoding="utf-8"))
+
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
         if tag == "table":

@@ -23,26 +23,40 @@ def run_program(path, folder, **strict):
     Raises:
         AssertionError: It hangs; it is killed then.
     """
-    process = FORKSERVER.Process(target=_run, args=(str(path), str(folder), strict))
-    process.start()
+    printed, errors = Path(folder, "stdout"), Path(folder, "stderr")
+    process = start_program(path, printed=printed, errors=errors, folder=folder, strict=strict)
     process.join(PATIENCE)
     hangs = process.is_alive()
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # what it has started and left
+    sweep(process.pid)  # what it has started and left
     process.join()
     assert not hangs
-    printed, errors = (Path(folder, name).read_text(encoding="utf-8") for name in ("stdout", "stderr"))
-    return process.exitcode, printed, errors
+    return process.exitcode, printed.read_text(encoding="utf-8"), errors.read_text(encoding="utf-8")
 
 
-def _run(path, folder, strict):
+def start_program(path, *arguments, printed, errors, folder=".", strict=None, **environment):
+    """Starts a file in a process, and returns this; what it prints, and its errors, are appended to two files."""
+    options = (list(map(str, arguments)), (printed, errors), str(folder), strict, environment)
+    process = FORKSERVER.Process(target=_run, args=(str(path), *options))
+    process.start()
+    return process
+
+
+def sweep(pid):
+    """Kills all that is left of the session that a process began."""
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _run(path, arguments, outputs, folder, strict, environment):
     os.setsid()
     multiprocessing.set_start_method("fork", force=True)  # as in a process of the user's own
     torch.set_num_threads(1)
-    os.chdir(folder)
-    for output, name in ((1, "stdout"), (2, "stderr")):
-        with open(name, "w") as file:
+    os.environ.update(environment)
+    for output, name in zip((1, 2), outputs, strict=True):
+        with open(name, "a") as file:
             os.dup2(file.fileno(), output)
-    warnings.filterwarnings("error", **strict)
-    sys.argv = [path]
+    os.chdir(folder)
+    if strict is not None:
+        warnings.filterwarnings("error", **strict)
+    sys.argv = [path, *arguments]
     runpy.run_path(path, run_name="__main__")

@@ -4,8 +4,13 @@ A bad value:   `name` must be <rule>, but is <value>[ at <place>]. <What to do>.
 A bad state:   <What is so>. <What to do>.
 """
 
+import ast
+import copy
+import importlib
+import pickle
 import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +20,11 @@ import lengthwise as lw
 import menu
 from lengthwise._random import Key
 from lengthwise.checks import sentence
+from lengthwise.choices.cut import OversizeError
+from lengthwise.choices.rows import LongerThanRowError
 from lengthwise.cli.strategies import parse_strategy
+from lengthwise.planning.make import NoStepError
+from lengthwise.planning.plan import PlanMismatchError
 
 SENTENCE = re.compile(r"^`[\w ]+` must be .+, but is .+\. [A-Z].+\.$", re.DOTALL)
 STATE = re.compile(r"^[A-Z][^.]+\. [\w`].+\.$")
@@ -99,6 +108,9 @@ VALUES = [
         "`stage` must be one of examples, portions, order, ties, deal, arrange, tail, "
         "subset, rest, steps, trial, edges, windows, times, but is 'cut'.",
     ),
+    (lambda: lw.example_lengths("talk"), "`name` must be one of long-tailed, speech, but is 'talk'."),
+    (lambda: lw.example_lengths(count=-1), "`count` must be at least 0, but is -1."),
+    (lambda: lw.example_lengths(seed=-1), "`seed` must be at least 0, but is -1."),
     (lambda: lw.Key(lane=-1), "`lane` must be at least 0, but is -1."),
     (planned([3, 4], BATCHING, times=[1.0]), "`times` must be of shape [2], or one number for all, but is (1,)."),
     (planned([3, 4], BATCHING, times=[1.0, -0.5]), "`times` must be finite and at least 0, but is -0.5 at sequence 1."),
@@ -148,6 +160,7 @@ TYPES = [
     (lambda: lw.Batching(budget=9, order=lw.InOrder()), "`order` must be a choice such as Sorted(), but is InOrder()."),
     (lambda: lw.Batching(cut=FIXED, cost=lw.InOrder()), "`cost` must be a choice such as Padded(), but is InOrder()."),
     (lambda: parse_strategy("sorted,descending=no", cut=FIXED), "`descending` must be True or False, but is 'no'."),
+    (lambda: lw.example_lengths(count=1.5), "`count` must be a whole number, but is 1.5."),
     (lambda: lw.FixedSize("16"), "`batch_size` must be a whole number, but is '16'."),
     (lambda: lw.Bucketed(edges=np.array(3)), "`edges` must be whole numbers, but is array(3)."),
     (lambda: lw.Budget("20000"), "`budget` must be a number, but is '20000'."),
@@ -255,3 +268,50 @@ def test_no_flag_is_a_number(choice):
     for name in (field.name for field in fields(choice) if isinstance(field.default, bool)):
         with pytest.raises(TypeError, match=f"^`{name}` must be True or False, but is 1\\. Choose one of the two\\.$"):
             replace(choice, **{name: 1})
+
+
+# Every exception of ours is copied and pickled whole: one that is not hangs a pool of processes for ever.
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "src", ROOT / "recipes" / "src")
+
+# One of each class, made as the package makes it.
+ERRORS = [
+    OversizeError(9.0, 10.0, 3),
+    OversizeError(9.0, 10.0, 3, sequence=7),
+    OversizeError(9.0, 30.0, 3, sequence=7, span=(10, 20), mean_cost=12.0),
+    LongerThanRowError(9.0, 10.0, 3, sequence=7),
+    LongerThanRowError(9.0, 10.0, 3, sequence=7, span=(10, 20)),
+    NoStepError("`steps` must be at least 1, but is 0."),
+    PlanMismatchError("`plan` must be mine, but is another."),
+]
+
+
+def exception_classes():
+    for source in SOURCES:
+        for path in source.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                bases = [ast.unparse(base) for base in getattr(node, "bases", [])]
+                if any(base.endswith(("Error", "Exception", "Warning")) for base in bases):
+                    if node.name.startswith("_"):  # of which a user sees nothing
+                        continue
+                    module = ".".join(path.relative_to(source).with_suffix("").parts)
+                    yield getattr(importlib.import_module(module), node.name)
+
+
+@pytest.mark.slow
+def test_every_exception_class_is_tried():
+    assert {type(error) for error in ERRORS} == set(exception_classes())
+
+
+def facts(error):
+    return type(error), str(error), error.args, {**vars(error)}
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_an_exception_is_copied_whole(error):
+    original, error = facts(error), copy.copy(error)
+    assert facts(error) == original
+    error.add_note("of rank 3")
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert facts(again) == facts(error)

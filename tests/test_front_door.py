@@ -78,13 +78,6 @@ def test_all_are_the_names_that_the_front_door_imports():
     assert lw.__all__ == sorted(alias.name for node in modules for alias in node.names)
 
 
-def test_every_public_name_has_a_docstring_of_its_own():
-    for name in lw.__all__:
-        docstring = inspect.getdoc(getattr(lw, name)) or ""
-        assert docstring, name
-        assert not docstring.startswith(f"{name}("), "the docstring that Python makes of the fields"
-
-
 @pytest.mark.parametrize("name", VERBS)
 def test_a_protocol_says_of_every_method_what_it_takes(name):
     verbs = {verb: member for verb, member in vars(getattr(lw, name)).items() if verb in VERBS[name]}

@@ -1,69 +1,16 @@
-"""What the papers say, worked by hand, and their numbers on the lengths of LJSpeech."""
-
-import os
-from pathlib import Path
+"""What the papers say, worked by hand. The recipes have the numbers of their tables."""
 
 import numpy as np
 import pytest
 
 import lengthwise as lw
 from lengthwise._random import Key
-from lengthwise.cli.strategies import parse_strategy
-
-DATA = Path(os.environ.get("LENGTHWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-SUBSETS = 8
 
 
 def ordered(lengths, order):
     """The sequences in the order that an order gives."""
     batching = lw.Batching(order=order, cut=lw.FixedSize(1), deal=lw.InTurn(), arrange=lw.InOrder())
     return lw.make_plan(lengths, batching).sequences
-
-
-@pytest.fixture(scope="module")
-def training_sets():
-    """The paper's training sets have 10,480 of the 13,100 clips; which, it does not say."""
-    path = DATA / "ljspeech" / "ljspeech_lengths.csv"
-    if not path.exists():
-        pytest.skip(f"no {path}: set LENGTHWISE_DATA to the folder with the real lengths")
-    clips = lw.read_lengths(path, column="frames_12p5ms")
-    return [clips[Key(seed=seed, stage="examples").permutation(len(clips))[:10_480]] for seed in range(SUBSETS)]
-
-
-def mean_over(training_sets, name, cut, *measures):
-    """The means of measures of one epoch of each training set."""
-    batching = parse_strategy(name, cut=cut)
-    found = [lw.measure(lw.make_plan(each, batching, seed=seed), each) for seed, each in enumerate(training_sets)]
-    return [float(np.mean([getattr(each, measure) for each in found])) for measure in measures]
-
-
-@pytest.mark.parametrize(
-    ("name", "percent", "frames"),
-    [
-        ("random", 32.02, 773.82),
-        ("sorted", 0.16, 526.43),
-        ("semi-sorted:0.1", 6.22, 556.22),
-        ("bucketed:1024", 6.10, 553.40),
-        ("alternated:58", 6.08, 552.48),
-    ],
-)
-def test_ge_table_1(training_sets, name, percent, frames):
-    rate, length = mean_over(training_sets, name, lw.FixedSize(16), "zero_padding_rate", "average_batch_length")
-    assert 100 * rate == pytest.approx(percent, abs=0.15)
-    assert length == pytest.approx(frames, abs=1)
-
-
-@pytest.mark.parametrize(
-    ("name", "batches", "percent", "frames"),
-    [("random", 606, None, None), ("semi-sorted:0.1", 449, 6.62, 557.68), ("sorted", 419, 0.47, 527.15)],
-)
-def test_ge_table_2_and_the_counts_of_dynamic_batches(training_sets, name, batches, percent, frames):
-    weighted = ("weighted_zero_padding_rate", "weighted_average_batch_length")
-    count, rate, length = mean_over(training_sets, name, lw.DynamicSize(16, rule="paper"), "batches", *weighted)
-    assert count == pytest.approx(batches, rel=0.02)
-    if percent is not None:
-        assert 100 * rate == pytest.approx(percent, abs=0.5)
-        assert length == pytest.approx(frames, abs=2)
 
 
 def test_ge_semi_sorting_moves_a_sequence_past_those_at_most_the_noise_longer():

@@ -101,9 +101,10 @@ def test_both_wheels_have_one_version_and_licence_and_the_recipes_require_the_li
 
 
 def test_the_library_alone_compares(lengthwise):
-    done = lengthwise("compare", "--subset", "300", "--strategies", "random", "--json", "-")
+    strategies = "random,optimal:4,max-entropy:0.1"
+    done = lengthwise("compare", "--subset", "2000", "--strategies", strategies, "--world-size", "2", "--json", "-")
     assert (done.returncode, done.stderr) == (0, "")
-    assert [row["strategy"] for row in json.loads(done.stdout)["rows"]] == ["random"]
+    assert [row["strategy"] for row in json.loads(done.stdout)["rows"]] == strategies.split(",")
 
 
 def test_the_library_alone_says_how_to_get_the_recipes(lengthwise):

@@ -15,28 +15,12 @@ BINS = 128
 # By how much the estimate of mixing, from 80,000 sequences in these bins, may stand above the truth.
 TOLERANCE = 0.01
 
-# Settings with less and with more padding than 10 %.
-RIVALS = {
-    "semi-sorted": [lw.SemiSorted(randomization_factor=r) for r in (0.01, 0.05, 0.1, 0.3)],
-    "windowed": [lw.Windowed(window=window) for window in (4096, 512, 128, 64)],
-    "alternated": [lw.AlternatedSort(bins=bins) for bins in (20, 60, 100, 240)],
-    "bucketed": [lw.Bucketed(size=size) for size in (64, 256, 768, 3000)],
-    "optimal": [lw.Bucketed(buckets=buckets) for buckets in (3, 8, 14, 40)],
-}
-
 
 def padding_and_mixing(lengths, order, epochs=8):
     """Pooled over epochs of batches of 16."""
     batching = lw.Batching(order=order, cut=lw.FixedSize(16))
     measures = lw.measure([lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)], lengths, bins=BINS)
     return measures.padding_share, measures.mixing
-
-
-def at_padding(padding, points):
-    """The mixing that a strategy has at `padding`, between the neighbouring settings of its knob."""
-    paddings, mixings = zip(*sorted(points), strict=True)
-    assert paddings[0] <= padding <= paddings[-1], "the knob does not span this padding"
-    return float(np.exp(np.interp(padding, paddings, np.log(mixings))))
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.7])
@@ -153,15 +137,10 @@ def test_few_distinct_lengths_are_mixed_as_far_as_the_limit(tallies):
 
 
 @pytest.mark.parametrize("name", ["speech", "long-tailed"])
-def test_max_entropy_comes_near_the_limit_and_no_strategy_passes_it(name):
+def test_max_entropy_comes_near_the_limit_and_does_not_pass_it(name):
     lengths = lw.example_lengths(name)
     padding, mixing = padding_and_mixing(lengths, lw.MaxEntropy(padding=0.1))
     assert 0.9 * mixing_limit(lengths, padding) < mixing < mixing_limit(lengths, padding, bins=BINS) + TOLERANCE
-    for rival, orders in RIVALS.items():
-        points = [padding_and_mixing(lengths, order) for order in orders]
-        for point in points:
-            assert point[1] < mixing_limit(lengths, point[0], bins=BINS) + TOLERANCE, rival
-        assert mixing > 1.05 * at_padding(padding, points), rival
 
 
 def test_what_has_no_limit_is_refused_in_one_sentence():

@@ -119,17 +119,6 @@ def test_the_number_of_bands_pads_hardly_more_than_the_best_one(spreads):
 
 
 @pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)
-def test_the_padding_asked_for_is_had_of_two_lengths_and_more_of_it_mixes_more(cut):
-    lengths = pairs_of(8_000)
-    mixing = []
-    for padding in (0.06, 0.2):
-        measures = padding_of(lengths, lw.MaxEntropy(padding=padding), cut)
-        assert measures.padding_share == pytest.approx(padding, abs=0.006)
-        mixing.append(measures.mixing)
-    assert mixing[1] > 1.5 * mixing[0]
-
-
-@pytest.mark.parametrize("cut", [lw.FixedSize(32), lw.Budget(2_000)], ids=repr)
 def test_sorted_pairs_pad_a_fraction_of_what_sorting_by_the_sum_does(cut):
     lengths = pairs_of(8_000)
     by_sum = padding_of(lengths, BySum(), cut).padding_share

@@ -82,15 +82,6 @@ def test_multiples_of_counts_by_hand(cut, lengths, world_size, sizes):
     assert sorted(plan.batch_sizes.tolist()) == sizes
 
 
-def test_multiples_hold_in_measures_and_evaluations():
-    lengths, cut = lw.example_lengths(count=1_000), lw.Budget(20_000, multiple_of=64, count_multiple_of=4)
-    plan = lw.make_plan(lengths, lw.Batching(cut=cut, order=lw.Bucketed(buckets=6, pad_to_edge=True)), world_size=4)
-    assert (plan.costs == plan.row_counts * plan.padded_lengths[:, 0]).all()
-    assert lw.measure(plan, lengths).padding_share == pytest.approx(1 - lengths.sum() / plan.costs.sum())
-    for multiples in (plan, lw.evaluation_plan(lengths, cut)):
-        assert (multiples.padded_lengths % 64 == 0).all()
-
-
 def test_batches_that_are_cut_smaller_keep_the_borders_of_what_is_not_dropped():
     lengths = np.array([3] * 7 + [9] * 7)
     batching = lw.Batching(cut=lw.FixedSize(3, drop_incomplete=True), order=lw.Bucketed(edges=(3, 9)))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise.choices.deal import share_out
-from lengthwise.planning.exact_count import split_largest
 
 LENGTHS = lw.example_lengths(count=2_000)
 
@@ -61,13 +60,6 @@ def test_a_rank_with_one_very_costly_batch_takes_the_cheapest_beside_it():
 def test_a_split_tail_cuts_a_row_where_rows_are_fewer_than_places():
     plan = planned([1] * 8, cut=lw.Rows(10), order=lw.Shuffled(), world_size=4)
     assert (plan.batch_sizes.tolist(), plan.repeated().tolist()) == ([2, 2, 2, 2], [])
-
-
-def test_a_split_tail_cuts_as_many_batches_as_there_are_places():
-    plan = planned([1] * 10, cut=lw.FixedSize(4), order=lw.Sorted(), world_size=4)
-    # Three batches of at most 4 for four ranks.
-    assert sorted(plan.batch_sizes.tolist()) == [2, 2, 3, 3]
-    assert split_largest(np.array([0, 5, 6]), 4).tolist() == [0, 2, 3, 5, 6]
 
 
 def test_a_repeated_tail_takes_the_cheapest_again():

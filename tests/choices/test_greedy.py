@@ -1,13 +1,10 @@
 """Greedy cuts: a batch takes the next sequence exactly if its cost allows, by coefficients and by calls."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import length_sets
 import lengthwise as lw
 from lengthwise import _kernels
 from lengthwise.choices.greedy import Limits, cut_greedily, groups_of
@@ -24,32 +21,6 @@ def test_a_cut_by_itself_drops_what_is_over_the_budget_and_not_what_equals_it():
         assert kept.tolist() == [0, 2, 3, 4, 5]
         # A boundary before position 4, the fourth of those that stay: 5 and the two fives behind it do not meet.
         assert offsets.tolist() == [0, 1, 2, 3, 5]
-
-
-@settings(max_examples=80, derandomize=True)
-@given(
-    st.one_of(length_sets.flat, length_sets.pairs),
-    st.tuples(*[st.floats(0, 2, width=32)] * 5),
-    st.integers(1, 9),
-    st.sampled_from([-1, 0, 1]),
-)
-def test_a_batch_takes_the_next_sequence_exactly_if_its_own_cost_allows(lengths, coefficients, count, nudge):
-    """Also where the budget lies on the cost of a batch, or one rounding beside it."""
-    cost = lw.Quadratic(**dict(zip(COEFFICIENTS, coefficients, strict=True)))
-    rows = lengths if lengths.ndim == 2 else lengths[:, None]
-    if not len(rows):
-        return
-    budget = float(cost(np.array([count]), rows.max(axis=0)[None])[0])
-    budget = max(np.nextafter(budget, nudge * np.inf) if nudge else budget, 5e-324)
-    cut, given = lw.Budget(budget, oversize="alone"), {"longest": rows.max(axis=0)}
-    offsets = cut(rows, NO_BOUNDARIES, cost=cost, **given).offsets
-    by_calls = cut(rows, NO_BOUNDARIES, cost=lambda *batches: cost(*batches), **given)
-    assert by_calls.offsets.tolist() == offsets.tolist()
-    for start, end in itertools.pairwise(offsets.tolist()):
-        assert end - start == 1 or cost(np.array([end - start]), rows[start:end].max(axis=0)[None])[0] <= budget
-        if end < len(rows):
-            more = rows[start : end + 1]
-            assert cost(np.array([len(more)]), more.max(axis=0)[None])[0] > budget
 
 
 @settings(max_examples=200, derandomize=True)

@@ -81,7 +81,7 @@ def test_a_page_and_a_chart_show_the_rows_of_the_terminal(run, tmp_path):
     words = ("advise", *FEW, "--world-size", 2, "--seed", 5)
     found = run(*words, "--html", page_path, "--plot", chart, "--json", "-").json
     assert chart.stat().st_size > 5_000
-    page = Page(page_path.read_text())
+    page = Page.of_file(page_path)
     assert page.said("h1").startswith("Random batches compute ")
     assert "batches of 16 sequences; 2 ranks" in page.said("p")
     names = {}

@@ -1,7 +1,5 @@
 """What is wrong with the input is one sentence on standard error, nothing on standard output, and exit status 2."""
 
-import os
-
 import pytest
 
 # The words of a command, and what its complaint must hold.
@@ -27,6 +25,9 @@ WRONG = {
     "compare --cut budget:20,000": "but is 'budget:20,000'. Give the largest batch in padded frames: 16 sequences have",
     "buckets --cut budget:10": "mean length is over the budget too: it costs 518, and 16 of them cost about 8288.",
     "compare --batch-size 4 --budget 5": "`--budget` must be left out if --batch-size is given.",
+    "compare --strategies best-fit": "but is 'best-fit'. It packs rows: on the command line, give --cut rows:CAP",
+    "compare --cut rows:8192 --strategies max-entropy:0.1": "`padding` must be left out for a cut that packs ",
+    "compare --cut rows:8192 --strategies pool": "`strategy` must be written pool:SIZE, but is 'pool'.",
     "compare --seed -1": "`seed` must be at least 0, but is -1.",
     "compare --json {unwritable}": "`json` must be in a folder that exists",
     "compare --plot plot.gif": "`plot` must be a file of one of the kinds .png, .svg, .pdf, but is 'plot.gif'.",
@@ -45,6 +46,8 @@ WRONG = {
     "compare --cut bugdet:5": "but is 'bugdet:5'. Did you mean 'budget'?",
     "--": "lengthwise: there is no -- here.",
     "buckets --buckets 0": "`shapes` must be at least 1, but is 0.",
+    "buckets --cut rows:90": "`cut` must be one that pads",
+    "buckets {pairs}": "`lengths` must be of shape [n], but is (40, 2). Take one column, such as lengths[:, 0]",
     "buckets --buckets x": "`--buckets` must be a whole number, but is 'x'.",
     "plan {giant} --strategy uniform:99999999999999": "plan: There is not enough memory for this.",
     "buckets {huge}": "`lengths` must be few and short enough to be padded to less than 2**53 frames, but is ",
@@ -89,15 +92,3 @@ def test_one_sentence_and_exit_status_2(run, places, monkeypatch, tmp_path, word
     assert done.err.count("\n") == 1
     assert "Traceback" not in done.err
     assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-@pytest.mark.parametrize(
-    ("option", "path", "reason"),
-    [("--json", "/proc/a.json", "No such"), ("--json", "/dev/full", "a pipe or"), ("--output", "/dev/full", "a pipe")],
-)
-def test_a_file_that_the_system_does_not_write_is_named_with_its_reason(run, option, path, reason):
-    done = run("plan", "--subset", 9, option, path)
-    assert (done.status, done.out) == (2, "")
-    rule = f"`path` must be a file that can be written, but is '{path}'. The system says: {reason}"
-    assert done.err.startswith(f"lengthwise plan: {rule}")

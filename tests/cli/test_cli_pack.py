@@ -66,20 +66,6 @@ def test_a_plan_of_rows_is_saved(run, lengths, tmp_path):
     assert ["fill", f"{100 * done.json['measures']['fill']:.2f}", "%"] in written
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--strategies", "best-fit"), "but is 'best-fit'. It packs rows: on the command line, give --cut rows:CAP"),
-        (("--cut", "rows:4096", "--strategies", "max-entropy:0.1"), "`padding` must be left out for a cut that packs "),
-        (("--cut", "rows:4096", "--strategies", "pool"), "`strategy` must be written pool:SIZE, but is 'pool'."),
-    ],
-)
-def test_what_does_not_go_with_rows_is_one_sentence(run, lengths, words, message):
-    done = run("compare", lengths, *words)
-    assert done.status == 2
-    assert message in done.err
-
-
 def test_the_remedies_for_a_sequence_longer_than_a_row_are_commands_that_run(run, lengths):
     for command in ("plan", "inspect"):
         told = run(command, lengths, "--cut", "rows:200").err

@@ -1,11 +1,11 @@
 """`lengthwise plan` and `lengthwise inspect`."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 import lengthwise as lw
+from html_pages import Page
+from lengthwise.advice.candidates import first_budget
 from lengthwise.cli.parser import draw_subset
 from lengthwise.measures.metrics import MOST_EPOCHS, measure_epochs
 
@@ -32,13 +32,6 @@ def test_a_saved_plan_is_the_plan(run, tmp_path):
     assert loaded.fingerprint() == expected.fingerprint() == done.json["plan"]["fingerprint"]
     assert np.array_equal(loaded.grid, expected.grid)
     assert done.json["measures"] == measure_epochs([expected, *later], lengths).as_dict()
-
-
-def test_plan_and_compare_show_the_same_measures(run):
-    words = ("--subset", 300, "--budget", 9_000, "--json", "-")
-    (row,) = run("compare", "--strategies", "max-entropy:0.1", *words).json["rows"]
-    measures = run("plan", "--strategy", "max-entropy:0.1", *words).json["measures"]
-    assert measures == {name: row[name] for name in measures}
 
 
 @pytest.mark.parametrize(
@@ -111,11 +104,30 @@ def test_without_a_strategy_the_plan_is_that_of_a_batching_without_an_order(run)
     assert f"plan {expected.fingerprint()}, lw.Batching(budget=20_000, order=lw.MaxEntropy(0.05))" in done.out
 
 
-@pytest.mark.parametrize(("words", "told"), [(("--budget", 90_000), 0), (("--strategy", "max-entropy:0.1"), 1)])
-def test_only_a_padding_that_was_asked_for_warns_where_it_is_missed(run, tmp_path, words, told):
-    np.save(tmp_path / "lengths.npy", np.arange(40 + told, 80) ** 2)  # others each time: it is said once
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        done = run("plan", tmp_path / "lengths.npy", *words)
-    assert done.status == 0
-    assert done.err.count("`padding` must be within") == told
+@pytest.mark.slow
+def test_a_report_of_inspect_says_what_random_batches_compute(run, four, tmp_path):
+    assert run("inspect", four, "--batch-size", 2, "--html", tmp_path / "report.html").status == 0
+    page = Page.of_file(tmp_path / "report.html")
+    share = run("inspect", four, "--batch-size", 2, "--json", "-").json["random_batches"]["padding_share"]
+    assert page.said("h1") == f"Random batches compute {1 / (1 - share):.2f} frames for each frame of data."
+    assert "optimal" not in page.said("p")
+
+
+@pytest.mark.slow
+def test_random_batches_beside_a_plan_are_of_its_seed_epoch_ranks_and_chunks(run, tmp_path):
+    words = ("plan", "--subset", 300, "--strategy", "sorted", "--seed", 3, "--epoch", 4, "--chunk", 700)
+    world = {"world_size": 3, "micro_batches": 2}
+    assert run(*words, "--world-size", 3, "--micro-batches", 2, "--html", tmp_path / "report.html").status == 0
+    table = Page.of_file(tmp_path / "report.html").table("strategy")
+    row = table["random"]
+    lengths = draw_subset(lw.example_lengths(), 300, seed=3)
+    cut = lw.Budget(first_budget(lengths))
+    batching = lw.Batching(cut=cut, order=lw.Shuffled(), chunks=lw.Chunks(700))
+    plans = [lw.make_plan(lengths, batching, seed=3, epoch=4 + place, **world) for place in range(MOST_EPOCHS)]
+    found = measure_epochs(plans, lengths)
+    told = (f"{100 * found.padding_share:.1f} %", f"{found.randomness:.2f}")
+    assert (row["padding"], row["randomness"]) == told
+    assert row["waiting"] == f"{100 * found.straggler_waste:.1f} %"
+    assert list(table) == ["random", "sorted"]
+    assert run("plan", "--subset", 100, "--strategy", "random", "--html", tmp_path / "report.html").status == 0
+    assert list(Page.of_file(tmp_path / "report.html").table("strategy")) == ["random"]

@@ -13,11 +13,6 @@ import lengthwise as lw
 from table_files import write_table
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "lengths.npy"
-
-
 def test_bad_rows_are_named_with_their_files(tmp_path, out):
     for name, rows in (("a", [7, 0, 8]), ("b", [None, None]), ("c", [9, -1, 4])):
         write_table(tmp_path / "data" / f"{name}.parquet", n=pa.array(rows, pa.int64()))

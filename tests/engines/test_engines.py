@@ -30,11 +30,6 @@ def folder(tmp_path):
     return tmp_path / "tokens"
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "lengths.npy"
-
-
 def pairs(offset):
     """Made anew, so that it travels by its code, as the functions of a script do."""
     return lambda batch: [[n, n + offset] for n in batch["n"].to_pylist()]

@@ -30,11 +30,6 @@ def folder(tmp_path):
     return tmp_path / "tokens"
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "lengths.npy"
-
-
 def names_beside(out):
     return sorted(path.name for path in out.parent.iterdir() if path.name not in ("tokens", "data"))
 

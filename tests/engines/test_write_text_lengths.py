@@ -50,9 +50,9 @@ def outcome(read, *arguments, **options):
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_a_file_of_text_has_the_lengths_that_the_reader_finds_or_is_refused(tmp_path, case):
+def test_a_file_of_text_has_the_lengths_that_the_reader_finds_or_is_refused(tmp_path, out, case):
     suffix, text = TEXTS[case]
-    path, out = tmp_path / f"rows{suffix}", tmp_path / "lengths.npy"
+    path = tmp_path / f"rows{suffix}"
     path.write_bytes(text.encode())
     expected = outcome(lw.read_lengths, path)
     for batch_size in (1, 4096):
@@ -104,8 +104,7 @@ def test_an_empty_cell_is_a_bad_row_on_request(tmp_path):
     assert written.bad_rows[0].reason.startswith("`n` must be given, but is None at line 3 of ")
 
 
-def test_functions_see_rows_of_text_as_pyarrow_reads_them(tmp_path):
-    out = tmp_path / "lengths.npy"
+def test_functions_see_rows_of_text_as_pyarrow_reads_them(tmp_path, out):
     (tmp_path / "rows.jsonl").write_text('{"t": "a b"}\n{"t": "c"}\n')
 
     def words(batch):

@@ -1,39 +1,21 @@
 """Training processes: started, watched by what they print, and killed; never waited for without a deadline."""
 
 import json
-import multiprocessing
-import os
-import runpy
 import select
-import signal
-import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import torch
 
-from ranks import FORKSERVER, PATIENCE
+from programs import start_program, sweep
+from ranks import PATIENCE
 
 TRAIN = Path(__file__).with_name("train.py")
 
 
 def started(log, *arguments, **environment):
     """Runs train.py in a process; what it prints is appended to `log`."""
-    process = FORKSERVER.Process(target=_train, args=(log, [str(each) for each in arguments], environment))
-    process.start()
-    return process
-
-
-def _train(log, arguments, environment):
-    os.setsid()
-    multiprocessing.set_start_method("fork", force=True)  # as in a process of the user's own
-    os.environ.update(environment)
-    for output, suffix in ((1, ""), (2, ".errors")):
-        with open(f"{log}{suffix}", "a") as file:
-            os.dup2(file.fileno(), output)
-    sys.argv = [str(TRAIN), *arguments]
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    return start_program(TRAIN, *arguments, printed=log, errors=f"{log}.errors", **environment)
 
 
 def exit_codes(processes):
@@ -51,12 +33,6 @@ def exit_codes(processes):
         process.join()
     assert not hanging
     return [process.exitcode for process in processes]
-
-
-def sweep(pid):
-    """Kills all that is left of the session that a process began."""
-    with suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
 
 
 def lines(log):

@@ -61,6 +61,7 @@ BAD = [
     ([1, 2.5], ValueError, "is 2.5 at sequence 1. If these are seconds, turn them into"),
     ([[1, 2], [3, 0]], ValueError, "`lengths` must be at least 1, but is 0 at sequence 1, dimension 1."),
     (np.array([2**63], dtype=np.uint64), ValueError, "at most 2**63 - 1, but is 9223372036854775808 at sequence 0."),
+    (np.array([3, 1e30], object), ValueError, "`lengths` must be at most 2**63 - 1, but is 1e+30 at sequence 1."),
     ([2.0**53], ValueError, "below 2**53 as a float, but is 9007199254740992.0 at sequence 0. Floats"),
     ([Fraction(2**53 + 1)], ValueError, "below 2**53 as a float, but is 9007199254740992.0 at sequence 0."),
     ([Fraction(10**400)], ValueError, "from 1 to 2**63 - 1, but is Fraction(1000"),

@@ -67,17 +67,6 @@ def test_steps_that_take_turns_are_correlated_by_minus_one_and_not_by_less(long)
     assert -1.0 <= found < -0.999999
 
 
-def test_sparse_bins_are_less_biased_than_by_the_first_order():
-    apart = np.random.default_rng(1).integers(1, 65, (2, 4096))  # two that know nothing of each other: mixing is 1
-    alone = laid_out(apart[0], [[[[number]]] for number in range(4096)], padded=64 + apart[1])
-    found = lw.measure(alone, apart[0], bins=64).mixing
-    joint = np.bincount(64 * apart[0] + apart[1] - 65, minlength=4096).reshape(64, 64)
-    seen, rows, columns = joint[joint > 0], joint.sum(axis=1), joint.sum(axis=0)
-    plain = (seen @ np.log(seen) - rows @ np.log(rows) - columns @ np.log(columns)) / 4096 + math.log(4096)
-    first_order = math.exp((len(seen) - 127) / 8192 - plain)
-    assert first_order < 0.9 * found < 0.9
-
-
 def counted_out(plan, items):
     """The measures that need no logarithm, batch by batch in plain Python."""
     batches = [plan.sequences[a:b].tolist() for a, b in zip(plan.offsets[:-1], plan.offsets[1:], strict=True)]
@@ -195,17 +184,13 @@ def test_measures_of_random_plans_are_those_counted_out(order):
         assert lw.measure(plan, lengths, bins=5).mixing == pytest.approx(mixing_counted_out(sizes, padded, 5))
 
 
-def as_batches(plan):
-    """The batches of a plan as a sampler's: of its steps, rank after rank."""
-    return [plan.batch(number).tolist() for number in plan.grid.reshape(-1)]
-
-
 @pytest.mark.parametrize("dims", [1, 2])
 def test_anybodys_batches_measure_as_the_plan_that_they_are(dims):
     lengths = lw.example_lengths(count=300)
     lengths = lengths if dims == 1 else np.stack([lengths, lengths[::-1]], axis=1)
     plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(8)), world_size=2, micro_batches=2)
-    own, batches = lw.measure(plan, lengths), as_batches(plan)
+    own = lw.measure(plan, lengths)
+    batches = [plan.batch(number).tolist() for number in plan.grid.reshape(-1)]  # step by step, rank after rank
     arrays = (np.array(batch, np.int32) for batch in batches)
     for theirs in (batches, tuple(map(tuple, batches)), arrays):
         found = lw.measure(theirs, lengths, world_size=2, micro_batches=2)

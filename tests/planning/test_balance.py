@@ -1,5 +1,6 @@
 """Two limits: the budget bounds one cost, and ranks share another evenly."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -62,17 +63,25 @@ def test_a_cost_of_the_users_own_may_be_balanced_by_dealing_alone():
         replace(own, order=None, padding=None, deal=lw.RandomSteps())
 
 
-@pytest.mark.parametrize("choices", [{"budget": 20_000, "padding": 0.05}, {"cut": lw.Rows(6_144)}], ids=["pad", "row"])
-@pytest.mark.parametrize("balance", [lw.Quadratic(quadratic=1e305), lambda counts, _: np.full(len(counts), np.nan)])
+PADDED, ROWS = {"budget": 20_000, "padding": 0.05}, {"cut": lw.Rows(6_144)}
+LARGE, NO_NUMBERS = lw.Quadratic(quadratic=1e305), lambda counts, _: np.full(len(counts), np.nan)
+PRICES = [*itertools.product((LARGE, NO_NUMBERS), (PADDED, ROWS)), (LARGE, {**ROWS, "deal": lw.RandomSteps()})]
+
+
+@pytest.mark.parametrize(("balance", "choices"), PRICES)
 def test_an_error_of_its_prices_has_its_name(balance, choices):
     with pytest.raises(ValueError, match=r"^`balance` must be finite, but is (inf|nan)\."):
         lw.make_plan(LONG, lw.Batching(balance=balance, **choices), world_size=8)
 
 
-def test_an_error_of_the_prices_by_which_random_steps_share_rows_has_its_name():
-    batching = lw.Batching(cut=lw.Rows(6_144), deal=lw.RandomSteps(), balance=lw.Quadratic(quadratic=1e305))
-    with pytest.raises(ValueError, match=r"^`balance` must be finite, but is inf\."):
-        lw.make_plan(LONG, batching, world_size=8)
+@pytest.mark.parametrize(("lengths", "groups"), [([10, 7, 7, 7], None), ([10, 7, 7, 7, 1], "aaaab")])
+def test_batches_of_a_fixed_size_share_a_step_by_it(lengths, groups):
+    """By padded frames, (10 7) and (7 7) cost 20 at most, and (10) and (7 7 7) 21; by their squares 200 and 147."""
+    balance = lw.Quadratic(linear=0.0, quadratic=1.0)
+    batching = lw.Batching(cut=lw.FixedSize(3), deal=lw.RandomSteps(), balance=balance)
+    groups = None if groups is None else list(groups)
+    plan = lw.make_plan(lengths, batching, world_size=len(lengths) - 2, groups=groups)
+    assert sorted(plan.balances.tolist()) == [1, 100, 147][-plan.world_size :]
 
 
 def test_packed_rows_are_shared_out_by_it():
@@ -88,13 +97,14 @@ def test_packed_rows_are_shared_out_by_it():
 def test_the_rest_of_an_epoch_is_balanced_by_it_too():
     batching = lw.Batching(budget=20_000, deal=lw.RandomSteps(), balance=ATTENTION)
     whole = lw.make_plan(LONG, batching, world_size=4, micro_batches=2)
-    rest = lw.make_plan(LONG, batching, world_size=8, after=[(4, 2, 4)])
+    rest = lw.make_plan(LONG, batching, world_size=2, micro_batches=4, after=[(4, 2, 4)])
     taken, expected = (
         [sorted(np.concatenate([plan.batch(number) for number in step.reshape(-1)])) for step in plan.grid]
         for plan in (rest, whole)
     )
     assert taken == expected[2:]
     assert rest.balances.tolist() == ATTENTION(rest.batch_sizes, rest.padded_lengths).tolist()
+    assert lw.measure(rest, LONG).straggler_waste < 0.015
 
 
 def test_evaluations_are_balanced_by_it():

@@ -153,6 +153,16 @@ def test_whole_numbers_of_any_kind_will_do():
     assert plan.sequences.dtype == plan.offsets.dtype == plan.grid.dtype == np.int64
 
 
+def test_an_arrangement_sees_the_costliest_batch_and_the_mean_length_of_each_step():
+    def note(costs, lengths, _):
+        seen.extend(zip(costs.tolist(), lengths.tolist(), strict=True))
+        return np.arange(len(costs))
+
+    seen = []
+    lw.make_plan([5, 9, 2, 4], lw.Batching(cut=lw.FixedSize(1), arrange=note), world_size=2)
+    assert sorted(seen) == [(4, 3), (9, 7)]
+
+
 @pytest.mark.parametrize("deal", [lw.Mixed(), lw.RandomSteps()])
 def test_what_an_order_gives_stays_its_own(deal):
     """Steps move the sequences within their array, and a plan keeps it and lets nobody write."""

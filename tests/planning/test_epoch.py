@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lengthwise as lw
-from lengthwise.choices.deal import share_out
 from lengthwise.cli.strategies import parse_strategies
 
 RANKS = 8
@@ -35,16 +34,6 @@ def test_ranks_wait_little_within_a_step_and_within_a_micro_batch(label, cut):
         assert 1 - costs.mean(axis=2).sum() / costs.max(axis=2).sum() < most
 
 
-def test_random_batches_dealt_in_turn_wait_a_quarter_of_the_time():
-    in_turn = replace(STRATEGIES["random"], deal=lw.InTurn(), arrange=lw.InOrder())
-    wastes = [
-        lw.measure(lw.make_plan(LENGTHS, batching, world_size=RANKS), LENGTHS).straggler_waste
-        for batching in (in_turn, STRATEGIES["random"])
-    ]
-    assert wastes[0] > 0.24
-    assert wastes[1] < 0.05
-
-
 def partitions(items, size):
     """Every way to part `items` into sets of `size`."""
     if not items:
@@ -64,13 +53,6 @@ def test_with_one_batch_a_step_no_deal_waits_less_than_balanced(costs, ranks):
     plan = lw.make_plan(costs.astype(int), batching, world_size=ranks)
     least = min(sum(costs[step].max() for step in steps) for steps in partitions(list(range(6)), ranks))
     assert plan.costs[plan.grid].max(axis=2).sum() == least
-
-
-@given(costs=COSTS)
-def test_with_two_batches_a_step_no_rank_need_take_less(costs):
-    shared = share_out(np.arange(6)[None], costs, 3)
-    least = min(max(costs[own].sum() for own in shares) for shares in partitions(list(range(6)), 2))
-    assert costs[shared].sum(axis=1).max() == least
 
 
 def counts_of(lengths, batching, ranks):

@@ -70,7 +70,10 @@ def test_outputs_come_back_in_order_and_averages_are_exact(cut):
         choices = {"cost": case.batching.cost, "world_size": 1 + number % 5}
         plan = lw.evaluation_plan(case.lengths, case.batching.cut, **choices)
         assert len({len(list(plan.batches(rank))) for rank in ranks(plan)}) == 1
-        outputs = [[f"of {number}" for batch in plan.batches(rank) for number in batch] for rank in ranks(plan)]
+        outputs = [
+            [f"of {number}" if is_first else "again" for batch, is_first in taken for number in batch]
+            for taken in (zip(plan.batches(rank), plan.first_taken[:, 0, rank], strict=True) for rank in ranks(plan))
+        ]
         kept = np.setdiff1d(np.arange(len(case.lengths)), plan.dropped())
         expected = [f"of {number}" if number in kept else None for number in range(len(case.lengths))]
         assert lw.restore_order(plan, outputs) == expected

@@ -132,11 +132,3 @@ def test_a_plan_without_a_batch_is_refused(cut):
     batching = lw.Batching(order=lw.Bucketed(edges=(20, 90), longer="drop"), cut=cut, deal=lw.Balanced())
     with pytest.raises(ValueError, match=r"^`steps` must be at least 1, but is 0\. No batch is left\. "):
         lw.make_plan([100, 200, 100], batching, world_size=2)
-
-
-def test_lengths_are_countable_as_they_are_padded():
-    """Padded to a multiple of 8, the longest has 2**53 frames."""
-    lengths, order = [2**53 - 7], lw.Sorted()
-    assert lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(1), order=order)).costs.tolist() == [2**53 - 7]
-    with pytest.raises(ValueError, match=r"padded to less than 2\*\*53 frames, but is 9007199254740992\.0\. "):
-        lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(1, multiple_of=8), order=order))

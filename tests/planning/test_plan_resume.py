@@ -119,21 +119,6 @@ def test_an_epoch_without_a_step_names_the_step_of_the_ranks_that_began_it():
         lw.make_plan([5, 6, 7], batching, world_size=2, after=[(4, 1, 0)])
 
 
-@pytest.mark.parametrize(
-    ("after", "message"),
-    [
-        ([(2, 1)], "`after` must be a list of runs, each of three whole numbers, but is [(2, 1)]"),
-        ([(0, 1, 2)], "`after` must be at least 1, but is 0"),
-        ([(2, 1, 21)], "`after` must be at most 10, but is 21"),
-        ([(2, 1, 1.5)], "`after` must be a whole number"),
-    ],
-)
-def test_bad_runs_are_refused(after, message):
-    with pytest.raises((ValueError, TypeError)) as caught:
-        lw.make_plan(np.arange(1, 41), lw.Batching(cut=lw.FixedSize(2)), after=after)
-    assert message in str(caught.value)
-
-
 def test_every_run_of_an_epoch_draws_by_keys_of_its_own(monkeypatch):
     drawn, words = [], Key.words
     monkeypatch.setattr(Key, "words", lambda key, count: drawn.append((key.stage, key.lane)) or words(key, count))

@@ -88,13 +88,6 @@ def test_what_runs_leave_is_taken_once(runs, world_size):
     assert len(numbers) - len(LENGTHS) <= 3 * len(runs) * 12
 
 
-def test_nothing_follows_an_epoch_that_was_taken():
-    windows = lw.Windows(LENGTHS, BATCHING, window=64, block=4)
-    whole = len(lw.WindowEpoch(windows, 0))
-    assert len(lw.WindowEpoch(windows, 0, after=[(1, 1, whole)])) == 0
-    assert list(lw.WindowEpoch(windows, 0, after=[(1, 1, whole)]).batches()) == []
-
-
 @pytest.mark.parametrize("number", [0, len(LENGTHS) - 1])
 def test_a_bad_weight_is_named_by_the_number_of_its_sequence(number):
     epoch = lw.WindowEpoch(lw.Windows(LENGTHS, BATCHING, window=128, block=4), 1)

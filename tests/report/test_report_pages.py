@@ -31,7 +31,7 @@ def planned(lengths, text=STRATEGIES, *, cut=None, **options):
 
 def written(tmp_path, lengths, plans, **options):
     save_page(plans, lengths, tmp_path / "report.html", **options)
-    return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    return Page.of_file(tmp_path / "report.html")
 
 
 @pytest.fixture(scope="module")

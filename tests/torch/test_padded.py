@@ -171,11 +171,16 @@ def test_batches_within_the_budget_or_of_another_unit_say_nothing():
     assert warnings_of(sampler_of(batching=alone), LENGTHS) == []  # planned to be over it
 
 
-def pairs():
-    return sampler_of(np.stack([LENGTHS, shuffled(LENGTHS, 1)], axis=1), "fixed")
+def pairs(other=None):
+    other = shuffled(LENGTHS, 1) if other is None else other
+    return sampler_of(np.stack([LENGTHS, other], axis=1), "fixed")
 
 
-@pytest.mark.parametrize("make", [windows, resumed, pairs])
+def pairs_with_one_prompt():
+    return pairs(np.full(len(LENGTHS), 7))
+
+
+@pytest.mark.parametrize("make", [windows, resumed, pairs, pairs_with_one_prompt])
 @pytest.mark.parametrize("collate", PADDING.values(), ids=PADDING)
 def test_what_pads_may_be_ones_own_function_and_the_sampler_of_any_kind(make, collate):
     """A data set of two lengths is in order if one of them is."""

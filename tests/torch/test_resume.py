@@ -111,6 +111,7 @@ def test_whoever_takes_over_plans_what_was_left_for_its_own_ranks_and_micro_batc
 
 def test_loss_scales_are_those_of_the_batches_that_a_pass_yields():
     sampler = made(micro_batches=2)
+    assert len(sampler) == 2 * sampler.steps
     plan = lw.make_plan(LENGTHS, BATCHING, seed=4, world_size=2, micro_batches=2)
     kind = {"reduction": "sum", "ranks_averaged": False, "micro_batches_averaged": True}
     for arguments in ({}, {"weights": LENGTHS, **kind}):

@@ -1,8 +1,7 @@
-"""Resume on other ranks, as samplers do it: exactly the unseen; `test_promises.py` has the plans of all choices."""
+"""Resume on other ranks, as samplers do it; `test_promises.py` has the plans of what runs leave, for all choices."""
 
 import json
 import random
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -24,67 +23,31 @@ BATCHINGS = {
 PLACES = [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (3, 3), (5, 2)]  # ranks and micro-batches
 
 
-class Run:
-    """All ranks of a run that may begin from a state: they take batches in step, and agree on where they stand."""
-
-    def __init__(self, batching, places, state=None, *, epoch=2, times=None):
-        world_size, micro_batches = places
-        common = {"seed": 9, "world_size": world_size, "micro_batches": micro_batches, "times": times}
-        self.ranks = [lw.torch.BatchSampler(LENGTHS, batching, rank=rank, **common) for rank in range(world_size)]
-        for sampler in self.ranks:
-            sampler.set_epoch(epoch) if state is None else sampler.resume(json.loads(state))
-        self.first = self.ranks[0]
-        self.planned_before = len(self.first) - len(self.first.plan)
-        self.delivered = self.first.start
-
-    @property
-    def left(self):
-        return len(self.first) - self.first.start
-
-    def take(self, batches):
-        """Takes as many batches on every rank; returns their items, without those that only keep a rank in step."""
-        items = []
-        self.delivered += batches
-        for rank, sampler in enumerate(self.ranks):
-            start = sampler.start - self.planned_before
-            first_taken = sampler.plan.first_taken[:, :, rank].reshape(-1)[start : start + batches]
-            for is_first, batch in zip(first_taken, sampler, strict=False):
-                items += batch if is_first else []
-        return items
-
-    def state(self):
-        states = [json.dumps(sampler.state_after(self.delivered)) for sampler in self.ranks]
-        assert len(set(states)) == 1
-        assert len(states[0]) < 1_000
-        return states[0]
-
-
 @pytest.mark.parametrize("times", [None, TIMES], ids=["each once", "times"])
 @pytest.mark.parametrize("batching", BATCHINGS.values(), ids=BATCHINGS)
-def test_three_changes_in_a_row_lose_and_repeat_nothing(batching, times):
-    chance = random.Random(batching.to_json())
-    for epoch in (0, 7):
-        run, items = Run(batching, chance.choice(PLACES), epoch=epoch, times=times), []
-        for _ in range(3):
-            items += run.take(chance.randint(0, run.left))
-            run = Run(batching, chance.choice(PLACES), run.state(), times=times)
-        items += run.take(run.left)
-        plan = lw.make_plan(LENGTHS, batching, seed=9, epoch=epoch, times=times)
-        copies = np.ones(len(LENGTHS), int) if times is None else plan.times
-        everything = np.repeat(np.arange(len(LENGTHS)), copies).tolist()
-        assert Counter(items) == Counter(map(tuple, plan.spans.tolist()) if batching.chunks else everything)
-
-
-def test_a_state_stays_small_after_twenty_changes():
-    batching = BATCHINGS["fixed"]
-    run, items = Run(batching, (1, 1)), []
-    for change in range(20):
-        items += run.take(1)
-        run = Run(batching, (1 + change % 2, 1), run.state())
-    runs = json.loads(run.state())["runs"]
-    assert len(runs) == 20 - 1  # the second run has the places of the first
-    assert sum(world_size * count for world_size, _, count in runs) == 29
-    assert sorted(items + run.take(run.left)) == list(range(len(LENGTHS)))
+def test_after_any_changes_the_ranks_take_what_the_runs_before_have_left(batching, times):
+    chance, state, runs = random.Random(batching.to_json()), None, []
+    options = {"seed": 9, "times": times}
+    for _ in range(20):
+        world_size, micro_batches = chance.choice(PLACES)
+        world = {"world_size": world_size, "micro_batches": micro_batches}
+        ranks = [lw.torch.BatchSampler(LENGTHS, batching, rank=rank, **world, **options) for rank in range(world_size)]
+        for sampler in ranks:
+            sampler.set_epoch(2) if state is None else sampler.resume(json.loads(state))
+        # A run in the world of the run before goes on with its plan.
+        taken = runs.pop()[2] if runs and runs[-1][:2] == [world_size, micro_batches] else 0
+        plan = lw.make_plan(LENGTHS, batching, epoch=2, after=runs, **world, **options)
+        for rank, sampler in enumerate(ranks):
+            items = [
+                list(map(tuple, batch)) if batch.ndim == 2 else batch.tolist() for batch in plan.batches(rank, taken)
+            ]
+            assert list(sampler) == items
+        taken += chance.randint(0, min(2, len(plan) - taken))
+        delivered = sum(batches for _, _, batches in runs) + taken
+        (state,) = {json.dumps(sampler.state_after(delivered)) for sampler in ranks}
+        assert len(state) < 1_000
+        runs += [[world_size, micro_batches, taken]] if taken else []
+        assert json.loads(state)["runs"] == runs
 
 
 @pytest.mark.parametrize("make", [lw.torch.BatchSampler, lw.torch.WindowSampler])

@@ -1,4 +1,4 @@
-"""The batch sampler, alone and under PyTorch's loader: its batches are the plan's, and wrong use is told."""
+"""The samplers, alone and under PyTorch's loader: their batches are the plan's, and wrong use is told."""
 
 import types
 
@@ -15,7 +15,6 @@ SECOND_PASS = r"^Epoch 0 is taken a second time\. Call set_epoch with a new numb
 
 
 def test_epochs_differ_repeat_exactly_and_are_those_of_the_plan():
-    before = np.random.get_state()[1].copy()
     sampler = lw.torch.BatchSampler(LENGTHS, BATCHING, seed=3)
     for epoch in (0, 1, 0):
         sampler.set_epoch(epoch)
@@ -25,15 +24,6 @@ def test_epochs_differ_repeat_exactly_and_are_those_of_the_plan():
         assert len(batches) == len(sampler)
         for batch in batches:
             batch.clear()  # lists are fresh
-    np.testing.assert_array_equal(before, np.random.get_state()[1])
-
-
-def test_ranks_share_out_every_sequence_in_equal_steps():
-    ranks = [lw.torch.BatchSampler(LENGTHS, BATCHING, rank=rank, world_size=3, micro_batches=2) for rank in range(3)]
-    assert len({len(sampler) for sampler in ranks}) == 1
-    assert len(ranks[0]) == 2 * ranks[0].steps
-    delivered = [number for sampler in ranks for batch in sampler for number in batch]
-    assert sorted(delivered) == list(range(len(LENGTHS)))
 
 
 def test_chunks_come_as_spans():
@@ -43,18 +33,9 @@ def test_chunks_come_as_spans():
     assert all(type(number) is int for span in spans for number in span)
 
 
-def test_a_batch_has_one_group_and_a_state_those_groups():
-    tasks = np.arange(300) % 3
-    places = {"world_size": 2, "micro_batches": 2}
-    samplers = [lw.torch.BatchSampler(LENGTHS, BATCHING, rank=rank, groups=tasks, **places) for rank in range(2)]
-    batches = [batch for sampler in samplers for batch in sampler]
-    assert sorted(number for batch in batches for number in batch) == list(range(300))
-    assert all(len(set(tasks[batch].tolist())) == 1 for batch in batches)
-    state = samplers[0].state_after(3)
-    with pytest.raises(lw.PlanMismatchError, match="groups"):
-        lw.torch.BatchSampler(LENGTHS, BATCHING, rank=0, groups=tasks[::-1], **places).resume(state)
-    samplers[1].resume(state)
-    assert len(list(samplers[1])) == len(batches) // 2 - 3
+def test_groups_are_those_of_the_plan():
+    sampler = lw.torch.BatchSampler(LENGTHS, BATCHING, groups=np.arange(300) % 3)
+    assert sampler.plan.fingerprint() == lw.make_plan(LENGTHS, BATCHING, groups=np.arange(300) % 3).fingerprint()
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -116,18 +97,31 @@ def test_a_sampler_says_where_its_passes_begin_and_has_no_batch_size_to_mislead_
     assert not hasattr(sampler, "batch_size")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind", "message"),
-    [
-        ({"batching": 16}, TypeError, r"`batching` must be a Batching, but is 16"),
-        ({"micro_batches": 0}, ValueError, r"`micro_batches` must be at least 1, but is 0"),
-        ({"seed": -1}, ValueError, r"`seed` must be at least 0, but is -1"),
-        ({"lengths": [3, 0]}, ValueError, r"`lengths` .* 0"),
-    ],
-)
-def test_bad_values_are_refused_at_once(arguments, kind, message):
-    with pytest.raises(kind, match=message):
-        lw.torch.BatchSampler(**{"lengths": LENGTHS, "batching": BATCHING, **arguments})
+# The sampler of evaluations; `test_ranks.py` has ranks that talk.
+
+
+def test_every_pass_of_an_evaluation_is_the_same():
+    sampler = lw.torch.EvaluationSampler(LENGTHS, lw.Budget(20_000))
+    loader = DataLoader(range(300), batch_sampler=sampler, collate_fn=list)
+    first, second = list(loader), list(loader)
+    assert first == second
+    assert len(loader) == len(first)
+    assert sampler.restore_order([number for batch in first for number in batch]) == list(range(300))
+
+
+def test_ranks_that_are_given_share_out_by_the_plan_and_gather_elsewhere():
+    cost = lw.Quadratic(quadratic=0.01)
+    plan = lw.evaluation_plan(LENGTHS, lw.Budget(500_000), cost=cost, world_size=3)
+    weights, outputs = lw.evaluation_weights(plan, LENGTHS), []
+    for rank in range(3):
+        sampler = lw.torch.EvaluationSampler(LENGTHS, lw.Budget(500_000), cost=cost, rank=rank, world_size=3)
+        assert sampler.plan.fingerprint() == plan.fingerprint()
+        assert sampler.weights(LENGTHS).tolist() == weights[:, :, rank].ravel().tolist()
+        outputs.append([number for batch in sampler for number in batch])
+    assert lw.restore_order(plan, outputs) == list(range(300))
+    assert weights.sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=r"torch\.distributed's own, to gather outputs, but is 2"):
+        sampler.restore_order(outputs[2])
 
 
 def test_tab_completion_shows_what_is_public():

@@ -118,6 +118,12 @@ def test_an_epoch_that_is_left_early_warns_once():
         resumed.set_epoch(3)
     list(resumed)
     resumed.set_epoch(4)
+    stream = stream_of(shards_of([60]))
+    start = stream.state_dict()
+    take(stream, 2)
+    stream.load_state_dict(start)  # another run begins
+    for epoch in (0, 1):
+        stream.set_epoch(epoch)
 
 
 @pytest.mark.filterwarnings("ignore:Epoch [0-9] of the stream was left")
