@@ -68,6 +68,12 @@ def test_a_rank_without_a_group_takes_a_batch_after_the_rank_that_counts_it():
     assert plan.first_taken[0].T.tolist() == [[True, False], [True, True], [False, False]]
 
 
+def test_batches_that_are_full_to_the_last_bit_are_the_fewest():
+    cost = lw.Quadratic(quadratic=0.001)  # ten times the cost of a batch is rounded down
+    batching = lw.Batching(cut=lw.Budget(float(cost([1], [[2]])[0])), cost=cost)
+    assert lw.plan_step([2] * 10, batching, world_size=1, groups=[0] * 10).micro_batches == 10
+
+
 def test_fewer_sequences_than_places_are_taken_again_with_weight_0():
     plan = lw.plan_step([9], ROWS_OF_TEN, world_size=2, multiple_of=2)
     assert by_rank(plan) == [[[0], [0]], [[0], [0]]]

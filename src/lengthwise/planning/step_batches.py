@@ -33,6 +33,7 @@ Dealt: TypeAlias = tuple[Portion, Numbers]  # priced batches, and their grid [1,
 _NO_BOUNDARIES = np.empty(0, np.int64)
 _UNLIMITED = 2**62  # sequences
 _NEAR = 1.001  # of the least time that any deal takes: once a deal is so near, no other is tried
+_ROUNDED = 1.0 + 2.0**-32  # more than sums of costs are rounded by
 _TURNS = 2**12  # sequences x turns in which the meetings of giants are filled; at least 3 turns
 _PAIRS = 2**29  # sequences x batches: up to so many, each sequence looks for the cheapest batch
 
@@ -117,7 +118,8 @@ class Step:
         """Gives groups of sequences to ranks of about equal cost: the part of each rank. None if some find no room."""
         costs, sizes = (np.bincount(self.groups, each).astype(np.float64) for each in (self.alone, self.sizes))
         falling, rank_of = np.argsort(-costs, kind="stable"), np.empty(len(costs), np.int64)
-        limits = world.micro_batches * self.room, _UNLIMITED, world.micro_batches if self.is_free else 1
+        room = world.micro_batches * self.room * _ROUNDED  # the cut of each batch keeps the limit to the last bit
+        limits = room, _UNLIMITED, world.micro_batches if self.is_free else 1
         rank_of[falling], fits = _fill_bins(costs[falling], sizes[falling], world.world_size, limits)
         parts = [np.flatnonzero(rank_of[self.groups] == rank) for rank in range(world.world_size)]
         return sorted(parts, key=lambda part: not len(part)) if fits else None
