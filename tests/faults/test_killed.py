@@ -4,7 +4,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections import Counter
 
 import pytest
 import torch
@@ -137,10 +136,3 @@ def test_one_rank_takes_the_same_steps_as_two(two, two_left):
     expected, weights = final_weights(two), final_weights(two_left)
     for name, tensor in expected.items():
         torch.testing.assert_close(weights[name], tensor, rtol=0, atol=1e-12)
-
-
-def test_one_rank_takes_all_that_two_have_left_of_an_epoch(two, two_left):
-    assert exit_codes([started(two_left / "alone", two_left, *TOGETHER)]) == [0]
-    before = [step for rank in range(2) for step in lines(two / f"log{rank}") if step["batches"] <= 14]
-    steps = [step for step in before + lines(two_left / "alone") if step["epoch"] == 1]
-    assert Counter(number for step in steps for number in step["sequences"]) == Counter(range(len(train.LENGTHS)))

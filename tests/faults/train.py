@@ -128,7 +128,7 @@ def joined(options):
         return None
     rank, world_size = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
     distributed.init_process_group("gloo", init_method=options.store, rank=rank, world_size=world_size)
-    return distributed.new_group(timeout=timedelta(seconds=60))
+    return distributed.new_group(timeout=timedelta(seconds=options.patience))
 
 
 def made(options, group):
@@ -149,11 +149,13 @@ def main():
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--micro-batches", type=int, default=1)
     parser.add_argument("--store", default="env://")
+    parser.add_argument("--patience", type=float, default=60.0, help="seconds to wait for other ranks in a step")
     parser.add_argument("--kill", type=int, nargs=2, help="epoch, and batches in it, after which to end by SIGKILL")
     options = parser.parse_args()
     torch.set_num_threads(1)
     group = joined(options)
     training = made(options, group)
+    (options.folder / f"rank{training.sampler.rank}.pid").write_text(str(os.getpid()))
     training.load()
     for epoch in range(training.loader.epoch, options.epochs):
         training.epoch(epoch, options.kill and tuple(options.kill))
