@@ -170,7 +170,9 @@ class PlannedEpochs(Callback):
         needed = {"reload_dataloaders_every_n_epochs": 1, "overfit_batches": 0}
         accumulation = "accumulate_grad_batches" if self._averaged else None
         ranks = (trainer.distributed_sampler_kwargs or {}).get("num_replicas", 1)
-        remedy = "Give it to the Trainer: the sampler decides what a step and an epoch are. To overfit, plan few lengths."
+        remedy = (
+            "Give it to the Trainer: the sampler decides what a step and an epoch are. To overfit, plan few lengths."
+        )
         check_settings(self.sampler, trainer, needed, ranks=ranks, remedy=remedy, accumulation=accumulation)
 
 
