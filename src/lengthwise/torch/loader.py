@@ -179,6 +179,7 @@ class DataLoader(data.DataLoader[Any]):
             self.batch_sampler.set_epoch(self.epoch, restart=True)
         if self._own_generator is not None:
             self._seed(self._own_generator)
+        self.batch_sampler.remainder.is_counted = True
         batches = super().__iter__()
         self._last_begun = Pass(self.batch_sampler.remainder)
         return self._last_begun, batches

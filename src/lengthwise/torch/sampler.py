@@ -17,7 +17,7 @@ from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.resume import EarlierRun
 from lengthwise.planning.window_epoch import WindowEpoch
-from lengthwise.torch.guard import Notices, changed, check_no_worker, refuse_second_sharing, unused
+from lengthwise.torch.guard import Notices, changed, check_no_worker, check_wrappers, refuse_second_sharing, unused
 from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.planner import Planner
 from lengthwise.torch.position import Remainder, read_state, split_runs, write_state
@@ -278,6 +278,8 @@ class BatchSampler(Sampler[list[Any]]):
         # A generator starts with its first batch: until then the epoch may be set.
         check_no_worker()
         remainder = self._follow_ranks()
+        if not remainder.is_counted and (self.world_size > 1 or remainder.start):
+            check_wrappers(self, world_size=self.world_size, start=remainder.start)
         remainder.use = "begun"
         self._own_rank.check_started(self._facts)
         for batch in remainder.batches(self.rank, remainder.plan_start):
