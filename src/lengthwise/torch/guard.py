@@ -122,9 +122,8 @@ def check_dataset(dataset: Any, sequences: int) -> None:
 def unused(epoch: int) -> ValueError:
     """Returns the error for an epoch whose batches were never read."""
     remedy = (
-        "Give lw.torch.DataLoader(dataset, sampler) to the trainer as it is: no training_data to deepspeed.initialize, "
-        "no fabric.setup_dataloaders, no prepare_data_loader of Ray. To skip epochs, set only the first epoch that is "
-        "trained."
+        "Give lw.torch.DataLoader(dataset, sampler) to the trainer, and no training_data to deepspeed.initialize; do "
+        "without fabric.setup_dataloaders. To skip epochs, set only the first epoch that is trained."
     )
     return checks.state_error(f"Epoch {epoch} was set, but the sampler was not read", remedy)
 

@@ -13,14 +13,13 @@ try:
     if tuple(map(int, lightning.__version__.split(".")[:2])) < (2, 5):
         raise ImportError(f"Lightning {lightning.__version__} miscounts the batches of a resumed epoch")
 except ImportError as _error:
-    _sentence = 'lengthwise.torch.lightning needs Lightning 2.5 or newer: pip install "lightning>=2.5"'
-    raise ImportError(_sentence) from _error
+    raise ImportError('lengthwise.torch.lightning needs Lightning 2.5: pip install "lightning>=2.5"') from _error
 
 from numpy.typing import ArrayLike
 
 from lengthwise import checks
-from lengthwise.torch.sampler import BatchSampler
-from lengthwise.torch.trainers import PassScales, Speed, check_sampler, check_settings
+from lengthwise.torch.sampler import BatchSampler, check_sampler
+from lengthwise.torch.trainers import PassScales, Speed, check_settings
 
 KEY = "lengthwise"  # the key of the sampler's position in a checkpoint
 
@@ -187,8 +186,7 @@ def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:
     is_over = sampler.start == len(sampler)
     epoch, trained = (sampler.epoch + 1, 0) if is_over else (sampler.epoch, sampler.start)
     # At the start of an epoch, Lightning's count is still that of the last one.
-    is_counted = epochs["current"]["started"] == sampler.epoch + 1
-    counted = batches["current"]["processed"] if is_counted else 0
+    counted = batches["current"]["processed"] if epochs["current"]["started"] == sampler.epoch + 1 else 0
     in_hook = trained > 0 and batches["current"]["completed"] < batches["current"]["processed"]
     # 7 batches trained, in steps of 3: the position is 6, and 1 batch is repeated.
     total = batches["total"]["processed"] + sampler.start - counted

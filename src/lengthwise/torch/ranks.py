@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from torch import distributed
+from torch.utils.data import Sampler
 
 from lengthwise import checks
 from lengthwise.choices.deal import check_world
 from lengthwise.planning.plan import PlanMismatchError
+from lengthwise.torch.guard import refuse_second_sharing
 from lengthwise.torch.position import check_alike
 
 Value = TypeVar("Value")
@@ -130,6 +132,28 @@ class OwnRank:
         if self._given is not None:
             return self._given
         return (distributed.get_rank(), distributed.get_world_size()) if _is_running() else (0, 1)
+
+
+class RankSampler(Sampler[list[Any]]):
+    """A batch sampler that shares its batches out to ranks."""
+
+    # No attribute `batch_size`: trainers would take it for the size of every batch, and drop the others. No
+    # `state_dict`: a loader or trainer would call it, but only `lw.torch.DataLoader` knows the count.
+
+    _own_rank: OwnRank
+
+    @property
+    def rank(self) -> int:
+        return self._own_rank.rank
+
+    @property
+    def world_size(self) -> int:
+        return self._own_rank.world_size
+
+    @property
+    def drop_last(self) -> bool:
+        """False on one rank; raises on several. Accelerate reads it to share the batches out once more."""
+        return refuse_second_sharing(self.world_size)
 
 
 @dataclass(frozen=True)

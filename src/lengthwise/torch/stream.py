@@ -168,9 +168,8 @@ class StreamBatches:
         if epoch != self.epoch:
             if self._use == "begun":
                 self._notices.warn_early_end_of_stream(self.epoch)
-            elif self._use == "new" and self._start.starts and (epoch < self.epoch or self._start.has_rest):
+            elif self._start.starts and (epoch < self.epoch or self._start.has_rest):
                 self._notices.warn_left_position(self.epoch, epoch)
-        if epoch != self.epoch or self._use == "ended":
             self._start, self._use = _Position(epoch=epoch), "new"
         self._position = self._start
 
@@ -184,10 +183,7 @@ class StreamBatches:
 
     def __iter__(self) -> Iterator[Any]:
         check_no_worker("stream", "Loop over it in the process that trains; workers may read DataLoaders as shards.")
-        is_second = self._use != "new"
-        if self._use == "ended":
-            self._start = _Position(epoch=self.epoch)
-        start = self._start
+        start, is_second = self._start, self._use != "new"
         for number, batch in enumerate(self._read_windows(start)):
             if number:
                 self._note_pass(start.epoch, is_second=is_second)
@@ -195,7 +191,8 @@ class StreamBatches:
             if self._start is not start:
                 raise changed(start.epoch, self.epoch)
         self._note_pass(start.epoch, is_second=is_second)
-        self._use = "ended"
+        # The rest after a loaded position is taken once.
+        self._start, self._use = _Position(epoch=start.epoch) if start.starts else start, "ended"
 
     def _note_pass(self, epoch: int, *, is_second: bool) -> None:
         """Records that a pass is more than a look; warns if its epoch was taken before."""
