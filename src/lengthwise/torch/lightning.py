@@ -13,7 +13,7 @@ try:
     if tuple(map(int, lightning.__version__.split(".")[:2])) < (2, 5):
         raise ImportError(f"Lightning {lightning.__version__} miscounts the batches of a resumed epoch")
 except ImportError as _error:
-    raise ImportError('lengthwise.torch.lightning needs Lightning 2.5: pip install "lightning>=2.5"') from _error
+    raise ImportError('Lengthwise needs Lightning 2.5 or newer: pip install "lightning>=2.5"') from _error
 
 from numpy.typing import ArrayLike
 
