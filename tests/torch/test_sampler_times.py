@@ -40,13 +40,6 @@ def test_a_loader_is_given_the_samples_of_the_data_set_as_often_as_asked():
     assert all(seen[number] == round(5 * TIMES[number]) for number in np.flatnonzero((5 * TIMES) % 1 == 0))
 
 
-@pytest.mark.parametrize("other", [None, 1.0, np.where(TIMES == 0.4, 0.5, TIMES)], ids=["none", "one", "others"])
-def test_a_state_of_other_times_is_refused(other):
-    for first, second in ((TIMES, other), (other, TIMES)):
-        with pytest.raises(lw.PlanMismatchError, match=r"`times` must be the checkpoint's, .*, but is "):
-            made(times=second).resume(made(times=first).state_after(3))
-
-
 def test_the_loss_scales_take_a_weight_for_each_sequence_of_the_data_set():
     sampler = made(micro_batches=3)
     scales = sampler.loss_scales(LENGTHS)

@@ -179,7 +179,6 @@ def refusals(folder):
     return {
         "fetched too early": refusal(checkpoint_of(folder, "between epochs"), **unplanned),
         "sharded twice": refusal(use_distributed_sampler=True),
-        "sharded twice, unplanned": refusal(use_distributed_sampler=True, planned=False),
         "lengths read once": refusal(reload_dataloaders_every_n_epochs=0),
         "overfit": refusal(overfit_batches=2),
         "a batch before the checkpoint": complaint(lambda: PlannedEpochs(resumed).scale(3)),

@@ -123,7 +123,6 @@ def test_the_log_of_a_run_tells_what_it_trains_on_and_its_padding_and_speed(of_r
     [
         ("fetched too early", "Epoch 1 was set within a pass over epoch 0."),
         ("sharded twice", "or set `Trainer(use_distributed_sampler=False)`"),
-        ("sharded twice, unplanned", "or set `Trainer(use_distributed_sampler=False)`"),
         ("lengths read once", "`reload_dataloaders_every_n_epochs` must be 1, but is 0. Give it to the Trainer"),
         ("overfit", "`overfit_batches` must be 0, but is 2. Give it to the Trainer"),
         (
