@@ -198,7 +198,7 @@ STREAMS = {
     "plain": hugging_face,
     "shuffled and mapped": lambda: hugging_face().shuffle(seed=1, buffer_size=10).map(dict),
     "shuffled as a whole": lambda: hugging_face().shuffle(seed=1, buffer_size=1_000),
-    "shuffled, of equal lengths": lambda: hugging_face().map(lambda row: row | {"length": 90}).shuffle(seed=1),
+    "equal lengths": lambda: hugging_face().map(lambda row: row | {"length": 90}).shuffle(seed=1, buffer_size=10),
     "two of one": lambda: [hugging_face().shard(num_shards=2, index=index) for index in (0, 1)],
     "torchdata's loaders": lambda: [stateful_loader(hugging_face().shuffle(seed=1, buffer_size=10))],
 }
