@@ -159,8 +159,9 @@ def resume_all(folder):
     leave(folder)
     ways = {name: LOADERS.get(way, loader_of) for name, (way, _) in SAVED.items()}
     runs = {(name, 0): fit(checkpoint_of(folder, name), loader=loader) for name, loader in ways.items()}
-    limited = {"loader": with_workers, "max_steps": 1_000}
-    return runs | {(name, 2): fit(checkpoint_of(folder, name), **limited) for name in WITH_WORKERS}
+    return runs | {
+        (name, 2): fit(checkpoint_of(folder, name), loader=with_workers, max_steps=99) for name in WITH_WORKERS
+    }
 
 
 def import_under_2_4():
