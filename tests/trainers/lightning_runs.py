@@ -69,15 +69,11 @@ class Unscaled(Task):
         return self.model.loss(*batch)
 
 
-class Starting(Task):
-    """Saves at the start of each epoch."""
+class Failing(Task):
+    """Saves at the start of an epoch. Fails with the second batch of a step, two steps into the second epoch."""
 
     def on_train_epoch_start(self):
         self.trainer.save_checkpoint(Path(self.trainer.default_root_dir, "starts", f"step={self.global_step}.ckpt"))
-
-
-class Failing(Task):
-    """Fails with the second batch of a step, when two steps of the second epoch are done."""
 
     def training_step(self, batch, batch_idx):
         if (self.trainer.current_epoch, batch_idx) == (1, 2 * MICRO_BATCHES + 1):
@@ -145,9 +141,9 @@ def run_whole(folder):
 
 def leave(folder):
     """Saves checkpoints of runs that fail, stop in mid-epoch, or were resumed, and at the start of each epoch."""
+    failed = OnExceptionCheckpoint(Path(folder, "failed"), f"step={STOP}")
     with pytest.raises(RuntimeError, match="out of memory"):
-        fit(task=Failing, checkpoint=OnExceptionCheckpoint(Path(folder, "failed"), f"step={STOP}"))
-    fit(task=Starting, default_root_dir=folder)
+        fit(task=Failing, checkpoint=failed, default_root_dir=folder)
     stopped = ModelCheckpoint(Path(folder, "stopped"), filename="{step}", **WAYS["epochs"])
     fit(checkpoint=stopped, max_steps=STOP)
     resumed = ModelCheckpoint(Path(folder, "resumed"), filename="{step}", **WAYS["steps"])
@@ -159,9 +155,8 @@ def resume_all(folder):
     leave(folder)
     ways = {name: LOADERS.get(way, loader_of) for name, (way, _) in SAVED.items()}
     runs = {(name, 0): fit(checkpoint_of(folder, name), loader=loader) for name, loader in ways.items()}
-    return runs | {
-        (name, 2): fit(checkpoint_of(folder, name), loader=with_workers, max_steps=99) for name in WITH_WORKERS
-    }
+    limited = {"loader": with_workers, "max_steps": 1_000}
+    return runs | {(name, 2): fit(checkpoint_of(folder, name), **limited) for name in WITH_WORKERS}
 
 
 def import_under_2_4():
