@@ -178,11 +178,15 @@ def check_text(name: str, value: object, *, remedy: str) -> str:
 def check_samples(samples: Any) -> int:
     """Returns the number of samples; refuses a single sample, as from a loader without batches."""
     try:
-        count = -1 if isinstance(samples, str | Mapping) else len(samples)
+        is_one = isinstance(samples, str | Mapping) or hasattr(samples, "shape")
+        count = -1 if is_one else len(samples)
     except TypeError:  # None, a number, a tensor without an axis
         count = -1
     if count < 0:
-        remedy = "Give the loader batch_sampler=sampler, so that it makes lists; or give [sample] for one alone."
+        remedy = (
+            "Give the loader batch_sampler=sampler, so that it makes lists. A wrapper that makes loaders anew, as "
+            "prepare_data_loader of Ray, leaves it out. For one sample alone, give [sample]."
+        )
         raise type_error("samples", "a list of samples", samples, remedy)
     if not count:
         raise value_error("samples", "at least one", samples, "Leave empty batches out.")

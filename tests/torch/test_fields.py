@@ -110,7 +110,7 @@ def test_samples_that_are_not_alike_are_refused_by_name(collate, samples, messag
 @COLLATES
 @pytest.mark.parametrize(
     "one",
-    [{"x": ONE}, {0: ONE}, "text", None, 3, torch.tensor(3), iter([ONE])],
+    [{"x": ONE}, {0: ONE}, "text", None, 3, torch.ones(3, 2), iter([ONE])],
     ids=["name", "number", "text", "None", "3", "tensor", "iterator"],
 )
 def test_one_sample_in_place_of_a_list_is_refused(collate, one):

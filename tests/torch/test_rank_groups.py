@@ -144,6 +144,7 @@ def test_what_is_no_group_of_this_rank_is_refused(ranks, case, said):
         ({"rank": 2, "world_size": 2}, "`rank` must be at most 1, but is 2. Ranks count from 0 to world_size - 1."),
         ({"rank": 1.0, "world_size": 2}, "`rank` must be a whole number, but is 1.0."),
         ({"rank": 0, "world_size": 0}, "`world_size` must be at least 1, but is 0."),
+        ({"rank": 0, "world_size": 2**30}, "`world_size x micro_batches` must be at most 1048576 batches in a step"),
         ({"group": [0, 2]}, "`group` must be a process group of torch.distributed that this process is in, but is [0"),
     ],
     ids=str,

@@ -273,12 +273,3 @@ def test_a_state_that_contains_itself_is_refused():
 def test_what_is_no_state_is_refused(state):
     with pytest.raises(ValueError, match=r"`state` must be a state from DataLoader.state_dict"):
         made().resume(state)
-
-
-@pytest.mark.parametrize("kind", [lw.torch.BatchSampler, lw.torch.EvaluationSampler])
-def test_a_sampler_of_more_ranks_than_there_can_be_is_refused_at_once(kind):
-    choice = BATCHING if kind is lw.torch.BatchSampler else BATCHING.cut
-    with pytest.raises(ValueError, match=r"at most 1048576 batches in a step, but is 1000000000000\. Check world_size"):
-        kind([3, 4], choice, rank=0, world_size=HUGE)
-    with pytest.raises(ValueError, match=r"at most 1048576 batches in a step, but is 3000000000000\. Check world_size"):
-        made(world_size=3, micro_batches=HUGE)

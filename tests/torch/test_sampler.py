@@ -4,8 +4,8 @@ import types
 
 import numpy as np
 import pytest
-from loaders import Data, planned, sampler_of
-from torch.utils.data import DataLoader
+from loaders import Data, planned, refusal, sampler_of
+from torch.utils.data import DataLoader, DistributedSampler
 
 import lengthwise as lw
 
@@ -81,6 +81,30 @@ def test_an_epoch_that_is_set_within_a_pass_is_refused_and_after_its_last_batch_
     assert next(batches, None) is None
     for _ in range(2):  # complete passes of the new epoch; a third one would warn
         assert list(sampler) == planned(2)
+
+
+class Shared(DistributedSampler):
+    """Deals a sampler's batches out to ranks, as SpeechBrain does."""
+
+    def __iter__(self):
+        batches = list(self.dataset)
+        yield from map(batches.__getitem__, super().__iter__())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_that_are_dealt_out_or_skipped_once_more_are_refused_with_the_first(workers):
+    shared = Shared(sampler_of(rank=1, world_size=2), num_replicas=2, rank=1)
+    said = (
+        "The sampler has shared its batches out to 2 ranks, and a Shared would do so again. Give the trainer lw.torch"
+    )
+    assert said in refusal(DataLoader(Data(), batch_sampler=shared, num_workers=workers))
+    skip = pytest.importorskip("accelerate").skip_first_batches
+    loader = lw.torch.DataLoader(Data(), sampler_of(), collate_fn=list, num_workers=workers)
+    assert list(skip(loader, 4)) == planned()[4:]
+    loader.load_state_dict(loader.state_dict(delivered=4))
+    said = "The sampler begins after 4 batches, as loaded, and skip_first_batches would skip more. Loop over the loader"
+    assert said in refusal(skip(loader, 4))
+    assert list(loader) == planned()[4:]
 
 
 def test_steps_of_every_epoch_are_refused_where_epochs_may_differ():

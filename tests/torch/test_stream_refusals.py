@@ -12,6 +12,8 @@ from lengthwise.torch.shards import BEGIN
 from ranks import complaint
 
 LONG = lw.Batching(budget=4_000)
+ENDLESS = []
+ENDLESS.append(ENDLESS)
 
 
 def stream_by_len(shards, **given):
@@ -109,6 +111,10 @@ REFUSED = {
     "weight of no function": (
         lambda: stream_by_len([["a"]], weight=3),
         "TypeError: `weight` must be a function of a sample, or None, but is 3.",
+    ),
+    "a sample that holds itself": (
+        lambda: list(stream_by_len([[ENDLESS]], collate_fn=torch.utils.data.default_collate)),
+        "ValueError: `samples` must be of a few levels, none of which holds itself, but is [[...]]. Leave that",
     ),
     "collate_fn": (
         lambda: stream_by_len([["a"]], collate_fn=None),

@@ -187,16 +187,28 @@ EVERY = [100 * shard + number for shard in range(4) for number in range(20)]
 
 
 def stream_of_rows(shards):
-    return lw.torch.StreamBatches(shards, BUDGET, length=lambda row: row["length"], collate_fn=list, buffer=40)
+    return lw.torch.StreamBatches(shards, BUDGET, length=lambda row: row["length"], collate_fn=list, buffer=20)
 
 
 def row_names(batches):
     return [[row["name"] for row in batch] for batch in batches]
 
 
+class Hidden(IterableDataset):
+    """Hides the shuffle buffer of a stream."""
+
+    def __init__(self, stream):
+        self.stream, self.state_dict, self.load_state_dict = stream, stream.state_dict, stream.load_state_dict
+
+    def __iter__(self):
+        return iter(self.stream)
+
+
 STREAMS = {
     "plain": hugging_face,
     "shuffled and mapped": lambda: hugging_face().shuffle(seed=1, buffer_size=10).map(dict),
+    "hidden": lambda: [Hidden(hugging_face().shuffle(seed=1))],
+    "equal lengths": lambda: hugging_face().map(lambda row: row | {"length": 90}).shuffle(seed=1, buffer_size=10),
     "two of one": lambda: [hugging_face().shard(num_shards=2, index=index) for index in (0, 1)],
     "torchdata's loaders": lambda: [stateful_loader(hugging_face().shuffle(seed=1, buffer_size=10))],
 }

@@ -1,11 +1,13 @@
 """Runs under Lightning's Trainer, which each rank imports and the tests do not: importing Lightning takes seconds."""
 
+import importlib
 import logging
 import os
 import warnings
 from functools import partial
 from pathlib import Path
 
+import lightning
 import pytest
 from contract import EPOCHS, MICRO_BATCHES, Model, Record, Sequences, batch_sampler, loader_of, optimizer_of
 from lightning.pytorch import LightningModule, Trainer
@@ -16,7 +18,9 @@ from torch import distributed
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
+import lengthwise.torch.lightning
 from lengthwise.torch.lightning import PlannedEpochs
+from ranks import complaint
 
 OURS = "`.*` must be |Epoch |The state "  # how our warnings begin
 
@@ -66,7 +70,10 @@ class Unscaled(Task):
 
 
 class Failing(Task):
-    """Fails with the second batch of a step, when two steps of the second epoch are done."""
+    """Saves at the start of an epoch. Fails with the second batch of a step, two steps into the second epoch."""
+
+    def on_train_epoch_start(self):
+        self.trainer.save_checkpoint(Path(self.trainer.default_root_dir, "starts", f"step={self.global_step}.ckpt"))
 
     def training_step(self, batch, batch_idx):
         if (self.trainer.current_epoch, batch_idx) == (1, 2 * MICRO_BATCHES + 1):
@@ -132,28 +139,46 @@ def run_whole(folder):
     return runs | {"workers": fit(loader=with_workers)}
 
 
-def fail(folder):
-    """Saves what was done before a batch that fails."""
+def leave(folder):
+    """Saves checkpoints of runs that fail, stop in mid-epoch, or were resumed, and at the start of each epoch."""
+    failed = OnExceptionCheckpoint(Path(folder, "failed"), f"step={STOP}")
     with pytest.raises(RuntimeError, match="out of memory"):
-        fit(task=Failing, checkpoint=OnExceptionCheckpoint(Path(folder, "failed"), f"step={STOP}"))
+        fit(task=Failing, checkpoint=failed, default_root_dir=folder)
+    stopped = ModelCheckpoint(Path(folder, "stopped"), filename="{step}", **WAYS["epochs"])
+    fit(checkpoint=stopped, max_steps=STOP)
+    resumed = ModelCheckpoint(Path(folder, "resumed"), filename="{step}", **WAYS["steps"])
+    fit(checkpoint_of(folder, "in mid-epoch"), checkpoint=resumed, max_steps=STOP + 2)
 
 
 def resume_all(folder):
-    """Goes on from each checkpoint, by name and workers."""
-    fail(folder)
+    """Goes on from each checkpoint, by name and workers; with workers under a limit of steps, too."""
+    leave(folder)
     ways = {name: LOADERS.get(way, loader_of) for name, (way, _) in SAVED.items()}
     runs = {(name, 0): fit(checkpoint_of(folder, name), loader=loader) for name, loader in ways.items()}
-    return runs | {(name, 2): fit(checkpoint_of(folder, name), loader=with_workers) for name in WITH_WORKERS}
+    limited = {"loader": with_workers, "max_steps": 1_000}
+    return runs | {(name, 2): fit(checkpoint_of(folder, name), **limited) for name in WITH_WORKERS}
+
+
+def import_under_2_4():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lightning, "__version__", "2.4.0")
+        with pytest.raises(ImportError) as caught:
+            importlib.reload(lengthwise.torch.lightning)
+    return str(caught.value)
 
 
 def refusals(folder):
+    resumed = batch_sampler()
+    resumed.resume(resumed.state_after(4))
     fit(planned=False, max_epochs=1, checkpoint=ModelCheckpoint(Path(folder, "unplanned"), filename="last"))
     unplanned = {"planned": False, "loader": with_workers, "reload_dataloaders_every_n_epochs": 0}
     return {
         "fetched too early": refusal(checkpoint_of(folder, "between epochs"), **unplanned),
         "sharded twice": refusal(use_distributed_sampler=True),
-        "sharded twice, unplanned": refusal(use_distributed_sampler=True, planned=False),
         "lengths read once": refusal(reload_dataloaders_every_n_epochs=0),
+        "overfit": refusal(overfit_batches=2),
+        "a batch before the checkpoint": complaint(lambda: PlannedEpochs(resumed).scale(3)),
+        "Lightning 2.4": import_under_2_4(),
         "other steps": refusal(accumulate_grad_batches=3),
         "every rank everything": refusal(sampler=batch_sampler(rank=0, world_size=1)),
         "another sampler": refusal(loader=lambda _: loader_of(batch_sampler())),

@@ -37,8 +37,11 @@ SAVED = {  # the way, and how many steps are in the checkpoint
     "within a step, by PyTorch's loader": ("plain loader", FIRST // 2),
     "at the last validation of an epoch": ("validations", FIRST),
     "by a batch that failed within a step": ("failed", STOP),
+    "by a run that was resumed in mid-epoch": ("resumed", STOP + 2),
+    "at the end of a run that stopped in mid-epoch": ("stopped", STOP),
+    "at the start of an epoch": ("starts", FIRST),
 }
-WITH_WORKERS = ("in mid-epoch", "at the last validation of an epoch")
+WITH_WORKERS = ("in mid-epoch", "at the last validation of an epoch", "between epochs", "at the start of an epoch")
 
 
 def runs(folder):
@@ -120,8 +123,13 @@ def test_the_log_of_a_run_tells_what_it_trains_on_and_its_padding_and_speed(of_r
     [
         ("fetched too early", "Epoch 1 was set within a pass over epoch 0."),
         ("sharded twice", "or set `Trainer(use_distributed_sampler=False)`"),
-        ("sharded twice, unplanned", "or set `Trainer(use_distributed_sampler=False)`"),
         ("lengths read once", "`reload_dataloaders_every_n_epochs` must be 1, but is 0. Give it to the Trainer"),
+        ("overfit", "`overfit_batches` must be 0, but is 2. Give it to the Trainer"),
+        (
+            "a batch before the checkpoint",
+            "`batch_idx` must be at least 4, but is 3. Give the batch_idx of training_step",
+        ),
+        ("Lightning 2.4", 'Lengthwise needs Lightning 2.5 or newer: pip install "lightning>=2.5"'),
         ("other steps", "`micro_batches` must be the Trainer's accumulate_grad_batches, 3, but is 2. Give micro_"),
         ("every rank everything", "`world_size` must be the Trainer's, 2, but is 1."),
         ("another sampler", "`train_dataloader` must be a loader with the callback's sampler"),

@@ -5,12 +5,12 @@ from importlib.util import find_spec
 import contract
 import pytest
 import torch
-from contract import BATCHING, EPOCHS, LENGTHS, MICRO_BATCHES, RANKS, Sequences, batch_sampler, loader_of, plan
+from contract import EPOCHS, LENGTHS, MICRO_BATCHES, RANKS, Sequences, batch_sampler, loader_of, plan
 from torch import distributed
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DataLoader
 
 import lengthwise as lw
-from ranks import ask_ranks, complaint
+from ranks import ask_ranks
 
 pytestmark = pytest.mark.processes
 
@@ -39,18 +39,6 @@ PREPARED = {  # settings under which Accelerate prepares a loader of PyTorch's, 
 
 def loader_of_torch(sampler):
     return DataLoader(Sequences(), batch_sampler=sampler)
-
-
-class Naive:
-    """A sampler of one's own: the same batches, and the attributes that a batch sampler of PyTorch has."""
-
-    batch_size, drop_last = 4, False
-
-    def __iter__(self):
-        yield from (batch.tolist() for batch in lw.make_plan(LENGTHS, BATCHING).batches())
-
-    def __len__(self):
-        return len(lw.make_plan(LENGTHS, BATCHING))
 
 
 def evaluation_sampler():
@@ -88,17 +76,13 @@ def refusal(make_sampler, settings):
     return str(caught.value)
 
 
-def own_loader_of_deepspeed():
-    """The batches of the loader that the engine makes of training data; our sampler is not asked then."""
-    engine = loops.engine_of(loops.Single(), 0)
-    given = {"dataset": Sequences(), "num_local_io_workers": 0}
-    taken = numbers_of(engine.deepspeed_io(**given))
+def check_loader_of_deepspeed():
+    """The engine makes its own loader of training data, which does not ask our sampler."""
     ignored = batch_sampler()
     ignored.set_epoch(0)
-    list(engine.deepspeed_io(**given))
+    list(loops.engine_of(loops.Single(), 0).deepspeed_io(dataset=Sequences(), num_local_io_workers=0))
     with pytest.raises(ValueError, match="no training_data to deepspeed"):
         ignored.set_epoch(1)
-    return taken
 
 
 def run_alone(folder):
@@ -115,15 +99,13 @@ def runs(folder):
         if name in RESUMED:
             answers["left"][name] = loop(**given).run(f"{folder}/{name}", stop=STOP)
             answers["rest"][name] = loop(**given).run(f"{folder}/{name}", saved=True)
-    answers["shared out again"] = complaint(lambda: loader_of(DistributedSampler(batch_sampler())))
-    answers["naive"] = numbers_of(accelerate.Accelerator(cpu=True).prepare(loader_of_torch(Naive())))
     answers["evaluated"] = evaluate()
     for kind, make_sampler in SAMPLERS.items():
         answers[kind] = {name: refusal(make_sampler, settings) for name, (settings, _) in PREPARED.items()}
     every = [{"dispatch_batches": True}, *(settings for settings, _ in PREPARED.values())]
     answers["ours"] = [numbers_of(accelerator_of(settings).prepare(loader_of(batch_sampler()))) for settings in every]
     if STAGES:
-        answers["own loader"] = own_loader_of_deepspeed()
+        check_loader_of_deepspeed()
     return answers | {"alone": run_alone(folder)}
 
 
@@ -172,18 +154,3 @@ def test_a_loader_of_pytorchs_that_accelerate_prepared_is_refused_whatever_the_s
     first, second = (rank[kind][name] for rank in ranks)
     assert PREPARED[name][1] in first
     assert first == second
-
-
-def test_what_would_share_the_batches_out_again_is_refused(ranks):
-    said = "TypeError: `batch_sampler` must be a lengthwise.torch.BatchSampler, but is <torch.utils.data.distrib"
-    assert all(rank["shared out again"].startswith(said) for rank in ranks)
-
-
-def test_the_contract_finds_the_sequences_that_a_sampler_of_ones_own_loses(ranks):
-    with pytest.raises(AssertionError):
-        contract.check_every_sequence_once([rank["naive"] for rank in ranks])
-
-
-@pytest.mark.skipif(not STAGES, reason="deepspeed is not installed")
-def test_a_loader_that_deepspeed_makes_has_batches_of_its_own(ranks):
-    assert {len(batch) for rank in ranks for batch in rank["own loader"]} == {1}  # train_micro_batch_size_per_gpu

@@ -193,24 +193,6 @@ def collate(texts):
     return {"input_ids": padded.values, "labels": padded.values.masked_fill(~padded.mask, -100)}
 
 
-SAID = {  # the lengths of the texts, and what is said
-    "in order": (MANY, None),
-    "another order": (MANY[::-1], "`lengths` must be those of the dataset, in its order, but is '"),
-}
-
-
-@pytest.mark.parametrize("name", SAID)
-def test_batches_that_are_not_padded_as_planned_are_told(tmp_path, recwarn, name):
-    lengths, said = SAID[name]
-    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS | {"gradient_accumulation_steps": 1})
-    texts = [torch.arange(int(length)) % 7 for length in lengths]
-    sampler = BatchSampler(MANY, Batching(budget=700))
-    PlannedTrainer(Padded(), arguments, train_dataset=texts, data_collator=collate, batch_sampler=sampler).train()
-    told = [str(each.message) for each in recwarn if str(each.message).startswith("`")]
-    assert len(told) == (said is not None)
-    assert all(each.startswith(said) for each in told)
-
-
 # Lengths of the data set that the Trainer has prepared
 
 

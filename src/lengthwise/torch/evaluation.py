@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import distributed
-from torch.utils.data import Sampler
 
 from lengthwise import checks
 from lengthwise.choices.cost import Cost
@@ -17,11 +16,11 @@ from lengthwise.choices.cut import Cut
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.evaluation import evaluation_plan, evaluation_weights, restore_order
 from lengthwise.planning.plan import Plan
-from lengthwise.torch.guard import check_no_worker, refuse_second_sharing
-from lengthwise.torch.ranks import OwnRank
+from lengthwise.torch.guard import check_no_worker
+from lengthwise.torch.ranks import OwnRank, RankSampler
 
 
-class EvaluationSampler(Sampler[list[int]]):
+class EvaluationSampler(RankSampler):
     """Yields this rank's batches of an evaluation, for `DataLoader(dataset, batch_sampler=...)`.
 
     Every pass yields the same batches. If they do not fill the last step, the cheapest batches are repeated; `weights`
@@ -64,9 +63,8 @@ class EvaluationSampler(Sampler[list[int]]):
         world_size: int | None = None,
         group: distributed.ProcessGroup | None = None,
     ) -> None:
-        self._own_rank = OwnRank(
-            rank, world_size, group, remedy="Give every rank the same lengths, cut, cost and balance."
-        )
+        remedy = "Give every rank the same lengths, cut, cost and balance."
+        self._own_rank = OwnRank(rank, world_size, group, remedy=remedy)
         self.cut = cut
         self.cost = cost
         self.balance = balance
@@ -81,25 +79,12 @@ class EvaluationSampler(Sampler[list[int]]):
         )
 
     @property
-    def rank(self) -> int:
-        return self._own_rank.rank
-
-    @property
-    def world_size(self) -> int:
-        return self._own_rank.world_size
-
-    @property
     def plan(self) -> Plan:
         """The plan of every pass; made again if torch.distributed has changed the number of ranks."""
         # Samplers are often made before init_process_group, when every process is rank 0 of 1.
         if self._plan.world_size != self.world_size:
             self._plan = self._make_plan()
         return self._plan
-
-    @property
-    def drop_last(self) -> bool:
-        """False on one rank; raises on several. Accelerate reads it to share the batches out once more."""
-        return refuse_second_sharing(self.world_size)
 
     def __len__(self) -> int:
         """The number of batches of a rank, the same on every rank."""
@@ -149,6 +134,5 @@ class EvaluationSampler(Sampler[list[int]]):
         plan = self.plan
         choices = json.loads(plan.batching)
         # The other choices are the same in every evaluation plan.
-        named = {"lengths": plan.lengths_fingerprint, "cut": choices["cut"], "cost": choices.get("cost")}
-        named["balance"] = choices.get("balance")
-        return named | {"plan": plan.fingerprint()}
+        named = {name: choices.get(name) for name in ("cut", "cost", "balance")}
+        return {"lengths": plan.lengths_fingerprint, **named, "plan": plan.fingerprint()}

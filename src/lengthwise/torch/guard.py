@@ -1,15 +1,16 @@
 """Errors and warnings for code that takes other batches than the plan's.
 
-A sampler cannot see the code between it and the training loop. It detects two cases: a worker, by PyTorch's
-`get_worker_info`, and Accelerate's sharding, which reads `drop_last`. It cannot detect a generator that skips batches,
-nor Accelerate's `dispatch_batches`.
+A sampler cannot see the code between it and the training loop. It detects a worker, by PyTorch's `get_worker_info`;
+Accelerate's sharding, which reads `drop_last`; and another sampler around it. It cannot detect a generator that skips
+batches, nor Accelerate's `dispatch_batches`.
 """
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
-from torch.utils.data import get_worker_info
+from torch.utils.data import DistributedSampler, get_worker_info
 
 from lengthwise import checks
 
@@ -72,20 +73,38 @@ def check_no_worker(name: str = "sampler", remedy: str = "") -> None:
         raise checks.state_error(state, remedy or default_remedy)
 
 
-def refuse_second_sharing(world_size: int) -> bool:
+_PREPARE = (
+    "Give accelerator.prepare an lw.torch.DataLoader, which it leaves as it is, or leave this loader out of prepare; or"
+    " make the sampler with rank=0, world_size=1."
+)
+
+
+def refuse_second_sharing(world_size: int, by: str = "the loader", remedy: str = _PREPARE) -> bool:
     """Raises if a sampler of several ranks is asked for `drop_last`; returns False on one rank.
 
     PyTorch does not read `drop_last`. Accelerate reads it when it shares the batches out once more, which would lose
     most of them.
     """
     if world_size > 1:
-        remedy = (
-            "Give accelerator.prepare an lw.torch.DataLoader, which it leaves as it is, or leave this loader out of"
-            " prepare; or make the sampler with rank=0, world_size=1."
-        )
-        state = f"The sampler has shared its batches out to {world_size} ranks, and the loader would do so again"
+        state = f"The sampler has shared its batches out to {world_size} ranks, and {by} would do so again"
         raise checks.state_error(state, remedy)
     return False
+
+
+def check_wrappers(sampler: object, *, world_size: int, start: int) -> None:
+    """Refuses other samplers around this one that share its batches out once more, or skip its position once more."""
+    # A sampler does not know who reads it. Its holder is an object, or the dict of its attributes.
+    holders = gc.get_referrers(sampler)
+    holders += gc.get_referrers(*(holder for holder in holders if type(holder) is dict))
+    for kind in map(type, holders):
+        if issubclass(kind, DistributedSampler):
+            remedy = (
+                "Give the trainer lw.torch.DataLoader(dataset, sampler), and no sampler: brain.fit(counter, loader)."
+            )
+            refuse_second_sharing(world_size, f"a {kind.__name__}", remedy)
+        elif kind.__name__ == "SkipBatchSampler" and start:  # of Accelerate
+            state = f"The sampler begins after {start} batches, as loaded, and skip_first_batches would skip more"
+            raise checks.state_error(state, "Loop over the loader itself.")
 
 
 def check_dataset(dataset: Any, sequences: int) -> None:
@@ -103,8 +122,8 @@ def check_dataset(dataset: Any, sequences: int) -> None:
 def unused(epoch: int) -> ValueError:
     """Returns the error for an epoch whose batches were never read."""
     remedy = (
-        "Give lw.torch.DataLoader(dataset, sampler) to the trainer, and no training_data to deepspeed.initialize. "
-        "To skip epochs, set only the first epoch that is trained."
+        "Give lw.torch.DataLoader(dataset, sampler) to the trainer, and no training_data to deepspeed.initialize; do "
+        "without fabric.setup_dataloaders. To skip epochs, set only the first epoch that is trained."
     )
     return checks.state_error(f"Epoch {epoch} was set, but the sampler was not read", remedy)
 

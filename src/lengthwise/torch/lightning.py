@@ -6,16 +6,20 @@ import warnings
 from typing import Any
 
 try:
+    import lightning
     from lightning.pytorch import Callback, LightningModule, Trainer
     from lightning.pytorch.utilities import CombinedLoader, rank_zero_info
+
+    if tuple(map(int, lightning.__version__.split(".")[:2])) < (2, 5):
+        raise ImportError(f"Lightning {lightning.__version__} miscounts the batches of a resumed epoch")
 except ImportError as _error:
-    raise ImportError("lengthwise.torch.lightning needs Lightning: pip install lightning") from _error
+    raise ImportError('Lengthwise needs Lightning 2.5 or newer: pip install "lightning>=2.5"') from _error
 
 from numpy.typing import ArrayLike
 
 from lengthwise import checks
-from lengthwise.torch.sampler import BatchSampler
-from lengthwise.torch.trainers import PassScales, Speed, check_sampler, check_settings
+from lengthwise.torch.sampler import BatchSampler, check_sampler
+from lengthwise.torch.trainers import PassScales, Speed, check_settings
 
 KEY = "lengthwise"  # the key of the sampler's position in a checkpoint
 
@@ -55,7 +59,7 @@ class PlannedEpochs(Callback):
         self.weights = weights
         self._averaged = True
         self._asked = False  # whether `scale` was called
-        self._epoch = sampler.epoch  # the epoch of Lightning's loop
+        self._epoch = sampler.epoch  # the epoch whose batches Lightning counts
         self._speed = Speed()
         self._scales = PassScales(sampler)
 
@@ -66,8 +70,10 @@ class PlannedEpochs(Callback):
         and micro-batches.
         """
         self._asked = True
-        scales = self._scales.now(self.weights, micro_batches_averaged=self._averaged)
-        return float(scales[batch_idx - self.sampler.start])
+        scales, start = self._scales.now(self.weights, micro_batches_averaged=self._averaged), self.sampler.start
+        remedy = "Give the batch_idx of training_step."
+        checks.check_whole("batch_idx", batch_idx, minimum=start, maximum=start + len(scales) - 1, remedy=remedy)
+        return float(scales[batch_idx - start])
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage != "fit":
@@ -94,8 +100,10 @@ class PlannedEpochs(Callback):
             checks.warn(checks.sentence("loss", rule, "not scaled", remedy))
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._epoch = self.sampler.epoch
         self._speed.begin_epoch(self.sampler)
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        self._epoch = self.sampler.epoch  # Lightning does not call `on_train_epoch_start` if it resumes in mid-epoch
 
     def on_train_batch_end(
         self,
@@ -114,11 +122,11 @@ class PlannedEpochs(Callback):
         self._speed.skip()
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Sets the next epoch before Lightning reads its length; an epoch that was left early stays set."""
+        """Sets the next epoch before Lightning reads its length; an epoch that is stopped early stays set."""
         if speed := self._speed.describe_first(self.sampler.epoch, trainer.strategy.root_device):
             rank_zero_info(speed)
         progress: Any = trainer.fit_loop.epoch_loop.batch_progress
-        if progress.current.processed == len(self.sampler):
+        if progress.current.processed == trainer.num_training_batches:
             self.sampler.set_epoch(trainer.current_epoch + 1)
 
     def on_save_checkpoint(
@@ -158,10 +166,12 @@ class PlannedEpochs(Callback):
         self.sampler.set_epoch(_agree(checkpoint["loops"]["fit_loop"], self.sampler))
 
     def _check_settings(self, trainer: Trainer) -> None:
-        needed = {"reload_dataloaders_every_n_epochs": 1}
+        needed = {"reload_dataloaders_every_n_epochs": 1, "overfit_batches": 0}
         accumulation = "accumulate_grad_batches" if self._averaged else None
         ranks = (trainer.distributed_sampler_kwargs or {}).get("num_replicas", 1)
-        remedy = "Give it to the Trainer: the sampler decides what a step and an epoch are."
+        remedy = (
+            "Give it to the Trainer: the sampler decides what a step and an epoch are. To overfit, plan few lengths."
+        )
         check_settings(self.sampler, trainer, needed, ranks=ranks, remedy=remedy, accumulation=accumulation)
 
 
@@ -173,15 +183,15 @@ def _agree(loop: dict[str, Any], sampler: BatchSampler) -> int:
     """
     loop["state_dict"].pop("combined_loader", None)  # the state of a loader may be within a step
     batches, epochs = loop["epoch_loop.batch_progress"], loop["epoch_progress"]
-    if epochs["current"]["processed"] == epochs["current"]["started"]:
-        return epochs["current"]["processed"]  # saved between two epochs
+    is_over = sampler.start == len(sampler)
+    epoch, trained = (sampler.epoch + 1, 0) if is_over else (sampler.epoch, sampler.start)
+    # At the start of an epoch, Lightning's count is still that of the last one.
+    counted = batches["current"]["processed"] if epochs["current"]["started"] == sampler.epoch + 1 else 0
+    in_hook = trained > 0 and batches["current"]["completed"] < batches["current"]["processed"]
     # 7 batches trained, in steps of 3: the position is 6, and 1 batch is repeated.
-    repeated_count = batches["current"]["processed"] - sampler.start
-    in_hook = batches["current"]["completed"] < batches["current"]["processed"]
-    for count in ("total", "current"):
-        batches[count] = {name: number - repeated_count for name, number in batches[count].items()}
-        if in_hook and sampler.start == len(sampler):
-            # Else Lightning would compare the batches of this epoch with those of the next one.
-            batches[count]["completed"] = batches[count]["processed"]
-            epochs[count]["processed"] = epochs[count]["started"]
-    return epochs["current"]["processed"]
+    total = batches["total"]["processed"] + sampler.start - counted
+    for count, processed in (("total", total), ("current", trained)):
+        batches[count] = dict.fromkeys(batches[count], processed) | {"completed": processed - in_hook}
+        epochs[count] = dict.fromkeys(epochs[count], epoch + (trained > 0)) | {"processed": epoch, "completed": epoch}
+    batches["is_last_batch"] = False  # else the epoch would end at once
+    return epoch

@@ -22,7 +22,7 @@ from lengthwise.torch.collate import PadCollate
 from lengthwise.torch.guard import changed, check_dataset
 from lengthwise.torch.position import Pass, find_position
 from lengthwise.torch.rows import RowCollate
-from lengthwise.torch.sampler import BatchSampler
+from lengthwise.torch.sampler import BatchSampler, check_sampler
 from lengthwise.torch.summary import describe_padding
 
 
@@ -84,9 +84,7 @@ class DataLoader(data.DataLoader[Any]):
         quiet: bool = False,
         **options: Any,
     ) -> None:
-        if not isinstance(batch_sampler, BatchSampler):
-            remedy = "Make one of the lengths and a batching; for an evaluation take PyTorch's own DataLoader."
-            raise checks.type_error("batch_sampler", "a lengthwise.torch.BatchSampler", batch_sampler, remedy)
+        check_sampler("batch_sampler", batch_sampler)
         check_dataset(dataset, len(batch_sampler.lengths))
         if not options.get("in_order", True):
             remedy = "Leave it out: the position is a count of the plan's first batches."
@@ -179,6 +177,7 @@ class DataLoader(data.DataLoader[Any]):
             self.batch_sampler.set_epoch(self.epoch, restart=True)
         if self._own_generator is not None:
             self._seed(self._own_generator)
+        self.batch_sampler.remainder.is_counted = True
         batches = super().__iter__()
         self._last_begun = Pass(self.batch_sampler.remainder)
         return self._last_begun, batches

@@ -156,6 +156,7 @@ class Remainder:
             epoch that a trainer sets and never reads is refused. The plan of a new sampler or of a loaded state counts
             as asked.
         complete_passes: The passes that have read all batches from the sampler.
+        is_counted: True once an `lw.torch.DataLoader` begins a pass: then no wrapper is between it and the sampler.
     """
 
     plan: EpochPlan
@@ -163,6 +164,7 @@ class Remainder:
     plan_start: int
     use: Literal["set", "asked", "begun"] = "asked"
     complete_passes: int = 0
+    is_counted: bool = False
 
     @classmethod
     def after(cls, runs: tuple[EarlierRun, ...], plan: EpochPlan) -> Remainder:

@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import distributed
+from torch.utils.data import Sampler
 
 from lengthwise import checks
 from lengthwise.choices.deal import check_world
 from lengthwise.planning.plan import PlanMismatchError
+from lengthwise.torch.guard import refuse_second_sharing
 from lengthwise.torch.position import check_alike
 
 Value = TypeVar("Value")
@@ -158,6 +160,28 @@ def gather_numbers(
     arrays = own_rank.share(lambda: np.asarray(values))
     ranks = np.repeat(np.arange(len(arrays)), [len(array) for array in arrays])
     return np.concatenate([array for array in arrays if len(array)] or arrays[:1]), ranks
+
+
+class RankSampler(Sampler[list[Any]]):
+    """A batch sampler that shares its batches out to ranks."""
+
+    # No attribute `batch_size`: trainers would take it for the size of every batch, and drop the others. No
+    # `state_dict`: a loader or trainer would call it, but only `lw.torch.DataLoader` knows the count.
+
+    _own_rank: OwnRank
+
+    @property
+    def rank(self) -> int:
+        return self._own_rank.rank
+
+    @property
+    def world_size(self) -> int:
+        return self._own_rank.world_size
+
+    @property
+    def drop_last(self) -> bool:
+        """False on one rank; raises on several. Accelerate reads it to share the batches out once more."""
+        return refuse_second_sharing(self.world_size)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import distributed
-from torch.utils.data import Sampler
 
 from lengthwise import checks
 from lengthwise.choices.batching import Batching
@@ -17,15 +16,15 @@ from lengthwise.planning.loss import loss_scales
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.resume import EarlierRun
 from lengthwise.planning.window_epoch import WindowEpoch
-from lengthwise.torch.guard import Notices, changed, check_no_worker, refuse_second_sharing, unused
+from lengthwise.torch.guard import Notices, changed, check_no_worker, check_wrappers, unused
 from lengthwise.torch.padded import PaddedAsPlanned
 from lengthwise.torch.planner import Planner
 from lengthwise.torch.position import Remainder, read_state, split_runs, write_state
-from lengthwise.torch.ranks import OwnRank
+from lengthwise.torch.ranks import OwnRank, RankSampler
 from lengthwise.torch.summary import summarize
 
 
-class BatchSampler(Sampler[list[Any]]):
+class BatchSampler(RankSampler):
     """Yields the batches of one epoch, for `lw.torch.DataLoader(dataset, sampler)`.
 
     It has the plan of each epoch, and the position of the next pass. Workers draw batches ahead, so the sampler cannot
@@ -67,9 +66,6 @@ class BatchSampler(Sampler[list[Any]]):
     (2, [[0, 1], [2, 3]])
     """
 
-    # No attribute `batch_size`: trainers would take it for the size of every batch, and drop the others. No
-    # `state_dict`: a loader or trainer would call it, but only `lw.torch.DataLoader` knows the count.
-
     def __init__(
         self,
         lengths: ArrayLike,
@@ -105,14 +101,6 @@ class BatchSampler(Sampler[list[Any]]):
         return f"{type(self).__name__}({rank}, {place}, {len(self.lengths)} sequences, {self.batching})"
 
     @property
-    def rank(self) -> int:
-        return self._own_rank.rank
-
-    @property
-    def world_size(self) -> int:
-        return self._own_rank.world_size
-
-    @property
     def plan(self) -> Plan:
         """The plan of the current epoch. If another number of ranks saved the loaded state, the plan of the rest."""
         return cast(Plan, self._ask().plan)  # a WindowSampler has a WindowEpoch, and overrides `plan`
@@ -136,11 +124,6 @@ class BatchSampler(Sampler[list[Any]]):
     def sampler(self) -> BatchSampler:
         """The sampler itself, because some trainers set the epoch of `loader.batch_sampler.sampler` only."""
         return self
-
-    @property
-    def drop_last(self) -> bool:
-        """False on one rank; raises on several. Accelerate reads it to share the batches out once more."""
-        return refuse_second_sharing(self.world_size)
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
         """Plans `epoch` for the next pass. If a state of this epoch was loaded, its position is kept.
@@ -278,6 +261,8 @@ class BatchSampler(Sampler[list[Any]]):
         # A generator starts with its first batch: until then the epoch may be set.
         check_no_worker()
         remainder = self._follow_ranks()
+        if not remainder.is_counted and (self.world_size > 1 or remainder.start):
+            check_wrappers(self, world_size=self.world_size, start=remainder.start)
         remainder.use = "begun"
         self._own_rank.check_started(self._facts)
         for batch in remainder.batches(self.rank, remainder.plan_start):
@@ -321,3 +306,11 @@ class BatchSampler(Sampler[list[Any]]):
         runs = [run.numbers for run in remainder.runs(remainder.plan_start)]
         facts = {"micro_batches": self.micro_batches, "epoch": self.epoch, "runs": runs}
         return self._identity | facts | {"plan": remainder.fingerprint}
+
+
+def check_sampler(name: str, sampler: object) -> BatchSampler:
+    """Returns a `BatchSampler`; refuses anything else."""
+    if not isinstance(sampler, BatchSampler):
+        remedy = "Make one of the lengths and a batching; for an evaluation take PyTorch's own DataLoader."
+        raise checks.type_error(name, "a lengthwise.torch.BatchSampler", sampler, remedy)
+    return sampler

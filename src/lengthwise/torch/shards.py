@@ -73,7 +73,15 @@ def _dataset_of(source: Any) -> Any:
 
 
 def _has_state(source: Any) -> bool:
-    return callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
+    """Tells if a source has a state that leaves nothing out."""
+    has_state = callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
+    return has_state and not _has_shuffle_buffer(getattr(_dataset_of(source), "_ex_iterable", None))
+
+
+def _has_shuffle_buffer(part: Any) -> bool:
+    """Tells if a part of a Hugging Face stream has a shuffle buffer: their states leave out its samples."""
+    parts = filter(None, [getattr(part, "ex_iterable", None), *getattr(part, "ex_iterables", ())])
+    return type(part).__name__ == "BufferShuffledExamplesIterable" or any(map(_has_shuffle_buffer, parts))
 
 
 def _copy_stateful(source: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from torch import distributed
@@ -12,6 +12,7 @@ from torch.utils.data import default_collate
 
 from lengthwise import checks
 from lengthwise._random import Key
+from lengthwise._samples import nested_error
 from lengthwise.choices.batching import Batching, check_batching, is_open_in_0_1
 from lengthwise.choices.deal import World, check_world
 from lengthwise.planning.make import NoStepError
@@ -144,10 +145,9 @@ class StreamBatches:
         if self._own_rank.is_alone and self._own_rank.world_size > 1:
             state = f"The {world_size} ranks of a stream exchange lengths, for which rank and world_size are not enough"
             raise checks.state_error(state, "Give group=mesh['dp'].get_group(), the group of data parallelism.")
-        self._position = _Position(epoch=0)
-        self._resumes = False  # whether the position was loaded, and no pass has begun since
-        self._begun: int | None = None  # the epoch of the last pass that took a second batch
-        self._unfinished = False  # whether that pass has not come to its end
+        self._start = self._position = _Position(epoch=0)  # the position of the next pass, and of the latest batch
+        # "begun" once a pass over the epoch took a second batch: the first may have been a look.
+        self._use: Literal["new", "begun", "ended"] = "new"
         self._notices, self._warnings = Notices(), FirstWarnings()
         self.loss_scale: float = 1.0
         self.last_of_step: bool = True
@@ -165,14 +165,13 @@ class StreamBatches:
         """
         epoch = checks.check_whole("epoch", epoch, minimum=0, maximum=_LAST_EPOCH, remedy="Count epochs from 0.")
         set_epoch_of(self._shards, epoch)
-        if epoch == self.epoch and self._resumes:
-            return
-        if self._resumes and (epoch < self.epoch or self._position.has_rest):
-            self._notices.warn_left_position(self.epoch, epoch)
-        elif self._unfinished and epoch != self.epoch:
-            self._notices.warn_early_end_of_stream(self.epoch)
-            self._unfinished = False
-        self._position, self._resumes = _Position(epoch=epoch), False
+        if epoch != self.epoch:
+            if self._use == "begun":
+                self._notices.warn_early_end_of_stream(self.epoch)
+            elif self._start.starts and (epoch < self.epoch or self._start.has_rest):
+                self._notices.warn_left_position(self.epoch, epoch)
+            self._start, self._use = _Position(epoch=epoch), "new"
+        self._position = self._start
 
     def __len__(self) -> int:
         """Raises, because the number of batches is unknown. A `DataLoader` would ask for it first."""
@@ -184,21 +183,20 @@ class StreamBatches:
 
     def __iter__(self) -> Iterator[Any]:
         check_no_worker("stream", "Loop over it in the process that trains; workers may read DataLoaders as shards.")
-        resumes, self._resumes = self._resumes, False
-        position = self._position if resumes else _Position(epoch=self.epoch)
-        is_second = not resumes and self._begun == position.epoch
-        for number, batch in enumerate(self._read_windows(position)):
-            if number or resumes:  # a loop may take one batch for a look
-                self._note_pass(position.epoch, is_second=is_second)
+        start, is_second = self._start, self._use != "new"
+        for number, batch in enumerate(self._read_windows(start)):
+            if number:
+                self._note_pass(start.epoch, is_second=is_second)
             yield batch
-            if self._resumes or self._position.epoch != position.epoch:
-                raise changed(position.epoch, self._position.epoch)
-        self._note_pass(position.epoch, is_second=is_second)
-        self._unfinished = False
+            if self._start is not start:
+                raise changed(start.epoch, self.epoch)
+        self._note_pass(start.epoch, is_second=is_second)
+        # The rest after a loaded position is taken once.
+        self._start, self._use = _Position(epoch=start.epoch) if start.starts else start, "ended"
 
     def _note_pass(self, epoch: int, *, is_second: bool) -> None:
         """Records that a pass is more than a look; warns if its epoch was taken before."""
-        self._begun, self._unfinished = epoch, True
+        self._use = "begun"
         if is_second:
             self._notices.warn_second_pass(epoch)
 
@@ -212,10 +210,9 @@ class StreamBatches:
         shards = self._open_shards(position.starts)
         while True:
             samples, window, starts = self._meet(shards, position)
-            if position.lengths not in ("", window.name) and any(start["source"] for start in starts):
-                # The state of a shard may be incomplete, as for a shuffled Hugging Face stream. Then all shards are
-                # read from their beginning.
-                shards = self._open_shards([{**start, "source": None} for start in starts])
+            if position.lengths not in ("", window.name) and any(start["source"] for start in position.starts):
+                # The state of a shard may be incomplete. Then all shards are read from their beginning.
+                shards = self._open_shards([{**start, "source": None} for start in position.starts])
                 samples, window, starts = self._meet(shards, position)
             if position.lengths not in ("", window.name):
                 rule = f"the checkpoint's, {position.lengths!r}"
@@ -260,14 +257,14 @@ class StreamBatches:
         if is_open_in_0_1(state["batching"]) and any(run.world.slots > 1 for run in runs):
             reason = "The checkpoint is of version 0.1, whose default dealt batches to ranks by another rule"
             raise checks.state_error(reason, "Finish its epoch with 0.1, or begin a new run.", PlanMismatchError)
-        self._position = _Position(
+        self._start = self._position = _Position(
             epoch=checks.check_whole("epoch", state["epoch"], minimum=0, maximum=_LAST_EPOCH, remedy=DAMAGED),
             window=checks.check_whole("window", state["window"], minimum=0, remedy=DAMAGED),
             starts=read_starts(state["starts"], len(self._shards), remedy=DAMAGED),
             runs=runs,
             lengths=str(state["lengths"]),
         )
-        self._resumes, self._begun, self._unfinished = True, None, False
+        self._use = "new"
         set_epoch_of(self._shards, self.epoch)
 
     def _facts(self) -> dict[str, Any]:
@@ -336,7 +333,10 @@ class StreamBatches:
             for shard in shards.values():
                 shard.read_ahead((place + 1) / len(batches))
             # Collates before the state counts the batch: a batch that fails here was not yielded.
-            collated = self._collate(batch)
+            try:
+                collated = self._collate(batch)
+            except RecursionError as error:
+                raise nested_error(batch[0]) from error
             self.loss_scale = scales[place]
             self.last_of_step = (place + 1) % world.micro_batches == 0
             self._position = position._replace(runs=(*runs, EarlierRun(world, place + 1)))

@@ -22,14 +22,6 @@ from lengthwise.torch.sampler import BatchSampler
 _ROOM = 0.6  # the share of the memory below which a larger budget is suggested
 
 
-def check_sampler(name: str, sampler: object) -> BatchSampler:
-    """Returns a `BatchSampler`; refuses anything else."""
-    if not isinstance(sampler, BatchSampler):
-        remedy = "Make one of the lengths and a batching."
-        raise checks.type_error(name, "a lengthwise.torch.BatchSampler", sampler, remedy)
-    return sampler
-
-
 def check_settings(
     sampler: BatchSampler,
     settings: object,

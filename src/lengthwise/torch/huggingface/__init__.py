@@ -27,8 +27,8 @@ from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
 from lengthwise.torch.huggingface.prepared import drop_lengths, make_sampler
 from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.model_checks import attention_leaks, check_mean_loss, count_labels, evaluating
-from lengthwise.torch.sampler import BatchSampler
-from lengthwise.torch.trainers import PassScales, Step, check_sampler, check_settings, count_once, scale_by_labels
+from lengthwise.torch.sampler import BatchSampler, check_sampler
+from lengthwise.torch.trainers import PassScales, Step, check_settings, count_once, scale_by_labels
 
 # The options taken over from the Trainer's own loader.
 _LOADER_OPTIONS = (
