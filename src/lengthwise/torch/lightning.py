@@ -106,12 +106,7 @@ class PlannedEpochs(Callback):
         self._epoch = self.sampler.epoch  # Lightning does not call `on_train_epoch_start` if it resumes in mid-epoch
 
     def on_train_batch_end(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Logs the padding and the frames of data a second of the epoch so far."""
         self._speed.note((batch_idx + 1) % self.sampler.micro_batches == 0)
@@ -129,12 +124,7 @@ class PlannedEpochs(Callback):
         if progress.current.processed == trainer.num_training_batches:
             self.sampler.set_epoch(trainer.current_epoch + 1)
 
-    def on_save_checkpoint(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        checkpoint: dict[str, Any],
-    ) -> None:
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         """Saves the position at the last whole step: a checkpoint has no gradients of a partial step."""
         sampler = self.sampler
         batches = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]
@@ -143,12 +133,7 @@ class PlannedEpochs(Callback):
         steps = max(trained - sampler.start, 0) // sampler.micro_batches
         checkpoint[KEY] = sampler.state_after(sampler.start + steps * sampler.micro_batches)
 
-    def on_load_checkpoint(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        checkpoint: dict[str, Any],
-    ) -> None:
+    def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         # Validating or predicting from a checkpoint draws nothing from the sampler.
         if trainer.state.fn != "fit":
             return

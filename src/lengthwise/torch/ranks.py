@@ -34,12 +34,7 @@ class OwnRank:
     """
 
     def __init__(
-        self,
-        rank: int | None,
-        world_size: int | None,
-        group: distributed.ProcessGroup | None,
-        *,
-        remedy: str,
+        self, rank: int | None, world_size: int | None, group: distributed.ProcessGroup | None, *, remedy: str
     ) -> None:
         _check_given(rank, world_size)
         if group is not None:
