@@ -38,6 +38,8 @@ def gather():
     group = distributed.new_group([0])
     alone = lw.torch.gather_numbers([7], group=group) if rank == 0 else None
     refused = complaint(lambda: lw.torch.gather_numbers([[1, 2], [3]] if rank else [1]))
+    uneven = complaint(lambda: lw.torch.gather_numbers([[1, 2]] if rank else [1]))
+    assert uneven.startswith("ValueError: `values` must be of one shape on all ranks, but is [(1,), (1, 2)]. ")
     lengths, ranks = lw.torch.gather_numbers([2 + rank, 5])
     plan = lw.plan_step(lengths, lw.Batching(budget=7), world_size=2, ranks=ranks)
     return answers, alone, refused, plan.fingerprint(), [batch.tolist() for batch in plan.batches(rank)]

@@ -56,7 +56,8 @@ def plan_step(
         world_size: The number of ranks.
         micro_batches: The batches of each rank; by default the fewest that keep the limit, the same on every rank.
         multiple_of: The batches of each rank are a multiple of this, as some pipelines need.
-        groups: [n] whole numbers or names: sequences that must share a rank, such as the answers to one prompt.
+        groups: [n] whole numbers or names: sequences that must share a rank, such as the answers to one prompt. They
+            may be in several batches. A pair that must stay in one batch is one sequence, of the sum of its lengths.
         ranks: [n], the rank of each sequence, if sequences cannot move. Only the micro-batches are then found.
         meet: The time when ranks wait for each other: once a "step" (DDP with `no_sync`), or after each micro-"batch"
             (FSDP, pipelines).
@@ -64,7 +65,8 @@ def plan_step(
     Returns:
         A plan of one step that takes every sequence once, except those that the cut drops. Each rank takes its batches
         from the cheapest. With fewer sequences than micro-batches it takes some again, which `loss_scales` scales by 0.
-        Without sequences, the plan has no step. The fewest rows are those of best fit: rarely, others need a row less.
+        Without sequences, the plan has no step. The search for the fewest is exact for padded batches of one length. In
+        rows, with groups, and with several lengths it rarely takes one more than the best division.
 
     Raises:
         OversizeError: A sequence alone is over the limit, and the cut has no policy for it.
@@ -134,7 +136,7 @@ def _read_step(
     portion: Any = cut_portion(items, None, Settled(batching, batching.order, bands), Key(), slots=1)
     members, needed, limits = portion.members, portion.needed, portion.limits
     if not len(members):
-        raise NoStepError.of(0, world)
+        raise NoStepError("No sequence is left: the cut drops all, because each is over the limit. Raise the limit.")
     if isinstance(cut, Rows):  # the portion is packed row by row
         order = np.argsort(-needed[:, 0], kind="stable")
         members, needed = members[order], needed[order]
@@ -162,7 +164,7 @@ def _read_ranks(ranks: ArrayLike, count: int, members: NDArray[np.int64], world_
         raise checks.value_error("ranks", rule, ranks, remedy)
     parts = [np.flatnonzero(array[members] == rank) for rank in range(world_size)]
     if empty := [rank for rank, part in enumerate(parts) if not len(part)]:
-        remedy = "Give it one of weight 0, or leave out `ranks` if sequences may move."
+        remedy = "Give it one of weight 0, or leave out `ranks` if sequences may move. Did the cut drop its own?"
         raise checks.state_error(f"Rank {empty[0]} has no sequence", remedy)
     return parts
 

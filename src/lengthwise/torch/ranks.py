@@ -145,16 +145,28 @@ def gather_numbers(
         The numbers of all ranks, rank after rank: [n] or [n, columns]; and the rank of each: [n].
 
     Raises:
-        PlanMismatchError: The values of another rank are no array. No rank hangs.
+        ValueError: The values are no numbers of this shape, or ranks have other numbers of columns.
+        PlanMismatchError: The values of another rank are wrong. No rank hangs.
 
     >>> gather_numbers([5, 9])
     (array([5, 9]), array([0, 0]))
     """
-    own_rank = OwnRank(None, None, group, remedy="Give numbers of the same shape on every rank.")
+    remedy = "Give numbers of the same shape on every rank."
+
+    def read() -> NDArray[Any]:
+        array = np.asarray(values)
+        if array.ndim not in (1, 2) or (array.size and array.dtype.kind not in "biuf"):
+            raise checks.value_error("values", "numbers of shape [k] or [k, columns]", values, remedy)
+        return array
+
+    own_rank = OwnRank(None, None, group, remedy=remedy)
     own_rank.check_group()
-    arrays = own_rank.share(lambda: np.asarray(values))
+    arrays = own_rank.share(read)
     ranks = np.repeat(np.arange(len(arrays)), [len(array) for array in arrays])
-    return np.concatenate([array for array in arrays if len(array)] or arrays[:1]), ranks
+    filled = [array for array in arrays if len(array)] or arrays[:1]
+    if len({array.shape[1:] for array in filled}) > 1:
+        raise checks.value_error("values", "of one shape on all ranks", [array.shape for array in filled], remedy)
+    return np.concatenate(filled), ranks
 
 
 class RankSampler(Sampler[list[Any]]):
