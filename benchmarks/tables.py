@@ -47,8 +47,8 @@ command of the measurement. Long tables show some rows; the JSON has all.
   [What each name means](reference/command-line.md#lengthwise-compare).
 - *Lengths*: "long-tailed" and "speech" are generated (`lw.example_lengths`). LJSpeech is clips of one English voice, in
   frames of 12.5 ms. Multi30k en-de is pairs of English and German sentences, in tokens.
-- Results of `max-entropy` until 2026-11-22 have noise fitted on the histogram of lengths. Those of 2026-11-23 and 24,
-  and those of windows, have batches from a pool of waiting sequences. At equal padding both mixed more
+- Results of `max-entropy` until 2026-11-22 have noise fitted on the histogram of lengths. Those of 2026-11-23
+  and 24 have batches from a pool of waiting sequences. At equal padding both mixed more
   ([how much](/recipes/docs/limits.md#how-near-the-plans-come)).
 - In results until 2026-11-25 epochs differ in their number of steps, and the last step was filled by halving batches.
   Now all epochs have the same number of steps, and batches are cut to fill them.

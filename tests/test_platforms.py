@@ -71,21 +71,21 @@ TABLE = [line.split() for line in PLANS.strip().splitlines()]
 def plans():
     """The lines of the table, with the fingerprints that this platform finds."""
     drawn = Key(seed=5, stage="examples").words(300).reshape(150, 2) >> np.uint64(57)
-    for dims, order, cut, deal, cost, arrangement, _ in TABLE:
+    for dims, order_name, cut_name, deal, cost_name, arrangement, _ in TABLE:
         lengths = 1 + drawn.astype(np.int64)[:, : int(dims)].squeeze()
-        how, price = (menu.ORDERS if dims == "1" else menu.OF_PAIRS)[order], menu.COSTS[cost]
-        budget = float(price(np.array([8]), np.full((1, int(dims)), 160))[0])
-        into = menu.cuts(budget, budget)[cut]
-        into = lw.FixedSize(7) if dims == "2" and menu.packs(into) else into
+        order, cost = (menu.ORDERS if dims == "1" else menu.OF_PAIRS)[order_name], menu.COSTS[cost_name]
+        budget = float(cost(np.array([8]), np.full((1, int(dims)), 160))[0])
+        cut = menu.cuts(budget, budget)[cut_name]
+        cut = lw.FixedSize(7) if dims == "2" and menu.packs(cut) else cut
         batching = lw.Batching(
-            order=menu.suit_order(how, into),
-            cut=into,
-            deal=menu.suit(menu.DEALS[deal], into, price, how),
-            cost=price,
+            order=menu.suit_order(order, cut),
+            cut=cut,
+            deal=menu.suit(menu.DEALS[deal], cut, cost, order),
+            cost=cost,
             arrange=menu.ARRANGEMENTS[arrangement],
         )
         plan = lw.make_plan(lengths, batching, seed=3, epoch=2, world_size=2)
-        yield " ".join([dims, order, cut, deal, cost, arrangement, plan.fingerprint()])
+        yield " ".join([dims, order_name, cut_name, deal, cost_name, arrangement, plan.fingerprint()])
 
 
 def fits():

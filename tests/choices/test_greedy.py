@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import lengthwise as lw
 from lengthwise import _kernels
-from lengthwise.choices.greedy import Limits, cut_greedily, groups_of
+from lengthwise.choices.greedy import Limits, cut_greedily, number_parts
 
 NO_BOUNDARIES = np.empty(0, np.int64)
 COEFFICIENTS = ("linear", "quadratic", "per_sequence", "per_batch", "per_length")
@@ -37,7 +37,7 @@ def test_the_kernel_and_its_python_cut_what_the_rule_does(rows, boundaries, coef
     boundaries = np.array(sorted(boundary for boundary in boundaries if boundary < len(lengths)), np.int64)
     cost = lw.Quadratic(**dict(zip(COEFFICIENTS, coefficients, strict=True)))
     bounds = Limits(cost, budget, most, multiple).bounds(lengths.shape[1])._replace(overshoot=overshoot)
-    order = np.arange(len(lengths)), 0, len(lengths), groups_of(boundaries, len(lengths))
+    order = np.arange(len(lengths)), 0, len(lengths), number_parts(boundaries, len(lengths))
     expected = cut_one_by_one(lengths, boundaries.tolist(), cost, budget, most, overshoot, multiple)
     for kernel in (_kernels.cut_batches, _kernels.cut_batches.py_func):
         ends = np.empty(len(lengths), np.int64)

@@ -79,19 +79,19 @@ def round_up(lengths: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
     return lengths if multiple == 1 else -(-lengths // multiple) * multiple
 
 
-def count_rows(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
-    """Rounds counts up to the next multiple; a count below the multiple stays.
+def raise_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
+    """Rounds counts up to the next multiple, as rows are filled up; a count below the multiple stays.
 
-    >>> count_rows(np.array([5, 8, 13]), 8)
+    >>> raise_counts(np.array([5, 8, 13]), 8)
     array([ 5,  8, 16])
     """
     return counts if multiple == 1 else np.where(counts < multiple, counts, round_up(counts, multiple))
 
 
-def round_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
-    """Rounds counts down to a multiple, so that `count_rows` cannot exceed them; a count below the multiple stays.
+def lower_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
+    """Rounds counts down to a multiple, so that `raise_counts` cannot exceed them; a count below the multiple stays.
 
-    >>> round_counts(np.array([5, 8, 13]), 8)
+    >>> lower_counts(np.array([5, 8, 13]), 8)
     array([5, 8, 8])
     """
     return np.where(counts < multiple, counts, counts // multiple * multiple)

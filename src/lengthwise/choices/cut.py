@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import distinct, keep_multiples, round_counts, round_up
+from lengthwise.choices.arithmetic import distinct, keep_multiples, lower_counts, round_up
 from lengthwise.choices.cost import Cost, coefficients_of, cost_of_one, costs_alone
 from lengthwise.choices.greedy import Limits, cut_greedily, sizes_within
 
@@ -271,7 +271,7 @@ class Budget:
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
         sizes = sizes_within(round_up(lengths, self.multiple_of), cost, self.budget)
         sizes = sizes if self.max_sequences is None else np.minimum(sizes, self.max_sequences)
-        return round_counts(sizes, self.count_multiple_of).astype(np.float64)
+        return lower_counts(sizes, self.count_multiple_of).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +321,7 @@ class DynamicSize:
 
     def batch_sizes(self, lengths: NDArray[np.int64], *, cost: Cost, longest: NDArray[np.int64]) -> NDArray[np.float64]:
         rounded, budget = round_up(lengths, self.multiple_of), self.max_cost(cost, longest)
-        return round_counts(sizes_within(rounded, cost, budget), self.count_multiple_of).astype(np.float64)
+        return lower_counts(sizes_within(rounded, cost, budget), self.count_multiple_of).astype(np.float64)
 
 
 def limits_by_cost(cut: Budget | DynamicSize, cost: Cost, longest: NDArray[np.int64]) -> Limits:
@@ -330,7 +330,7 @@ def limits_by_cost(cut: Budget | DynamicSize, cost: Cost, longest: NDArray[np.in
     if not isinstance(cut, Budget) or cut.max_sequences is None:
         return limits
     # Rounded down, so that rows that are filled up do not exceed it.
-    return limits._replace(max_sequences=int(round_counts(np.array([cut.max_sequences]), limits.multiple)[0]))
+    return limits._replace(max_sequences=int(lower_counts(np.array([cut.max_sequences]), limits.multiple)[0]))
 
 
 def find_kept(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.arithmetic import count_rows
+from lengthwise.choices.arithmetic import raise_counts
 from lengthwise.choices.cost import Cost, Padded, coefficients_of, costs_of
 
 _CALLED = 2**14  # batches priced in one call of a user's cost: with so many, the call itself takes little of the time
@@ -30,7 +30,7 @@ class Limits(NamedTuple):
     batch_size: int | None = None
     balance: Cost | None = None
 
-    def read(self, lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], _kernels.Bounds | None]:
+    def for_kernels(self, lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], _kernels.Bounds | None]:
         """Returns lengths [m, dims] and limits as kernels take them; no limits for a cost without coefficients."""
         # A batch of `Padded(dims="largest")` costs as much as if each sequence had its largest length alone.
         if self.cost == Padded(dims="largest") and self.balance in (None, self.cost) and lengths.shape[1] > 1:
@@ -57,20 +57,20 @@ def cut_greedily(
     With a `multiple`, a batch takes the most sequences that fit when its rows are filled up to the next multiple. If
     fewer sequences fit than the multiple, the batch takes as many as fit.
     """
-    read, bounds = limits.read(lengths)
+    kernel_lengths, bounds = limits.for_kernels(lengths)
     if bounds is None:
         return _cut_by_calls(lengths, boundaries, limits, overshoot)
     count, bounds = len(lengths), bounds._replace(overshoot=overshoot)
     offsets = np.zeros(count + 1, np.int64)  # room for batches of single sequences
-    order = np.arange(count), 0, count, groups_of(boundaries, count)
-    batches, *_ = _kernels.cut_batches(read, *order, bounds, np.inf, False, offsets[1:])
+    order = np.arange(count), 0, count, number_parts(boundaries, count)
+    batches, *_ = _kernels.cut_batches(kernel_lengths, *order, bounds, np.inf, False, offsets[1:])
     return offsets[: batches + 1].copy()
 
 
-def groups_of(boundaries: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def number_parts(boundaries: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Numbers the parts between boundaries: [count], the part of each position; empty if there are no boundaries.
 
-    >>> groups_of(np.array([2, 3]), 5)
+    >>> number_parts(np.array([2, 3]), 5)
     array([0, 0, 1, 2, 2])
     """
     widths = np.diff(boundaries, prepend=0, append=count) if len(boundaries) else boundaries
@@ -94,7 +94,7 @@ def _cut_by_calls(
     while (start := offsets[-1]) < count:
         stop = min(count, start + max(1, _CALLED // ahead))
         ahead = min(ahead, int(room[start:stop].max()))
-        counts = count_rows(np.arange(1, ahead + 1), limits.multiple)
+        counts = raise_counts(np.arange(1, ahead + 1), limits.multiple)
         costs = _price_from(lengths, start, stop, counts, limits.cost)
         # The sequence that closes a batch is in it only if the batch may overshoot.
         closing = costs >= limits.budget if overshoot else costs > limits.budget

@@ -1,6 +1,6 @@
 """Order: the order in which sequences are cut into batches, and the positions that no batch may cross.
 
-sizes        [n]   float64: the number by which each sequence is sorted, such as its length
+sizes        [n]   the number by which each sequence is sorted, such as its length
 sequences    [m]   sequence numbers; m < n only if a choice was asked to drop
 boundaries         rising positions in 1..m-1 that no batch may cross: the borders of buckets
 edges        [m]   the length that each sequence is padded to at least, or None; [m, dims] for several lengths
@@ -19,8 +19,9 @@ from lengthwise._random import Key
 from lengthwise.choices.arithmetic import sort_parts
 from lengthwise.choices.buckets import EDGES, check_edges, check_edges_hold, find_bucket
 
-# Noise wider than this share of the longest has 2**32 values or more: hardly any sums of length and noise are equal.
-_NO_TIES = 2.0**-20
+# The least width of noise without ties, as a share of the longest: it has 2**32 values, so that hardly any sums of
+# length and noise are equal.
+_LEAST_TIELESS = 2.0**-20
 
 
 class Ordered(NamedTuple):
@@ -123,7 +124,7 @@ class SemiSorted:
         moved = key.uniform(len(sizes))
         moved *= width  # in [0, a): shifting all by a/2 changes no order
         moved += sizes
-        if width > _NO_TIES * sizes.max():
+        if width > _LEAST_TIELESS * sizes.max():
             return Ordered(_random.argsort(moved))
         # Ties need a stream of their own: a second draw of `key` would begin with the same words as the noise.
         return Ordered(_random.sort_by(key.at("ties", lane=key.lane).permutation(len(sizes)), moved))

@@ -187,11 +187,11 @@ def _choose_deal(default: Deal | None, label: str, *, deal: Any = None, tail: An
     """Returns the deal of a strategy, changed by its keys: deal=in-turn, tail=drop."""
     if tail is not None:
         checks.check_choice("tail", tail, TAILS)
-    kind: Any = type(default) if deal is None else _pick("deal", deal, DEALS)
-    if kind is type(None):  # max-entropy has the deal of a Batching
+    if default is None and deal is None:  # max-entropy has the deal of a Batching
         if tail is None:
             return None
         raise checks.value_error("tail", "given with a deal here", tail, "Add deal=balanced, for example.", at=label)
+    kind: Any = type(default) if deal is None else _pick("deal", deal, DEALS)
     if kind is Portions:
         # Portions have no tail: a rank with fewer batches splits its largest batches.
         if tail is not None:

@@ -92,8 +92,8 @@ def cut_portions(
     del parts  # kept during the sort, these numbers would be a third of the memory
     portions: list[Portion] = []
     for number in range(len(members)):
-        lane = key.at("order", lane=attempt * len(members) + number)
-        portion = cut_portion(items, members[number], settled, lane, slots=world.slots, steps=steps)
+        portion_key = key.at("order", lane=attempt * len(members) + number)
+        portion = cut_portion(items, members[number], settled, portion_key, slots=world.slots, steps=steps)
         if portion is None:
             return None
         portions.append(portion._replace(alone=alone[number]))
@@ -119,6 +119,7 @@ def cut_to_steps(portions: Sequence[Portion], batching: Batching, world: World, 
 
     def cut(portion: Portion) -> Portion:
         exact = portion.limits is not None or type(batching.cut) is Rows
+        # As many are cut again too, so that they cost about the same.
         must_cut = portion.batch_count < least or (exact and tail != "repeat" and portion.batch_count == least)
         return cut_again(portion, batching, least - len(portion.alone)) if must_cut else portion
 

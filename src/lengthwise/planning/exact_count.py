@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from lengthwise import _kernels
 from lengthwise.choices.cost import Cost
 from lengthwise.choices.cut import Cut, FixedSize, is_hard, limits_by_cost
-from lengthwise.choices.greedy import Limits, cut_greedily, groups_of
+from lengthwise.choices.greedy import Limits, cut_greedily, number_parts
 
 _PER_MISSING = 256  # for each 256 batches one may be missing, to shorten the search; then the widest are halved
-_HARDLY = 2.0**-11  # the share of a level by which the search may miss it, if batches may be missing
+_LEVEL_TOLERANCE = 2.0**-11  # the share of a level by which the search may miss it, if batches may be missing
 _HALVINGS = 60  # of the range of batch sizes: as fine as floats are
 
 
@@ -54,12 +54,12 @@ def cut_into(
     """
     if limits.batch_size is not None:
         return cut_by_count(len(needed), boundaries, batches)
-    read, bounds = limits.read(needed)
+    kernel_lengths, bounds = limits.for_kernels(needed)
     if bounds is None:
         return split_largest(cut_greedily(needed, boundaries, limits), batches)
     count = len(needed)
-    whole = np.arange(count), groups_of(boundaries, count), bounds, np.array([count])
-    return cut_steps(read, *whole, batches, falling=False, tolerance=batches // _PER_MISSING)
+    whole = np.arange(count), number_parts(boundaries, count), bounds, np.array([count])
+    return cut_steps(kernel_lengths, *whole, batches, falling=False, tolerance=batches // _PER_MISSING)
 
 
 def cut_steps(
@@ -89,7 +89,7 @@ def cut_steps(
     if slots == 1:
         return np.append(0, np.cumsum(counts[counts > 0]))
     ends, batches, tried = (np.empty(shape, np.int64) for shape in ((len(counts), slots), len(counts), slots))
-    search = (tolerance, _HARDLY) if tolerance else (-1, 0.0)
+    search = (tolerance, _LEVEL_TOLERANCE) if tolerance else (-1, 0.0)  # or exact
     _kernels.cut_steps(needed, order, groups, bounds, counts, falling, *search, tried, ends, batches)
     if (batches < np.minimum(counts, slots)).any():
         _kernels.split_widest(ends, batches)

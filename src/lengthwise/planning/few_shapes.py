@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import count_multiple, count_rows, distinct, length_multiple, one_length, round_up
+from lengthwise.choices.arithmetic import count_multiple, distinct, length_multiple, one_length, raise_counts, round_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.buckets import optimal_edges, some_lengths
 from lengthwise.choices.cost import Cost, Padded, check_finite, costs_of
@@ -49,7 +49,7 @@ class _Candidates(NamedTuple):
 
     def rows_of(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the rows of a shape of this length: the most, or fewer if its `counts` sequences fill fewer."""
-        return np.minimum(self.rows[place], count_rows(counts, self.multiple))
+        return np.minimum(self.rows[place], raise_counts(counts, self.multiple))
 
     def costs_at(self, place: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
         """Returns the costs of one shape: [k]. Of the sequences up to its length, `below` [k] are in other shapes."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks, files
-from lengthwise.choices.arithmetic import count_rows
+from lengthwise.choices.arithmetic import raise_counts
 from lengthwise.choices.batching import spell_out
 from lengthwise.planning.times import copies_of
 
@@ -138,7 +138,7 @@ class Plan:
         if self.row_offsets is not None:
             return np.diff(np.searchsorted(self.row_offsets, self.offsets))
         cut = (json.loads(self.batching) or {}).get("cut", {})
-        return count_rows(self.batch_sizes, cut.get("count_multiple_of", 1))
+        return raise_counts(self.batch_sizes, cut.get("count_multiple_of", 1))
 
     def __len__(self) -> int:
         """The number of batches that one rank takes in the epoch: steps x micro-batches."""

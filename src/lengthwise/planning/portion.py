@@ -18,10 +18,10 @@ from lengthwise import checks
 from lengthwise._random import Key, argsort
 from lengthwise.choices.arithmetic import (
     count_multiple,
-    count_rows,
     distinct,
     length_multiple,
     longest_of,
+    raise_counts,
     round_up,
     sum_rows,
 )
@@ -174,7 +174,7 @@ def add_costs(portion: Portion, cut: Cut, cost: Cost, balance: Cost | None = Non
         return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)
     # Members that need [5, 9, 2, 4], cut at [0, 2, 4], are padded to [9, 4].
     lengths = np.maximum.reduceat(needed, offsets[:-1], axis=0)
-    rows = count_rows(np.diff(offsets), count_multiple(cut))
+    rows = raise_counts(np.diff(offsets), count_multiple(cut))
     costs = costs_of(cost, rows, lengths)
     balances = costs if balance is None else costs_of(balance, rows, lengths, name="balance")
     return portion._replace(padded_lengths=lengths, costs=costs, balances=balances)

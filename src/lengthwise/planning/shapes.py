@@ -8,12 +8,13 @@ A model is compiled once for each shape. A batch of fewer rows is filled up with
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lengthwise import checks
-from lengthwise.choices.arithmetic import count_multiple, count_rows
+from lengthwise.choices.arithmetic import count_multiple, raise_counts
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.buckets import find_bucket, sort_rows
 from lengthwise.choices.cut import Budget, DynamicSize, FixedSize
@@ -63,7 +64,7 @@ def batch_shapes(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
     rows = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(rows, shape_of, plan.batch_sizes)
     # A batch of 13 is filled up to 16 rows, at a multiple of 8: the cut has left room for them.
-    return np.column_stack([count_rows(rows, count_multiple(batching.cut)), padded_lengths])
+    return np.column_stack([raise_counts(rows, count_multiple(batching.cut)), padded_lengths])
 
 
 def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64]:
@@ -75,9 +76,14 @@ def _shapes_of_steps(lengths: ArrayLike, batching: Batching) -> NDArray[np.int64
         return np.empty((0, 1 + padded_lengths.shape[1]), np.int64)
     if isinstance(cut, FixedSize) and batching.deal.even:
         # No batch costs more than a full one of the longest.
-        cut = DynamicSize(cut.batch_size, multiple_of=cut.multiple_of)
+        cut = _remake(DynamicSize, cut)
     elif isinstance(cut, DynamicSize):  # by the longest of all sequences, even if the order drops it
-        cut = Budget(plan.max_cost, multiple_of=cut.multiple_of, count_multiple_of=cut.count_multiple_of)
+        cut = _remake(Budget, cut, budget=plan.max_cost)
     rows = cut.batch_sizes(padded_lengths, cost=batching.cost, longest=padded_lengths[-1])
-    most = count_rows(np.array([plan.count]), count_multiple(cut))
+    most = raise_counts(np.array([plan.count]), count_multiple(cut))
     return np.column_stack([np.minimum(rows, most).astype(np.int64), padded_lengths])
+
+
+def _remake(kind: Any, cut: Any, **more: Any) -> Any:
+    """Makes a cut of another `kind`, with the options that both have."""
+    return kind(**{name: getattr(cut, name) for name in kind.__dataclass_fields__ if hasattr(cut, name)}, **more)

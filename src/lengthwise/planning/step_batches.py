@@ -103,7 +103,7 @@ class Step:
             part = part if self.cut.rows == 1 else part[:0]
             bin_of, _ = self._fill_rows(part, batches, level)
             return _split(part[bin_of >= 0], bin_of[bin_of >= 0], batches)
-        lengths, bounds = self.portion.limits.read(self.portion.needed[part])
+        lengths, bounds = self.portion.limits.for_kernels(self.portion.needed[part])
         if bounds is None:
             return []
         offsets, order = np.zeros(batches + 1, np.int64), (np.arange(len(part)), 0, len(part), _NO_BOUNDARIES)

@@ -100,8 +100,8 @@ def form_steps(
     """
     if limits is None:
         return _form_steps_of_rows(needed, batching, slots, steps)
-    bounds = {"cost": limits.cost, "budget": limits.budget, "oversize": oversize_of(batching.cut)}
-    kept = find_kept(needed, longest_of(needed), **bounds)
+    policy = oversize_of(batching.cut)
+    kept = find_kept(needed, longest_of(needed), cost=limits.cost, budget=limits.budget, oversize=policy)
     if kept is not None:
         needed, groups = needed[kept], None if groups is None else groups[kept]
     queue = _queue(needed, bands, groups)

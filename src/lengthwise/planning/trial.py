@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise._random import Key
-from lengthwise.choices.arithmetic import count_multiple, count_rows, distinct, longest_of
+from lengthwise.choices.arithmetic import count_multiple, distinct, longest_of, raise_counts
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import coefficients_of, costs_alone
 from lengthwise.choices.cut import Cut, OversizeError
@@ -149,8 +149,8 @@ class Trials:
         places, keys = world.slots // len(portions), [key] * len(portions)
         batches, numbers = complete_steps(priced, places, steps, tail=batching.deal.tail, keys=keys)
         ranks = batches.balances[batching.deal.grid(numbers, batches.balances, world, key.at("deal"))].sum(axis=1)
-        alone = costs_alone(batching.cost if batching.balance is None else batching.balance, self.sample.lengths)
-        return Work(math.fsum(alone), math.fsum(ranks.flat), math.fsum(ranks.max(axis=1)) * world.world_size)
+        unpadded = costs_alone(batching.cost if batching.balance is None else batching.balance, self.sample.lengths)
+        return Work(math.fsum(unpadded), math.fsum(ranks.flat), math.fsum(ranks.max(axis=1)) * world.world_size)
 
 
 def _standard_error(values: Sequence[float]) -> float:
@@ -170,7 +170,7 @@ def count_frames(portions: Sequence[Portion], lengths: NDArray[np.int64], cut: C
     computed = useful = 0
     for portion in portions:
         if len(portion.members):
-            rows = count_rows(np.diff(portion.offsets), count_multiple(cut))
+            rows = raise_counts(np.diff(portion.offsets), count_multiple(cut))
             computed += int((rows * _longest_in_batches(portion).sum(axis=1)).sum())
             useful += int(lengths[portion.members].sum())
     return useful, computed

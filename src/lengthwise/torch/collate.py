@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from lengthwise import _samples, checks
-from lengthwise.choices.arithmetic import count_rows, keep_multiples
+from lengthwise.choices.arithmetic import keep_multiples, raise_counts
 from lengthwise.torch.fields import Field, Sequences, map_leaves, move, pad_with, take_apart
 
 
@@ -171,7 +171,7 @@ class PadCollate:
         """Returns the rows of the batch, and the padded length of each sequence field."""
         needed = (count, *(max(field.lengths) for field in sequences))
         if self.shapes is None:
-            rows = int(count_rows(np.asarray(count), self.count_multiple_of))
+            rows = int(raise_counts(np.asarray(count), self.count_multiple_of))
             return (rows, *(-(-longest // self.multiple_of) * self.multiple_of for longest in needed[1:]))
         for rows, *lengths in self.shapes:  # sorted: the first that holds the batch pads least
             shape = (rows, *(lengths * len(sequences) if len(lengths) == 1 else lengths))
