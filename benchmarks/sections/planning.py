@@ -90,8 +90,8 @@ def windows(document: dict[str, Any]) -> tuple[str, ...]:
     cold = ", ".join(f"{row['cold_seconds']:.2f} s in blocks of {row['block']:,}" for row in document["cold"])
     note = (
         f"The table is of {document['compared']:,} log-normal lengths, {document['budget']:,} frames a batch and "
-        f"`padding={document['padding']}`. A window of few batches pads more. Seconds are of a first epoch, with the fit of all. "
-        f"From a cold disk the lengths of a window of {first:,} take {cold}."
+        f"`padding={document['padding']}`. A window of few batches pads more. "
+        f"Seconds are of a first epoch and its fit. From a cold disk the lengths of a window of {first:,} take {cold}."
     )
     return answer, some_rows(heads, rows, lambda row: row[1] == "8"), note
 
