@@ -37,7 +37,7 @@ def files_entered(call: Callable[[], Any]) -> list[str]:
         call()
     finally:
         sys.setprofile(None)
-    inside = (Path(name) for name in entered if name.startswith(str(ROOT)))
+    inside = (Path(name) for name in entered if name.startswith(str(ROOT)) and "_kernels" not in name)
     return sorted(path.relative_to(ROOT).as_posix() for path in inside)
 
 
