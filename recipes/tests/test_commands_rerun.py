@@ -112,6 +112,6 @@ def test_a_file_is_no_folder(tmp_path):
 
 
 def test_a_package_that_is_missing_is_told_with_how_to_install_it():
-    rule = r"`no_such_package` must be installed for a study, but is None\. Install it: pip install lengthwise-rec"
+    rule = r"`no_such_package` must be installed for a study, but is None\. In a clone: pip install \./recipes\."
     with pytest.raises(ModuleNotFoundError, match=rule), explain_missing("a study"):
         import no_such_package  # noqa: F401

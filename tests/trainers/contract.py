@@ -64,7 +64,7 @@ class Model(nn.Module):
         """The mean over the sequences of a batch."""
         return (self(numbers, features) - targets).square().mean()
 
-    def taken(self):
+    def pop_batches(self):
         """The batches since this was last asked."""
         batches, self.seen = self.seen, []
         return batches

@@ -45,7 +45,7 @@ class Task(LightningModule):
         self.record.steps += 1
 
     def on_train_epoch_end(self):
-        if batches := self.model.taken():
+        if batches := self.model.pop_batches():
             self.record.epochs.append(batches)
 
 

@@ -57,7 +57,7 @@ class Loop:
                 record.steps += self.train(batch, scale)
                 if record.steps == stop:
                     break
-            record.epochs.append(self.model.taken())
+            record.epochs.append(self.model.pop_batches())
             if record.steps == stop:
                 self.save(folder)
                 break

@@ -59,7 +59,7 @@ class Recorder(transformers.TrainerCallback):
         self.record.told.setdefault("losses", []).append(metrics["eval_loss"])
 
     def on_epoch_end(self, args, state, control, **_):
-        self.record.epochs.append(self.model.taken())
+        self.record.epochs.append(self.model.pop_batches())
         self.record.told["max_steps"] = state.max_steps
 
 

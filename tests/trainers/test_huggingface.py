@@ -46,7 +46,7 @@ def trainer(folder, micro_batches, **settings):
 
 def numbers(record, made):
     """All sequences that a run has taken, in order; those of an epoch that was left too."""
-    return list(chain(*chain(*record.epochs), *made.model.taken()))
+    return list(chain(*chain(*record.epochs), *made.model.pop_batches()))
 
 
 # An epoch of 20 steps of one batch has 5 of four. So after 14 steps of one batch, a Trainer that divides by the steps

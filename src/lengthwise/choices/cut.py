@@ -165,7 +165,7 @@ def oversize_of(cut: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FixedSize:
-    """Batches of the same number of sequences, or of a few fewer to fill whole steps.
+    """Batches of the same number of sequences; or of nearly equal, smaller numbers, if these fill whole steps.
 
     The deal `RandomSteps` shares out the sequences of a step by their cost instead, unless `even=False`.
 
@@ -326,11 +326,11 @@ class DynamicSize:
 
 def limits_by_cost(cut: Budget | DynamicSize, cost: Cost, longest: NDArray[np.int64]) -> Limits:
     """Returns the limits of the batches of a cut by cost, where `longest` [dims] is the longest of the data set."""
-    limits = Limits(cost, cut.max_cost(cost, longest), multiple=cut.count_multiple_of)
+    limits = Limits(cost, cut.max_cost(cost, longest), count_multiple=cut.count_multiple_of)
     if not isinstance(cut, Budget) or cut.max_sequences is None:
         return limits
     # Rounded down, so that rows that are filled up do not exceed it.
-    return limits._replace(max_sequences=int(lower_counts(np.array([cut.max_sequences]), limits.multiple)[0]))
+    return limits._replace(max_sequences=int(lower_counts(np.array([cut.max_sequences]), limits.count_multiple)[0]))
 
 
 def find_kept(

@@ -20,13 +20,13 @@ _MOST_COUNTED = 2**40  # sequences: no batch is larger
 class Limits(NamedTuple):
     """The limits of a batch: `max_sequences`, and `budget` in cost; or a `batch_size` alone, whatever the batches cost.
 
-    The rows of a batch are filled up to a `multiple`. A batch is as cheap as can be by `balance`, or else by the cost.
+    Rows are filled up to a `count_multiple`. A batch is as cheap as can be by `balance`, or else by the cost.
     """
 
     cost: Cost
     budget: float = np.inf
     max_sequences: int = 2**62  # more than any data set has
-    multiple: int = 1
+    count_multiple: int = 1
     batch_size: int | None = None
     balance: Cost | None = None
 
@@ -42,7 +42,7 @@ class Limits(NamedTuple):
         ours, balance = coefficients_of(self.cost, dims), coefficients_of(self.balance or self.cost, dims)
         if ours is None or balance is None:
             return None
-        most, multiple = int(self.max_sequences), int(self.multiple)
+        most, multiple = int(self.max_sequences), int(self.count_multiple)
         return _kernels.Bounds(ours, float(self.budget), most, multiple, balance, np.empty(dims))
 
 
@@ -54,8 +54,8 @@ def cut_greedily(
     Without `overshoot`, a sequence that alone is over the budget stands alone. Costs with coefficients run compiled.
     Any other cost, also of a subclass, is called for some thousand (count, padded lengths) at once.
 
-    With a `multiple`, a batch takes the most sequences that fit when its rows are filled up to the next multiple. If
-    fewer sequences fit than the multiple, the batch takes as many as fit.
+    With a `count_multiple`, a batch takes the most sequences that fit when its rows are filled up to the next multiple.
+    If fewer sequences fit than the multiple, the batch takes as many as fit.
     """
     kernel_lengths, bounds = limits.for_kernels(lengths)
     if bounds is None:
@@ -94,7 +94,7 @@ def _cut_by_calls(
     while (start := offsets[-1]) < count:
         stop = min(count, start + max(1, _CALLED // ahead))
         ahead = min(ahead, int(room[start:stop].max()))
-        counts = raise_counts(np.arange(1, ahead + 1), limits.multiple)
+        counts = raise_counts(np.arange(1, ahead + 1), limits.count_multiple)
         costs = _price_from(lengths, start, stop, counts, limits.cost)
         # The sequence that closes a batch is in it only if the batch may overshoot.
         closing = costs >= limits.budget if overshoot else costs > limits.budget

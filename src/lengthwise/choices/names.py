@@ -71,8 +71,8 @@ def describe(choice: Any) -> dict[str, Any]:
     return {"choice": tag, **values}
 
 
-# The options of 0.1, a closed list. Fingerprints and digests cover all of them, and a later option only where it is not
-# the default.
+# The options of the choices of 0.1, a closed list: a new choice has no line. Fingerprints and digests cover all of
+# them, and a later option only where it is not the default.
 _FIRST_OPTIONS = {
     "arrange.CostliestFirst": "steps",
     "arrange.ShortestFirst": "epochs reverse",

@@ -37,19 +37,19 @@ class _Candidates(NamedTuple):
         lengths: [v], rising.
         reached: [v], the number of sequences up to each length.
         rows: [v], the most rows of a shape of each length.
-        multiple: The multiple that rows are filled up to.
+        count_multiple: The multiple that rows are filled up to.
         cost: The cost of a batch.
     """
 
     lengths: NDArray[np.int64]
     reached: NDArray[np.int64]
     rows: NDArray[np.int64]
-    multiple: int
+    count_multiple: int
     cost: Cost
 
     def rows_of(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the rows of a shape of this length: the most, or fewer if its `counts` sequences fill fewer."""
-        return np.minimum(self.rows[place], raise_counts(counts, self.multiple))
+        return np.minimum(self.rows[place], raise_counts(counts, self.count_multiple))
 
     def costs_at(self, place: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
         """Returns the costs of one shape: [k]. Of the sequences up to its length, `below` [k] are in other shapes."""

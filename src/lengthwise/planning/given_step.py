@@ -105,7 +105,7 @@ def plan_step(
 
 def _deal_fewest(step: Step, world: World, meet: str) -> Dealt:
     """Deals the fewest batches that keep the limit; on each rank a multiple of the micro-batches of `world`."""
-    parts, places = ([np.arange(len(step.alone))], world.world_size) if step.parts is None else (step.parts, 1)
+    parts, places = ([np.arange(len(step.costs_alone))], world.world_size) if step.parts is None else (step.parts, 1)
     number, dealt = max(-(-step.fewest(part) // places) for part in parts), None
     while dealt is None:  # groups may need more than their sequences
         number = -(-number // world.micro_batches) * world.micro_batches
@@ -149,11 +149,11 @@ def _read_step(
             raise checks.value_error("cut", rule, cut, "Take one of them.")
         room, sizes = limits.budget, np.minimum(limits.budget, costs_alone(limits.cost, needed))
     portion = Portion(members, needed, offsets=np.arange(len(members) + 1), limits=limits)
-    alone = add_costs(portion, cut, batching.cost, batching.balance).balances
+    each = add_costs(portion, cut, batching.cost, batching.balance).balances
     numbers = np.arange(len(array)) if groups is None else read_groups(groups, len(array))
     numbers = np.unique(numbers[members], return_inverse=True)[1]
     parts = None if ranks is None else _read_ranks(ranks, len(array), members, world.world_size)
-    return Step(batching, cut, portion, alone, sizes, room, numbers, parts)
+    return Step(batching, cut, portion, each, sizes, room, numbers, parts)
 
 
 def _read_ranks(ranks: ArrayLike, count: int, members: NDArray[np.int64], world_size: int) -> list[NDArray[np.int64]]:

@@ -234,7 +234,7 @@ def put_alone(portion: Portion, lengths: NDArray[np.int64], *, multiple: int) ->
     """Puts each giant that stands alone in a batch of its own, next to the batch with the longest other member.
 
     So sorted batches stay sorted: the new ones come last if lengths rise, and first if they fall. Each giant is padded
-    to the next `multiple`.
+    to the next `multiple` of a length.
     """
     giants, offsets = portion.alone, portion.offsets
     if not len(giants):

@@ -222,7 +222,7 @@ def _fill_in(items: Items, name: str, batching: Batching, world: World) -> Batch
     regular = items.select(kinds.regular) if kinds.giant_count else items
 
     def choose() -> Batching:
-        padding, most = _read_limits(regular, batching, world)
+        padding, most = _read_most(regular, batching, world)
         if chooses_deal(batching) and _may_pad_little(regular, world):
             in_steps = replace(batching, padding=None, deal=RandomSteps())
             # Their order is Shuffled: nothing is fitted, and remembered by this name.
@@ -240,7 +240,7 @@ def _fill_in(items: Items, name: str, batching: Batching, world: World) -> Batch
         return order_by_noise(batching, DEFAULT_PADDING)
 
 
-def _read_limits(items: Items, batching: Batching, world: World) -> tuple[float, float]:
+def _read_most(items: Items, batching: Batching, world: World) -> tuple[float, float]:
     """Returns the padding of batches, and the highest price of random steps: as asked, or near group_by_length."""
     if batching.padding is not None:
         return batching.padding, 1.0 / (1.0 - batching.padding)

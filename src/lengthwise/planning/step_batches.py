@@ -46,7 +46,7 @@ class Step:
         batching: The choices.
         cut: The cut of the batching; one that packs rows does so by best fit.
         portion: The sequences, [n], with the limits of a batch; without limits, rows are packed.
-        alone: [n], the cost of each in a batch of its own, which ranks share evenly.
+        costs_alone: [n], the cost of each in a batch of its own, which ranks share evenly.
         sizes: [n], the room that each takes of a batch at least.
         room: The room of a batch.
         groups: [n], the group of each, from 0; sequences of a group share a rank.
@@ -56,7 +56,7 @@ class Step:
     batching: Batching
     cut: Any
     portion: Portion
-    alone: Costs
+    costs_alone: Costs
     sizes: Costs
     room: float
     groups: Numbers
@@ -111,16 +111,16 @@ class Step:
         return _slice(part, split_largest(offsets[: min(count, batches) + 1], batches))
 
     def _fill_rows(self, part: Numbers, rows: int, level: float = np.inf) -> tuple[Numbers, bool]:
-        limits = self.room, self.cut.max_in_row or _UNLIMITED, 1
-        return _fill_bins(self.alone[part], self.sizes[part], rows, limits, level)
+        bin_limits = self.room, self.cut.max_in_row or _UNLIMITED, 1
+        return _fill_bins(self.costs_alone[part], self.sizes[part], rows, bin_limits, level)
 
     def share_out(self, world: World) -> list[Numbers] | None:
         """Gives groups of sequences to ranks of about equal cost: the part of each rank. None if some find no room."""
-        costs, sizes = (np.bincount(self.groups, each).astype(np.float64) for each in (self.alone, self.sizes))
+        costs, sizes = (np.bincount(self.groups, each).astype(np.float64) for each in (self.costs_alone, self.sizes))
         falling, rank_of = np.argsort(-costs, kind="stable"), np.empty(len(costs), np.int64)
         room = world.micro_batches * self.room * _ROUNDED  # the cut of each batch keeps the limit to the last bit
-        limits = room, _UNLIMITED, world.micro_batches if self.is_free else 1
-        rank_of[falling], fits = _fill_bins(costs[falling], sizes[falling], world.world_size, limits)
+        bin_limits = room, _UNLIMITED, world.micro_batches if self.is_free else 1
+        rank_of[falling], fits = _fill_bins(costs[falling], sizes[falling], world.world_size, bin_limits)
         parts = [np.flatnonzero(rank_of[self.groups] == rank) for rank in range(world.world_size)]
         return sorted(parts, key=lambda part: not len(part)) if fits else None
 
@@ -130,7 +130,7 @@ class Step:
             return batches
         part, batch_of = np.concatenate(batches), np.repeat(np.arange(len(batches)), [*map(len, batches)])
         totals = np.empty(int(owners.max()) + 1)
-        _kernels.even_out(self.alone[part], self.sizes[part], self.room, batch_of, owners, totals)
+        _kernels.even_out(self.costs_alone[part], self.sizes[part], self.room, batch_of, owners, totals)
         return _split(part, batch_of, len(batches))
 
 
@@ -141,7 +141,7 @@ def deal_fastest(step: Step, world: World, meet: str) -> Dealt | None:
     """
     best, least = None, np.inf
     # No deal is faster than the costliest sequence alone, or than ranks that all cost the mean.
-    enough = _NEAR * max(math.fsum(step.alone) / world.world_size, float(step.alone.max()))
+    enough = _NEAR * max(math.fsum(step.costs_alone) / world.world_size, float(step.costs_alone.max()))
     for batches, grid in _deal_in_turn(step, world, meet):
         costs = batches.balances[grid[0]]
         time = float(costs.sum(axis=0).max()) if meet == "step" else math.fsum(costs.max(axis=1))
@@ -154,9 +154,9 @@ def deal_fastest(step: Step, world: World, meet: str) -> Dealt | None:
 
 def _deal_in_turn(step: Step, world: World, meet: str) -> Iterator[Dealt]:
     """Deals batches that are made of the sequences of each rank; then, if these may move, of all sequences."""
-    everything = [np.arange(len(step.alone))]
+    everything = [np.arange(len(step.costs_alone))]
     for parts in (step.parts or step.share_out(world), everything if step.is_free else None):
-        width, turns = (world.world_size if parts is everything else 1), max(3, _TURNS // len(step.alone))
+        width, turns = (world.world_size if parts is everything else 1), max(3, _TURNS // len(step.costs_alone))
         turns = 1 if step.is_free and width == 1 else turns
         for batches, part_of in () if parts is None else _cut_in_turn(step, parts, width, world, turns):
             priced = step.pad(batches)
@@ -181,7 +181,7 @@ def _cut_in_turn(
         in turn         (9) (3 3 2) | (2) (1)        9, then 2
     """
     done: list[list[Numbers]] = [[] for _ in parts]
-    is_left = np.ones(len(step.alone), bool)
+    is_left = np.ones(len(step.costs_alone), bool)
     for turn in range(min(world.micro_batches, turns)):
         rest = (world.micro_batches - turn) * width
         attempts: Iterator[Any] = (step.cut_evenly(part[is_left[part]], rest) for part in parts)
@@ -197,7 +197,7 @@ def _cut_in_turn(
             return
         for part, before in zip(parts, done, strict=True):  # each later batch needs a sequence
             left = part[is_left[part]]
-            before += step.fill(left[: max(0, len(left) - rest + width)], width, float(step.alone[costliest[0]]))
+            before += step.fill(left[: max(0, len(left) - rest + width)], width, float(step.costs_alone[costliest[0]]))
             is_left[np.concatenate([part[:0], *before])] = False
         if is_left[costliest[0]]:
             return
@@ -215,8 +215,8 @@ def _make_grid(costs: Costs, rank_of: Numbers | None, world: World, meet: str) -
         numbers = numbers[np.argsort(costs[numbers], kind="stable")]
         if meet == "batch":
             return numbers.reshape(1, *world[::-1])
-        limits = np.inf, world.micro_batches, 1
-        ranks, _ = _fill_bins(costs[numbers[::-1]], np.zeros(world.slots), world.world_size, limits)
+        bin_limits = np.inf, world.micro_batches, 1
+        ranks, _ = _fill_bins(costs[numbers[::-1]], np.zeros(world.slots), world.world_size, bin_limits)
         ranks = ranks[::-1]
     else:
         ranks = rank_of[numbers]
@@ -229,7 +229,7 @@ def _make_grid(costs: Costs, rank_of: Numbers | None, world: World, meet: str) -
 
 
 def _fill_bins(
-    costs: Costs, sizes: Costs, bins: int, limits: tuple[float, int, int], level: float = np.inf
+    costs: Costs, sizes: Costs, bins: int, bin_limits: tuple[float, int, int], level: float = np.inf
 ) -> tuple[Numbers, bool]:
     """Puts items into bins of about the same cost, by a kernel; without a finite level, items are then swapped.
 
@@ -237,10 +237,10 @@ def _fill_bins(
         The bin of each item, -1 if none has room; and True if all have one.
     """
     bin_of, totals = np.empty(len(costs), np.int64), np.empty(bins)
-    _kernels.fill_bins(costs, sizes, limits, level, bin_of, totals)
+    _kernels.fill_bins(costs, sizes, bin_limits, level, bin_of, totals)
     fits = bool((bin_of >= 0).all())
     if fits and level == np.inf:
-        _kernels.even_out(costs, sizes, limits[0], bin_of, np.arange(bins), totals)
+        _kernels.even_out(costs, sizes, bin_limits[0], bin_of, np.arange(bins), totals)
     return bin_of, fits
 
 

@@ -100,7 +100,7 @@ class DataLoader(data.DataLoader[Any]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that is set or loaded."""
+        """The epoch that is set or loaded; it stays until `set_epoch` sets the next."""
         return self.batch_sampler.epoch
 
     def set_epoch(self, epoch: int, *, restart: bool = False) -> None:
