@@ -32,7 +32,7 @@ def case_of(drawn):
 
 def fits(rows, start, stop, limits):
     """Whether a batch is within the budget when it is filled up to the multiple."""
-    size, multiple = stop - start, limits.multiple
+    size, multiple = stop - start, limits.count_multiple
     filled = size if size < multiple else -(-size // multiple) * multiple
     return float(limits.cost(np.array([filled]), rows[start:stop].max(axis=0)[None])[0]) <= limits.budget
 
