@@ -24,7 +24,7 @@ def ways(count, batches, boundaries):
 def costs_of(needed, offsets, limits, cost=None):
     parts = [needed[start:stop] for start, stop in itertools.pairwise(offsets)]
     sizes = np.array(list(map(len, parts)))
-    rows = np.where(sizes < limits.multiple, sizes, -(-sizes // limits.multiple) * limits.multiple)
+    rows = np.where(sizes < limits.count_multiple, sizes, -(-sizes // limits.count_multiple) * limits.count_multiple)
     return (cost or limits.cost)(rows, np.array([part.max(axis=0) for part in parts]))
 
 
