@@ -227,7 +227,7 @@ class Budget:
             `lengthwise.torch.find_budget` finds the largest that fits into memory.
         oversize: The policy for a sequence that alone costs more than the budget: "error"; "alone" in a batch, which
             `plan.over_max_cost()` lists; or "drop", and `plan.dropped()` lists the sequence.
-        max_sequences: The most sequences in a batch.
+        max_sequences: The most sequences in a batch. Above `count_multiple_of`, the next multiple below counts.
         multiple_of: Each batch is padded to a multiple of this length; the budget counts the padded frames.
         count_multiple_of: The collate function fills the rows of each batch up to a multiple of this, and the budget
             counts the filled rows: with 8, 13 sequences cost as much as 16. A batch of fewer sequences than the
