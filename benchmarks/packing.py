@@ -1,4 +1,4 @@
-"""Measures fill, mixing and speed of packed rows, compared with other packers.
+"""Measures fill, randomness and speed of packed rows, compared with other packers.
 
     pip install --no-deps --target FOLDER trl
     python benchmarks/packing.py --trl FOLDER
