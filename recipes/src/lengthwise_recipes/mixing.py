@@ -39,7 +39,7 @@ def measure_mixing(
 
     >>> lengths = np.arange(1, 2_001)
     >>> plan = lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(1_000), order=lw.Sorted()))
-    >>> round(measure_mixing(plan, lengths), 3)  # T says in which half X lies: one bit, exp(-log 2)
+    >>> round(measure_mixing(plan, lengths, bins=2), 3)  # T says in which half X lies: exp(-log 2)
     0.5
 
     References:
