@@ -2,13 +2,12 @@
 
     python benchmarks/theory.py
 
-docs/theory-joint.png shows lengths and padded lengths, docs/theory-noise.png the padded lengths of one length. Both use
+docs/theory-joint.svg shows lengths and padded lengths, docs/theory-noise.svg the padded lengths of one length. Both use
 the long-tailed example in batches of 16, with the epochs of one seed together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,16 +17,17 @@ from record import parser
 
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategies
+from lengthwise.report import style, words
+from lengthwise.report.style import alt
 from lengthwise_recipes.mixing import measure_mixing
-from lengthwise_recipes.pictures import style
-from lengthwise_recipes.pictures.labels import SIZE
-from lengthwise_recipes.pictures.style import Axes, Figure
+from lengthwise_recipes.pictures import save, strategy_looks
+from lengthwise_recipes.pictures.dots import draw_dots
+from lengthwise_recipes.pictures.looks import look_channels
 
 DOCS = Path(__file__).parents[1] / "docs"
 STRATEGIES = "sorted,semi-sorted:0.02,max-entropy:0.1,random"
 CUT = lw.FixedSize(16)
 EPOCHS = 16
-CELLS = 64  # of equal count along each axis of the first picture
 LENGTH, WIDTH = 400, 20  # the second picture shows the padded lengths of lengths from 390 to 409
 
 
@@ -51,8 +51,8 @@ def draw() -> None:
     lengths = lw.example_lengths("long-tailed")
     batchings = parse_strategies(STRATEGIES, cut=CUT)
     padded = {label: pooled(lengths, batching) for label, batching in batchings.items()}
-    style.save(joint(padded), DOCS / "theory-joint.png")
-    style.save(noise({label: padded[label] for label in list(padded)[1:3]}), DOCS / "theory-noise.png")
+    save(joint(padded), DOCS / "theory-joint.svg")
+    save(noise({label: padded[label] for label in list(padded)[1:3]}), DOCS / "theory-noise.svg")
 
 
 def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Pooled:
@@ -64,20 +64,26 @@ def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Pooled:
     return Pooled(lengths[sequences], to, float(padding), measure_mixing(plans, lengths, bins=128))
 
 
-@style.in_house_style
-def joint(padded: dict[str, Pooled]) -> Figure:
-    """Draws the frequency of pairs of length and padded length, by rank; a panel for each strategy."""
-    figure = style.blank_figure(height=2.45)
-    panels = figure.subplots(1, len(padded), sharex=True, sharey=True)
-    for axes, (label, plans) in zip(panels, padded.items(), strict=True):
-        counts, _, _ = np.histogram2d(ranks(plans.lengths), ranks(plans.to), bins=CELLS)
-        axes.imshow(np.sqrt(counts.T), origin="lower", extent=(0, 1, 0, 1), cmap="Greys", aspect="equal")
-        text = f"{label}\npadding {style.percent(plans.padding)}\nmixing {plans.mixing:.2f}"
-        axes.set_title(text, color=style.readable(style.look(label).colour))
-    percent(axis for axes in panels for axis in (axes.xaxis, axes.yaxis))
-    figure.supxlabel("length: share of the sequences that are shorter", fontsize=9)
-    panels[0].set_ylabel("padded length, likewise")
-    return figure
+def joint(padded: dict[str, Pooled]) -> Any:
+    """Draws pairs of length and padded length, by rank; a panel for each strategy."""
+    panels = {
+        f"{label}\npadding {words.percent(plans.padding)}\nmixing {plans.mixing:.2f}": (
+            ranks(plans.lengths),
+            ranks(plans.to),
+        )
+        for label, plans in padded.items()
+    }
+    x, y = (alt.Axis(format=".0%", values=[0, 0.5, 1]) for _ in range(2))
+    scale = alt.Scale(domain=[0, 1])
+    chart = draw_dots(
+        panels,
+        alt.X("x:Q", title="length, by rank", scale=scale, axis=x),
+        alt.Y("y:Q", title="padded length, by rank", scale=scale, axis=y),
+        columns=len(panels),
+        size=(105, 105),
+    )
+    text = f"Pairs of length and padded length under {', '.join(padded)}."
+    return style.furnish(chart, "What each length is padded to", text, view=False)
 
 
 def ranks(values: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -91,33 +97,24 @@ def ranks(values: NDArray[np.int64]) -> NDArray[np.float64]:
     return places
 
 
-@style.in_house_style
-def noise(padded: dict[str, Pooled]) -> Figure:
+def noise(padded: dict[str, Pooled]) -> Any:
     """Draws the padded lengths of lengths about LENGTH, under each of two strategies."""
-    figure = style.blank_figure(height=2.8)
-    axes: Axes = figure.subplots()
     edges = np.arange(LENGTH - WIDTH // 2, 2 * LENGTH, WIDTH)
-    shares = {}
+    rows = []
     for label, plans in padded.items():
         to = plans.to[abs(plans.lengths - LENGTH + 0.5) < WIDTH / 2]
-        shares[label] = np.histogram(to, edges)[0] / len(to)
-        axes.stairs(shares[label], edges, color=style.look(label).colour, linewidth=2)
-    for label, rival in zip(shares, reversed(shares), strict=True):
-        high = (shares[label] > 1.2 * shares[rival]) & (shares[label] > 0.5 * shares[label].max())
-        bar = np.flatnonzero(high)[-1]  # the label has room to its right
-        place, text = (edges[bar + 1], shares[label][bar]), f"{label}: {style.percent(padded[label].padding)} padding"
-        colour = style.readable(style.look(label).colour)
-        axes.annotate(text, place, (6, -8), textcoords="offset points", fontsize=SIZE, color=colour)
-    axes.axvline(LENGTH, color=style.INK, linestyle=(0, (5, 3)), linewidth=1)
-    axes.set_xlabel(f"padded length of the sequences of {LENGTH - WIDTH // 2} to {LENGTH + WIDTH // 2 - 1} frames")
-    axes.set_ylabel("share of them")
-    percent([axes.yaxis])
-    return figure
-
-
-def percent(axes: Iterable[Any]) -> None:
-    for axis in axes:
-        axis.set_major_formatter(style.percent_axis())
+        shares = np.append(np.histogram(to, edges)[0] / len(to), 0.0).tolist()
+        name = f"{label}: {words.percent(plans.padding)} padding"
+        rows += [{"name": name, "to": edge, "share": share} for edge, share in zip(edges.tolist(), shares, strict=True)]
+    named = f"sequences of {LENGTH - WIDTH // 2} to {LENGTH + WIDTH // 2 - 1} frames"
+    x = alt.X("to:Q", title="padded length (frames)", scale=alt.Scale(zero=False, nice=False))
+    y = alt.Y("share:Q", title="share of them", axis=alt.Axis(format=".0%", tickCount=5))
+    color, dash = look_channels(strategy_looks(dict.fromkeys(row["name"] for row in rows)))
+    lines = alt.Chart(style.table(rows)).mark_line(interpolate="step-after", strokeWidth=2)
+    rule = alt.Chart().mark_rule(strokeDash=[5, 3]).encode(x=alt.datum(LENGTH))
+    chart = (lines.encode(x, y, color=color, strokeDash=dash) + rule).properties(height=style.HEIGHT)
+    text = f"The padded lengths of {named}, under {' and '.join(padded)}. The line marks {LENGTH} frames."
+    return style.furnish(chart, f"Padded lengths of the {named}", text)
 
 
 if __name__ == "__main__":

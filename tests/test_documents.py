@@ -183,7 +183,7 @@ def test_asking_a_benchmark_for_help_measures_nothing(name, monkeypatch, capsys)
 def targets(pattern):
     """The pages and pictures that each page links to, as files."""
     for page in WRITTEN:
-        for target in re.findall(rf"\]\(({pattern})[#)]", page.read_text(encoding="utf-8")):
+        for target in re.findall(rf"(?:\]\(|<img src=\")({pattern})[#)\"]", page.read_text(encoding="utf-8")):
             yield page, ((ROOT if target.startswith("/") else page.parent) / target.lstrip("/")).resolve()
 
 
@@ -206,14 +206,20 @@ pictures.study.write_figure(pictures.latest("study-handwriting-parallel"), Path(
 
 
 def test_every_committed_picture_is_drawn_by_one_command_and_stands_on_a_page(tmp_path):
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "a.png"
+    pytest.importorskip("altair")
+    path = tmp_path / "a.svg"
     run = subprocess.run([sys.executable, "-c", DRAW, path], cwd=ROOT, capture_output=True, text=True, check=True)
-    committed = sorted(path for folder in ("docs", "recipes/docs") for path in (ROOT / folder).rglob("*.png"))
-    assert sorted(map(Path, run.stdout.split())) == committed
-    assert {file for _, file in targets(r"[^)#:]+\.png")} == set(committed)
-    # The bytes depend on the version of matplotlib and its fonts, so only the size is compared.
-    assert path.read_bytes()[16:24] == (ROOT / "docs" / "handwriting-parallel.png").read_bytes()[16:24]
+    drawn = sorted(map(Path, run.stdout.split()))
+    committed = {path for folder in ("docs", "recipes/docs") for path in (ROOT / folder).rglob("*.svg")}
+    assert committed == {*drawn, *(path.with_stem(f"{path.stem}-dark") for path in drawn)}
+    assert sorted({file for _, file in targets(r"[^)#:\"]+\.svg")}) == drawn
+    for name in ("a", "a-dark"):  # the bytes depend on the versions of Vega, so only the texts are compared
+        old = ROOT / "docs" / f"{name.replace('a', 'handwriting-parallel', 1)}.svg"
+        assert _letters(path.with_stem(name)) == _letters(old)
+
+
+def _letters(picture):
+    return re.findall(r">([^<>]+)</text>", picture.read_text(encoding="utf-8"))
 
 
 def test_the_page_on_the_code_lists_its_rooms_in_order():

@@ -45,7 +45,7 @@ def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
     )
     note = (
         f"*Loss*: on validation words, in nats per symbol, mean of {document['settings']['seeds']} seeds (least to "
-        f"greatest; [picture](handwriting.png)). *CER*: the share of wrong characters. Data: "
+        f"greatest; [picture](handwriting.svg)). *CER*: the share of wrong characters. Data: "
         f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} for validation; {data['split']}."
     )
     return answer, table(heads, rows), note
@@ -110,7 +110,7 @@ def parallel(document: dict[str, Any]) -> tuple[str, ...]:
         "they average their gradients in every step, which then holds a batch of each. *Waiting*: the share of "
         "their time in which processes wait for the slowest. All run on one machine of two cores. The learning rate is "
         "the same for all. Compare seconds within this table: it was timed apart from the first. Data and loss are "
-        "those of the first table ([picture](handwriting-parallel.png))."
+        "those of the first table ([picture](handwriting-parallel.svg))."
     )
     return answer, table(heads, rows), note
 

@@ -27,13 +27,15 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "recipes/README.md": "recipes.md",
 }
+THEMES = ((r"\2", "light"), (r"\2-dark", "dark"))  # the name of a picture, for each theme of the page
 
 _CODE = re.compile(r"(^ *(```+|~~~+).*?^ *\2[`~]* *$|(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=[)\s])")
 _WORDS = re.compile(r"\[([^\]]+)\]\(lost:[^)]*\)")
 _UNIT = re.compile(r"(?<=\d) (?=[%±]|(?:s|ms|kB|MB|GB|GiB)\b)|(?<=±) (?=\d)")
 _RANGE = re.compile(r"\([-+]?\d[\d.,]*(?: %)? to [-+]?\d[\d.,]*(?: %)?\)")
-_PICTURE = re.compile(r"^!\[[^\]]*\]\(([^)\s]+)\)$", re.MULTILINE)
+_PICTURE = re.compile(r"^(!\[[^\]]*\])\(([^)\s]+)\.svg\)$", re.MULTILINE)
+_BY_THEME = re.compile(r'<picture>.*?<img src="([^"]+)"\s+alt="([^"]+)">.*?</picture>', re.DOTALL)
 
 
 def on_files(files: Files, *, config: Any) -> Files:
@@ -52,7 +54,9 @@ def on_files(files: Files, *, config: Any) -> Files:
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
     """Turns links between files of the repository into links of the site, and pictures into links to themselves."""
     root = Path(config.config_file_path).parent
-    linked = with_links(markdown, page.file.src_uri, repository_path(page.file, root), files)
+    linked = with_links(
+        _BY_THEME.sub(r"![\2](\1)", markdown), page.file.src_uri, repository_path(page.file, root), files
+    )
     return "".join(_on_the_page(part) if prose else part for prose, part in _parts(linked))
 
 
@@ -69,8 +73,13 @@ def with_links(markdown: str, place: str, path: str, files: Files) -> str:
 
 
 def _on_the_page(prose: str) -> str:
-    """Links each picture to itself: on a phone it is small, and a touch shows it alone."""
-    return keep_together(_PICTURE.sub(r"[\g<0>](\1)", prose))
+    """Links each picture to itself, for a phone on which it is small; the page shows the light or the dark one.
+
+    >>> _on_the_page("![Two](two.svg)")
+    '[![Two](two.svg#only-light)](two.svg#only-light)[![Two](two-dark.svg#only-dark)](two-dark.svg#only-dark)'
+    """
+    light, dark = (rf"[\1({name}.svg#only-{page})]({name}.svg#only-{page})" for name, page in THEMES)
+    return keep_together(_PICTURE.sub(light + dark, prose))
 
 
 def keep_together(prose: str) -> str:
@@ -116,7 +125,7 @@ def repository_path(file: File, root: Path) -> str:
 
 def _below(root: Path, folders: tuple[str, ...]) -> Iterator[str]:
     for folder in folders:
-        paths = (path for path in sorted((root / folder).rglob("*")) if path.suffix in (".md", ".png"))
+        paths = (path for path in sorted((root / folder).rglob("*")) if path.suffix in (".md", ".svg"))
         yield from (path.relative_to(root).as_posix() for path in paths)
 
 

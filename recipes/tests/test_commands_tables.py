@@ -31,7 +31,7 @@ def test_help_lists_the_commands_of_the_recipes(run):
 
 
 @pytest.mark.parametrize("words", [["--help"], ["study", "--help"], ["reproduce", "ge2021", "--help"]])
-def test_help_loads_neither_pytorch_nor_matplotlib(words):
+def test_help_loads_neither_pytorch_nor_altair(words):
     script = f"""
     import sys
     from lengthwise.cli import main
@@ -39,7 +39,7 @@ def test_help_loads_neither_pytorch_nor_matplotlib(words):
     try:
         main({words!r})
     except SystemExit as leaving:
-        print(leaving.code, sorted({{"torch", "jax", "matplotlib"}} & set(sys.modules)))
+        print(leaving.code, sorted({{"torch", "jax", "altair"}} & set(sys.modules)))
     """
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")
 pytest.importorskip("jiwer")
 pytest.importorskip("soundfile")
-pytest.importorskip("matplotlib")
+pytest.importorskip("altair")
 
 import soundfile  # noqa: E402
 
@@ -393,8 +393,9 @@ def test_the_command_writes_all_and_refuses_the_checkpoints_of_other_speech(tmp_
     assert document["study"]["data"]["labelling"]["units"] == "a lexicon of 10 words"
     text = (tmp_path / "out" / "doetsch2017.md").read_text()
     assert text.startswith("# Doetsch et al. 2017")
-    named = [f"doetsch2017-{name}.png" for name in FIGURES]
-    assert sorted(path.name for path in (tmp_path / "out").glob("*.png")) == sorted(named)
+    named = [f"doetsch2017-{name}.svg" for name in FIGURES]
+    files = [f"doetsch2017-{name}{page}.svg" for name in FIGURES for page in ("", "-dark")]
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.svg")) == sorted(files)
     assert all(f"({name})" in text for name in named)
     assert main([*words, "--data-seed", "1"]) == 2
     assert "`checkpoints` must be of the same data, strategies and settings" in capsys.readouterr().err

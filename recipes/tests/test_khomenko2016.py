@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.usefixtures("
 torch = pytest.importorskip("torch")
 pytest.importorskip("HersheyFonts")
 pytest.importorskip("jiwer")
-pytest.importorskip("matplotlib")
+pytest.importorskip("altair")
 
 from lengthwise.cli import main  # noqa: E402
 from lengthwise_recipes.commands.khomenko2016 import DATA_SEED  # noqa: E402
@@ -263,11 +263,12 @@ def test_the_page_and_the_figures_are_made_from_the_json(document, tmp_path):
         assert f"\n{number}. {each.reason}\n" in text
     assert headline(document) in text
     write_figures(document, tmp_path)
-    named = [f"khomenko2016-{name}.png" for name in FIGURES]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(named)
+    named = [f"khomenko2016-{name}.svg" for name in FIGURES]
+    files = [f"khomenko2016-{name}{page}.svg" for name in FIGURES for page in ("", "-dark")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
     assert all(f"({name})" in text for name in named)
     alone = document | {"size": document["size"] | {"processes": [1]}}
-    assert "khomenko2016-processes.png" not in page(alone, json_link="khomenko2016.json")
+    assert "khomenko2016-processes.svg" not in page(alone, json_link="khomenko2016.json")
 
 
 def test_the_page_tells_seconds_and_speed_ups_of_every_number_of_buckets_and_processes(document):
@@ -313,7 +314,7 @@ def test_the_command_writes_all_and_goes_on_where_it_was(tmp_path, capsys):
     assert {each["processes"] for each in first["study"]["rows"]} == {1}
     assert len(claims_of(first)) == 4
     assert (tmp_path / "khomenko2016.md").read_text().startswith("# Khomenko et al. 2016")
-    assert (tmp_path / "khomenko2016-speed-up.png").exists()
+    assert (tmp_path / "khomenko2016-speed-up.svg").exists()
     assert main([*words.split(), "--data-seed", "1"]) == 2
     assert "`checkpoints` must be of the same data, strategies and settings" in capsys.readouterr().err
 

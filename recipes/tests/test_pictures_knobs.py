@@ -2,15 +2,13 @@
 
 import pytest
 
-pytest.importorskip("matplotlib")
-
+pytest.importorskip("altair")
 
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.mixing import measure_mixing
 from lengthwise_recipes.pictures import knob_curves, sweep
 from lengthwise_recipes.pictures.knobs import SHOWN
-from lengthwise_recipes.pictures.style import look, percent
 from lengthwise_recipes.pictures.sweeps import KNOBS
 
 pytestmark = pytest.mark.slow
@@ -67,26 +65,18 @@ def test_buckets_are_tried_from_one_to_many(rows):
 
 def test_knob_curves_show_what_plans_measure(lengths):
     selected = {"semi-sorted": 0.1, "bucketed": 64}
-    figure = knob_curves(lengths, CUT, selected=selected, points=3, unit="tokens")
-    assert len(figure.axes) == 8
-    upper, lower = figure.axes[:4], figure.axes[4:]
-    assert [axes.get_xlabel() for axes in lower] == ["LRF", "bucket size", "bins", "padding asked for"]
-    assert [axes.get_xscale() for axes in lower] == ["log", "log", "log", "linear"]
-    assert lower[0].get_ylabel() == "average batch length (tokens)"
-    for name, above, below in zip(SHOWN, upper, lower, strict=True):
-        knobs, rates = above.lines[0].get_data()
-        for knob, rate, length in zip(knobs, rates, below.lines[0].get_ydata(), strict=True):
-            value = knob if KNOBS[name].name in ("LRF", "padding asked for") else int(knob)
-            measures = lw.measure(lw.make_plan(lengths, parse_strategy(f"{name}:{value}", cut=CUT)), lengths)
-            assert rate == pytest.approx(measures.zero_padding_rate)
-            assert length == pytest.approx(measures.average_batch_length)
-        assert above.lines[0].get_color() == look(name).colour
-        if name in selected:
-            (place,), (height,) = above.lines[1].get_data()
-            assert place == selected[name]
-            assert (place, height) in set(zip(knobs, rates, strict=True))  # the mark stands on the curve
-            assert above.get_title(loc="left") == f"{name}\n{place:,} gives {percent(height)}"
-        else:
-            assert above.get_title(loc="left") == name
+    spec = knob_curves(lengths, CUT, selected=selected, points=3, unit="tokens").to_dict()
+    panels = [[layer["encoding"] for layer in panel["layer"]] for panel in spec["concat"]]
+    assert [lines["x"]["title"] for _, lines, _ in panels[4:]] == ["LRF", "bucket size", "bins", "padding asked for"]
+    assert [lines["x"]["scale"]["type"] for _, lines, _ in panels[4:]] == ["log", "log", "log", "linear"]
+    assert panels[4][1]["y"]["title"] == "batch length (tokens)"
+    for place, panel in enumerate(spec["concat"]):
+        name, measure = SHOWN[place % 4], ("zero_padding_rate", "average_batch_length")[place // 4]
+        rows = spec["datasets"][panel["layer"][1]["data"]["name"]]
+        for row in rows:
+            plan = lw.make_plan(lengths, parse_strategy(f"{name}:{row['knob']}", cut=CUT))
+            assert row["value"] == pytest.approx(getattr(lw.measure(plan, lengths), measure))
+        assert [row["knob"] for row in rows if row["marked"]] == [selected[key] for key in selected if key == name]
     random = lw.measure(lw.make_plan(lengths, parse_strategy("random", cut=CUT)), lengths)
-    assert random.zero_padding_rate in [line.get_ydata()[0] for line in upper[2].lines]
+    bounds = spec["datasets"][spec["concat"][0]["layer"][0]["data"]["name"]]
+    assert bounds[0] == {"name": "random", "value": random.zero_padding_rate}

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("jiwer")
-pytest.importorskip("matplotlib")
+pytest.importorskip("altair")
 pytest.importorskip("soundfile")
 
 import lengthwise as lw  # noqa: E402

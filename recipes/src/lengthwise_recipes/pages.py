@@ -130,7 +130,7 @@ def percent(share: float) -> str:
 
 def figure_name(paper: str, name: str) -> str:
     """Returns the file of a figure, in the folder of the page."""
-    return f"{paper}-{name}.png"
+    return f"{paper}-{name}.svg"
 
 
 def figures(paper: str, captions: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -105,12 +106,13 @@ def _look() -> dict[str, Any]:
     }
 
 
-def save_chart(chart: Chart, path: str | os.PathLike[str]) -> None:
+def save_chart(chart: Chart, path: str | os.PathLike[str], *, dark: bool = False) -> None:
     """Writes a chart to a .png, .svg or .pdf file, whole or not at all.
 
     Args:
         chart: A chart of `lengthwise.report`, or any other chart of Altair.
         path: The file to write; its suffix decides the format.
+        dark: If True, the colours of `lengthwise.report` become those for a dark page.
 
     Raises:
         ValueError: The suffix is unknown.
@@ -125,6 +127,11 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> None:
     if kind not in PICTURES:
         remedy = "Name it chart.png, for example."
         raise value_error("path", f"a file of one of the kinds {', '.join(PICTURES)}", str(path), remedy)
+    if dark:
+        text = json.dumps(chart.to_dict(validate=False))
+        for paper, screen in COLOURS.values():
+            text = text.replace(f'"{paper}"', f'"{screen}"')
+        chart = alt.Chart.from_dict(json.loads(text))
     if kind == ".svg":
         files.write(path, _write_svg(chart))
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         from lengthwise_recipes.pictures import knob_curves, save
 
         cut = lw.FixedSize(table1.BATCH_SIZE)
-        save(knob_curves(next(iter(samples.values())), cut, selected=PAPER_KNOBS), arguments.plot)
+        save(knob_curves(next(iter(samples.values())), cut, selected=PAPER_KNOBS), Path(arguments.plot))
     if arguments.json != "-":
         note = table1.tally(rows) if comparable else f"{_GENERATED if generated else _OTHERS} {_WANTED}"
         notes = [note, _describe_draw(samples, len(lengths))]

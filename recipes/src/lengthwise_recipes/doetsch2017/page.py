@@ -24,7 +24,6 @@ FIGURES = {
     "comparison.",
     "loss-epochs": "Cross-entropy of validation frames by epochs, in the same panels.",
 }
-CHUNK_COLOUR = "#8C5A3C"  # chunks of every size have a shade of this colour
 HEADS = ("batches", "utt/s", "of whole", "paper", "memory, MB", "of whole", "paper")
 HEADS_OF_ERROR = ("WER, %", "of whole", "paper", "frame error", "padding", "mixing", "steps")
 
@@ -58,16 +57,15 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 
 def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures into a folder."""
-    from lengthwise_recipes.pictures import learning_panels, order_dots, save, shade_looks
+    from lengthwise_recipes.pictures import learning_panels, order_dots, save
 
     lengths, rows = np.array(document["lengths"]), document["study"]["rows"]
     plans = {label: lw.make_plan(lengths, batching) for label, batching in figure_batchings(lengths).items()}
-    looks = shade_looks(CHUNKS, CHUNK_COLOUR)
     label = "validation loss (nats per frame)"
     figures = {
         "order": order_dots(lengths, plans),
-        "loss": learning_panels(rows, loss_label=label, looks=looks),
-        "loss-epochs": learning_panels(rows, against="epoch", loss_label=label, looks=looks),
+        "loss": learning_panels(rows, loss_label=label),
+        "loss-epochs": learning_panels(rows, against="epoch", loss_label=label),
     }
     for name, figure in figures.items():
         save(figure, folder / pages.figure_name(PAPER, name))

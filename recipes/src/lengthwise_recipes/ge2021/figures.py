@@ -51,13 +51,13 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     for (name, labels), title in zip(SHOWN.items(), (NAMES, NAMES_ALIKE), strict=True):
         rows, looks = _curves(read_rows(document["study"]["rows"]), labels), _looks(labels)
         figures[name] = learning_curves(rows, loss_label="validation loss", title=title, looks=looks)
-    for name, figure in figures.items():
-        save(figure, folder / figure_name(PAPER, name))
     titles = {"batches": f"Batches of {SAMPLES_BATCH} sequences", "dynamic": "Batches of dynamic size"}
     for (name, title), cut in zip(titles.items(), (fixed, dynamic), strict=True):
         batchings = {label: parse_strategy(text, cut=cut) for label, text in SAMPLES_STRATEGIES.items()}
         plans = {label: lw.make_plan(samples, batching) for label, batching in batchings.items()}
-        lw.report.save_chart(lw.report.batches(plans, samples, title=title), folder / figure_name(PAPER, name))
+        figures[name] = lw.report.batches(plans, samples, title=title)
+    for name, figure in figures.items():
+        save(figure, folder / figure_name(PAPER, name))
 
 
 def _knob_values(document: Mapping[str, Any]) -> dict[str, float]:
@@ -68,10 +68,10 @@ def _knob_values(document: Mapping[str, Any]) -> dict[str, float]:
 
 def _looks(labels: Sequence[str]) -> dict[str, Any]:
     """Returns the look of each label by its order; the second label of an order gets the next dash."""
-    from lengthwise_recipes.pictures import distinct_looks
+    from lengthwise_recipes.pictures import strategy_looks
 
     orders = {f"{CHOICES[label].order}:{label}": label for label in labels}
-    return {orders[name]: look for name, look in distinct_looks(list(orders)).items()}
+    return {orders[name]: look for name, look in strategy_looks(list(orders)).items()}
 
 
 def _curves(rows: Sequence[EpochRow], labels: Iterable[str]) -> list[dict[str, Any]]:

@@ -66,27 +66,27 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 
 def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures of the paper into a folder."""
-    from lengthwise_recipes.pictures import learning_curves, save, shade_looks, speed_up_curves, style
+    from lengthwise_recipes.pictures import DASHES, learning_curves, rising_looks, save, speed_up_curves
 
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
-    shades = shade_looks([label(buckets) for buckets in BUCKETS], style.look("optimal").colour)
+    rising = rising_looks([label(buckets) for buckets in BUCKETS])
+    rising[SHUFFLED] = rising[label(BUCKETS_OF_PROCESSES)]._replace(dash=DASHES[1])
     alone = [row for row in document["study"]["rows"] if row["processes"] == 1]
     bounds = {int(buckets): bound for buckets, bound in document["bounds"][0]["speed_ups"].items()}
-    figures = {"speed-up": speed_up_curves(series(document), bounds), "buckets": learning_curves(alone, looks=shades)}
+    figures = {"speed-up": speed_up_curves(series(document), bounds), "buckets": learning_curves(alone, looks=rising)}
     if several(document):
         figures["processes"] = _draw_processes(document["study"]["rows"])
+    figures["lengths"] = lw.report.histogram(lengths, edges=document["edges"]["6"], unit="points")
     for name, figure in figures.items():
         save(figure, folder / pages.figure_name(PAPER, name))
-    histogram = lw.report.histogram(lengths, edges=document["edges"]["6"], unit="points")
-    lw.report.save_chart(histogram, folder / pages.figure_name(PAPER, "lengths"))
 
 
 def _draw_processes(rows: Sequence[Mapping[str, Any]]) -> Any:
-    from lengthwise_recipes.pictures import PROCESSES, learning_curves, shade_looks
+    from lengthwise_recipes.pictures import learning_curves, rising_looks
 
     chosen = [row for row in rows if name_alone(row["strategy"]) == label(BUCKETS_OF_PROCESSES)]
     named = [{**row, "strategy": processes_label(row["processes"])} for row in chosen]
-    looks = shade_looks(dict.fromkeys(row["strategy"] for row in named), PROCESSES)
+    looks = rising_looks(dict.fromkeys(row["strategy"] for row in named))
     return learning_curves(named, looks=looks, title=f"{label(BUCKETS_OF_PROCESSES)}, parameters averaged every epoch")
 
 

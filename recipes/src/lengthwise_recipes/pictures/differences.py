@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any
 
-from lengthwise.checks import value_error
-from lengthwise_recipes.pictures import style
-from lengthwise_recipes.pictures.style import Axes, Figure
+from lengthwise.report import style
+from lengthwise.report.style import Chart, alt
+from lengthwise_recipes.intervals import Interval
+from lengthwise_recipes.pictures.looks import WIDTH, panel_facet
 
-ROW_HEIGHT = 0.24  # inches
-
-
-class Difference(NamedTuple):
-    """A mean and its interval; None where they are not known."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
+ROW_HEIGHT = 22  # pixels
+NAMES = 160  # pixels beside the first panel
 
 
-Row = tuple[str, Sequence[Difference] | None]  # without differences it is the name of a group
-
-
-@style.in_house_style
 def loss_differences(
-    groups: Mapping[str, Mapping[str, Sequence[Difference]]], panels: Sequence[str], *, unit: str, title: str = ""
-) -> Figure:
-    """Draws a row for each strategy: in each panel its difference from the strategy at the line of 0.
+    groups: Mapping[str, Mapping[str, Sequence[Interval]]], panels: Sequence[str], title: str, notes: Sequence[str]
+) -> Chart:
+    """Draws a row for each strategy: in each panel its difference from the strategy at the line of 0, as a share.
 
     Marks are means, whiskers are intervals. A mark is filled if its interval excludes 0. A strategy without a mean (a
     run diverged) has an empty row; a panel without any mean says so. All panels have one scale.
@@ -35,50 +26,42 @@ def loss_differences(
     Args:
         groups: Title of a group of rows, to the labels of its rows, each with one difference for each panel.
         panels: Titles of the panels.
-        unit: The axis label below all panels.
-        title: The title above all panels.
-
-    Raises:
-        ValueError: No row, or a row without a difference for each panel.
+        title, notes: The title above all panels, and lines below it.
     """
-    # From the top down the name of each group, then its rows.
-    rows: list[Row] = [row for group, shown in groups.items() for row in ((group, None), *shown.items())]
-    counts = [len(differences) for _, differences in rows if differences is not None]
-    if not counts or set(counts) != {len(panels)}:
-        remedy = "Give one difference for each panel."
-        raise value_error("groups", f"rows of {len(panels)} differences, at least one", counts, remedy)
-    figure = style.blank_figure(height=1.1 + ROW_HEIGHT * len(rows))
-    panel_axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-    for number, (axes, panel) in enumerate(zip(panel_axes, panels, strict=True)):
-        for place, (label, differences) in enumerate(rows):
-            if differences is not None:
-                _draw_whisker(axes, place, label, differences[number])
-        if all(differences[number].mean is None for _, differences in rows if differences is not None):
-            axes.text(0.5, 0.5, "not known", ha="center", color=style.FAINT, transform=axes.transAxes)
-        axes.axvline(0.0, color=style.FAINT, linewidth=0.8, zorder=0)
-        axes.set_title(panel)
-        axes.grid(True, axis="x")
-        axes.tick_params(axis="y", length=0)
-    figure.supxlabel(unit, fontsize=9)
-    _name_rows(panel_axes[0], rows)
-    style.set_title(figure, title)
-    return figure
+    names, rows = [], []
+    for group, shown in groups.items():
+        names += [f"{group}|", *(f"{group}|{label}" for label in shown)]
+        for label, intervals in shown.items():
+            for panel, interval in zip(panels, intervals, strict=True):
+                row = {name: _finite(getattr(interval, name)) for name in ("mean", "low", "high")}
+                rows.append({"panel": panel, "row": f"{group}|{label}", "apart": interval.excludes_zero, **row})
+    known = {row["panel"] for row in rows if row["mean"] is not None}
+    rows += [{"panel": panel, "row": names[-1], "text": "not known"} for panel in panels if panel not in known]
+    width = (WIDTH - NAMES) // len(panels) - 20
+    chart = _draw(rows, names).properties(width=width, height=ROW_HEIGHT * len(names))
+    text = f"{title}: a row for each strategy, a panel for each of {', '.join(panels)}. {' '.join(notes)}"
+    facet = chart.facet(panel_facet(panels, width), columns=len(panels))
+    return style.furnish(facet, title, text, notes=notes, view=False)
 
 
-def _name_rows(axes: Axes, rows: Sequence[Row]) -> None:
-    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.7)
-    for text, (_, differences) in zip(axes.get_yticklabels(), rows, strict=True):
-        text.set_fontweight("bold" if differences is None else "normal")
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
-def _draw_whisker(axes: Axes, place: int, label: str, difference: Difference) -> None:
-    if difference.mean is None:
-        return
-    look = style.look(label, place)
-    filled = False
-    if difference.low is not None and difference.high is not None:
-        axes.plot([difference.low, difference.high], [place, place], color=look.colour, linewidth=1.4)
-        filled = difference.low > 0.0 or difference.high < 0.0
-    face = look.colour if filled else "white"
-    axes.plot(difference.mean, place, look.marker, color=look.colour, markerfacecolor=face, markersize=5)
+def _draw(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> alt.LayerChart:
+    axis = alt.Axis(
+        labelExpr="split(datum.label, '|')[1] || split(datum.label, '|')[0]",
+        labelFontWeight=alt.condition("test(/[|]$/, datum.value)", alt.value("bold"), alt.value("normal")),
+        ticks=False,
+        domain=False,
+    )
+    x = alt.X(title=None, axis=alt.Axis(tickCount=4, format=".0%"))
+    y = alt.Y("row:N", title=None, sort=None, scale=alt.Scale(domain=list(names)), axis=axis)
+    low, mean = (x.field(name).type("quantitative") for name in ("low", "mean"))
+    data, paper = style.colour("data"), style.colour("paper")
+    zero = alt.Chart().mark_rule(color=style.colour("soft")).encode(x=alt.datum(0))
+    whiskers = alt.Chart().mark_rule(color=data, strokeWidth=2).encode(low, y, x2="high:Q")
+    fill = alt.condition("datum.apart", alt.value(data), alt.value(paper))
+    means = alt.Chart().mark_point(color=data, size=50, opacity=1).encode(mean, y, fill=fill)
+    remark = alt.Chart().transform_filter("datum.text").mark_text(align="left", dx=6)
+    return alt.layer(zero, whiskers, means, remark.encode(x=alt.datum(0), y=y, text="text:N"), data=style.table(rows))

@@ -46,7 +46,7 @@ DYNAMIC = (
 HEADS = ("strategy", "compared at", "padding", "mixing", "steps", "s / epoch", "test loss", "test loss, equal time")
 RATES = {"none": "constant", "linear": "size", "root": "root"}  # by the scaling of the learning rate
 SPARE = ("steps",)  # left out of narrow tables
-FIGURE = "quality.png"
+FIGURE = "quality.svg"
 PICTURE = "Test loss minus that of random batches, after equally many epochs; left is better"
 
 
@@ -241,22 +241,20 @@ def padding_name(documents: Sequence[Document], place: int | None) -> str:
 
 def write_figure(documents: Sequence[Document], path: Path) -> None:
     """Draws the relative difference of each order with a fixed size from random batches, in a panel for each task."""
-    from lengthwise_recipes.pictures import Difference, loss_differences, save
+    from lengthwise_recipes.pictures import loss_differences, save
 
-    groups: dict[str, dict[str, list[Difference]]] = {}
+    groups: dict[str, dict[str, list[Interval]]] = {}
     for (place, order), differences in _to_random(documents).items():
         name = padding_name(documents, place)
-        bounds = [
-            Difference(*map(_finite_percent, (difference.mean, difference.low, difference.high)))
-            for difference in differences
-        ]
-        groups.setdefault(name if place is None else f"{name} padding", {})[order] = bounds
-    unit = "test loss minus that of random batches, percent of it (left is better)"
-    title = (
-        f"Equally many epochs: means of {documents[0]['settings']['seeds']} seeds with 95 % intervals, filled where 0 "
-        "lies outside"
-    )
-    save(loss_differences(groups, [document["task"] for document in documents], unit=unit, title=title), path)
+        groups.setdefault(name if place is None else f"{name} padding", {})[order] = differences
+    title = "Test loss minus that of random batches, as a share of it"
+    seeds = documents[0]["settings"]["seeds"]
+    notes = [
+        "After equally many epochs; left is better",
+        f"Means of {seeds} seeds with 95 % intervals; filled: 0 lies outside",
+    ]
+    tasks = [document["task"] for document in documents]
+    save(loss_differences(groups, tasks, title, notes), path)
 
 
 def chance_sentence(documents: Sequence[Document]) -> str:
@@ -283,10 +281,6 @@ def _difference(document: Document, row: Mapping[str, Any] | None) -> Interval:
     if row is None:
         return interval([math.nan])
     return interval(contrasts.relative_differences(document, row["label"], [document["reference"]], "epochs"))
-
-
-def _finite_percent(share: float) -> float | None:
-    return 100 * share if math.isfinite(share) else None
 
 
 def strategy_heads(document: Document) -> tuple[str, ...]:
