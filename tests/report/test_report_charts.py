@@ -54,7 +54,10 @@ def test_a_chart_has_the_colours_of_one_table_a_description_and_shows_in_a_noteb
 def test_every_kind_of_file_is_written_whole(tmp_path, suffix, start):
     path = tmp_path / f"lengths{suffix}"
     report.save_chart(report.histogram(LENGTHS), path)
+    light = path.read_bytes()
+    report.save_chart(report.histogram(LENGTHS), path, dark=True)
     assert path.read_bytes().startswith(start)
+    assert path.read_bytes() != light
     assert [path.name for path in tmp_path.iterdir()] == [path.name]  # no draft is left
     for name in ("plan.jpeg", "plan", "plan.png.gz"):
         with pytest.raises(ValueError, match=r"^`path` must be a file of one of the kinds \.png, \.svg, \.pdf, but is"):
