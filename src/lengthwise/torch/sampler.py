@@ -90,6 +90,7 @@ class BatchSampler(RankSampler):
             self.lengths: NDArray[Any] = self._planner.lengths
             # The sampler keeps this check, because trainers make several loaders.
             self.padded: PaddedAsPlanned = PaddedAsPlanned(batching, self.lengths)
+            self.arrived: NDArray[np.int64] = np.zeros(2, np.int64)  # frames that loaders counted, see `count_frames`
             self.times: NDArray[np.float64] | None = self._planner.times
             self.groups: NDArray[np.int64] | None = self._planner.groups
             self._remainder = self._plan_remainder(0)
@@ -181,8 +182,9 @@ class BatchSampler(RankSampler):
         'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
         """
         remainder = self.remainder
-        place = {"earlier_batches": remainder.earlier_batches, "plan_start": remainder.plan_start}
-        return summarize(remainder.plan, self.lengths, self.batching, **place, batch_size=batch_size)
+        state: Any = {"earlier_batches": remainder.earlier_batches, "plan_start": remainder.plan_start}
+        state["arrived"] = self.arrived
+        return summarize(remainder.plan, self.lengths, self.batching, **state, batch_size=batch_size)
 
     def loss_scales(
         self,

@@ -35,6 +35,7 @@ def summarize(
     earlier_batches: int = 0,
     plan_start: int = 0,
     batch_size: int | None = None,
+    arrived: ArrayLike = (0, 0),
 ) -> str:
     """Returns sentences on the steps of an epoch, its batches, its padding, and the padding of random batches.
 
@@ -45,6 +46,7 @@ def summarize(
         earlier_batches: The batches of each rank in earlier runs of the epoch; the plan is of the rest.
         plan_start: The batches of the plan that each rank has had.
         batch_size: The sequences in a random batch; by default the cut of the plan makes random batches.
+        arrived: [2], the frames without and with padding in the batches that loaders have read.
 
     >>> lengths = [5, 9, 2, 4] * 10
     >>> batching = Batching(budget=40, padding=0.05)
@@ -76,6 +78,10 @@ def summarize(
     mean = measures.mean_batch * measures.batches / measures.steps
     sentences.append(f"A batch holds {_range(measures, item)}, a step {_number(mean)} on average")
     sentences.append(f"Padding is {words.percent(measures.padding_share)} of {total}")
+    frames, computed = np.asarray(arrived).tolist()
+    if computed:
+        share = words.percent(1.0 - frames / computed)
+        sentences.append(f"It is {share} in the batches that were read, by their masks")
     sentences.append(_compare(measures, random, batching, batch_size, place=place))
     random_largest, largest = (int(sum_frames(*pair)[1].max()) for pair in (random_pair, (plan, lengths)))
     if batch_size is not None and random_largest != largest:
