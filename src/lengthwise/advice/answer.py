@@ -50,8 +50,8 @@ class Advice:
         candidates: All measured batchings, by rising price.
         best: The recommended candidate.
         random: The candidate with random batches, as most people train.
-        sentence: Four lines: the price of random batches, the price of the best, the largest batch and the steps of
-            both, and the code. Two lines if you have nothing to gain.
+        sentence: Five lines: what random batches, those of `group_by_length` and the best compute; the largest batch
+            and the steps of them; the code. Two lines if you have nothing to gain.
         attention: The waiting of the best if the model has attention, with the remedy. "" with a balance or a cost, on
             one rank, or if you have nothing to gain.
         code: The lines of Python to train with the best, for code that has `lengths`, `dataset` and `epochs`.
@@ -98,16 +98,14 @@ def saves(ours: AdviceRow, random: AdviceRow) -> bool:
 
 
 def write_sentence(
-    best: AdviceRow, random: AdviceRow, *, decided: Batching, unit: str, slots: int, sampled: float
+    random: AdviceRow, grouped: AdviceRow, best: AdviceRow, *, decided: Batching, unit: str, slots: int, sampled: float
 ) -> str:
     """Returns the lines of the advice; see `Advice.sentence`.
 
-    `decided` is the batching of the best with its order and deal, `sampled` the share of the sequences that was
-    measured.
+    `grouped` is the row of `group_by_length`, `decided` the batching of the best with its order and deal, `sampled` the
+    share of the sequences that was measured.
     """
-    verb, measure = _VERBS[unit]
-    waiting = ", waiting included" if slots > 1 else ""
-    now = f"Random {describe_cut(random.batching.cut)} {verb} {_write(random.price, unit)} {measure}{waiting}."
+    now = f"Random {describe_cut(random.batching.cut)} {_describe(random, unit, slots, is_first=True)}."
     if best is random:
         return f"{now}\nYou have nothing to gain: no batches cost clearly less. Shuffle."
     ours = describe_cut(best.batching.cut)
@@ -117,13 +115,14 @@ def write_sentence(
         alike = " and of similar cost in each step" if slots > 1 and isinstance(decided.deal, Balanced) else ""
         ours = f"{ours.capitalize()}, as random as {100 * decided.order.padding:.3g} % padding allows{alike},"
     steps = [round(row.measures.steps / sampled) for row in (random, best)]
-    costs = [row.measures.largest_cost for row in (random, best)]
+    costs = [row.measures.largest_cost for row in (random, grouped, best)]
     return "\n".join(
         [
             now,
-            f"{ours} {verb} {_write(best.price, unit)}: {100 * (1 - best.price / random.price):.0f} % less.",
-            f"The largest batch: {costs[0]:,.0f} padded frames now, {costs[1]:,.0f} then. "
-            f"Steps of an epoch: {steps[0]:,} now, {steps[1]:,} then.",
+            f"The Trainer's group_by_length {_describe(grouped, unit, slots, s='s')}.",
+            f"{ours} {_describe(best, unit, slots)}.",
+            f"The largest batch: {costs[0]:,.0f} padded frames now, {costs[1]:,.0f} by group_by_length, "
+            f"{costs[2]:,.0f} then. Steps of an epoch: {steps[0]:,} now, {steps[1]:,} then.",
             f"The code: lw.torch.BatchSampler(lengths, {write_batching(best.batching)})",
         ]
     )
@@ -144,13 +143,18 @@ def write_attention(waiting: float, balanced: float) -> str:
     return f"{describe_attention(waiting)}. {remedy}"
 
 
-_VERBS = {
-    "frames": ("compute", "frames for each frame of data"),
-    "work": ("compute", "times the work of the data"),
-    "seconds": ("take", "seconds an epoch"),
-    "cost": ("cost", "an epoch"),
-}
+_VERBS = {"work": ("compute", "times the work of the data"), "seconds": ("take", "seconds an epoch")}
 
 
-def _write(price: float, unit: str) -> str:
-    return f"{price:.2f}" if unit in ("frames", "work") else f"{price:,.3g}"
+def _describe(row: AdviceRow, unit: str, slots: int, *, s: str = "", is_first: bool = False) -> str:
+    """Returns a clause on what a row computes, with the verb's ending `s`; only the first clause names the units."""
+    measures = row.measures
+    waiting = f"wait{s} {100 * measures.straggler_waste:.1f} %{' of the time' if is_first else ''}"
+    if unit == "frames":
+        padding, computed = f"pad{s} {100 * measures.padding_share:.1f} %", f"compute{s} {1 / measures.fill:.2f}"
+        computed += " frames for each frame of data" if is_first else ""
+        return f"{padding}, {computed}, and {waiting}" if slots > 1 else f"{padding} and {computed}"
+    verb, measure = _VERBS.get(unit, ("cost", "an epoch"))
+    price = f"{row.price:.2f}" if unit == "work" else f"{row.price:,.3g}"
+    included = ", waiting included" if slots > 1 else ""
+    return f"{verb}{s} {price} {measure}{included}" if is_first else f"{verb}{s} {price}"

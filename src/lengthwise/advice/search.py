@@ -74,7 +74,7 @@ def advise(
 
     >>> import lengthwise as lw
     >>> print(lw.advise([7, 7, 7, 7], lw.FixedSize(2)))
-    Random batches of 2 sequences compute 1.00 frames for each frame of data.
+    Random batches of 2 sequences pad 0.0 % and compute 1.00 frames for each frame of data.
     You have nothing to gain: no batches cost clearly less. Shuffle.
     """
     array = as_lengths(lengths)
@@ -115,7 +115,7 @@ def advise(
         best=best,
         random=rows[0],
         sentence=write_sentence(
-            best, rows[0], decided=decided, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
+            *rows[:2], best, decided=decided, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
         ),
         attention=attention,
         code=write_loop(best.batching, micro_batches=world.micro_batches),

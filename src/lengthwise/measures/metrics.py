@@ -116,6 +116,7 @@ class Measures:
         lines = [
             f"{self.sequences:,} sequences in {self.batches:,} batches of {sizes}, {self.steps:,} steps{epochs}",
             f"padding  {100 * self.padding_share:5.1f} %  of the computed frames",
+            f"computed {1.0 / self.fill:5.2f}    frames for each frame of data",
         ]
         lines.append(
             f"random   {self.randomness:5.2f}    1: steps are random samples; near 0: all lengths of a step are alike"
@@ -124,8 +125,9 @@ class Measures:
             lines.append(f"waiting  {100 * self.straggler_waste:5.1f} %  of the time of all ranks")
             if self.batch_straggler_waste > self.straggler_waste:
                 lines[-1] += f"; {100 * self.batch_straggler_waste:.1f} % if they meet after every micro-batch"
-        waiting = ", waiting included" if self.steps < self.batches else ""
-        lines.append(f"price    {self.price:5.2f}    frames computed for each frame of data{waiting}")
+            lines.append(
+                f"price    {self.price:5.2f}    the frames computed, divided by the share of time without waiting"
+            )
         lines.append(
             f"dropped: {self.dropped:,}, repeated: {self.repeated:,}, batches over the budget: {self.over_max_cost:,}"
         )

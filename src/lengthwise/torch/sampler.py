@@ -173,13 +173,13 @@ class BatchSampler(RankSampler):
         """Returns sentences that compare the current epoch with random batches.
 
         Args:
-            batch_size: The sequences in a random batch, such as your former batch size; by default the cut of the
-                plan makes the random batches.
+            batch_size: The sequences in a random batch, such as your former batch size; by default the mean of the
+                plan.
 
         >>> import lengthwise as lw
         >>> sampler = BatchSampler([5, 9, 2, 4] * 10, lw.Batching(budget=40, order=lw.Sorted()))
-        >>> sampler.summary(batch_size=4).splitlines()[-3]
-        'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
+        >>> sampler.summary(batch_size=4).splitlines()[3]
+        'Random batches of 4 take 10 steps, pad 35.1 % and compute 1.54.'
         """
         remainder = self.remainder
         state: Any = {"earlier_batches": remainder.earlier_batches, "plan_start": remainder.plan_start}
