@@ -282,9 +282,17 @@ def test_what_trainers_ship_has_the_cut_that_was_given():
     assert (shipped[1].label, shipped[1].ships_in) == ("windowed:192", "Trainer's group_by_length")
 
 
+def test_packed_rows_are_measured_where_they_are_asked_for():
+    cut = lw.Rows(int(SHORT.max()), rows=2)
+    advice, usual = advised(cut, world_size=2), advised(world_size=2)
+    (row,) = (row for row in advice.candidates if row not in usual.candidates)
+    assert (row.label, row.batching) == (f"rows:{cut.capacity}", lw.Batching(cut=cut))
+    assert row.measures == measure_epochs(plans_of(SHORT, row.batching, world_size=2), SHORT)
+    assert (advice.best, advice.sentence) == (usual.best, usual.sentence)
+
+
 REFUSED = [
-    ({"cut": lw.Rows(4_096)}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows("),
-    ({"cut": 16}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is 16. Give the cut"),
+    ({"cut": 16}, "`cut` must be a FixedSize, a Budget, a DynamicSize or Rows, but is 16. Give the cut"),
     ({"padding": -0.1}, "`padding` must be above 0 and at most 0.99, but is -0.1. "),
     ({"cost": lw.Quadratic}, "`cost` must be a cost, but is "),
     ({"balance": lw.Padded(dims="largest")}, "`balance` must be a Quadratic, but is Padded("),

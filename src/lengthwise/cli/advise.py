@@ -7,6 +7,7 @@ from typing import Any
 
 import lengthwise as lw
 from lengthwise.advice.answer import Advice
+from lengthwise.advice.candidates import describe_longest
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.cli import show
 from lengthwise.cli.parser import (
@@ -63,11 +64,15 @@ def run(arguments: argparse.Namespace) -> int:
     document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
     show.write_json(document, arguments.json)
     show.write_chart(arguments.plot, lambda: lw.report.trade_off(_measures(advice), best=advice.best.label))
-    heading = f"{describe_cut(cut)}{describe_world(lw.World(advice.world_size, advice.micro_batches))}"
+    heading = (
+        f"{describe_cut(advice.random.batching.cut)}{describe_world(lw.World(advice.world_size, advice.micro_batches))}"
+    )
     _write_page(arguments, advice, lengths, title=f"{name}: {heading}")
     if not show.fills_output(arguments):
         show.print_table(_table(advice), title=f"{show.sentence_of(lengths, name)}\n{heading}", spare=_SPARE)
         show.say(f"\n{advice}\n")
+        if isinstance(cut, lw.FixedSize) and (longest := describe_longest(lengths, cut.batch_size)):
+            show.say(f"{longest}\n")
         show.program(program)
     return 0
 

@@ -123,6 +123,8 @@ def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", exam
     text = "the unit in which texts are counted; tokens need --tokenizer"
     group.add_argument("--count", choices=COUNTS, help=text)
     group.add_argument("--tokenizer", type=Input, metavar="PATH", help="for tokens: tokenizer.json, or its folder")
+    text = "longer sequences count as N, because your samples are cut to N"
+    group.add_argument("--max-length", type=int, metavar="N", help=text)
     group.add_argument("--subset", type=int, metavar="N", help="take N random sequences, drawn by --seed")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="for the plans and the subset (%(default)s)")
 
@@ -176,6 +178,9 @@ def read_lengths(
         raise value_error("example", "left out where a file is given", arguments.example, "Give one of the two.")
     else:
         lengths, title = read_file(arguments.source, **options, progress=True), make_visible(arguments.source)
+    if arguments.max_length is not None:
+        remedy = "Give the length that your samples are cut to."
+        lengths = lengths.clip(max=check_whole("max-length", arguments.max_length, minimum=1, remedy=remedy))
     if arguments.subset is not None:
         lengths, title = draw_subset(lengths, arguments.subset, seed=arguments.seed), f"{title}, a random subset"
     _check_budget(arguments, lengths)
@@ -230,7 +235,7 @@ def _check_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> 
 
 def write_words(arguments: argparse.Namespace) -> str:
     """Returns the command-line arguments for the same lengths and the same cut."""
-    named = {name: getattr(arguments, name) for name in ("example", *_OF_FILES, "subset", *_OF_BATCHES)}
+    named = {name: getattr(arguments, name) for name in ("example", *_OF_FILES, "max_length", "subset", *_OF_BATCHES)}
     named["seed"] = arguments.seed or None  # the subset depends on the seed
     words = [] if arguments.source is None else [arguments.source]
     for name, value in named.items():
@@ -249,6 +254,8 @@ def write_code(arguments: argparse.Namespace) -> str:
         options = {"column": column, **{name: getattr(arguments, name) for name in _OF_FILES}}
         words = [repr(str(path)), *(f"{name}={value!r}" for name, value in options.items() if value is not None)]
         lines = [f"lengths = lw.read_lengths({', '.join(words)})"]
+    if arguments.max_length is not None:
+        lines.append(f"lengths = lengths.clip(max={arguments.max_length})  # cut the samples, too")
     if arguments.subset is not None:
         key = f'lw.Key(seed={arguments.seed}, stage="subset")'
         lines += [f"chosen = {key}.permutation(len(lengths))[:{arguments.subset}]", "lengths = lengths[sorted(chosen)]"]
