@@ -70,7 +70,8 @@ def test_randomness_is_that_of_all_pairs_counted_one_by_one(lengths, ranks, epoc
     _, value, counts = np.unique(lengths, return_inverse=True, return_counts=True)
     bin_of = ((np.cumsum(counts) - counts / 2) * bins / len(lengths)).astype(int).clip(0, bins - 1)[value]
     joint, squares = np.zeros((bins, bins)), 0.0
-    for plan, step_number in ((plan, number) for plan in plans for number in range(plan.steps)):
+    steps = [(plan, number) for plan in plans for number in range(plan.steps)]
+    for plan, step_number in steps:
         batches = plan.grid[step_number][plan.first_taken[step_number]]
         step = [number for batch in batches for number in plan.batch(batch).tolist()]
         if len(step) > 17:
