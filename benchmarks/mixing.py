@@ -20,6 +20,7 @@ from tqdm import tqdm
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.limits import mixing_limit
+from lengthwise_recipes.mixing import measure_mixing
 
 SEEDS = range(5)
 EPOCHS = 16
@@ -110,7 +111,7 @@ def pooled(lengths: NDArray[np.int64], batching: lw.Batching, seed: int) -> tupl
     """Returns mixing and padding share of all epochs of a seed together."""
     plans = [lw.make_plan(lengths, batching, seed=seed, epoch=epoch) for epoch in range(EPOCHS)]
     computed = sum(float(plan.batch_sizes @ plan.padded_lengths[:, 0]) for plan in plans)
-    return lw.measure(plans, lengths, bins=128).mixing, 1.0 - EPOCHS * float(lengths.sum()) / computed
+    return measure_mixing(plans, lengths, bins=128), 1.0 - EPOCHS * float(lengths.sum()) / computed
 
 
 if __name__ == "__main__":

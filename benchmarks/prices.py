@@ -20,6 +20,7 @@ from tqdm import tqdm
 import lengthwise as lw
 from lengthwise.advice.candidates import list_shipped
 from lengthwise.advice.search import epoch_price
+from lengthwise_recipes.mixing import measure_mixing
 
 SEEDS = range(3)
 WORLDS = ((1, 1), (1, 4), (2, 1), (8, 1), (8, 4))
@@ -81,7 +82,6 @@ def measured(
 ) -> dict[str, Any]:
     """Returns the measures of one epoch, as means over the seeds; the price has its range."""
     plans = [lw.make_plan(lengths, batching, seed=seed, **world._asdict()) for seed in SEEDS]
-    measures = [lw.measure(plan, lengths) for plan in plans]
     needed = float(cost(np.ones_like(lengths), lengths[:, None]).sum())
     done = [float(cost(plan.row_counts, plan.padded_lengths)[plan.grid].sum()) for plan in plans]
     paid = [epoch_price(plan, cost) * world.world_size for plan in plans]
@@ -90,9 +90,9 @@ def measured(
         "batching": plans[0].batching,
         "price": float(np.mean(prices)),
         "price_ends": [min(prices), max(prices)],
-        "padding_share": float(np.mean([each.padding_share for each in measures])),
+        "padding_share": float(np.mean([lw.measure(plan, lengths).padding_share for plan in plans])),
         "waiting": 1.0 - float(np.sum(done) / np.sum(paid)),
-        "step_mixing": float(np.mean([each.step_mixing for each in measures])),
+        "step_mixing": float(np.mean([measure_mixing(plan, lengths, steps=True) for plan in plans])),
         "steps": float(np.mean([plan.steps for plan in plans])),
         "over_budget": int(max((plan.row_counts * plan.padded_lengths[:, 0] > budget).sum() for plan in plans)),
         "largest": float(max((plan.row_counts * plan.padded_lengths[:, 0]).max() for plan in plans)) / budget,

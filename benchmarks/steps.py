@@ -10,7 +10,6 @@ step as random steps, but no budget. Every measure is of all epochs of a seed to
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,13 @@ from tqdm import tqdm
 
 import lengthwise as lw
 from lengthwise.measures.epochs import plan_batches
+from lengthwise_recipes.mixing import measure_mixing
 
 SEEDS = range(3)
 EPOCHS = 4
 RANKS = (1, 2, 4, 8, 16, 32, 64)
 BUDGETS = {"long-tailed": 20_000, "LJSpeech": 12_800, "Multi30k en-de": 4_096}
-MEASURES = ("padding_share", "step_mixing", "step_length_variance", "straggler_waste", "largest_cost")
+MEASURES = ("padding_share", "step_length_variance", "straggler_waste", "largest_cost")
 
 
 def main() -> None:
@@ -70,13 +70,13 @@ def rows_of(lengths: NDArray[np.int64], budget: int, ranks: int) -> list[dict[st
             [lw.make_plan(lengths, batching, seed=seed, epoch=epoch, world_size=ranks) for epoch in range(EPOCHS)]
             for seed in SEEDS
         ]
-        rows.append({"way": name, **measured(plans, lambda epochs: lw.measure(epochs, lengths))})
+        rows.append({"way": name, **measured(plans, lengths)})
         if name == "random steps":
             per_step = len(lengths) / np.mean([plan.steps for epochs in plans for plan in epochs])
     per_rank = max(1, round(per_step / ranks))
     theirs = [[rebalanced(sizes, per_rank, ranks, seed, epoch) for epoch in range(EPOCHS)] for seed in SEEDS]
     # Each epoch leaves out the sequences that do not fill a step.
-    measures = measured(theirs, lambda epochs: lw.measure(plans_of(epochs, lengths, ranks), lengths))
+    measures = measured([plans_of(epochs, lengths, ranks) for epochs in theirs], lengths)
     rows.append({"way": "batch_rebalance (transformers)", "sequences_per_rank": per_rank, **measures})
     if lengths.ndim == 1:
         rows.append({"way": "bound", "padding_share": bound(lengths, ranks)})
@@ -88,10 +88,11 @@ def plans_of(epochs: list[Any], lengths: NDArray[np.int64], ranks: int) -> list[
     return [plan_batches(batches, lengths, lw.World(ranks, 1)) for batches in epochs]
 
 
-def measured(seeds: list[list[Any]], measure: Callable[[list[Any]], lw.Measures]) -> dict[str, Any]:
+def measured(seeds: list[list[lw.Plan]], lengths: NDArray[np.int64]) -> dict[str, Any]:
     """Returns the mean over the seeds of each measure, and its range."""
-    measures = [measure(epochs) for epochs in seeds]
+    measures = [lw.measure(plans, lengths) for plans in seeds]
     by_name = {name: [getattr(seed, name) for seed in measures] for name in MEASURES}
+    by_name["step_mixing"] = [measure_mixing(plans, lengths, steps=True) for plans in seeds]
     ends = {f"{name}_ends": [min(values), max(values)] for name, values in by_name.items()}
     return {name: float(np.mean(values)) for name, values in by_name.items()} | ends
 

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from record import DATA, parser, write
-from steps import plans_of
+from record import parser, write
+from steps import data, plans_of
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise_recipes.mixing import measure_mixing
 
 BUFFERS = (256, 1_024, 4_096, 8_192)
 PADDINGS = (0.1, 0.02)
@@ -36,20 +37,12 @@ def main() -> None:
     """Measures, and writes the result."""
     parser(__doc__).parse_args()
     rows = []
-    for name, lengths in data().items():
+    sets = {name: lengths for name, lengths in data().items() if name in BUDGETS}
+    for name, lengths in sets.items():
         for way, buffer, run in tqdm(list(ways(lengths, BUDGETS[name])), desc=name, disable=None):
             rows.append({"data": name, "way": way, "buffer": buffer, **measured(lengths, run)})
     facts = {"seeds": list(SEEDS), "epochs": EPOCHS, "bins": BINS, "buckets": BUCKETS, "budgets": BUDGETS}
     print(write("streams", {**facts, "lhotse": lhotse_version(), "rows": rows}))
-
-
-def data() -> dict[str, NDArray[np.int64]]:
-    """Returns generated lengths, and real ones if they are there."""
-    sets = {"long-tailed": lw.example_lengths()}
-    speech = DATA / "ljspeech" / "ljspeech_lengths.csv"
-    if speech.exists():
-        sets["LJSpeech"] = lw.read_lengths(speech, column="frames_12p5ms")
-    return sets
 
 
 def ways(lengths: NDArray[np.int64], budget: int) -> Iterator[tuple[str, int | None, Callable[[int], Epochs]]]:
@@ -116,16 +109,16 @@ def shuffled(count: int, seed: int, epoch: int) -> list[int]:
 
 def measured(lengths: NDArray[np.int64], run: Callable[[int], Epochs]) -> dict[str, Any]:
     """Returns means over the seeds; seconds are those of an epoch with its samples."""
-    measures, seconds = [], []
+    rows, seconds = [], []
     for seed in SEEDS:
         start = time.perf_counter()
         epochs = list(run(seed))
         seconds.append((time.perf_counter() - start) / EPOCHS)
-        measures.append(lw.measure(plans_of(epochs, lengths, 1), lengths, bins=BINS))
+        plans = plans_of(epochs, lengths, 1)
+        rows.append(lw.measure(plans, lengths).as_dict() | {"mixing": measure_mixing(plans, lengths, bins=BINS)})
     names = ("padding_share", "mixing", "largest_cost", "mean_batch", "dropped", "repeated")
-    return {name: float(np.mean([getattr(seed_measures, name) for seed_measures in measures])) for name in names} | {
-        "seconds": float(np.median(seconds))
-    }
+    means = {name: float(np.mean([row[name] for row in rows])) for name in names}
+    return means | {"seconds": float(np.median(seconds))}
 
 
 def lhotse_version() -> str | None:

@@ -36,11 +36,13 @@ END = "<!-- end -->"
 HEAD = """# Results
 
 All measurements, also those that speak against this package. Each section begins with the answer, and ends with the
-command of the measurement. Long tables show some rows; the JSON has all.
+command of the measurement.
 
 - *Padding* is the share of all computed frames that hold no data.
-- *Mixing* measures how random the lengths in batches are. It is 1 for random batches, and near 0 for sorted ones. At
-  each padding there is a *limit* of mixing that no batching passes ([why](theory.md)).
+- *Mixing* measures how random the lengths in batches or steps are: 1 if random, near 0 if sorted. At each padding it
+  has a *limit* ([why](theory.md)). It is estimated in 2 to 128 bins, by the number of sequences; fewer bins give higher
+  numbers. Results until 2026-11-28 have another correction of bias, less than 1 % apart.
+- *Randomness* is another quantity: that of `lw.measure`, of two lengths of a step or row.
 - A *step* is one update of the weights. It has several batches if there are several ranks or micro-batches.
 - *Waiting* is the share of the time of all ranks in which they wait for the slowest of their step.
 - *Strategies* have the names of the command line: `max-entropy:0.1` is max-entropy batching that may pad 10 %.

@@ -18,6 +18,7 @@ from record import parser
 
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategies
+from lengthwise_recipes.mixing import measure_mixing
 from lengthwise_recipes.pictures import style
 from lengthwise_recipes.pictures.labels import SIZE
 from lengthwise_recipes.pictures.style import Axes, Figure
@@ -60,7 +61,7 @@ def pooled(lengths: NDArray[np.int64], batching: lw.Batching) -> Pooled:
     sequences = np.concatenate([plan.sequences for plan in plans])
     to = np.concatenate([np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans])
     padding = 1.0 - lengths[sequences].sum() / to.sum()
-    return Pooled(lengths[sequences], to, float(padding), lw.measure(plans, lengths, bins=128).mixing)
+    return Pooled(lengths[sequences], to, float(padding), measure_mixing(plans, lengths, bins=128))
 
 
 @style.in_house_style

@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 import lengthwise as lw
 from lengthwise.planning.windows import Window
+from lengthwise_recipes.mixing import measure_mixing
 
 PADDING, BUDGET = 0.05, 96_000  # frames in a batch: about 190 sequences
 COMPARED = 2**21
@@ -78,9 +79,9 @@ def compare(lengths: NDArray[np.uint16], batching: lw.Batching, window: int | No
         window_plans = [windows.plan(epoch, number) for number in range(len(windows))]
         seconds.append(time.perf_counter() - start)
         plan = join(window_plans, lengths)
-    measures = lw.measure(plan, lengths)
+    batches, steps = (measure_mixing(plan, lengths, steps=steps) for steps in (False, True))
     row = {"window": window, "world_size": ranks, "seconds": min(seconds), "repeats": seconds}
-    row |= {"padding": measures.padding_share, "mixing": measures.mixing, "step_mixing": measures.step_mixing}
+    row |= {"padding": lw.measure(plan, lengths).padding_share, "mixing": batches, "step_mixing": steps}
     print(row, flush=True)
     return row
 

@@ -134,7 +134,6 @@ VALUES = [
     (lambda: PLAN.costliest(-1), "`count` must be at least 0, but is -1."),
     (lambda: PLAN.batch(-1), "`number` must be at least 0, but is -1."),
     (lambda: lw.optimal_edges([1, 2], 0), "`buckets` must be at least 1, but is 0."),
-    (lambda: lw.measure(PLAN, [1, 2, 3, 4], bins=0).mixing, "`bins` must be at least 1, but is 0."),
     (
         lambda: lw.measure(PLAN, [1, 2, 3, 5]),
         "`lengths` must be those of the plan, of fingerprint 8837b98d3b15e73c, but is 'd01bb212cd09aec6'.",
@@ -185,7 +184,6 @@ LIMITS = [
     (2**62 - 1, lambda most: lw.Bucketed(edges=((2**62, most),)), "`edges` must be below 2**63 in sum"),
     (2**56 - 1, lambda most: lw.Key(lane=most), "`lane` must be at most 72057594037927935"),
     (2**61 - 1, lambda most: lw.optimal_edges([1, most], 2), "`lengths` must be below 2**62 frames in all when"),
-    (4_096, lambda most: lw.measure(PLAN, [1, 2, 3, 4], bins=most).mixing, "`bins` must be at most 4096"),
     (8, lambda most: lw.make_plan(np.ones((2, most), int), BATCHING), "`lengths` must be at most 8 for each sequence"),
     (
         2**20,

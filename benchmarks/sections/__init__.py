@@ -22,7 +22,7 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
         "streams": ("Streams, by the size of their buffer", batches.streams),
     },
     "Whole steps": {
-        "steps": ("Whole steps: padding, mixing and waiting", steps.steps),
+        "steps": ("Whole steps: padding and waiting", steps.steps),
         "prices": ("Prices: what the default computes, and how long ranks wait", steps.prices),
     },
     "Packed rows and few shapes": {

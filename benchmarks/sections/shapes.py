@@ -10,21 +10,21 @@ from sections.shared import some_rows
 
 
 def packing(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns fill and mixing of the rows of each packer, and its sequences per second."""
+    """Returns fill and randomness of the rows of each packer, and its sequences per second."""
     rows = [packing_row(row) for row in document["rows"]]
     heads = ("lengths", "sequences", "packer", "rows", "fill", "randomness", "attention spread")
     hard = {row["method"]: row for row in document["rows"] if (row["data"], row["sequences"]) == HARD}
     pool, best = hard["pool of 1,024"], hard["best-fit"]
     answer = (
         f"Rows from a pool of 1,024 sequences are {percent(pool['fill'])} full, and rows by best fit "
-        f"{percent(best['fill'])} (lengths of mean 1,400). Pair mixing is 1 if the lengths in a row are random. It is "
+        f"{percent(best['fill'])} (lengths of mean 1,400). Randomness is 1 if the lengths in a row are random. It is "
         f"{pool['row_randomness']:.2f} with the pool and {best['row_randomness']:.2f} by best fit."
     )
     note = (
         f"Rows of {document['capacity']:,}. *Mean*: log-normal lengths of that mean, sigma {document['sigma']:g}, cut "
         "off at the capacity. GSM8K: questions with answers; HH harmless: chosen answers; both in tokens. All packers "
-        "get the same lengths in the same random order. *Fill*: the share of computed tokens that are data. *Pair "
-        "mixing*: 1 if the lengths of two sequences of a row are independent. *Attention spread*: the standard "
+        "get the same lengths in the same random order. *Fill*: the share of computed tokens that are data. "
+        "*Randomness*: 1 if the lengths of two sequences of a row are independent. *Attention spread*: the standard "
         "deviation of the sum of squared lengths of a row, as a share of the mean. *Sequences / s*: the "
         f"packing alone, in processor time, the median of {document['repeats']} interleaved repeats. *In a plan*: all "
         f"of `make_plan`. Ours, in bold, are compiled. TRL {document['trl']} packs an Arrow table and copies its "

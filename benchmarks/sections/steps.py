@@ -1,4 +1,4 @@
-"""The sections on whole steps: padding, mixing and waiting."""
+"""The sections on whole steps: padding, their mixing, and waiting."""
 
 from __future__ import annotations
 
@@ -88,8 +88,9 @@ def prices(document: dict[str, Any]) -> tuple[str, ...]:
     note = (
         "*Price*: the cost that all ranks compute for each unit of the data's own, waiting counted. It is of frames, "
         f"or of attention: L (1 + {costs[-1]:g} L) for a sequence of length L. The default then has this cost as "
-        "`balance`. *Steps mix*: 1 if the lengths of a step are a random sample. All but group_by_length "
-        "have the same budget of frames, and no batch of theirs is over it. The JSON has more worlds, lengths and ways."
+        "`balance`. *Steps mix*: the mixing of the steps of one epoch, 1 if they are random samples. All but "
+        "group_by_length have the same budget of frames, and no batch of theirs is over it. The JSON has more worlds, "
+        "lengths and ways."
     )
     return answer, table(("lengths, ranks x micro-batches", "batches", *heads), rows), note
 

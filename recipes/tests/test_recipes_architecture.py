@@ -14,8 +14,8 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import only rooms above its own, and its own: what all share, then the tasks, then the papers.
 ROOMS = (
-    *("__init__", "skipped", "contents", "kept", "record", "intervals", "claims", "pages", "knobs", "pictures"),
-    *("limits", "length_share", "study"),
+    *("__init__", "skipped", "contents", "kept", "record", "intervals", "claims", "pages", "knobs"),
+    *("mixing", "pictures", "limits", "length_share", "study"),
     *("speech", "handwriting", "acoustic", "synthesis", "compiled"),
     *("khomenko2016", "doetsch2017", "ge2021", "quality", "commands"),
 )

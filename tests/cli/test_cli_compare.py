@@ -11,7 +11,6 @@ from lengthwise.advice.candidates import first_budget
 from lengthwise.cli.parser import draw_subset
 from lengthwise.cli.strategies import STRATEGIES, parse_strategy
 from lengthwise.measures.metrics import MOST_EPOCHS
-from lengthwise.measures.mixing import fine_bins
 
 pytestmark = pytest.mark.slow
 
@@ -60,18 +59,13 @@ def test_rows_are_what_the_library_measures(run, words, cut, world):
     found = run(*asked, "--strategies", "random,optimal:3", *words, *ranks).json
     chosen = draw_subset(lw.example_lengths("speech"), 200, seed=3)
     assert found["lengths"]["fingerprint"] == lw.fingerprint(chosen)
-    bins = fine_bins(200 * MOST_EPOCHS)
     for row in found["rows"]:
         batching = parse_strategy(row["strategy"], cut=cut or lw.Budget(first_budget(chosen)))
         plans = [lw.make_plan(chosen, batching, seed=3, epoch=epoch, **world) for epoch in range(MOST_EPOCHS)]
-        measures = lw.measure(plans[0], chosen).as_dict()
-        measures |= {"mixing_bins": bins, "strategy": row["strategy"]}
-        together = lw.measure(plans, chosen, bins=bins)
-        mixing = ("mixing", "step_mixing", "randomness")
-        measures |= {
-            name: getattr(together, name)
-            for name in (*mixing, "step_length_variance", "straggler_waste", "batch_straggler_waste")
-        }
+        measures = lw.measure(plans[0], chosen).as_dict() | {"strategy": row["strategy"]}
+        together = lw.measure(plans, chosen)
+        pooled = ("randomness", "step_length_variance", "straggler_waste", "batch_straggler_waste")
+        measures |= {name: getattr(together, name) for name in pooled}
         assert row == measures
 
 
@@ -99,7 +93,7 @@ def test_one_sequence_and_equal_ones(run, tmp_path):
         assert f"batches of {count} sequence{'s' * (count > 1)}\n" in out
         rows = run("compare", path, "--strategies", EVERY, "--json", "-").json["rows"]
         assert {(row["padding_share"], row["average_batch_length"]) for row in rows} == {(0.0, 7.0)}
-        assert np.isfinite([row["mixing"] for row in rows]).all()
+        assert np.isfinite([row["randomness"] for row in rows]).all()
 
 
 @pytest.mark.parametrize(

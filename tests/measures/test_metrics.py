@@ -1,7 +1,6 @@
 """Every measure, on tiny plans worked by hand and on random plans counted out in plain Python."""
 
 import dataclasses
-import math
 import random
 import re
 
@@ -49,7 +48,6 @@ def test_every_measure_of_a_tiny_plan():
     assert found.straggler_waste == pytest.approx(4 / 26)
     assert (found.dropped, found.repeated, found.over_max_cost) == (0, 0, 1)
     assert found.step_length_correlation == 0.0, "two steps are too few"
-    assert found.mixing_bins == 2
 
 
 @pytest.mark.parametrize(("low", "high", "waste"), [(0.0, 0.0, 0.0), (5e-324, 1e-323, 0.25), (5e307, 1e308, 0.25)])
@@ -118,47 +116,6 @@ def lag_one(series):
     return float(np.corrcoef(series[:-1], series[1:])[0, 1])
 
 
-def steps_padded(plan):
-    """Of each sequence, the mean padded length of the sequences of the step that takes it first."""
-    longest, sizes = plan.padded_lengths.sum(axis=1).tolist(), plan.batch_sizes.tolist()
-    mean_of = {}
-    for step in plan.grid.reshape(plan.steps, -1).tolist():
-        mean = sum(longest[batch] * sizes[batch] for batch in step) / sum(sizes[batch] for batch in step)
-        mean_of = dict.fromkeys(step, mean) | mean_of
-    return [mean_of[batch] for batch in range(len(sizes)) for _ in range(sizes[batch])]
-
-
-def grassberger(values):
-    """The entropy by equation 30 of Grassberger 2003, with G by its recursion, value by value."""
-
-    def of(count):
-        if count == 1:
-            return -0.5772156649015329 - math.log(2)
-        return of(1) + 2 if count == 2 else of(count - 1) if count % 2 else of(count - 2) + 2 / (count - 1)
-
-    return math.log(len(values)) - sum(of(values.count(value)) for value in values) / len(values)
-
-
-def mixing_counted_out(sizes, padded, bins):
-    """exp(-I) by the definition, in plain Python; the bin of a value is that of the middle of its ranks."""
-
-    def binned(values):
-        middle = {v: sum(w < v for w in values) + sum(w == v for w in values) / 2 for v in set(values)}
-        return [min(bins - 1, int(middle[v] * bins / len(values))) for v in values]
-
-    pairs = list(zip(binned(sizes), binned(padded), strict=True))
-    count = len(pairs)
-    xs, ts = [x for x, _ in pairs], [t for _, t in pairs]
-    if bins > 2 and count < 10 * (bins - 1) ** 2:
-        return math.exp(-max(0.0, grassberger(xs) + grassberger(ts) - grassberger(pairs)))
-    information = sum(
-        pairs.count(pair) / count * math.log(pairs.count(pair) * count / xs.count(pair[0]) / ts.count(pair[1]))
-        for pair in set(pairs)
-    )
-    bias = (len(set(pairs)) - len(set(xs)) - len(set(ts)) + 1) / (2 * count)
-    return math.exp(-max(0.0, information - bias))
-
-
 @pytest.mark.parametrize("order", menu.ORDERS)
 def test_measures_of_random_plans_are_those_counted_out(order):
     chance = random.Random(order)
@@ -176,12 +133,6 @@ def test_measures_of_random_plans_are_those_counted_out(order):
         found = lw.measure(plan, lengths).as_dict()
         for name, expected in counted_out(plan, items).items():
             assert found[name] == pytest.approx(expected, abs=1e-9), name
-        sizes = [items[number] for number in plan.sequences]
-        padded = np.repeat(plan.padded_lengths.sum(axis=1), plan.batch_sizes).tolist()
-        bins = found["mixing_bins"]
-        assert found["mixing"] == pytest.approx(mixing_counted_out(sizes, padded, bins))
-        assert found["step_mixing"] == pytest.approx(mixing_counted_out(sizes, steps_padded(plan), bins))
-        assert lw.measure(plan, lengths, bins=5).mixing == pytest.approx(mixing_counted_out(sizes, padded, 5))
 
 
 @pytest.mark.parametrize("dims", [1, 2])
@@ -197,7 +148,6 @@ def test_anybodys_batches_measure_as_the_plan_that_they_are(dims):
         assert found.as_dict() == pytest.approx(own.as_dict())
     alone = lw.measure(batches, lengths)  # without a world a batch is a step
     assert (alone.steps, alone.batches, alone.straggler_waste) == (own.batches, own.batches, 0.0)
-    assert alone.step_mixing == alone.mixing == own.mixing
 
 
 def test_what_is_missing_and_what_is_repeated_shows():
@@ -228,18 +178,6 @@ def test_epochs_are_measured_as_one_long_one():
 def test_the_correlation_of_steps_does_not_span_epochs():
     rising = laid_out([1, 2, 3, 4], [[[[number]]] for number in range(4)])
     assert lw.measure([rising, rising], [1, 2, 3, 4]).step_length_correlation == pytest.approx(1.0)
-
-
-def test_epochs_of_chunks_and_of_whole_sequences_are_pooled():
-    lengths = lw.example_lengths(count=400)
-    whole = lw.Batching(cut=lw.FixedSize(8))
-    chunked = lw.Batching(cut=lw.FixedSize(8), chunks=lw.Chunks(300, step=200))
-    plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in (0, 1) for batching in (chunked, whole)]
-    items = [lengths if plan.spans is None else np.ptp(plan.spans[:, 1:], 1) for plan in plans]
-    sizes = [own[plan.sequences] for own, plan in zip(items, plans, strict=True)]
-    padded = [np.repeat(plan.padded_lengths[:, 0], plan.batch_sizes) for plan in plans]
-    expected = mixing_counted_out(np.concatenate(sizes).tolist(), np.concatenate(padded).tolist(), 6)
-    assert lw.measure(plans, lengths, bins=6).mixing == pytest.approx(expected)
 
 
 WRONG = {

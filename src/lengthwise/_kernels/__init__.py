@@ -13,8 +13,7 @@ from lengthwise._kernels.cuts import cut_steps as cut_steps
 from lengthwise._kernels.cuts import split_widest as split_widest
 from lengthwise._kernels.draws import shuffle_parts as shuffle_parts
 from lengthwise._kernels.draws import threefry as threefry
-from lengthwise._kernels.mixing import count_cells as count_cells
-from lengthwise._kernels.mixing import count_pairs as count_pairs
+from lengthwise._kernels.pairs import count_pairs as count_pairs
 from lengthwise._kernels.rows import batch_rows as batch_rows
 from lengthwise._kernels.rows import best_fit as best_fit
 from lengthwise._kernels.rows import fill_rows as fill_rows

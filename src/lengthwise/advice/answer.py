@@ -25,7 +25,7 @@ class AdviceRow:
         batching: The batching.
         ships_in: The libraries that ship the batching as a default or an option, such as "Lightning, Trainer"; "" if
             none does.
-        measures: The measures of one epoch. Randomness, mixing and waiting are estimated over several epochs.
+        measures: The measures of one epoch. Randomness and waiting are estimated over several epochs.
         price: Without a cost: the computed frames for each frame of data, divided by the share of the time in which
             ranks do not wait. The least is 1. With a balance: the same for its unit. With a cost: the cost of an epoch.
     """

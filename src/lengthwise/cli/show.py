@@ -141,7 +141,7 @@ def table(
         heads: The heads of the columns, which may have line breaks.
         rows: The cells of each row.
         title: The text above the table.
-        notes: The texts below the table. A note such as "mixing: ..." is left out together with its column.
+        notes: The texts below the table. A note such as "randomness: ..." is left out together with its column.
         words: The number of columns of words; the columns after them hold numbers.
         spare: The columns that may be left out, in this order, if the table is too wide. A note names them.
         bold: The number of the row in bold.

@@ -1,6 +1,6 @@
-"""Measures: padding, mixing and waiting of a plan.
+"""Measures: padding, randomness and waiting of a plan.
 
-metrics   `Measures` of one epoch, or of several together
-mixing    the mixing of batches, steps and rows
-epochs    the measured plans, or batches of any sampler
+metrics      `Measures` of one epoch, or of several together
+randomness   the independence of the lengths of a step
+epochs       the measured plans, or batches of any sampler
 """

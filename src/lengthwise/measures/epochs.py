@@ -41,11 +41,6 @@ class Epochs:
     lengths: list[NDArray[np.int64]]
 
     @cached_property
-    def item_count(self) -> int:
-        """The number of items in all plans, repeats included."""
-        return sum(map(len, self.lengths))
-
-    @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """The items in each batch: [batches]."""
         return join([plan.batch_sizes for plan in self.plans])

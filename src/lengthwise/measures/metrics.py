@@ -1,4 +1,4 @@
-"""The measures of plans: padding, mixing, waiting and counts.
+"""The measures of plans: padding, randomness, waiting and counts.
 
 lengths   [n] or [n, dims]   the lengths of the plans; several dimensions count by their sum
 """
@@ -14,14 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from lengthwise.choices.cost import Cost, costs_of, costs_of_rows
 from lengthwise.measures.epochs import Batches, Epochs, join, read_epochs
-from lengthwise.measures.mixing import check_bins, fine_bins, mix_batches, mix_pairs, mix_steps
+from lengthwise.measures.randomness import measure_randomness
 from lengthwise.planning.plan import Plan
 
-_FILLING = 163_840  # sequences that fill 256 bins of mixing: small data sets need several epochs to have so many
+_FILLING = 163_840  # sequences that show randomness well: small data sets need several epochs to have so many
 MOST_EPOCHS = 8
 # `measure_epochs` estimates these over several epochs.
-_OVER_EPOCHS = ("mixing", "randomness", "step_mixing", "step_length_variance", "mixing_bins")
-_OVER_EPOCHS += ("straggler_waste", "batch_straggler_waste")
+_OVER_EPOCHS = ("randomness", "step_length_variance", "straggler_waste", "batch_straggler_waste")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,12 +51,6 @@ class Measures:
         randomness: exp(-I), with I the mutual information of the lengths of two sequences of a step. It is 1 if the
             lengths are independent, as in random batches, and near 0 if one determines the other. Sequences that are
             alone in a step do not count.
-        mixing: exp(-I(X; T)), with X the length of a sequence and T the padded length of its batch. It is 1 if they are
-            independent, and near 0 if T determines X. Random batches of few sequences have
-            less than 1. Packed rows have 1, because all have the same padded length.
-        step_mixing: The mixing of steps; T is the mean padded length over the sequences of a step.
-        mixing_bins: The number of equal-mass bins of `mixing` and `step_mixing`. Mixing below about 1 / bins cannot be
-            told from 0.
         step_length_correlation: The correlation of the mean lengths of successive steps of an epoch (lag 1); 0 for
             fewer than three steps.
         step_length_variance: The variance of the mean length of steps, divided by that of random samples of the same
@@ -91,9 +84,6 @@ class Measures:
     largest_batch: int
     largest_cost: float
     randomness: float
-    mixing: float
-    step_mixing: float
-    mixing_bins: int
     step_length_correlation: float
     step_length_variance: float
     straggler_waste: float
@@ -142,7 +132,6 @@ def measure(
     plans: Plan | Batches | Sequence[Plan],
     lengths: ArrayLike,
     *,
-    bins: int | None = None,
     world_size: int | None = None,
     micro_batches: int | None = None,
 ) -> Measures:
@@ -159,9 +148,6 @@ def measure(
         plans: A plan; a list of plans of the same lengths, one for each epoch; or a list of batches. A batch is a list
             or an array of sequence numbers from 0.
         lengths: [n] or [n, dims], the lengths of all sequences, in the order of their numbers.
-        bins: The number of bins of mixing on each axis, up to 4,096; by default 2 to 128, by the number of sequences.
-            Several epochs fill more bins than one. In small batches, mixing falls with finer bins, because the longest
-            sequence has the padded length.
         world_size: For batches without a plan: the number of ranks; rank k takes batch k of a step.
         micro_batches: For batches without a plan: the number of batches of each rank in one step. The first
             `world_size` batches of a step are the first of each rank.
@@ -179,20 +165,16 @@ def measure(
     (1, 1)
 
     References:
-        Ge et al. 2021, equation 1 and section 4. Mixing: the data-processing inequality.
+        Ge et al. 2021, equation 1 and section 4.
     """
     epochs = read_epochs(plans, lengths, world_size=world_size, micro_batches=micro_batches)
     several = epochs.plans
-    bins = check_bins(bins, epochs.item_count)
     useful, padded, sizes = epochs.useful, epochs.padded_lengths.astype(np.float64), epochs.sizes
     rows, costs = (join([getattr(plan, name) for plan in several]) for name in ("row_counts", "costs"))
     step_means = epochs.split_steps(epochs.add_steps(useful) / epochs.step_sizes)
     # A batch of the lengths 5 and 9 uses 14 of 18 frames: a rate of 4/18.
     rates = 1.0 - useful / (rows * padded)
     fill = float(useful.sum() / (rows @ padded)) if len(rows) else 1.0
-    mixing = mix_batches(epochs, bins)
-    # On one rank without micro-batches a step is a batch.
-    in_step = max(plan.grid[0].size if plan.steps else 0 for plan in several)
     return Measures(
         sequences=sum(plan.count for plan in several),
         batches=len(sizes),
@@ -209,10 +191,7 @@ def measure(
         mean_batch=_mean(sizes),
         largest_batch=int(sizes.max(initial=0)),
         largest_cost=float(costs.max(initial=0.0)),
-        randomness=mix_pairs(epochs),
-        mixing=mixing,
-        step_mixing=mix_steps(epochs, bins) if in_step > 1 else mixing,
-        mixing_bins=bins,
+        randomness=measure_randomness(epochs),
         step_length_correlation=_lag_one(step_means),
         step_length_variance=_vary(epochs, step_means),
         straggler_waste=_waste(several),
@@ -225,7 +204,7 @@ def measure(
 
 
 def epochs_to_pool(count: int) -> int:
-    """Returns the number of epochs of `count` sequences that fill 256 bins, at most 8.
+    """Returns the number of epochs of `count` sequences that show randomness well, at most 8.
 
     >>> epochs_to_pool(10_480), epochs_to_pool(100_000)
     (8, 2)
@@ -234,11 +213,11 @@ def epochs_to_pool(count: int) -> int:
 
 
 def measure_epochs(plans: Sequence[Plan], lengths: ArrayLike) -> Measures:
-    """Measures the first epoch; estimates what few steps show poorly, such as mixing, over all `plans`."""
+    """Measures the first epoch; estimates what few steps show poorly, such as randomness, over all `plans`."""
     first = measure(plans[0], lengths)
     if len(plans) == 1:
         return first
-    together = measure(plans, lengths, bins=fine_bins(sum(plan.count for plan in plans)))
+    together = measure(plans, lengths)
     return replace(first, **{name: getattr(together, name) for name in _OVER_EPOCHS})
 
 

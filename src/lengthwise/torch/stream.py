@@ -63,7 +63,7 @@ class StreamBatches:
 
     Every promise of a plan holds in every window: the budget, each sequence once, equal steps on every rank, the same
     batches from the same seed. Once read, a sequence waits for the batches of at most two windows. A larger buffer
-    pads less at the same mixing; a buffer of 10,000 is hardly worse than one plan of the whole stream.
+    pads less at the same randomness; a buffer of 10,000 is hardly worse than one plan of the whole stream.
 
     Rank r of R reads the shards r, r + R, r + 2R, ... and batches their sequences. Ranks exchange the lengths once a
     window. Make the shards about equal in size: a rank whose shards end early gets batches with a loss scale of 0.

@@ -24,7 +24,7 @@ class Outcome:
         peak_bytes: Greatest memory of a training step; None if it was not measured.
         steps: Mean steps of an epoch.
         padding_share: Mean, 0..1.
-        mixing: Mean, see `lengthwise.measure`.
+        mixing: Mean, see `measure_mixing`.
     """
 
     utterances_per_second: list[float]

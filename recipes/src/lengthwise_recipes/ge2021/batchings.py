@@ -19,6 +19,7 @@ import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.knobs import padding_share
+from lengthwise_recipes.mixing import measure_mixing
 
 RANDOMIZATION_FACTOR = 0.1  # LRF, table 1
 PAPER_KNOBS = {"semi-sorted": RANDOMIZATION_FACTOR, "bucketed": 1024, "alternated": 58}
@@ -171,7 +172,7 @@ def measure_batching(
         name: np.array([[getattr(measure, field) for measure in run] for run in measures], float).mean(axis=1)
         for name, field in fields.items()
     }
-    return means | {"mixing": np.array([lw.measure(run, lengths).mixing for run in plans])}
+    return means | {"mixing": np.array([measure_mixing(run, lengths) for run in plans])}
 
 
 def padding_rates(

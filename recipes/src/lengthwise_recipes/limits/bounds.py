@@ -1,7 +1,7 @@
 """Bounds: the most mixing at a padding, for batches of a size, for an epoch of them, or for steps of several.
 
 Each search proves a bound at every state, so a limit is never too low. Lengths are put into groups of similar length;
-few groups make the limit a little too high. Compare a measured mixing with the limit at the same `bins`.
+few groups make the limit a little too high. Compare `measure_mixing` with the limit at the same `bins`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def step_limit(lengths: ArrayLike, padding: float, batches: int, *, bins: int = 
     """Returns the most mixing of steps of `batches` batches, by the information of their padded lengths about a length.
 
     The limit is 1 from the padding of `optimal_edges(lengths, batches)` on. It takes some seconds.
-    `Measures.step_mixing` sees only the mean padded length of a step, so it may lie above this limit.
+    `measure_mixing` sees only the mean padded length of a step, so it may lie above this limit.
 
     Args:
         lengths, padding: As in `batch_limit`.

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma
 from tqdm import tqdm
 
 import lengthwise as lw
@@ -31,6 +30,7 @@ from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes import record
 from lengthwise_recipes.limits.bounds import batch_limit, epoch_limit, mixing_limit, step_limit
 from lengthwise_recipes.limits.levels import group_levels
+from lengthwise_recipes.mixing import measure_mixing, mixing_of
 
 BATCHES = (16, 64)
 BINS, BINS_OF_STEPS = 1024, 256
@@ -88,7 +88,7 @@ def compare_with_limits(lengths: NDArray[np.int64], plans: list[lw.Plan], bound:
     return {
         **epoch,
         "padding_share": padding,
-        "mixing": mixing(group(shorter, lengths, BINS), group(padded, lengths, BINS)),
+        "mixing": mixing_of(group(shorter, lengths, BINS), group(padded, lengths, BINS)),
         "limit": mixing_limit(lengths, padding, bins=BINS),
         "batch_limit": batch_limit(lengths, padding, **bound, bins=BINS),
         "epoch_limit": epoch_limit(lengths, padding, **bound, **epoch, bins=BINS),
@@ -111,10 +111,11 @@ def step_rows(name: str, lengths: NDArray[np.int64]) -> Iterator[dict[str, Any]]
 def measure_steps(lengths: NDArray[np.int64], batching: lw.Batching, batches: int) -> dict[str, Any]:
     """Returns padding, waiting and mixing of steps, and the limit at that padding."""
     plans = pooled(lengths, batching, batches)
-    measures = lw.measure(plans, lengths, bins=BINS_OF_STEPS)
-    names = ("padding_share", "straggler_waste", "step_length_variance", "step_mixing")
+    measures = lw.measure(plans, lengths)
+    names = ("padding_share", "straggler_waste", "step_length_variance")
+    mixing = measure_mixing(plans, lengths, bins=BINS_OF_STEPS, steps=True)
     limit = step_limit(lengths, measures.padding_share, batches, bins=BINS_OF_STEPS)
-    return {**{name: getattr(measures, name) for name in names}, "limit": limit}
+    return {**{name: getattr(measures, name) for name in names}, "step_mixing": mixing, "limit": limit}
 
 
 def pooled(lengths: NDArray[np.int64], batching: lw.Batching, batches: int = 1) -> list[lw.Plan]:
@@ -131,23 +132,6 @@ def frames(lengths: NDArray[np.int64], batch: int) -> int:
 def group(values: NDArray[np.int64], lengths: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
     """Returns the number of the group of each value, in the groups that the limits make of `lengths`."""
     return np.searchsorted(group_levels(lengths.astype(np.float64), bins).lowest, values, side="right") - 1
-
-
-def mixing(shorter: NDArray[np.int64], padded: NDArray[np.int64]) -> float:
-    """Returns exp(-I) of the two groups of each sequence, by Grassberger's estimate (2003) of each entropy in I."""
-    both = shorter * (padded.max() + 1) + padded
-    return float(np.exp(min(0.0, entropy(both) - entropy(shorter) - entropy(padded))))
-
-
-def entropy(cells: NDArray[np.int64]) -> float:
-    """Returns log n minus the mean of G(m) over all n values, in nats.
-
-    m is how often a value occurs, and G(m) approaches log m.
-    """
-    counts = np.unique(cells, return_counts=True)[1].astype(np.float64)
-    signs = np.where(counts % 2, -0.5, 0.5)
-    nearly_logs = digamma(counts) + signs * (digamma((counts + 1) / 2) - digamma(counts / 2))
-    return float(np.log(len(cells)) - counts @ nearly_logs / len(cells))
 
 
 if __name__ == "__main__":

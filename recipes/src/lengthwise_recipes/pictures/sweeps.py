@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import lengthwise as lw
 from lengthwise import checks
 from lengthwise.cli.strategies import parse_strategy
+from lengthwise_recipes.mixing import measure_mixing
 
 Row = dict[str, Any]
 
@@ -77,7 +78,8 @@ def sweep(
         epochs: Epochs 0, 1, ... of seed 0 to measure each on.
 
     Returns:
-        The fields of `lw.Measures` of all epochs together, with "strategy", the label; and "knob", the value or None.
+        The fields of `lw.Measures` of all epochs together, with "strategy", the label; "mixing"; and "knob", the value
+        or None.
     """
     for name in strategies:
         checks.check_choice("strategies", name, tuple(KNOBS))
@@ -96,4 +98,4 @@ def measure_strategy(lengths: NDArray[np.int64], label: str, cut: lw.FixedSize, 
     """Returns the row of one strategy, without "knob"."""
     batching = parse_strategy(label, cut=cut)
     plans = [lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(epochs)]
-    return {"strategy": label, **lw.measure(plans, lengths).as_dict()}
+    return {"strategy": label, "mixing": measure_mixing(plans, lengths), **lw.measure(plans, lengths).as_dict()}

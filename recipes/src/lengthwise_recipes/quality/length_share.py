@@ -24,6 +24,7 @@ from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes import record
 from lengthwise_recipes.knobs import fit_knob
 from lengthwise_recipes.length_share.share import LengthShare
+from lengthwise_recipes.mixing import measure_mixing
 from lengthwise_recipes.quality.tasks import KINDS, Source
 from lengthwise_recipes.study.noise import measure_share
 from lengthwise_recipes.study.runs import Run, first_runs
@@ -73,8 +74,8 @@ def main() -> None:
                 print(name, seed, epoch, f"{share.share:.1%} +- {share.standard_error:.1%}", flush=True)
         for label, several in plans.items():
             row_of_label = {"task": name, "strategy": label}
-            measures = lw.measure(several, task.lengths)
-            rows.append({**row_of_label, "padding_share": measures.padding_share, "mixing": measures.mixing})
+            padding, mixing = lw.measure(several, task.lengths).padding_share, measure_mixing(several, task.lengths)
+            rows.append({**row_of_label, "padding_share": padding, "mixing": mixing})
     facts = {"batch_size": 16, "plans": EPOCHS, "sample": arguments.sample, "torch": torch.__version__}
     document = {**facts, "seeds": arguments.seeds, "rows": rows}
     record.write(arguments.json, document, module="lengthwise_recipes.quality.length_share")

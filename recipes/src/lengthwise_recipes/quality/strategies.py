@@ -13,6 +13,7 @@ import lengthwise as lw
 from lengthwise.checks import check_number, check_whole, value_error
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.knobs import fit_knob, padding_share
+from lengthwise_recipes.mixing import measure_mixing
 from lengthwise_recipes.study.setups import Setup
 
 OURS = "max-entropy"
@@ -134,7 +135,7 @@ def _fit(lengths: NDArray[np.int64], order: str, padding: float, cut: Cut) -> Ca
 
 def _training_setups(lengths: NDArray[np.int64], candidate: Candidate, base_batch: float) -> list[Compared]:
     batching = parse_strategy(candidate.strategy, cut=candidate.cut)
-    mixing = lw.measure([lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)], lengths).mixing
+    mixing = measure_mixing([lw.make_plan(lengths, batching, epoch=epoch) for epoch in range(EPOCHS)], lengths)
     if not candidate.dynamic:
         return [Compared(candidate=candidate, label=candidate.strategy, mixing=mixing, setup=Setup(batching=batching))]
     return [

@@ -31,7 +31,7 @@ class EpochRow:
         sequences: Sequences in its batches, whole or in chunks.
         useful_frames: Frames in its batches without padding; of two lengths the first.
         padding_share: Share of padding in the padded batches, 0..1; some networks do not compute the padding.
-        mixing: exp(-I) of the plan, see `lengthwise.measure`.
+        mixing: exp(-I) of the plan, see `measure_mixing`.
         straggler_waste: Share of the time of all processes spent waiting by the plan, see `setups.waiting_share`.
         training_loss: Mean loss during the epoch, over sequences or frames as the task counts.
         metrics: The result of `validate` after the epoch: "validation_loss", and others by name.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import lengthwise as lw
+from lengthwise_recipes.mixing import measure_mixing
 from lengthwise_recipes.study.checkpoints import Checkpoints
 from lengthwise_recipes.study.memory import peaks
 from lengthwise_recipes.study.noise import measure_noise
@@ -108,7 +109,6 @@ def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
     spans = whole_spans(task.lengths) if plan.spans is None else plan.spans
     noise = measure_noise(task, run.model, plan) if epoch in run.settings.length_share else {}
     sequences, starts, stops = spans[plan.sequences].T
-    measures = lw.measure(plan, task.lengths)
     return EpochRow(
         strategy=run.setup.label,
         processes=run.setup.processes,
@@ -121,8 +121,8 @@ def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
         elapsed_seconds=trained.seconds + (run.rows[-1].elapsed_seconds if run.rows else 0.0),
         sequences=len(np.unique(sequences)),
         useful_frames=int((stops - starts).sum()),
-        padding_share=float(measures.padding_share),
-        mixing=float(measures.mixing),
+        padding_share=float(lw.measure(plan, task.lengths).padding_share),
+        mixing=measure_mixing(plan, task.lengths),
         straggler_waste=waiting_share(run.setup, plan),
         training_loss=trained.loss,
         metrics=judge_model(task.validate, run.model) | noise,
