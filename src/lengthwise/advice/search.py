@@ -119,7 +119,7 @@ def advise(
         best=best,
         random=rows[0],
         sentence=write_sentence(
-            *rows[:2], best, decided=decided, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
+            rows[0], rows[1], best, decided=decided, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
         ),
         attention=attention,
         code=write_loop(best.batching, micro_batches=world.micro_batches),
