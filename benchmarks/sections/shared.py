@@ -14,11 +14,6 @@ def some_rows(heads: Sequence[str], rows: Sequence[tuple[str, ...]], shown: Call
     return f"{table(heads, short_rows)}\n\nThe table has {len(short_rows)} of {len(rows)} rows; the JSON has all."
 
 
-def saving(share: float) -> str:
-    """Writes a small share."""
-    return f"{100 * share:.2f} %"
-
-
 def processor(machine: dict[str, Any]) -> str:
     """Returns the processor or GPU, and the number of threads."""
     where = machine.get("device_name") or machine.get("processor") or machine.get("cpu")
