@@ -147,14 +147,17 @@ def test_the_first_screen_says_what_the_example_computes():
     shares = [100 * lw.measure(plan, lengths).padding_share for plan in (random, planned)]
     rows = [
         "| padding | {:.1f} % | {:.1f} % |".format(*shares),
-        "| computed in an epoch | {:.1f} million frames | {:.1f} million |".format(
-            *(plan.costs.sum() / 1e6 for plan in (random, planned))
-        ),
+        "| computed for each frame of data | {:.2f} | {:.2f} |".format(*(100 / (100 - share) for share in shares)),
         f"| largest batch | {random.costs.max():,.0f} frames | {planned.costs.max():,.0f} |",
         f"| steps in an epoch | {random.steps} | {planned.steps} |",
     ]
     assert "\n".join(rows) in README
+    batching = lw.Batching(budget=planned.max_cost)
     assert f"lw.Batching(budget={planned.max_cost:_.0f})" in README
+    steps = [lw.make_plan(lengths, batching, micro_batches=batches) for batches in (1, 2, 4, 8)]
+    randomness = [f"{lw.measure(plan, lengths).randomness:.2f}" for plan in steps]
+    assert f"the [randomness](docs/guide.md#steps) of a step is {', '.join(randomness[:3])} or {randomness[3]}." in README
+    assert '"deal.RandomSteps"' in lw.make_plan(lengths, batching, world_size=8, micro_batches=2).batching
 
 
 def test_the_tables_are_those_of_the_committed_results():
