@@ -33,7 +33,7 @@ def test_the_code_of_the_readme_runs_and_says_what_it_pads(code, capsys):
     assert "5.0 % of its frames are padding." in capsys.readouterr().err
 
 
-ONE_AFTER_THE_OTHER = ("switch", "files", "two-lengths", "given-step", "budget", "own-choices", "gradients", "theory")
+ONE_AFTER_THE_OTHER = ("switch", "given-step", "budget", "own-choices", "gradients", "theory")
 
 
 @pytest.mark.parametrize("name", [*(f"docs/{name}.md" for name in ONE_AFTER_THE_OTHER), "recipes/docs/limits.md"])
@@ -51,11 +51,11 @@ def test_each_section_of_a_page_runs_by_itself(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")  # of Ray, and of pandas about Dask
-def test_the_code_of_the_page_on_large_data_sets_runs(tmp_path, monkeypatch):
+def test_the_code_of_the_page_on_lengths_runs(tmp_path, monkeypatch):
     for package in ("pyarrow", "ray", "dask.dataframe", "datasets"):
         pytest.importorskip(package, reason=f"needs {package}: pip install 'lengthwise[io,engines]'")
     monkeypatch.chdir(tmp_path)
-    run_code((ROOT / "docs" / "large.md").read_text())
+    run_code((ROOT / "docs" / "files.md").read_text())
 
 
 @pytest.mark.parametrize("name", ["docs/advice.md", "recipes/docs/length-share.md"])
