@@ -31,9 +31,6 @@ def planning(document: dict[str, Any]) -> tuple[str, ...]:
     return answer, table(heads, rows), note
 
 
-_OF_FEW = "new_seconds", "later_seconds"
-
-
 def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     """Returns the seconds until a fresh process has its first plan."""
     columns = ("import_seconds", "warm_seconds", "cold_seconds")
@@ -52,15 +49,13 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
         "compiled all. Both are in addition to the import."
     )
     first_table = table(("order", "import", "first plan, warm", "first plan, cold"), rows)
-    small_rows = [
-        (f"{row['case']}", f"{row['world_size']}", *(f"{1e3 * row[name]:.1f}" for name in _OF_FEW))
-        for row in document["few"]
-    ]
-    small_title = (
-        f"Milliseconds for {document['few'][0]['count']} lengths, in a process that has planned others before:"
+    new, later = ([1e3 * row[f"{name}_seconds"] for row in document["few"]] for name in ("new", "later"))
+    few = (
+        f"For {document['few'][0]['count']} lengths, in a process that has planned others before, the first plan of new "
+        f"lengths takes {min(new):.0f} to {max(new):.0f} ms, and a plan of the next epoch {min(later):.1f} to "
+        f"{max(later):.1f} ms."
     )
-    small_table = table(("batches", "ranks", "first plan of new lengths", "plan of the next epoch"), small_rows)
-    return answer, first_table, note, small_title, small_table
+    return answer, first_table, note, few
 
 
 def windows(document: dict[str, Any]) -> tuple[str, ...]:
@@ -113,4 +108,4 @@ def collating(document: dict[str, Any]) -> tuple[str, ...]:
         "`pad_sequence` for each field with one mask, and for rows `DataCollatorWithFlattening` of transformers. "
         "Lengths are long-tailed, of mean 200 for tokens and 400 for frames."
     )
-    return answer, some_rows(heads, rows, lambda row: row[2] != "lists"), note
+    return answer, some_rows(heads, rows, lambda row: row[2] == "tensors"), note

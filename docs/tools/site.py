@@ -57,7 +57,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     return "".join(_on_the_page(part) if prose else part for prose, part in _parts(linked))
 
 
-def on_page_context(context: dict[str, Any], *, page: Any, config: Any, nav: Any) -> dict[str, Any]:
+def on_page_context(context: dict[str, Any], *, page: Any, config: Any, **_: Any) -> dict[str, Any]:
     """Names the version in the footer of each page, with a link to the changelog."""
     changes = posixpath.relpath("changelog.html", posixpath.dirname(page.file.dest_uri) or ".")
     config.copyright = f'Lengthwise {version("lengthwise")} · <a href="{changes}">Changes</a>'
