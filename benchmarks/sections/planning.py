@@ -51,8 +51,8 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     first_table = table(("order", "import", "first plan, warm", "first plan, cold"), rows)
     new, later = ([1e3 * row[f"{name}_seconds"] for row in document["few"]] for name in ("new", "later"))
     few = (
-        f"For {document['few'][0]['count']} lengths, in a process that has planned others before, the first plan of new "
-        f"lengths takes {min(new):.0f} to {max(new):.0f} ms, and a plan of the next epoch {min(later):.1f} to "
+        f"For {document['few'][0]['count']} lengths, in a process that has planned others before, the first plan of "
+        f"new lengths takes {min(new):.0f} to {max(new):.0f} ms, and a plan of the next epoch {min(later):.1f} to "
         f"{max(later):.1f} ms."
     )
     return answer, first_table, note, few

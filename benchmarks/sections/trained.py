@@ -192,8 +192,8 @@ def compilation(document: dict[str, Any]) -> tuple[str, ...]:
         f"{compiled:.0f} s at best, against {eager:.0f} s without it."
     )
     note = (
-        "Seconds of one core. `optimal:Q` is padded to the edges of Q buckets, the others to the longest of each batch. "
-        "Rows that only fill a shape count as padding. The two networks differ: compare within one. Data: "
+        "Seconds of one core. `optimal:Q` is padded to the edges of Q buckets, the others to the longest of each "
+        "batch. Rows that only fill a shape count as padding. The two networks differ: compare within one. Data: "
         f"{document['data']['samples']:,} {document['data']['name']}, "
         f"{document['data']['distinct_lengths']} distinct lengths, {document['settings']['batch_size']} a batch."
     )
