@@ -25,8 +25,7 @@ def packing(document: dict[str, Any]) -> tuple[str, ...]:
         f"{document['capacity']:,}; the JSON has others. *Fill*: the share of computed tokens that are data. "
         "*Attention spread*: the standard deviation of the sum of squared lengths of a row, as a share of the mean. "
         f"*Sequences / s*: the packing alone, the median of {document['repeats']} repeats. Ours, in bold, are "
-        f"compiled. TRL {document['trl']} packs an Arrow table and copies its tokens. The others are written in Python for this "
-        "benchmark."
+        f"compiled. TRL {document['trl']} packs an Arrow table. The others are written in Python."
     )
     return answer, table(heads, rows), note, *packing_deals(document)
 
