@@ -151,8 +151,8 @@ def test_the_first_screen_says_what_the_example_computes():
     batching = lw.Batching(budget=planned.max_cost)
     assert f"lw.Batching(budget={planned.max_cost:_.0f})" in README
     steps = [lw.make_plan(lengths, batching, micro_batches=batches) for batches in (1, 2, 4, 8)]
-    randomness = [f"{lw.measure(plan, lengths).randomness:.2f}" for plan in steps]
-    assert f"the [randomness](docs/guide.md#steps) of a step is {', '.join(randomness[:3])} or {randomness[3]}." in README
+    *first, last = [f"{lw.measure(plan, lengths).randomness:.2f}" for plan in steps]
+    assert f"[randomness](docs/guide.md#steps) of a step is {', '.join(first)} or {last}." in README
     assert '"deal.RandomSteps"' in lw.make_plan(lengths, batching, world_size=8, micro_batches=2).batching
 
 
@@ -200,7 +200,7 @@ sys.path.insert(0, "benchmarks")
 import pictures
 
 print(*(path for paths in pictures.pictures().values() for path in paths))
-pictures.study.write_figure(pictures.latest("study-handwriting-parallel"), Path(sys.argv[1]))
+pictures.study.write_figure(pictures.latest(pictures.STUDY), Path(sys.argv[1]))
 """
 
 
@@ -212,7 +212,7 @@ def test_every_committed_picture_is_drawn_by_one_command_and_stands_on_a_page(tm
     assert sorted(map(Path, run.stdout.split())) == committed
     assert {file for _, file in targets(r"[^)#:]+\.png")} == set(committed)
     # The bytes depend on the version of matplotlib and its fonts, so only the size is compared.
-    assert path.read_bytes()[16:24] == (ROOT / "docs" / "handwriting-parallel.png").read_bytes()[16:24]
+    assert path.read_bytes()[16:24] == (ROOT / "docs" / "handwriting.png").read_bytes()[16:24]
 
 
 def test_the_page_on_the_code_lists_its_rooms_in_order():

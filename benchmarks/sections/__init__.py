@@ -28,7 +28,6 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
         "shapes": ("Few shapes and multiples", shapes.shapes),
         "edges": ("Optimal bucket edges", shapes.edges),
         "compilation": ("One compiled model per bucket", trained.compilation),
-        "study-handwriting-parallel": ("Online handwriting on several processes", trained.parallel),
         "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021.ge2021_table1),
     },
 }

@@ -34,7 +34,8 @@ def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
     note = (
         f"*Loss*: on validation words, in nats per symbol, mean of {document['settings']['seeds']} seeds (least to "
         f"greatest; [picture](handwriting.png)). *CER*: the share of wrong characters. Data: "
-        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} for validation; {data['split']}."
+        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} for validation; "
+        f"{data['split']}. On two processes: [JSON](/benchmarks/results/study-handwriting-parallel_amd-epyc_2026-11-21.json)."
     )
     return answer, table(heads, rows), note
 
@@ -64,41 +65,6 @@ def last_losses(document: dict[str, Any], strategy: str) -> list[float]:
     last = document["settings"]["epochs"]
     rows = [row for row in document["rows"] if row["strategy"] == strategy and row["epoch"] == last]
     return [row["validation_loss"] for row in sorted(rows, key=lambda row: row["seed"])]
-
-
-def parallel(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns a row for each strategy, number of processes and averaging."""
-    rows = [
-        (
-            f"`{row['strategy'].removesuffix(several(row))}`",
-            several(row).removeprefix(", ") or "1 process",
-            f"{row['seconds_per_epoch']:.1f}",
-            f"{row['steps']:.0f}",
-            percent(row["straggler_waste"]) if row["processes"] > 1 else "",
-            spread(row["validation_loss"]),
-        )
-        for row in document["summary"]
-    ]
-    last = f"loss, epoch {document['settings']['epochs']}"
-    heads = ("strategy", "averaged", "s / epoch", "steps / epoch", "waiting", last)
-    first = document["summary"][0]["strategy"]
-    seconds = [row["seconds_per_epoch"] for row in document["summary"] if row["strategy"].startswith(first)]
-    answer = (
-        f"An epoch of `{first}` takes {seconds[0]:.1f} s on one process, and at least {min(seconds):.1f} s on several. "
-        f"{told_apart(document)}"
-    )
-    note = (
-        "*Parameter*: the processes average their parameters after every epoch (Khomenko et al. 2016). *Gradient*: "
-        "they average their gradients in every step. All run on one machine of two cores, at the same learning rate. "
-        "Data and loss are those of the other table on handwriting, but it was timed apart "
-        "([picture](handwriting-parallel.png))."
-    )
-    return answer, table(heads, rows), note
-
-
-def several(summary: dict[str, Any]) -> str:
-    """Returns the end of the label of a run on several processes."""
-    return f", {summary['processes']} processes, {summary['averaging']}" if summary["processes"] > 1 else ""
 
 
 def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
