@@ -9,8 +9,6 @@ from lengthwise_recipes.ge2021.table1 import read_row, tally
 
 def ge2021_table1(document: dict[str, Any]) -> tuple[str, ...]:
     """Counts the numbers of the paper that ours agree with."""
-    note = (
-        "The [page of the paper](/recipes/docs/papers/ge2021.md#table-1-the-knobs) has the table. Each number is a "
-        f"mean over {len(document['seeds'])} random training sets of 10,480 clips."
-    )
-    return tally(list(map(read_row, document["rows"]))), note
+    first, _, _ = tally(list(map(read_row, document["rows"]))).partition(". ")
+    page = "The [page of the paper](/recipes/docs/papers/ge2021.md#table-1-the-knobs) has the table."
+    return (f"{first}: means over {len(document['seeds'])} random training sets of 10,480 clips. {page}",)

@@ -35,7 +35,8 @@ def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
         f"*Loss*: on validation words, in nats per symbol, mean of {document['settings']['seeds']} seeds (least to "
         f"greatest; [picture](handwriting.png)). *CER*: the share of wrong characters. Data: "
         f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} for validation; "
-        f"{data['split']}. On two processes: [JSON](/benchmarks/results/study-handwriting-parallel_amd-epyc_2026-11-21.json)."
+        f"{data['split']}. On two processes: "
+        "[JSON](/benchmarks/results/study-handwriting-parallel_amd-epyc_2026-11-21.json)."
     )
     return answer, table(heads, rows), note
 
