@@ -104,7 +104,7 @@ def collating(document: dict[str, Any]) -> tuple[str, ...]:
     ratios = [row["ratio"] for row in document["rows"]]
     answer = f"Collating takes {min(ratios):.2f} to {max(ratios):.2f} times as long as the plain way."
     note = (
-        "Microseconds of a batch, and in brackets the time relative to the plain way. The plain way is "
+        "Microseconds of a batch, and in brackets the time relative to the plain way: "
         "`pad_sequence` for each field with one mask, and for rows `DataCollatorWithFlattening` of transformers. "
         "Lengths are long-tailed, of mean 200 for tokens and 400 for frames."
     )

@@ -31,7 +31,7 @@ def steps(document: dict[str, Any]) -> tuple[str, ...]:
     )
     note = (
         f"First table: padding by the number of batches in a step, under a budget ({budgets}). *Bound*: the padding of "
-        "equally many optimal buckets, the least of unlimited random steps. Second table: steps of "
+        "equally many optimal buckets. Second table: steps of "
         f"{SHOWN_RANKS} batches; the JSON has 1 to {ranks[-1]}, and other deals. *Random batches*: under that budget. "
         "*Costliest*: the padded frames of the costliest batch. `batch_rebalance` has the mean number of sequences of "
         "random steps, and no budget."
