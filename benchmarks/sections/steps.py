@@ -67,7 +67,7 @@ def prices(document: dict[str, Any]) -> tuple[str, ...]:
     rows = [
         (
             f"{name}, {ranks} x {each}",
-            way,
+            way.partition(" (")[0],
             *price_cells(*(by[name, way, ranks, each, cost] for cost in costs)),
         )
         for name in SHOWN_DATA
