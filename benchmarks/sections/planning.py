@@ -49,13 +49,13 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
         "compiled all. Both are in addition to the import."
     )
     first_table = table(("order", "import", "first plan, warm", "first plan, cold"), rows)
-    new, later = ([1e3 * row[f"{name}_seconds"] for row in document["few"]] for name in ("new", "later"))
-    few = (
+    firsts, nexts = ([1e3 * row[f"{name}_seconds"] for row in document["few"]] for name in ("new", "later"))
+    small = (
         f"For {document['few'][0]['count']} lengths, in a process that has planned others before, the first plan of "
-        f"new lengths takes {min(new):.0f} to {max(new):.0f} ms, and a plan of the next epoch {min(later):.1f} to "
-        f"{max(later):.1f} ms."
+        f"new lengths takes {min(firsts):.0f} to {max(firsts):.0f} ms, and a plan of the next epoch {min(nexts):.1f} to "
+        f"{max(nexts):.1f} ms."
     )
-    return answer, first_table, note, few
+    return answer, first_table, note, small
 
 
 def windows(document: dict[str, Any]) -> tuple[str, ...]:

@@ -73,13 +73,13 @@ def packing_row(row: dict[str, Any]) -> tuple[str, ...]:
 
 def edges(document: dict[str, Any]) -> tuple[str, ...]:
     """Compares the seconds of optimal edges with the recurrence of the paper."""
-    last, tried = document["rows"][-1], [row for row in document["rows"] if "recurrence_seconds" in row]
-    agrees = "the same optimum" if all(row["same_optimum"] for row in tried) else "ANOTHER OPTIMUM"
+    last, compared = document["rows"][-1], [row for row in document["rows"] if "recurrence_seconds" in row]
+    agrees = "the same optimum" if all(row["same_optimum"] for row in compared) else "ANOTHER OPTIMUM"
     answer = (
         f"`optimal_edges` finds the edges of {document['buckets']} buckets for {last['distinct_lengths']:,} distinct "
-        f"lengths in {last['seconds']:.2f} seconds of one core. For {tried[-1]['distinct_lengths']:,} it takes "
-        f"{tried[-1]['seconds']:.3f} seconds, and the paper's recurrence, with {agrees}, "
-        f"{tried[-1]['recurrence_seconds']:.3f}."
+        f"lengths in {last['seconds']:.2f} seconds of one core. For {compared[-1]['distinct_lengths']:,} it takes "
+        f"{compared[-1]['seconds']:.3f} seconds, and the paper's recurrence, with {agrees}, "
+        f"{compared[-1]['recurrence_seconds']:.3f}."
     )
     return (answer,)
 

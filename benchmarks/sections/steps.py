@@ -94,5 +94,5 @@ def prices(document: dict[str, Any]) -> tuple[str, ...]:
 
 def price_cells(row: dict[str, Any], attention: dict[str, Any]) -> tuple[str, ...]:
     computed = f"{1.0 / (1.0 - row['padding_share']):.2f}"
-    waiting = [cell for each in (row, attention) for cell in (percent(each["waiting"]), f"{each['step_mixing']:.2f}")]
-    return percent(row["padding_share"]), computed, *waiting
+    steps_cells = [(percent(case["waiting"]), f"{case['step_mixing']:.2f}") for case in (row, attention)]
+    return percent(row["padding_share"]), computed, *steps_cells[0], *steps_cells[1]

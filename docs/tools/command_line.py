@@ -35,8 +35,8 @@ def page() -> str:
     parsers = _parsers()
     rows = {name: _rows(parser) for name, parser in parsers.items()}
     groups: dict[tuple[str, ...], list[str]] = {}  # the rows by the commands that have them
-    for row in dict.fromkeys(row for own in rows.values() for row in own):
-        groups.setdefault(tuple(name for name, own in rows.items() if row in own), []).append(row)
+    for row in dict.fromkeys(row for options in rows.values() for row in options):
+        groups.setdefault(tuple(name for name, options in rows.items() if row in options), []).append(row)
     shared = sorted((names for names in groups if len(names) > 1), key=len, reverse=True)
     sections = [_section(_title(names, len(rows)), None, groups[names]) for names in shared]
     for name, parser in parsers.items():
