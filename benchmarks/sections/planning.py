@@ -52,8 +52,8 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     firsts, nexts = ([1e3 * row[f"{name}_seconds"] for row in document["few"]] for name in ("new", "later"))
     small = (
         f"For {document['few'][0]['count']} lengths, in a process that has planned others before, the first plan of "
-        f"new lengths takes {min(firsts):.0f} to {max(firsts):.0f} ms, and a plan of the next epoch {min(nexts):.1f} to "
-        f"{max(nexts):.1f} ms."
+        f"new lengths takes {min(firsts):.0f} to {max(firsts):.0f} ms, and a plan of the next epoch "
+        f"{min(nexts):.1f} to {max(nexts):.1f} ms."
     )
     return answer, first_table, note, small
 

@@ -14,12 +14,7 @@ def steps(document: dict[str, Any]) -> tuple[str, ...]:
     by = {(row["data"], row["way"], row["ranks"]): row for row in document["rows"]}
     names = ("data", "way", "ranks")
     data, ways, ranks = (list(dict.fromkeys(row[name] for row in document["rows"])) for name in names)
-    padded = [
-        (f"{name}, {way}", *(percent(by[name, way, count]["padding_share"]) for count in ranks))
-        for name in data
-        for way in ("random steps", "bound")
-        if (name, way, ranks[0]) in by
-    ]
+    padded = [(name, *(percent(by[name, "random steps", count]["padding_share"]) for count in ranks)) for name in data]
     shown = [way for way in ways if way != "bound" and "max-entropy" not in way]
     rows = [(name, way, *step_cells(by[name, way, SHOWN_RANKS])) for name in data[:2] for way in shown]
     budgets = ", ".join(f"{budget:,} on {name}" for name, budget in document["budgets"].items())
@@ -30,11 +25,9 @@ def steps(document: dict[str, Any]) -> tuple[str, ...]:
         f"and {most} with {ranks[-1]}."
     )
     note = (
-        f"First table: padding by the number of batches in a step, under a budget ({budgets}). *Bound*: the padding of "
-        "equally many optimal buckets. Second table: steps of "
-        f"{SHOWN_RANKS} batches; the JSON has 1 to {ranks[-1]}, and other deals. *Random batches*: under that budget. "
-        "*Costliest*: the padded frames of the costliest batch. `batch_rebalance` has the mean number of sequences of "
-        "random steps, and no budget."
+        f"First table: padding of random steps under a budget ({budgets}). Second table: steps of {SHOWN_RANKS} batches; "
+        f"the JSON has 1 to {ranks[-1]}, and other deals. *Random batches*: under that budget. *Costliest*: the padded "
+        "frames of the costliest batch. `batch_rebalance` has the mean number of sequences of random steps, and no budget."
     )
     return answer, table(("batches in a step", *map(str, ranks)), padded), table(heads, rows), note
 
