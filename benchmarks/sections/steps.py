@@ -25,9 +25,10 @@ def steps(document: dict[str, Any]) -> tuple[str, ...]:
         f"and {most} with {ranks[-1]}."
     )
     note = (
-        f"First table: padding of random steps under a budget ({budgets}). Second table: steps of {SHOWN_RANKS} batches; "
-        f"the JSON has 1 to {ranks[-1]}, and other deals. *Random batches*: under that budget. *Costliest*: the padded "
-        "frames of the costliest batch. `batch_rebalance` has the mean number of sequences of random steps, and no budget."
+        f"First table: padding of random steps under a budget ({budgets}). Second table: steps of {SHOWN_RANKS} "
+        f"batches; the JSON has 1 to {ranks[-1]}, and other deals. *Random batches*: under that budget. *Costliest*: "
+        "the padded frames of the costliest batch. `batch_rebalance` has the mean number of sequences of random steps, "
+        "and no budget."
     )
     return answer, table(("batches in a step", *map(str, ranks)), padded), table(heads, rows), note
 
