@@ -127,7 +127,7 @@ def test_the_lines_say_the_numbers_of_the_rows(unit, world):
     assert (advice.unit, str(advice).partition("\n\n")[0]) == (unit, advice.sentence)
     many = len(advice.candidates)
     assert repr(advice) == f"Advice({best.label!r} of {many} candidates, measured on 800 of 800 sequences)"
-    now, trainer, then, largest, code = advice.sentence.split("\n")
+    now, trainer, then, largest, count, code = advice.sentence.split("\n")
     (grouped,) = (row for row in advice.candidates if row.ships_in == "Trainer's group_by_length")
     waiting = ", waiting included" if world else ""
 
@@ -151,9 +151,9 @@ def test_the_lines_say_the_numbers_of_the_rows(unit, world):
     costs = [f"{row.measures.largest_cost:,.0f}" for row in (random, grouped, best)]
     steps = [f"{row.measures.steps // row.measures.epochs:,}" for row in (random, best)]
     assert largest == (
-        f"The largest batch: {costs[0]} padded frames now, {costs[1]} by group_by_length, {costs[2]} then. "
-        f"Steps of an epoch: {steps[0]} now, {steps[1]} then."
+        f"The largest batch: {costs[0]} padded frames now, {costs[1]} by group_by_length, {costs[2]} then."
     )
+    assert count == f"Steps of an epoch: {steps[0]} now, {steps[1]} then."
     assert code == f"The code: lw.torch.BatchSampler(lengths, {write_batching(best.batching)})"
 
 

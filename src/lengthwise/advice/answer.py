@@ -50,7 +50,7 @@ class Advice:
         candidates: All measured batchings, by rising price.
         best: The recommended candidate.
         random: The candidate with random batches, as most people train.
-        sentence: Five lines: what random batches, those of `group_by_length` and the best compute; the largest batch
+        sentence: Six lines: what random batches, those of `group_by_length` and the best compute; the largest batch
             and the steps of them; the code. Two lines if you have nothing to gain.
         attention: The waiting of the best if the model has attention, with the remedy. "" with a balance or a cost, on
             one rank, or if you have nothing to gain.
@@ -122,7 +122,8 @@ def write_sentence(
             f"The Trainer's group_by_length {_describe(grouped, unit, slots, s='s')}.",
             f"{ours} {_describe(best, unit, slots)}.",
             f"The largest batch: {costs[0]:,.0f} padded frames now, {costs[1]:,.0f} by group_by_length, "
-            f"{costs[2]:,.0f} then. Steps of an epoch: {steps[0]:,} now, {steps[1]:,} then.",
+            f"{costs[2]:,.0f} then.",
+            f"Steps of an epoch: {steps[0]:,} now, {steps[1]:,} then.",
             f"The code: lw.torch.BatchSampler(lengths, {write_batching(best.batching)})",
         ]
     )
