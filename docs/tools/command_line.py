@@ -22,6 +22,7 @@ HEAD = """# Command line
 [page on files](../files.md) lists what can be read. `lengthwise study` and `lengthwise reproduce` come with the
 [recipes](../../recipes/README.md).
 """
+_COMMON = "Every command has these options; of them, `lengths` has `--frame-shift`, `--count` and `--tokenizer` alone."
 
 
 def main() -> None:
@@ -34,12 +35,13 @@ def page() -> str:
     """Returns the page: the options of every command once, then those of each."""
     parsers = _parsers()
     rows = {name: _rows(parser) for name, parser in parsers.items()}
-    common = [row for row in next(iter(rows.values())) if all(row in each for each in rows.values())]
+    planning = [rows[name] for name in rows if name != "lengths"]
+    common = [row for row in planning[0] if all(row in each for each in planning)]
     sections = []
     for name, parser in parsers.items():
         further_rows = [row for row in rows[name] if row not in common]
         sections.append(_section(f"`lengthwise {name}`", parser.description, further_rows, parser.epilog))
-    return "\n".join([HEAD, _section("Every command", "Every command has these options.", common), *sections])
+    return "\n".join([HEAD, _section("Every command", _COMMON, common), *sections])
 
 
 def _parsers() -> dict[str, argparse.ArgumentParser]:
