@@ -306,7 +306,7 @@ class Plan:
 
 
 def _shrink(array: NDArray[Any]) -> NDArray[Any]:
-    """Returns whole numbers, none of which is negative, in the smallest type that holds them; floats as they are."""
+    """Returns non-negative whole numbers in the smallest type that holds them, and floats unchanged."""
     return array if array.dtype == np.float64 else array.astype(np.min_scalar_type(array.max(initial=0)))
 
 
