@@ -73,7 +73,7 @@ wheel: | $(VENV)/bin/python
 		lengthwise advise --subset 1000; \
 		lengthwise plan --subset 1000 -o clean/plan.npz; \
 		python -c "import lengthwise as lw; print(lw.make_plan([5, 9, 2, 4], lw.Batching(budget=18)))"); \
-		$(INSTALL:$(BIN)/%=$(CLEAN)/%) torch dist/lengthwise_recipes-*$$kind; \
+		$(INSTALL:$(BIN)/%=$(CLEAN)/%) --no-compile torch dist/lengthwise_recipes-*$$kind; \
 		(cd out; clean/bin/python ../examples/pytorch.py; clean/bin/lengthwise reproduce --help); \
 	done
 
