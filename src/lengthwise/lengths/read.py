@@ -104,13 +104,11 @@ def read_lengths(
         remedy = "Check the path. Name a column by `column`, on the command line as FILE:COLUMN."
         raise FileNotFoundError(source_sentence("a file or folder that exists", source, remedy))
     path, seconds = Path(source), frame_shift is not None
-    has_tables = path.is_dir() and any(find_format(name).is_large for name in input_files(os.fspath(path)))
     if path.is_dir() and arrow.is_saved_dataset(path):
         parts = arrow.read_arrow(path, column)
     elif not (path.is_dir() or is_search):
         parts = _read_file(path, column, counted)
-    # A folder with audio is read as tables only if a column or a count is given.
-    elif is_search or (has_tables and (column or count or not any(audio.audio_names(path, [])))):
+    elif is_search or has_tables(path, column or count):
         parts = read_files(source, column)
     else:
         _refuse_option("column", column, f"the folder {path}")
@@ -121,6 +119,12 @@ def read_lengths(
         raise source_error("a file with sequences", source, "It has none: is this the right file?")
     check_counted(columns, counted)
     return to_lengths(columns, frame_shift)
+
+
+def has_tables(folder: Path, choice: str | None) -> bool:
+    """Tells if a folder is read as tables. One with audio is, if `choice` names a column or the unit of texts."""
+    tables = any(find_format(name).is_large for name in input_files(os.fspath(folder)))
+    return tables and not arrow.is_saved_dataset(folder) and bool(choice or not any(audio.audio_names(folder, [])))
 
 
 def _read_file(path: Path, column: Wanted, count: TextCount | None) -> Parts:

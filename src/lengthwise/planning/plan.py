@@ -272,10 +272,11 @@ class Plan:
             FileNotFoundError: The folder of `path` does not exist.
             OSError: The system refuses, as on a full disk. The old file is unchanged.
         """
-        arrays = {name: array for name in _ARRAYS if (array := getattr(self, name)) is not None}
+        arrays = {name: _shrink(array) for name in _ARRAYS if (array := getattr(self, name)) is not None}
         facts = {name: getattr(self, name) for name in _FACTS} | {"fingerprint": self.fingerprint()}
         content = io.BytesIO()
-        np.savez_compressed(content, facts=np.array(json.dumps(facts)), **arrays)
+        # Not compressed: for 5,000,000 sequences, zlib would save a fifth of the file, in 40 times the time.
+        np.savez(content, facts=np.array(json.dumps(facts)), **arrays)
         files.write(path, content.getbuffer())
 
     @classmethod
@@ -302,6 +303,11 @@ class Plan:
             cause = error
         remedy = "The file is cut short, damaged, or no plan: make the plan anew."
         raise checks.value_error("path", "a plan that Plan.save wrote", os.fspath(path), remedy) from cause
+
+
+def _shrink(array: NDArray[Any]) -> NDArray[Any]:
+    """Returns non-negative whole numbers in the smallest type that holds them, and floats unchanged."""
+    return array if array.dtype == np.float64 else array.astype(np.min_scalar_type(array.max(initial=0)))
 
 
 def _parse(content: bytes) -> tuple[Plan, str]:
