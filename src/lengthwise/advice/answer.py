@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lengthwise.advice.code import describe_cut, write_batching, write_choice
-from lengthwise.choices.batching import Batching
+from lengthwise._html import write_table
+from lengthwise.advice.code import describe_cut
+from lengthwise.choices.batching import Batching, write_batching
 from lengthwise.choices.cost import Quadratic
 from lengthwise.choices.deal import Balanced
+from lengthwise.choices.names import write_choice
 from lengthwise.measures.metrics import Measures
 
 _CLEAR = 0.05  # a change must save 5 % of the price of random batches
@@ -84,6 +86,16 @@ class Advice:
 
     def __str__(self) -> str:
         return "\n\n".join(filter(None, [self.sentence, self.attention]))
+
+    def _repr_html_(self) -> str:
+        """Returns the sentences and a table of the candidates, for notebooks."""
+        heads = ("strategy", "ships in", "padding", "waiting", "largest batch", f"price ({self.unit})")
+        rows = []
+        for row in self.candidates:
+            label = f"{row.label} (recommended)" if row is self.best else row.label
+            shares = (f"{100 * share:.1f} %" for share in (row.measures.padding_share, row.measures.straggler_waste))
+            rows.append((label, row.ships_in, *shares, f"{row.measures.largest_cost:,.0f}", f"{row.price:,.2f}"))
+        return write_table(rows, heads=heads, numbers=range(2, 6), text=str(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the advice by name, for JSON, with the best row marked."""
