@@ -48,6 +48,8 @@ class AdviceRow:
 class Advice:
     """The batching to train with, its savings, and all measured batchings. `print` shows the sentences.
 
+    A notebook shows the candidates, too.
+
     Attributes:
         candidates: All measured batchings, by rising price.
         best: The recommended candidate.
@@ -89,13 +91,15 @@ class Advice:
 
     def _repr_html_(self) -> str:
         """Returns the sentences and a table of the candidates, for notebooks."""
-        heads = ("strategy", "ships in", "padding", "waiting", "largest batch", f"price ({self.unit})")
+        measured = {"padding": "padding_share"} | ({"waiting": "straggler_waste"} if self.world_size > 1 else {})
+        heads = ("strategy", "ships in", *measured, "randomness", "largest batch", f"price ({self.unit})")
         rows = []
         for row in self.candidates:
             label = f"{row.label} (recommended)" if row is self.best else row.label
-            shares = (f"{100 * share:.1f} %" for share in (row.measures.padding_share, row.measures.straggler_waste))
-            rows.append((label, row.ships_in, *shares, f"{row.measures.largest_cost:,.0f}", f"{row.price:,.2f}"))
-        return write_table(rows, heads=heads, numbers=range(2, 6), text=str(self))
+            shares = (f"{100 * getattr(row.measures, name):.1f} %" for name in measured.values())
+            others = (f"{row.measures.randomness:.2f}", f"{row.measures.largest_cost:,.0f}", f"{row.price:,.2f}")
+            rows.append((label, row.ships_in, *shares, *others))
+        return write_table(rows, heads=heads, numbers=range(2, len(heads)), text=str(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the advice by name, for JSON, with the best row marked."""
