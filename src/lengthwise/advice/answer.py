@@ -97,8 +97,8 @@ class Advice:
         for row in self.candidates:
             label = f"{row.label} (recommended)" if row is self.best else row.label
             shares = (f"{100 * getattr(row.measures, name):.1f} %" for name in measured.values())
-            others = (f"{row.measures.randomness:.2f}", f"{row.measures.largest_cost:,.0f}", f"{row.price:,.2f}")
-            rows.append((label, row.ships_in, *shares, *others))
+            numbers = (f"{row.measures.randomness:.2f}", f"{row.measures.largest_cost:,.0f}", f"{row.price:,.2f}")
+            rows.append((label, row.ships_in, *shares, *numbers))
         return write_table(rows, heads=heads, numbers=range(2, len(heads)), text=str(self))
 
     def as_dict(self) -> dict[str, Any]:
