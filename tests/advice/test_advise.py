@@ -13,8 +13,8 @@ import length_sets
 import lengthwise as lw
 from lengthwise.advice import search
 from lengthwise.advice.candidates import _edges_of_equal_total, first_budget, list_ours, list_shipped
-from lengthwise.advice.code import write_batching
 from lengthwise.advice.search import epoch_price
+from lengthwise.choices.batching import write_batching
 from lengthwise.choices.deal import World
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise.measures.metrics import epochs_to_pool, measure_epochs

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lengthwise.advice.code import describe_cut, write_batching, write_choice
-from lengthwise.choices.batching import Batching
+from lengthwise._html import write_table
+from lengthwise.advice.code import describe_cut
+from lengthwise.choices.batching import Batching, write_batching
 from lengthwise.choices.cost import Quadratic
 from lengthwise.choices.deal import Balanced
+from lengthwise.choices.names import write_choice
 from lengthwise.measures.metrics import Measures
 
 _CLEAR = 0.05  # a change must save 5 % of the price of random batches
@@ -45,6 +47,8 @@ class AdviceRow:
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Advice:
     """The batching to train with, its savings, and all measured batchings. `print` shows the sentences.
+
+    A notebook shows the candidates, too.
 
     Attributes:
         candidates: All measured batchings, by rising price.
@@ -84,6 +88,18 @@ class Advice:
 
     def __str__(self) -> str:
         return "\n\n".join(filter(None, [self.sentence, self.attention]))
+
+    def _repr_html_(self) -> str:
+        """Returns the sentences and a table of the candidates, for notebooks."""
+        measured = {"padding": "padding_share"} | ({"waiting": "straggler_waste"} if self.world_size > 1 else {})
+        heads = ("strategy", "ships in", *measured, "randomness", "largest batch", f"price ({self.unit})")
+        rows = []
+        for row in self.candidates:
+            label = f"{row.label} (recommended)" if row is self.best else row.label
+            shares = (f"{100 * getattr(row.measures, name):.1f} %" for name in measured.values())
+            numbers = (f"{row.measures.randomness:.2f}", f"{row.measures.largest_cost:,.0f}", f"{row.price:,.2f}")
+            rows.append((label, row.ships_in, *shares, *numbers))
+        return write_table(rows, heads=heads, numbers=range(2, len(heads)), text=str(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the advice by name, for JSON, with the best row marked."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import lengthwise as lw
 from lengthwise.advice.candidates import BATCH_SIZE
-from lengthwise.advice.code import describe_cut, describe_world, write_batching
+from lengthwise.advice.code import describe_cut, describe_world
+from lengthwise.choices.batching import write_batching
 from lengthwise.cli import show
 from lengthwise.cli.parser import (
     add_batches,

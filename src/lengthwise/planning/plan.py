@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import checks, files
+from lengthwise._html import write_table
 from lengthwise.choices.arithmetic import raise_counts
-from lengthwise.choices.batching import spell_out
+from lengthwise.choices.batching import Batching, spell_out, write_batching
 from lengthwise.planning.times import copies_of
 
 _ARRAYS = (
@@ -48,6 +49,8 @@ class PlanMismatchError(ValueError):
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Plan:
     """The plan of one epoch, or of the rest of one: read-only arrays, and the facts that they were made from.
+
+    `print` shows its sizes, and the batching as Python.
 
     Attributes:
         sequences: [m], sequence numbers, batch by batch; with chunks, places in `spans`; with times, places in
@@ -146,10 +149,26 @@ class Plan:
 
     def __repr__(self) -> str:
         # Leave out the fingerprint: a debugger shows a plan at every step, and hashing millions of numbers is slow.
-        return (
-            f"Plan(steps={self.steps}, micro_batches={self.micro_batches}, world_size={self.world_size}, "
-            f"batches={len(self.costs)}, sequences={len(self.sequences)}, seed={self.seed}, epoch={self.epoch})"
-        )
+        return f"Plan({', '.join(f'{name}={value}' for name, value in self._sizes().items())})"
+
+    def __str__(self) -> str:
+        return f"{self!r}\nbatching: {self._write_batching()}"
+
+    def _repr_html_(self) -> str:
+        """Returns a table of the sizes and the batching, for notebooks."""
+        rows = [(name, f"{value:,}") for name, value in self._sizes().items()]
+        return write_table([*rows, ("batching", self._write_batching())])
+
+    def _sizes(self) -> dict[str, int]:
+        sizes = {name: getattr(self, name) for name in ("steps", "micro_batches", "world_size")}
+        sizes |= {"batches": len(self.costs), "sequences": len(self.sequences)}
+        return sizes | {"seed": self.seed, "epoch": self.epoch}
+
+    def _write_batching(self) -> str:
+        try:
+            return write_batching(Batching.from_json(self.batching))
+        except ValueError:  # JSON has only the names of choices of the user
+            return self.batching
 
     def batch(self, number: int) -> NDArray[np.int64]:
         """Returns the sequences of one batch, [k], or with chunks their spans, [k, 3]: a fresh array every time."""
