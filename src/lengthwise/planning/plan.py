@@ -291,7 +291,9 @@ class Plan:
             FileNotFoundError: The folder of `path` does not exist.
             OSError: The system refuses, as on a full disk. The old file is unchanged.
         """
-        arrays = {name: _shrink(array) for name in _ARRAYS if (array := getattr(self, name)) is not None}
+        arrays: dict[str, Any] = {
+            name: _shrink(array) for name in _ARRAYS if (array := getattr(self, name)) is not None
+        }
         facts = {name: getattr(self, name) for name in _FACTS} | {"fingerprint": self.fingerprint()}
         content = io.BytesIO()
         # Not compressed: for 5,000,000 sequences, zlib would save a fifth of the file, in 40 times the time.
