@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 TREES = {"lengthwise": ROOT / "src", "lengthwise_recipes": ROOT / "recipes" / "src"}
 BYTES = {"lengthwise": 700_000, "lengthwise_recipes": 500_000}  # at most: source is small, data and pictures are not
 SOURCE_BYTES = {"lengthwise": 2_000_000, "lengthwise_recipes": 500_000}  # the library's with tests and pages
-OF_A_CLONE = {f"tests/{name}.py" for name in ("test_documents", "test_site", "test_wheels")}
+OF_A_CLONE = {f"tests/{name}.py" for name in ("test_documents", "test_site", "test_wheels", "test_workflow")}
 
 MAIN = "import sys; from lengthwise.cli import main; sys.exit(main())"
 
