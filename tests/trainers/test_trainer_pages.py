@@ -86,7 +86,7 @@ def test_each_section_runs_with_its_system(name, head, title, text, tmp_path):
     code = "\n".join([path.read_text() for path in stand_ins if path.exists()] + [blocks(head + text)])
     for package in missing(code):
         pytest.importorskip(package, reason=f"needs {package}")
-    trains = re.search(r"[^.]\bloader\b", blocks(text)) is not None
+    trains = re.search(r"^(?! ).*(?<!\.)\bloader\b", blocks(text), re.MULTILINE) is not None  # not within a function
     (tmp_path / "page.py").write_text(code + WHOLE * trains, encoding="utf-8")
     status, printed, errors = run_program(tmp_path / "page.py", tmp_path, message=OURS)
     assert status == 0, errors
