@@ -113,18 +113,6 @@ def test_rows_are_summed_and_their_longest_found_as_numpy_does(count, dims):
     assert longest_of(rows).tolist() == rows.max(axis=0, initial=0).tolist()
 
 
-def test_cells_are_counted_as_numpy_counts_them():
-    chance = np.random.default_rng(0)
-    sizes = chance.integers(0, 4, 30)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    rows, columns = chance.integers(0, 5, sizes.sum()), chance.integers(0, 5, 30)
-    counted = np.bincount(rows * 5 + np.repeat(columns, sizes), minlength=25).reshape(5, 5)
-    for kernel in (_kernels.count_cells, _kernels.count_cells.py_func):
-        joint = np.zeros((5, 5), np.int64)
-        kernel(rows, columns, offsets, joint)
-        assert joint.tolist() == counted.tolist()
-
-
 def edges_by_recurrence(lengths, buckets):
     """The paper's recurrence over distinct lengths, in whole numbers of any size; of equals the widest last buckets."""
     values = sorted(set(lengths))

@@ -45,20 +45,3 @@ def count_pairs(bins, offsets, most, joint):
         squares += size / met
     joint[row, column] += weights
     return paired, squares
-
-
-@kernel
-def count_cells(rows, columns, offsets, joint):
-    """Counts members in `joint` [bins, bins], int64, by their own bin and the bin of their group.
-
-    Three members have the bins 0, 1 and 0, and their groups 1, 1 and 0: `joint` gets [[1, 1], [0, 1]].
-
-    Args:
-        rows: [m], the bin of each member, group by group.
-        columns: [groups], the bin of each group.
-        offsets: [groups + 1].
-    """
-    for group in range(columns.size):
-        column = columns[group]
-        for place in range(offsets[group], offsets[group + 1]):
-            joint[rows[place], column] += 1

@@ -64,9 +64,8 @@ def _mix(epochs: Epochs, columns: NDArray[np.int64], bins: int) -> float:
     """Returns exp(-I(X; T)) from the bin of T of each batch, `columns` [batches]."""
     if not epochs.item_count:
         return 1.0
-    joint = np.zeros((bins, bins), np.int64)
-    offsets = np.concatenate([[0], np.cumsum(epochs.sizes)])
-    _kernels.count_cells(_bin_items(epochs, bins), columns, offsets, joint)
+    cells = _bin_items(epochs, bins) * bins + np.repeat(columns, epochs.sizes)
+    joint = np.bincount(cells, minlength=bins * bins).reshape(bins, bins)
     return _mixing_of_counts(joint.astype(np.float64), epochs.item_count)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.arithmetic import longest_of, sum_rows
+from lengthwise.choices.arithmetic import longest_of, sort_parts, sum_rows
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Quadratic, costs_alone, costs_of_rows
@@ -56,9 +56,7 @@ class Queue(NamedTuple):
 
     def lay_out(self, counts: NDArray[np.int64]) -> Layout:
         """Lays out steps of the next `counts` sequences each."""
-        positions, spare, digits = (np.empty(size, np.int64) for size in (counts.sum(), counts.sum(), _DIGITS))
-        _kernels.sort_steps(self.keys, self.bits, counts, positions, spare, digits)
-        return Layout(counts, positions)
+        return Layout(counts, sort_parts(np.arange(counts.sum()), self.keys, np.cumsum(counts) - counts))
 
 
 class Layout(NamedTuple):
@@ -271,11 +269,12 @@ def _form_steps_of_rows(needed: NDArray[np.int64], batching: Batching, slots: in
     cost, name = (batching.balance, "balance") if batching.balance is not None else (batching.cost, "cost")
     costs = costs_of_rows(cost, lengths, starts, cut.capacity, name=name)
     batch = _share_out_rows(costs, counts, slots, cut.rows)
-    # Rows batch by batch; within a batch, in the order in which they were filled.
-    rows = np.argsort(batch, kind="stable")
-    places = np.empty(starts[len(batch)], np.int64)
-    _kernels.lay_rows(lengths[:, 0], starts, rows, places)
-    sizes = np.bincount(batch, weights=np.diff(starts[: len(batch) + 1])).astype(np.int64)
+    # Rows batch by batch; within a batch, in the order in which they were filled. The longest of a row comes first.
+    firsts, row_of = starts[: len(batch)], np.repeat(np.arange(len(batch)), np.diff(starts[: len(batch) + 1]))
+    is_later = np.ones(len(row_of), bool)
+    is_later[sort_parts(np.arange(len(row_of)), cut.capacity - lengths[:, 0], firsts)[firsts]] = False
+    places = np.lexsort((is_later, row_of, batch[row_of]))
+    sizes = np.bincount(batch[row_of])
     return Cuts(positions[places], np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
 
 
