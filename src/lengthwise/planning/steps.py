@@ -186,10 +186,10 @@ def _fill_exactly(queue: Queue, layout: Layout, limits: Limits, slots: int, step
         return queue.lay_out(counts)
     low, high, budget, candidate = 0.0, limits.budget, limits.budget, layout
     for _ in range(_ROUNDS):
-        if steps - len(layout.counts) <= steps // _PER_MISSING and _share_of_last(layout.counts) >= _FULL:
+        if steps - len(layout.counts) <= steps // _PER_MISSING and share_of_last(layout.counts) >= _FULL:
             break
         # Three steps, the last a fifth full: the budget may be 2.2 / 3 of what it was.
-        guess = budget * (len(candidate.counts) - 1 + _share_of_last(candidate.counts)) / steps
+        guess = budget * (len(candidate.counts) - 1 + share_of_last(candidate.counts)) / steps
         budget = guess if low < guess < high else (low + high) / 2.0
         candidate = _fill_steps(queue, limits._replace(budget=budget), slots)
         if len(candidate.counts) > steps:
@@ -202,7 +202,7 @@ def _fill_exactly(queue: Queue, layout: Layout, limits: Limits, slots: int, step
     return queue.lay_out(counts)
 
 
-def _share_of_last(counts: NDArray[np.int64]) -> float:
+def share_of_last(counts: NDArray[np.int64]) -> float:
     """Returns the sequences of the last step as a share of the others' mean, at most 1."""
     return min(1.0, float(counts[-1] * (len(counts) - 1) / counts[:-1].sum())) if len(counts) > 1 else 1.0
 
