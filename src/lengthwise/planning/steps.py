@@ -103,11 +103,13 @@ def form_steps(
     if kept is not None:
         needed, groups = needed[kept], None if groups is None else groups[kept]
     queue = _queue(needed, bands, groups)
-    if limits.batch_size is not None and groups is not None:  # each sequence costs 1: no batch of a group takes more
-        limits = Limits(COUNTED, float(limits.batch_size), balance=limits.balance or limits.cost)
-        step_limits = limits
-    else:
-        step_limits = limits if limits.balance in (None, limits.cost) else limits._replace(budget=_ROOM * limits.budget)
+    step_limits = limits if limits.balance in (None, limits.cost) else limits._replace(budget=_ROOM * limits.budget)
+    if limits.batch_size is not None:  # each sequence costs 1
+        step_limits = Limits(COUNTED, float(limits.batch_size), balance=limits.balance or limits.cost)
+        if groups is None:
+            step_limits = step_limits._replace(batch_size=limits.batch_size)
+        else:  # no batch of a group takes more
+            limits = step_limits
     layout = _fill_steps(queue, step_limits, slots)
     if batching.deal.tail == "drop":
         layout = _drop_last(layout, queue, step_limits, slots, steps)
@@ -147,8 +149,6 @@ def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int
     """Tells if the last step has no room for another sequence as short as its shortest."""
     if not len(counts):
         return True
-    if limits.batch_size is not None:
-        return bool(counts[-1] == limits.batch_size * slots)
     stop = int(counts.sum())
     start = stop - int(counts[-1])
     order = start + np.argsort(queue.keys[start:stop], kind="stable")
@@ -164,10 +164,6 @@ def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int
 def _fill_steps(queue: Queue, limits: Limits, slots: int) -> Layout:
     """Fills steps in order. The last one takes the sequences that are left."""
     count = len(queue.needed)
-    if limits.batch_size is not None:  # 10 sequences in steps of 4: [4, 4, 2]
-        size = limits.batch_size * slots
-        counts = np.minimum(size, count - np.arange(0, count, size))
-        return queue.lay_out(counts)
     # Room for the most steps: those of one sequence in each batch.
     sizes = slots, -(-count // slots), count, count, _DIGITS
     ends, counts, positions, *memory = (np.empty(size, np.int64) for size in sizes)

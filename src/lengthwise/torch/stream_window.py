@@ -290,9 +290,8 @@ def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) 
     counted = np.zeros(len(flat))
     first = by_owner[np.unique(flat[by_owner], return_index=True)[1]]
     counted[first] = np.bincount(plan.batch_numbers, weights[plan.sequences], minlength=len(plan.costs))[flat[first]]
-    return scale_losses(
-        plan, counted.reshape(plan.grid.shape), "mean", ranks_averaged=True, micro_batches_averaged=False
-    )
+    sums = counted.reshape(plan.grid.shape)
+    return scale_losses(plan, sums, "mean", ranks_averaged=True, micro_batches_averaged=False)
 
 
 def share_placeholder(
