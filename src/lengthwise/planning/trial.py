@@ -115,11 +115,6 @@ class Trials:
                 break
         return share_of_padding(useful, computed)
 
-    @property
-    def may_stop(self) -> bool:
-        """True if `padding_of` may end before the last trial, given `against`."""
-        return self.count > _LEAST_TRIALS
-
     def _try(self, order: Order) -> Iterator[list[Portion]]:
         """Yields the portions of each trial."""
         # Sorted sequences pad the same in every trial: chance only orders those of equal length.
@@ -244,8 +239,8 @@ def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float,
     except OversizeError:  # the plan raises the same error, and names the sequence
         return Fit(add_noise(guess))
     nearest = min(fits, key=lambda fit: abs((fit.padding or 0.0) - padding))
-    # Its trials may have ended early. Warnings name the padding of all trials.
-    return Fit(nearest.order, trials.padding_of(nearest.order)) if trials.may_stop else nearest
+    # If there are so many, its trials may have ended early. Warnings name the padding of all trials.
+    return Fit(nearest.order, trials.padding_of(nearest.order)) if trials.count > _LEAST_TRIALS else nearest
 
 
 def _seek(

@@ -187,9 +187,7 @@ class _Owned:
 
     owners: tuple[NDArray[np.int64], ...]
 
-    @property
-    def tail(self) -> str:
-        return "split"
+    tail = "split"
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         return list(self.owners)
