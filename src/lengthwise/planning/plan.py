@@ -22,19 +22,9 @@ from lengthwise.choices.arithmetic import raise_counts
 from lengthwise.choices.batching import Batching, spell_out, write_batching
 from lengthwise.planning.times import copies_of
 
-_ARRAYS = (
-    "sequences",
-    "offsets",
-    "padded_lengths",
-    "costs",
-    "grid",
-    "row_offsets",
-    "spans",
-    "delivered",
-    "times",
-    "balances",
-)
-_PRICED = ("costs", "balances")  # arrays of floats
+_WHOLE = ("sequences", "offsets", "padded_lengths", "grid", "row_offsets", "spans", "delivered", "times")
+_PRICED = ("costs", "balances")  # arrays of floats; all others hold whole numbers
+_ARRAYS = (*_WHOLE, *_PRICED)
 _FACTS = ("count", "batching", "seed", "epoch", "lengths_fingerprint", "max_cost")
 
 
@@ -274,9 +264,9 @@ class Plan:
         The digits are the same on every platform: arrays are hashed as whole numbers, in little-endian order.
         """
         digest = hashlib.blake2b(digest_size=8)
-        for name in _ARRAYS:
-            # Costs are left out: a user's cost may be rounded differently on another platform.
-            if name not in _PRICED and (array := getattr(self, name)) is not None:
+        # Costs are left out: a user's cost may be rounded differently on another platform.
+        for name in _WHOLE:
+            if (array := getattr(self, name)) is not None:
                 digest.update(f"{name}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array, "<i8").data)
         batching = json.dumps(spell_out(json.loads(self.batching)))
