@@ -54,14 +54,28 @@ lowest:
 	VIRTUAL_ENV=out/lowest out/lowest/bin/uv pip install --quiet --resolution lowest-direct --editable ".[report,io]"
 	out/lowest/bin/python -m pytest -p no:cacheprovider -W default::DeprecationWarning $(OF_THE_CORE)
 
-# What is handed out: built, installed alone, and used once.
+# What is handed out: wheels and sdists of both packages. Each kind is installed into an empty environment, and used as a
+# new user would, outside of the checkout: first the library alone, then with PyTorch and the recipes.
+CLEAN := out/clean/bin
 wheel: | $(VENV)/bin/python
-	$(INSTALL) hatchling
+	$(INSTALL) hatchling twine
 	rm -rf dist
 	$(BIN)/hatchling build
-	$(PYTHON) -m venv --clear out/wheel
-	out/wheel/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
-	cd out && wheel/bin/lengthwise compare --subset 1000 --strategies random,max-entropy:0.1
+	cd recipes && ../$(BIN)/hatchling build --directory ../dist
+	$(BIN)/twine check --strict dist/*
+	set -e; for kind in py3-none-any.whl tar.gz; do \
+		echo "== $$kind"; \
+		$(PYTHON) -m venv --clear out/clean; \
+		$(INSTALL:$(BIN)/%=$(CLEAN)/%) dist/lengthwise-*$$kind; \
+		(cd out; export PATH="$(CURDIR)/$(CLEAN):$$PATH"; set -x; \
+		lengthwise --version; \
+		lengthwise inspect; \
+		lengthwise advise --subset 1000; \
+		lengthwise plan --subset 1000 -o clean/plan.npz; \
+		python -c "import lengthwise as lw; print(lw.make_plan([5, 9, 2, 4], lw.Batching(budget=18)))"); \
+		$(INSTALL:$(BIN)/%=$(CLEAN)/%) --no-compile torch dist/lengthwise_recipes-*$$kind; \
+		(cd out; clean/bin/python ../examples/pytorch.py; clean/bin/lengthwise reproduce --help); \
+	done
 
 # Python brings a pip that takes twice as long to find out which versions go together.
 $(VENV)/bin/python:

@@ -106,7 +106,7 @@ def rows_of(lengths: Lengths, peers: dict[str, Peer]) -> list[dict[str, Any]]:
         measures = lw.measure(plan, lengths)
         results = {
             "fill": measures.fill,
-            "row_randomness": mix_rows(plan, lengths),
+            "row_randomness": measure_rows(plan, lengths),
             "cost_spread": measures.cost_spread,
         }
         rows.append(
@@ -145,13 +145,13 @@ def rows_of_deals(name: str, lengths: Lengths) -> list[dict[str, Any]]:
             results.append(
                 {"data": name, "ranks": ranks, "rows_of_batch": rows, "deal": deal}
                 | {measure: getattr(measures, measure) for measure in names}
-                | {"row_randomness": mix_rows(plan, lengths)}
+                | {"row_randomness": measure_rows(plan, lengths)}
                 | {"step_cost_spread": float(costs.std() / costs.mean()) if len(costs) else None}
             )
     return results
 
 
-def mix_rows(plan: lw.Plan, lengths: Lengths) -> float:
+def measure_rows(plan: lw.Plan, lengths: Lengths) -> float:
     """Returns the randomness of rows, as if each were a step."""
     return lw.measure([row for number in range(len(plan.costs)) for row in plan.rows(number)], lengths).randomness
 

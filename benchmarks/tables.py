@@ -36,27 +36,23 @@ END = "<!-- end -->"
 HEAD = """# Results
 
 All measurements, also those that speak against this package. Each section begins with the answer, and ends with the
-command of the measurement.
+command of the measurement. Long tables show some rows; the JSON has all.
 
-- *Padding* is the share of all computed frames that hold no data.
-- *Mixing* measures how random the lengths in batches or steps are: 1 if random, near 0 if sorted. At each padding it
-  has a *limit* ([why](theory.md)). It is estimated in 2 to 128 bins, by the number of sequences; fewer bins give higher
-  numbers. Results until 2026-11-28 have another correction of bias, less than 1 % apart.
-- *Randomness* is another quantity: that of `lw.measure`, of two lengths of a step or row.
-- A *step* is one update of the weights. It has several batches if there are several ranks or micro-batches.
+- *Padding* is the share of all computed frames that hold no data. *Computed* is the number of frames computed for each
+  frame of data, 1 / (1 - padding).
 - *Waiting* is the share of the time of all ranks in which they wait for the slowest of their step.
-- *Strategies* have the names of the command line: `max-entropy:0.1` is max-entropy batching that may pad 10 %.
-  [What each name means](reference/command-line.md#lengthwise-compare).
+- *Mixing* measures how random the lengths in batches are, from near 0 (sorted) to 1 (random), in 2 to 128 bins. At each
+  padding it has a *limit* ([why](theory.md)). *Steps mix*: 1 if each step is a random sample. *Randomness* is that of
+  `lw.measure`, of two lengths of a step or row.
+- *Strategies* have the names of the [command line](reference/command-line.md#lengthwise-compare).
 - *Lengths*: "long-tailed" and "speech" are generated (`lw.example_lengths`). LJSpeech is clips of one English voice, in
   frames of 12.5 ms. Multi30k en-de is pairs of English and German sentences, in tokens.
-- Results of `max-entropy` until 2026-11-22 have noise fitted on the histogram of lengths. Those of 2026-11-23
-  and 24 have batches from a pool of waiting sequences. At equal padding both mixed more
-  ([how much](/recipes/docs/limits.md#how-near-the-plans-come)).
-- In results until 2026-11-25 epochs differ in their number of steps, and the last step was filled by halving batches.
-  Now all epochs have the same number of steps, and batches are cut to fill them.
-- The step cost of 2026-11-23 has five coefficients, fitted to fifteen shapes. Now `measure_step` fits four to
-  ten shapes.
-- `python benchmarks/tables.py` makes this page from [benchmarks/results](../benchmarks/results).
+- Plans have changed since. Until 2026-11-25 epochs differed in their number of steps. Until 2026-11-24 `max-entropy`
+  had other noise, and mixed more at equal padding ([how much](/recipes/docs/limits.md#how-near-the-plans-come)).
+- Elsewhere: what mixing is worth ([quality](/recipes/docs/quality.md)), research on
+  [how much mixing you need](/recipes/docs/length-share.md) and on [limits](/recipes/docs/limits.md), and three papers
+  run again: [khomenko2016](/recipes/docs/papers/khomenko2016.md),
+  [doetsch2017](/recipes/docs/papers/doetsch2017.md), [ge2021](/recipes/docs/papers/ge2021.md).
 """
 
 
@@ -77,13 +73,8 @@ def pages() -> dict[Path, str]:
     """Returns the text of each page."""
     quality_text = quality_in_short(list(latest_quality().values()))
     sections = [part for title, members in GROUPS.items() for part in group(title, members)]
-    reruns = ", ".join(f"[{page.stem}]({link(page)})" for page in papers())
-    head = HEAD + (f"- Papers run again, with their numbers and ours: {reruns}.\n" if reruns else "")
-    head += f"- What mixing is worth: [quality]({link(QUALITY)}).\n" if quality() else ""
-    research = [f"[{name}](/recipes/docs/{name}.md)" for name in ("length-share", "limits")]
-    head += f"- Research on lengths, gradients and limits: {', '.join(research)}.\n"
     recipes = fill(RECIPES.read_text(), "quality", quality_text)
-    return {RECIPES: recipes, PAGE: "\n".join([head, *sections]), **papers(), **quality()}
+    return {RECIPES: recipes, PAGE: "\n".join([HEAD, *sections]), **papers(), **quality()}
 
 
 def fill(text: str, name: str, content: str) -> str:

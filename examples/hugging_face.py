@@ -15,13 +15,8 @@ DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 numbers = torch.randint(10**6, (500,), generator=torch.Generator().manual_seed(0)).pow(2) % 10**6 // 7**2
 lines = [f"{number}: {' '.join(DIGITS[int(digit)] for digit in str(number))}." for number in numbers.tolist()]
 tokens = [list(line.encode()) for line in lines]  # a token is a byte
-texts = [{"input_ids": text, "attention_mask": [1] * len(text), "labels": text} for text in tokens]
-pad = lw.torch.PadCollate(value={"input_ids": 0})  # labels are padded with -100
-
-
-def collate(samples: list[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
-    return {name: field.values for name, field in pad(samples).items()}
-
+texts = [{"input_ids": text, "labels": text} for text in tokens]
+collate = lw.torch.PadCollate(value={"input_ids": 0})  # labels are padded with -100
 
 torch.manual_seed(0)
 sizes = {"vocab_size": 128, "n_positions": max(map(len, tokens)), "bos_token_id": 0, "eos_token_id": 0}

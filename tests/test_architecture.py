@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lengthwise"
 
 # A module may import only rooms above its own, and its own. `__init__` is the front door: `import lengthwise as lw`.
 ROOMS = (
-    *("checks", "files", "_compile", "_kernels", "_exact", "_random"),
+    *("checks", "files", "_html", "_compile", "_kernels", "_exact", "_random"),
     *("lengths", "engines", "choices", "planning", "measures", "advice", "__init__"),
     *("report", "_samples", "torch", "jax", "cli", "__main__"),
 )

@@ -148,14 +148,14 @@ def test_the_noise_of_allennlp_pads_what_the_page_says(names):
     assert padding_of(batches_of(lw.make_plan(LENGTHS, semi_sorted)), LENGTHS) > 0.3
 
 
-def test_at_equal_padding_batches_mix_as_much_more_as_the_page_says(names):
-    windows = mixing_gained(batching_of("torchtext", names))
-    buckets = mixing_gained(lw.Batching(cut=lw.Budget(20_000), order=lw.Bucketed(buckets=30)))
-    assert f"our batches of 32 mix {windows:.1f} times as much as those of windows of 3,200" in TEXT
-    assert f"Our batches of 20,000 frames mix {buckets:.1f} times as much as those of 30 buckets" in TEXT
+def test_at_equal_padding_batches_are_as_much_more_random_as_the_page_says(names):
+    windows = randomness_gained(batching_of("torchtext", names))
+    buckets = randomness_gained(lw.Batching(cut=lw.Budget(20_000), order=lw.Bucketed(buckets=30)))
+    assert f"our batches of 32 have {windows:.1f} times the randomness of windows of 3,200" in TEXT
+    assert f"Our batches of 20,000 frames have {buckets:.1f} times that of 30 buckets" in TEXT
 
 
-def test_the_batches_of_the_trainer_pad_and_mix_as_its_row(names):
+def test_the_batches_of_the_trainer_pad_and_are_as_random_as_its_row(names):
     samplers = pytest.importorskip("transformers.trainer_pt_utils", reason="needs transformers")
     torch = pytest.importorskip("torch")
     sampler = samplers.LengthGroupedSampler(16, lengths=LENGTHS.tolist(), generator=torch.Generator().manual_seed(0))
@@ -163,12 +163,12 @@ def test_the_batches_of_the_trainer_pad_and_mix_as_its_row(names):
     theirs = lw.measure([order[first : first + 16] for first in range(0, len(order), 16)], LENGTHS)
     ours = lw.measure(lw.make_plan(LENGTHS, batching_of("Trainer", names, "group_by_length")), LENGTHS)
     assert ours.padding_share == pytest.approx(theirs.padding_share, abs=0.015)
-    assert ours.mixing == pytest.approx(theirs.mixing, abs=0.01)
+    assert ours.randomness == pytest.approx(theirs.randomness, abs=0.01)
     assert ours.step_length_correlation > 0.5
     assert theirs.step_length_correlation > 0.5
     asked = lw.measure(lw.make_plan(LENGTHS, lw.Batching(cut=lw.FixedSize(16), padding=0.09)), LENGTHS)
-    assert f"pad {100 * theirs.padding_share:.1f} % and mix {theirs.mixing:.2f}. Those" in TEXT
-    assert f"padding=0.09)` mix {asked.mixing:.2f}." in TEXT
+    assert f"pad {100 * theirs.padding_share:.1f} % and have a randomness of {theirs.randomness:.2f}. Those" in TEXT
+    assert f"padding=0.09)` have {asked.randomness:.2f}." in TEXT
 
 
 def test_the_steps_of_batch_rebalance_are_those_of_its_row(names):
@@ -196,13 +196,13 @@ def test_the_shares_of_sources_are_those_of_the_page(names):
     assert names["weights"][0] / names["weights"][1] == pytest.approx((sizes[0] / sizes[1]) ** 0.2)
 
 
-def mixing_gained(batching):
-    """How often as much max-entropy batches of the same cut and padding mix."""
+def randomness_gained(batching):
+    """How often as random max-entropy batches of the same cut and padding are."""
     theirs = lw.measure([lw.make_plan(LENGTHS, batching, epoch=epoch) for epoch in range(4)], LENGTHS)
     asked = lw.Batching(cut=batching.cut, padding=theirs.padding_share)
     ours = lw.measure([lw.make_plan(LENGTHS, asked, epoch=epoch) for epoch in range(4)], LENGTHS)
     assert ours.padding_share == pytest.approx(theirs.padding_share, abs=0.005)
-    return ours.mixing / theirs.mixing
+    return ours.randomness / theirs.randomness
 
 
 def pairs():

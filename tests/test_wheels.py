@@ -1,4 +1,4 @@
-"""What is installed by `pip install lengthwise`: the library alone, which works with no package but those it names.
+"""What is installed as `lengthwise`: the library alone, which works with no package but those it names.
 
 Both wheels are built from this checkout. They are tried in processes that see the unpacked wheels and, as links, the
 packages that the library requires; neither the checkout nor any other package is there.
@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from email.parser import Parser
 from importlib.metadata import distribution
@@ -21,20 +22,32 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 TREES = {"lengthwise": ROOT / "src", "lengthwise_recipes": ROOT / "recipes" / "src"}
 BYTES = {"lengthwise": 700_000, "lengthwise_recipes": 500_000}  # at most: source is small, data and pictures are not
+SOURCE_BYTES = {"lengthwise": 2_000_000, "lengthwise_recipes": 500_000}  # the library's with tests and pages
+OF_A_CLONE = {f"tests/{name}.py" for name in ("test_documents", "test_site", "test_wheels", "test_workflow")}
 
 MAIN = "import sys; from lengthwise.cli import main; sys.exit(main())"
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory):
-    """The wheel of each package."""
+def built(tmp_path_factory):
+    """The folder of both wheels and both source distributions."""
     pytest.importorskip("hatchling")
-    folder = tmp_path_factory.mktemp("wheels")
+    folder = tmp_path_factory.mktemp("built")
     for tree in TREES.values():
-        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-        done = subprocess.run(build, cwd=tree.parent, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return {name: next(folder.glob(f"{name}-*.whl")) for name in TREES}
+        build(tree.parent, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheels(built):
+    """The wheel of each package."""
+    return {name: next(built.glob(f"{name}-*.whl")) for name in TREES}
+
+
+def build(source, folder, *options):
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder), *options]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +101,21 @@ def test_a_wheel_holds_its_package_and_nothing_else(wheels, name):
     assert len(templates) == (3 if name == "lengthwise" else 0)
     assert facts == {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
     assert wheels[name].stat().st_size < BYTES[name]
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_source_distribution_builds_the_same_wheel_and_the_librarys_holds_its_tests(built, wheels, tmp_path, name):
+    source = built / wheels[name].name.replace("-py3-none-any.whl", ".tar.gz")
+    assert source.stat().st_size < SOURCE_BYTES[name]
+    with tarfile.open(source) as archive:
+        assert max(member.size for member in archive) < 300_000
+        archive.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.iterdir()
+    build(tree, tmp_path, "--target", "wheel")
+    assert (tmp_path / wheels[name].name).read_bytes() == wheels[name].read_bytes()
+    tests = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")} - OF_A_CLONE
+    held = {path.relative_to(tree).as_posix() for path in (tree / "tests").rglob("*.py")}
+    assert held == (tests if name == "lengthwise" else set())
 
 
 def test_both_wheels_have_one_version_and_licence_and_the_recipes_require_the_library(wheels):

@@ -10,14 +10,21 @@ import lengthwise as lw
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+RECIPES = tomllib.loads((ROOT / "recipes" / "pyproject.toml").read_text(encoding="utf-8"))
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 OLDEST = "3.11"
 
 
 @pytest.fixture
-def jobs():
+def workflow():
+    """Reads the workflow of a name. Its triggers are at the key True: YAML takes `on` for a truth value."""
     yaml = pytest.importorskip("yaml")
-    return yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))["jobs"]
+    return lambda name: yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def jobs(workflow):
+    return workflow("ci")["jobs"]
 
 
 def pythons(job):
@@ -44,6 +51,28 @@ def test_the_tests_run_on_every_python_that_the_project_names(jobs):
     assert all(set(pythons(job)) <= set(named) for job in jobs.values())
     assert PROJECT["project"]["requires-python"] == f">={OLDEST}"
     assert named[0] == pythons(jobs["lowest"])[0] == OLDEST
+
+
+def test_a_tag_publishes_each_package_as_it_was_built_and_tried(workflow, jobs):
+    release = workflow("release")
+    assert release[True] == {"push": {"tags": ["v*"]}}
+    assert release["permissions"] == {"contents": "read"}
+    called, publish = (release["jobs"].pop(name) for name in ("ci", "publish"))
+    assert release["jobs"] == {}
+    assert called == {"uses": "./.github/workflows/ci.yml"}
+    assert "workflow_call" in workflow("ci")[True]
+    assert (publish["needs"], publish["permissions"]) == ("ci", {"id-token": "write"})
+    # The index knows each package by this file and an environment of its own, and asks for no password.
+    names = [PROJECT["project"]["name"], RECIPES["project"]["name"]]
+    assert publish["strategy"]["matrix"]["project"] == [name.replace("-", "_") for name in names]
+    assert publish["environment"] == publish["steps"][1]["env"]["PROJECT"] == "${{ matrix.project }}"
+    download, move, upload = publish["steps"]
+    kept = next(step for step in jobs["wheel"]["steps"] if "upload-artifact" in step.get("uses", ""))
+    assert download["with"] == kept["with"] == {"name": "wheel", "path": "dist/"}
+    assert kept["if"] == f"matrix.python == '{pythons(jobs['wheel'])[-1]}'", "once, whatever the versions"
+    start = "dist/$PROJECT-${GITHUB_REF_NAME#v}"
+    assert move["run"] == f"mkdir upload && mv {start}-py3-none-any.whl {start}.tar.gz upload/"
+    assert upload == {"uses": "pypa/gh-action-pypi-publish@release/v1", "with": {"packages-dir": "upload/"}}
 
 
 def test_the_lowest_versions_are_tested_on_files_that_are_there():

@@ -9,38 +9,34 @@ from sections.shared import some_rows
 
 
 def planning(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns seconds, permutations and bytes of each plan."""
+    """Returns seconds and bytes of the plans of the most lengths."""
+    most = max(row["count"] for row in document["rows"])
     rows = [
         (
-            f"{row['count']:,}",
             f"`{row['strategy']}`",
-            f"{row['world_size']}",
             f"{row['seconds']:.2f}",
-            f"{row['seconds'] / row['permutation_seconds']:.1f}",
             f"{row['first_epoch_seconds']:.2f}",
             f"{row['bytes_per_sequence']:.0f}",
         )
         for row in document["rows"]
+        if (row["count"], row["world_size"]) == (most, 1)
     ]
-    heads = ("lengths", "strategy", "ranks", "s / plan", "permutations", "first plan, s", "bytes a sequence")
-    most = max(row["count"] for row in document["rows"])
+    heads = ("strategy", "s / plan", "first plan, s", "bytes a sequence")
     seconds = [row["seconds"] for row in document["rows"] if row["count"] == most]
     answer = f"One core plans {most:,} lengths in {min(seconds):.1f} to {max(seconds):.1f} seconds."
     note = (
-        "In seconds of one core. *Permutations*: the time relative to a permutation of equally many "
-        "numbers by NumPy. The first plan also fits the order. Memory is the peak beyond the lengths themselves."
+        "On one rank. The first plan also fits the order. Memory is the peak beyond the lengths themselves. The JSON "
+        "has fewer lengths and 8 ranks."
     )
-    return answer, some_rows(heads, rows, lambda row: row[2] == "1" and row[0] == f"{most:,}"), note
-
-
-_OF_FEW = "new_seconds", "later_seconds"
+    return answer, table(heads, rows), note
 
 
 def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
     """Returns the seconds until a fresh process has its first plan."""
     columns = ("import_seconds", "warm_seconds", "cold_seconds")
+    most = max(row["count"] for row in document["rows"])
     rows = [
-        (f"{row['count']:,}", row["case"], *(f"{row[column]:.3f}" for column in columns)) for row in document["rows"]
+        (row["case"], *(f"{row[column]:.1f}" for column in columns)) for row in document["rows"] if row["count"] == most
     ]
     slowest, warm = (max(row[f"{state}_seconds"] for row in document["rows"]) for state in ("cold", "warm"))
     cold = sorted(row["cold_seconds"] for row in document["rows"])
@@ -49,19 +45,17 @@ def first_plan(document: dict[str, Any]) -> tuple[str, ...]:
         f"process takes up to {warm:.1f}. The difference is compilation, once."
     )
     note = (
-        "In seconds of one core. *Cold*: nothing is compiled yet. *Warm*: another process has compiled everything that "
-        "the plan calls. Both are in addition to the import."
+        f"{most:,} lengths, in seconds of one core. *Cold*: nothing is compiled yet. *Warm*: another process has "
+        "compiled all. Both are in addition to the import."
     )
-    first_table = table(("lengths", "order", "import", "first plan, warm", "first plan, cold"), rows)
-    small_rows = [
-        (f"{row['case']}", f"{row['world_size']}", *(f"{1e3 * row[name]:.1f}" for name in _OF_FEW))
-        for row in document["few"]
-    ]
-    small_title = (
-        f"Milliseconds for {document['few'][0]['count']} lengths, in a process that has planned others before:"
+    first_table = table(("order", "import", "first plan, warm", "first plan, cold"), rows)
+    firsts, nexts = ([1e3 * row[f"{name}_seconds"] for row in document["few"]] for name in ("new", "later"))
+    small = (
+        f"For {document['few'][0]['count']} lengths, in a process that has planned others before, the first plan of "
+        f"new lengths takes {min(firsts):.0f} to {max(firsts):.0f} ms, and a plan of the next epoch "
+        f"{min(nexts):.1f} to {max(nexts):.1f} ms."
     )
-    small_table = table(("batches", "ranks", "first plan of new lengths", "plan of the next epoch"), small_rows)
-    return answer, first_table, note, small_title, small_table
+    return answer, first_table, note, small
 
 
 def windows(document: dict[str, Any]) -> tuple[str, ...]:
@@ -69,15 +63,15 @@ def windows(document: dict[str, Any]) -> tuple[str, ...]:
     rows = [
         (
             "all at once" if row["window"] is None else f"2^{row['window'].bit_length() - 1}",
-            f"{row['world_size']}",
             percent(row["padding"]),
             f"{row['mixing']:.3f}",
             f"{row['step_mixing']:.3f}",
             f"{row['seconds']:.2f}",
         )
         for row in document["rows"]
+        if row["world_size"] == 8
     ]
-    heads = ("window", "ranks", "padding", "mixing of batches", "mixing of steps", "s / epoch")
+    heads = ("window", "padding", "mixing of batches", "mixing of steps", "s / epoch")
     long = document["epoch"]
     checked = "each sequence is in one batch" if long["each_once"] else "NOT EVERY SEQUENCE IS IN ONE BATCH"
     answer = (
@@ -89,11 +83,11 @@ def windows(document: dict[str, Any]) -> tuple[str, ...]:
     first = document["cold"][0]["window"]
     cold = ", ".join(f"{row['cold_seconds']:.2f} s in blocks of {row['block']:,}" for row in document["cold"])
     note = (
-        f"The table is of {document['compared']:,} log-normal lengths, {document['budget']:,} frames a batch and "
-        f"`padding={document['padding']}`. A window of few batches pads more. "
+        f"The table is of {document['compared']:,} log-normal lengths on 8 ranks, {document['budget']:,} frames a "
+        f"batch and `padding={document['padding']}`. A window of few batches pads more. "
         f"Seconds are of a first epoch and its fit. From a cold disk the lengths of a window of {first:,} take {cold}."
     )
-    return answer, some_rows(heads, rows, lambda row: row[1] == "8"), note
+    return answer, table(heads, rows), note
 
 
 def collating(document: dict[str, Any]) -> tuple[str, ...]:
@@ -110,8 +104,8 @@ def collating(document: dict[str, Any]) -> tuple[str, ...]:
     ratios = [row["ratio"] for row in document["rows"]]
     answer = f"Collating takes {min(ratios):.2f} to {max(ratios):.2f} times as long as the plain way."
     note = (
-        "Microseconds of a batch, and in brackets the time relative to the plain way. The plain way is "
+        "Microseconds of a batch, and in brackets the time relative to the plain way: "
         "`pad_sequence` for each field with one mask, and for rows `DataCollatorWithFlattening` of transformers. "
         "Lengths are long-tailed, of mean 200 for tokens and 400 for frames."
     )
-    return answer, table(heads, rows), note
+    return answer, some_rows(heads, rows, lambda row: row[2] == "tensors"), note

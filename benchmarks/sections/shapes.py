@@ -11,62 +11,49 @@ from sections.shared import some_rows
 
 def packing(document: dict[str, Any]) -> tuple[str, ...]:
     """Returns fill and randomness of the rows of each packer, and its sequences per second."""
-    rows = [packing_row(row) for row in document["rows"]]
-    heads = ("lengths", "sequences", "packer", "rows", "fill", "randomness", "attention spread")
+    rows = [packing_row(row) for row in document["rows"] if (row["data"], row["sequences"]) == HARD]
+    heads = ("packer", "fill", "randomness", "attention spread", "sequences / s")
     hard = {row["method"]: row for row in document["rows"] if (row["data"], row["sequences"]) == HARD}
     pool, best = hard["pool of 1,024"], hard["best-fit"]
     answer = (
         f"Rows from a pool of 1,024 sequences are {percent(pool['fill'])} full, and rows by best fit "
-        f"{percent(best['fill'])} (lengths of mean 1,400). Randomness is 1 if the lengths in a row are random. It is "
+        f"{percent(best['fill'])}. Randomness is 1 if the lengths in a row are random. It is "
         f"{pool['row_randomness']:.2f} with the pool and {best['row_randomness']:.2f} by best fit."
     )
     note = (
-        f"Rows of {document['capacity']:,}. *Mean*: log-normal lengths of that mean, sigma {document['sigma']:g}, cut "
-        "off at the capacity. GSM8K: questions with answers; HH harmless: chosen answers; both in tokens. All packers "
-        "get the same lengths in the same random order. *Fill*: the share of computed tokens that are data. "
-        "*Randomness*: 1 if the lengths of two sequences of a row are independent. *Attention spread*: the standard "
-        "deviation of the sum of squared lengths of a row, as a share of the mean. *Sequences / s*: the "
-        f"packing alone, in processor time, the median of {document['repeats']} interleaved repeats. *In a plan*: all "
-        f"of `make_plan`. Ours, in bold, are compiled. TRL {document['trl']} packs an Arrow table and copies its "
-        "tokens. The others are written in Python for this benchmark."
+        f"{HARD[1]:,} log-normal lengths of {HARD[0]}, sigma {document['sigma']:g}, in rows of "
+        f"{document['capacity']:,}; the JSON has others. *Fill*: the share of computed tokens that are data. "
+        "*Attention spread*: the standard deviation of the sum of squared lengths of a row, as a share of the mean. "
+        f"*Sequences / s*: the packing alone, the median of {document['repeats']} repeats. Ours, in bold, are "
+        f"compiled. TRL {document['trl']} packs an Arrow table. The others are written in Python."
     )
-    hardest = some_rows((*heads, "sequences / s", "in a plan"), rows, lambda row: row[:2] == (HARD[0], f"{HARD[1]:,}"))
-    return answer, hardest, note, *packing_deals(document)
+    return answer, table(heads, rows), note, *packing_deals(document)
 
 
 def packing_deals(document: dict[str, Any]) -> tuple[str, str, str]:
     """Returns the waiting of ranks and the variation of steps, by each deal of the same rows."""
     rows = [
         (
-            row["data"],
-            str(row["ranks"]),
             str(row["rows_of_batch"]),
             f"`{row['deal']}`",
             f"{100 * row['straggler_waste']:.2f} %",
             f"{row['step_length_variance']:.2f}",
-            percent(row["step_cost_spread"]),
-            f"{100 * row['fill']:.2f} %",
-            f"{row['row_randomness']:.3f}",
         )
         for row in document["deals"]
+        if (row["data"], row["ranks"]) == EIGHT[:2] and row["rows_of_batch"] in (1, 8)
     ]
-    heads = ("lengths", "ranks", "rows", "deal", "waiting", "steps vary", "steps cost", "fill", "randomness")
+    heads = ("rows", "deal", "waiting", "steps vary")
     of = {row["deal"]: row for row in document["deals"] if (row["data"], row["ranks"], row["rows_of_batch"]) == EIGHT}
     balanced, steps = of["Balanced"], of["RandomSteps"]
     answer = (
-        f"On lengths of mean 1,400, 8 ranks of 8 rows wait {100 * steps['straggler_waste']:.2f} % with `RandomSteps` "
-        f"and {100 * balanced['straggler_waste']:.2f} % with `Balanced`. With `RandomSteps` the mean length of steps "
-        f"varies {steps['step_length_variance']:.1f} times as much as that of random samples, with `Balanced` "
-        f"{balanced['step_length_variance']:.1f} times as much."
+        f"8 ranks of 8 rows wait {100 * steps['straggler_waste']:.2f} % with `RandomSteps`, and "
+        f"{100 * balanced['straggler_waste']:.2f} % with `Balanced`, whose steps vary more in length:"
     )
     note = (
-        "*Rows*: rows of a batch. *Waiting*: the share of time that ranks wait for the slowest of their step, if only "
-        "attention costs time. *Steps vary*: the variance of the mean length of steps, relative to random samples. "
-        "*Steps cost*: the standard deviation of the cost of a whole step, as a share of the mean. `Balanced` puts "
-        "batches of similar cost into a step, and `Mixed` random ones. `RandomSteps` divides the rows of a random step."
+        "*Rows*: rows of a batch. *Waiting* is that of attention. *Steps vary*: the variance of the mean length of "
+        "steps, relative to random samples."
     )
-    shown = tuple(map(str, EIGHT[:2]))
-    return answer, some_rows(heads, rows, lambda row: row[:2] == shown and row[2] in ("1", "8")), note
+    return answer, table(heads, rows), note
 
 
 HARD = ("mean 1,400", 100_000)  # lengths that leave room in a row, and their number
@@ -74,43 +61,27 @@ EIGHT = ("mean 1,400", 8, 8)  # lengths, ranks, and rows of a batch
 
 
 def packing_row(row: dict[str, Any]) -> tuple[str, ...]:
-    number = row["sequences"]
-
-    def rate(seconds: list[float]) -> str:
-        return f"{float(f'{number / median(seconds):.2g}'):,.0f}"
-
+    rate = row["sequences"] / median(row["seconds"])
     return (
-        row["data"],
-        f"{row['sequences']:,}",
         f"**{row['method']}**" if row["ours"] else row["method"],
-        f"{row['rows']:,}",
         f"{100 * row['fill']:.2f} %",
         f"{row['row_randomness']:.3f}",
         percent(row["cost_spread"]),
-        rate(row["seconds"]),
-        rate(row["plan_seconds"]) if "plan_seconds" in row else "",
+        f"{float(f'{rate:.2g}'):,.0f}",
     )
 
 
 def edges(document: dict[str, Any]) -> tuple[str, ...]:
     """Compares the seconds of optimal edges with the recurrence of the paper."""
-    rows = [
-        (
-            f"{row['distinct_lengths']:,}",
-            f"{row['seconds']:.4f}",
-            f"{row['recurrence_seconds']:.4f}" if "recurrence_seconds" in row else "",
-            {True: "yes", False: "NO", None: ""}[row.get("same_optimum")],
-        )
-        for row in document["rows"]
-    ]
-    heads = ("distinct lengths", "`optimal_edges`, s", "the paper's recurrence, s", "same optimum")
-    last = document["rows"][-1]
+    last, compared = document["rows"][-1], [row for row in document["rows"] if "recurrence_seconds" in row]
+    agrees = "the same optimum" if all(row["same_optimum"] for row in compared) else "ANOTHER OPTIMUM"
     answer = (
-        f"One core finds the edges of {document['buckets']} buckets for {last['distinct_lengths']:,} distinct lengths "
-        f"in {last['seconds']:.2f} seconds."
+        f"`optimal_edges` finds the edges of {document['buckets']} buckets for {last['distinct_lengths']:,} distinct "
+        f"lengths in {last['seconds']:.2f} seconds of one core. For {compared[-1]['distinct_lengths']:,} it takes "
+        f"{compared[-1]['seconds']:.3f} seconds, and the paper's recurrence, with {agrees}, "
+        f"{compared[-1]['recurrence_seconds']:.3f}."
     )
-    note = "An empty cell: the recurrence was not tried."
-    return answer, table(heads, rows), note
+    return (answer,)
 
 
 def shapes(document: dict[str, Any]) -> tuple[str, ...]:
@@ -135,10 +106,13 @@ def shapes(document: dict[str, Any]) -> tuple[str, ...]:
     budgets = ", ".join(f"{budget:,} on {name}" for name, budget in document["budgets"].items())
     note = (
         "The share of computed frames without data, by the number of shapes; each batch is padded to its shape. "
-        f"Empty rows in the last batch of a shape count too. Budgets: {budgets}. *Multiples of 8*: padded lengths and "
-        "rows. *Powers of two*: the longest ones needed."
+        f"Empty rows in the last batch of a shape count too. Budgets: {budgets}."
     )
-    return answer, some_rows(names, padded, lambda row: "multiples" not in row[0]), note, *multiples(document)
+    return answer, some_rows(names, padded, is_shown), note, *multiples(document)
+
+
+def is_shown(row: tuple[str, ...]) -> bool:
+    return "multiples" not in row[0] and not row[1].startswith(("equal", "quantiles"))
 
 
 def multiples(document: dict[str, Any]) -> tuple[str, ...]:

@@ -11,12 +11,7 @@ from lengthwise_recipes.pages import table
 def some_rows(heads: Sequence[str], rows: Sequence[tuple[str, ...]], shown: Callable[[tuple[str, ...]], bool]) -> str:
     """Returns a table of the shown rows, and a sentence that says how many there are."""
     short_rows = [row for row in rows if shown(row)]
-    return f"{table(heads, short_rows)}\n\nThe table has {len(short_rows)} of {len(rows)} rows; the JSON has all."
-
-
-def saving(share: float) -> str:
-    """Writes a small share."""
-    return f"{100 * share:.2f} %"
+    return f"{table(heads, short_rows)}\n\nThe table has {len(short_rows)} of {len(rows)} rows."
 
 
 def processor(machine: dict[str, Any]) -> str:

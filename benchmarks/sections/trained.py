@@ -17,36 +17,26 @@ def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
         (
             f"`{row['strategy']}`",
             percent(row["padding_share"]),
-            f"{row['mixing']:.2f}",
+            f"{1.0 / (1.0 - row['padding_share']):.2f}",
             f"{row['seconds_per_epoch']:.1f}",
-            f"{row['seconds_per_epoch'] / first['seconds_per_epoch']:.2f}",
-            f"{mean_loss(document, row['strategy'], early=True):.2f}",
             spread(row["validation_loss"]),
             percent(row["character_error_rate"]["mean"]),
         )
         for row in document["summary"]
     ]
-    epochs, third = document["settings"]["epochs"], document["settings"]["epochs"] // 3
-    heads = (
-        "strategy",
-        "padding",
-        "mixing",
-        "s / epoch",
-        "of random",
-        f"loss, epochs 1-{third}",
-        f"loss, epoch {epochs}",
-        "CER",
-    )
+    last = f"loss, epoch {document['settings']['epochs']}"
+    heads = ("strategy", "padding", "computed", "s / epoch", last, "CER")
     data = document["data"]
-    share = quickest["seconds_per_epoch"] / first["seconds_per_epoch"]
     answer = (
-        f"With `{quickest['strategy']}` an epoch takes {share:.2f} of the time that it takes with "
-        f"`{first['strategy']}`. {told_apart(document)}"
+        f"An epoch takes {first['seconds_per_epoch']:.1f} s with `{first['strategy']}`, and at least "
+        f"{quickest['seconds_per_epoch']:.1f} s, with `{quickest['strategy']}`. {told_apart(document)}"
     )
     note = (
         f"*Loss*: on validation words, in nats per symbol, mean of {document['settings']['seeds']} seeds (least to "
         f"greatest; [picture](handwriting.svg)). *CER*: the share of wrong characters. Data: "
-        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} for validation; {data['split']}."
+        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} for validation; "
+        f"{data['split']}. On two processes: "
+        "[JSON](/benchmarks/results/study-handwriting-parallel_amd-epyc_2026-11-21.json)."
     )
     return answer, table(heads, rows), note
 
@@ -78,57 +68,6 @@ def last_losses(document: dict[str, Any], strategy: str) -> list[float]:
     return [row["validation_loss"] for row in sorted(rows, key=lambda row: row["seed"])]
 
 
-def parallel(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns a row for each strategy, number of processes and averaging."""
-    rows = [
-        (
-            f"`{row['strategy'].removesuffix(several(row))}`",
-            several(row).removeprefix(", ") or "1 process",
-            f"{row['seconds_per_epoch']:.1f}",
-            f"{row['share_of_first_seconds']:.2f}",
-            f"{row['steps']:.0f}",
-            percent(row["straggler_waste"]) if row["processes"] > 1 else "",
-            f"{mean_loss(document, row['strategy'], early=True):.2f}",
-            spread(row["validation_loss"]),
-            percent(row["character_error_rate"]["mean"]),
-        )
-        for row in document["summary"]
-    ]
-    epochs, third = document["settings"]["epochs"], document["settings"]["epochs"] // 3
-    heads = (
-        *("strategy", "averaged", "s / epoch", "of the first", "steps / epoch", "waiting"),
-        *(f"loss, epochs 1-{third}", f"loss, epoch {epochs}", "CER"),
-    )
-    first = document["summary"][0]["strategy"]
-    shares = [row["share_of_first_seconds"] for row in document["summary"] if row["strategy"].startswith(first)]
-    answer = (
-        f"On several processes an epoch of `{first}` takes {min(shares):.2f} of the time of one process at best. "
-        f"{told_apart(document)}"
-    )
-    note = (
-        "*Parameter*: the processes average their parameters after every epoch (Khomenko et al. 2016). *Gradient*: "
-        "they average their gradients in every step, which then holds a batch of each. *Waiting*: the share of "
-        "their time in which processes wait for the slowest. All run on one machine of two cores. The learning rate is "
-        "the same for all. Compare seconds within this table: it was timed apart from the first. Data and loss are "
-        "those of the first table ([picture](handwriting-parallel.svg))."
-    )
-    return answer, table(heads, rows), note
-
-
-def several(summary: dict[str, Any]) -> str:
-    """Returns the end of the label of a run on several processes."""
-    return f", {summary['processes']} processes, {summary['averaging']}" if summary["processes"] > 1 else ""
-
-
-def mean_loss(document: dict[str, Any], strategy: str, *, early: bool) -> float:
-    """Returns the mean validation loss over seeds and epochs, or over the first third of the epochs."""
-    last = document["settings"]["epochs"] // 3 if early else document["settings"]["epochs"]
-    losses = [
-        row["validation_loss"] for row in document["rows"] if row["strategy"] == strategy and row["epoch"] <= last
-    ]
-    return sum(losses) / len(losses)
-
-
 def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
     """Compares predicted and measured seconds of an epoch, for each network and batching."""
     rows, errors = [], []
@@ -153,10 +92,9 @@ def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
     loads = f"{min(document['loads']):.1f} to {max(document['loads']):.1f}"
     shapes = max(fit["shapes"] for fit in document["fits"])
     note = (
-        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A round times "
-        f"{shapes} shapes, each right after a run of the same shape, and trains an epoch of each batching. "
-        f"Errors of the fits on left-out shapes: {fits}. Other programs ran at the same time: the load was {loads} on "
-        f"{document['cores']} cores, so the seconds of epochs vary."
+        f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A fit of five coefficients to "
+        f"{shapes} shapes; now `measure_step` fits four to ten shapes. Errors on left-out shapes: {fits}. Other "
+        f"programs ran at the same time: the load was {loads} on {document['cores']} cores."
     )
     heads = ("network", "batching", "padding", "predicted", "measured", "error")
     return answer, table(heads, rows), note
@@ -168,17 +106,16 @@ def gradients(document: dict[str, Any]) -> tuple[str, ...]:
     cases: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
     for row in document["rows"]:
         cases.setdefault(tuple(row[key] for key in keys), {})[row["way"], row["wrapper"]] = row["error"]
-    usual = ("batches summed", "batches averaged", "ranks averaged")
+    ways = ("batches averaged", "ranks averaged", "loss scales")
     rows = [
         (
             f"`{cut}`",
             *map(str, settings),
-            *(f"{max(errors[way, 'DDP'], errors[way, 'FSDP']):.2g}" for way in usual),
-            *(f"{errors['loss scales', wrapper]:.2g}" for wrapper in ("DDP", "FSDP")),
+            *(f"{max(errors[way, 'DDP'], errors[way, 'FSDP']):.2g}" for way in ways),
         )
         for (cut, *settings), errors in cases.items()
     ]
-    heads = ("cut", "mean over", "ranks", "micro-batches", *usual, "loss scales, DDP", "loss scales, FSDP")
+    heads = ("cut", "mean over", "ranks", "micro-batches", *ways)
     exact = max(row["error"] for row in document["rows"] if row["way"] == "loss scales")
     averaged = max(row["error"] for row in document["rows"] if row["way"] == "batches averaged")
     answer = (
@@ -188,12 +125,11 @@ def gradients(document: dict[str, Any]) -> tuple[str, ...]:
     )
     note = (
         "Each number is max |difference| / max |gradient|, compared with one process, in float64: the "
-        f"greatest of {document['steps']} steps. *Batches summed*: the mean loss of each batch as it is. *Batches "
-        "averaged*: divided by the micro-batches. *Ranks averaged*: the exact mean on every rank, averaged over ranks. "
-        "These three are the same under DDP and FSDP (`fully_shard`). Data: "
-        f"{document['sequences']:,} long-tailed lengths divided by {document['shorter']}, padded 5 %."
+        f"greatest of {document['steps']} steps under DDP and FSDP (`fully_shard`). *Batches averaged*: the mean loss "
+        "of each batch, divided by the micro-batches. *Ranks averaged*: the exact mean on every rank, averaged over "
+        f"ranks. Data: {document['sequences']:,} long-tailed lengths divided by {document['shorter']}, padded 5 %."
     )
-    return answer, some_rows(heads, rows, lambda row: row[2] == "4"), note
+    return answer, some_rows(heads, rows, lambda row: row[0] == "`budget:1000`" and row[2] == "4"), note
 
 
 def compilation(document: dict[str, Any]) -> tuple[str, ...]:
@@ -203,7 +139,6 @@ def compilation(document: dict[str, Any]) -> tuple[str, ...]:
             f"{FRAMEWORKS[row['framework']]}, {COMPILERS[row['compiler']]}",
             f"`{row['strategy']}`",
             f"{row['shapes']}",
-            f"{row['compilations']}",
             f"{row['compile_seconds']:.0f}",
             f"{row['seconds_per_epoch']:.2f}",
             f"{row['total_seconds']:.0f}",
@@ -212,7 +147,7 @@ def compilation(document: dict[str, Any]) -> tuple[str, ...]:
         for row in document["rows"]
     ]
     total = document["total_epochs"]
-    heads = ("network", "batches", "shapes", "compiled", "compile, s", "s / epoch", f"{total} epochs, s", "padding")
+    heads = ("network", "batches", "shapes", "compile, s", "s / epoch", f"{total} epochs, s", "padding")
     jax, torch = ([row for row in document["rows"] if row["framework"] == name] for name in ("jax", "torch"))
     quickest, slowest = (choose(jax, key=lambda row: row["total_seconds"]) for choose in (min, max))
     eager = min(row["total_seconds"] for row in torch if row["compiler"] == "none")
@@ -224,12 +159,12 @@ def compilation(document: dict[str, Any]) -> tuple[str, ...]:
         f"{compiled:.0f} s at best, against {eager:.0f} s without it."
     )
     note = (
-        "*Compile*, *s / epoch*: seconds of one core, compiling and epochs apart. `optimal:Q` is padded to the edges "
-        "of Q buckets, the others to the longest of each batch. Rows that only fill a shape count as padding. The two "
-        f"networks differ: compare within one. Data: {document['data']['samples']:,} {document['data']['name']}, "
+        "Seconds of one core. `optimal:Q` is padded to the edges of Q buckets, the others to the longest of each "
+        "batch. Rows that only fill a shape count as padding. The two networks differ: compare within one. Data: "
+        f"{document['data']['samples']:,} {document['data']['name']}, "
         f"{document['data']['distinct_lengths']} distinct lengths, {document['settings']['batch_size']} a batch."
     )
-    return answer, table(heads, rows), note
+    return answer, some_rows(heads, rows, lambda row: row[1] not in ("`optimal:1`", "`optimal:2`")), note
 
 
 FRAMEWORKS = {"jax": "LSTM in JAX", "torch": "encoder in PyTorch"}

@@ -34,12 +34,20 @@ def page() -> str:
     """Returns the page: the options of every command once, then those of each."""
     parsers = _parsers()
     rows = {name: _rows(parser) for name, parser in parsers.items()}
-    common = [row for row in next(iter(rows.values())) if all(row in each for each in rows.values())]
-    sections = []
+    groups: dict[tuple[str, ...], list[str]] = {}  # the rows by the commands that have them
+    for row in dict.fromkeys(row for options in rows.values() for row in options):
+        groups.setdefault(tuple(name for name, options in rows.items() if row in options), []).append(row)
+    shared = sorted((names for names in groups if len(names) > 1), key=len, reverse=True)
+    sections = [_section(_title(names, len(rows)), None, groups[names]) for names in shared]
     for name, parser in parsers.items():
-        further_rows = [row for row in rows[name] if row not in common]
+        further_rows = groups.get((name,), [])
         sections.append(_section(f"`lengthwise {name}`", parser.description, further_rows, parser.epilog))
-    return "\n".join([HEAD, _section("Every command", "Every command has these options.", common), *sections])
+    return "\n".join([HEAD, *sections])
+
+
+def _title(names: tuple[str, ...], count: int) -> str:
+    """Returns the title of the options that several commands share."""
+    return "Every command" if len(names) == count else ", ".join(f"`{name}`" for name in names)
 
 
 def _parsers() -> dict[str, argparse.ArgumentParser]:
@@ -53,7 +61,7 @@ def _parsers() -> dict[str, argparse.ArgumentParser]:
 def _section(title: str, description: str | None, rows: list[str], epilog: str | None = None) -> str:
     table = "\n".join(["| option | meaning |", "|---|---|", *rows])
     names = f"\n```text\n{textwrap.dedent(epilog).strip()}\n```\n" if epilog else ""
-    return f"## {title}\n\n{description}\n\n{table}\n{names}"
+    return "\n\n".join(filter(None, (f"## {title}", description, f"{table}\n{names}")))
 
 
 def _rows(parser: argparse.ArgumentParser) -> list[str]:

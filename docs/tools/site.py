@@ -15,6 +15,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,13 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
         _BY_THEME.sub(r"![\2](\1)", markdown), page.file.src_uri, repository_path(page.file, root), files
     )
     return "".join(_on_the_page(part) if prose else part for prose, part in _parts(linked))
+
+
+def on_page_context(context: dict[str, Any], *, page: Any, config: Any, **_: Any) -> dict[str, Any]:
+    """Names the version in the footer of each page, with a link to the changelog."""
+    changes = posixpath.relpath("changelog.html", posixpath.dirname(page.file.dest_uri) or ".")
+    config.copyright = f'Lengthwise {version("lengthwise")} · <a href="{changes}">Changes</a>'
+    return context
 
 
 def with_links(markdown: str, place: str, path: str, files: Files) -> str:

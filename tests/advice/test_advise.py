@@ -13,8 +13,8 @@ import length_sets
 import lengthwise as lw
 from lengthwise.advice import search
 from lengthwise.advice.candidates import _edges_of_equal_total, first_budget, list_ours, list_shipped
-from lengthwise.advice.code import write_batching
 from lengthwise.advice.search import epoch_price
+from lengthwise.choices.batching import write_batching
 from lengthwise.choices.deal import World
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise.measures.metrics import epochs_to_pool, measure_epochs
@@ -112,7 +112,7 @@ def test_seconds_are_those_of_the_step_cost():
 
 
 VERBS = {
-    "frames": ({}, "compute", "frames for each frame of data"),
+    "frames": ({}, "", ""),
     "seconds": ({"cost": STEP}, "take", "seconds an epoch"),
     "cost": ({"cost": lw.Quadratic(linear=0.0, quadratic=1.0)}, "cost", "an epoch"),
 }
@@ -120,27 +120,40 @@ VERBS = {
 
 @pytest.mark.parametrize("unit", VERBS)
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
-def test_the_four_lines_say_the_numbers_of_the_rows(unit, world):
+def test_the_lines_say_the_numbers_of_the_rows(unit, world):
     options, verb, measure = VERBS[unit]
     advice = advised(**options, **world)
     best, random = advice.best, advice.random
     assert (advice.unit, str(advice).partition("\n\n")[0]) == (unit, advice.sentence)
     many = len(advice.candidates)
     assert repr(advice) == f"Advice({best.label!r} of {many} candidates, measured on 800 of 800 sequences)"
-    now, then, largest, code = advice.sentence.split("\n")
-    shown = [f"{row.price:.2f}" if unit == "frames" else f"{row.price:,.3g}" for row in (random, best)]
+    now, trainer, then, largest, count, code = advice.sentence.split("\n")
+    (grouped,) = (row for row in advice.candidates if row.ships_in == "Trainer's group_by_length")
     waiting = ", waiting included" if world else ""
-    assert now == f"Random batches of 16 sequences {verb} {shown[0]} {measure}{waiting}."
-    assert then.endswith(f" {verb} {shown[1]}: {100 * (1 - best.price / random.price):.0f} % less.")
+
+    def clause(row, s="", frames="", time=""):
+        if unit != "frames":
+            return f"{verb}{s} {row.price:,.3g}"
+        padding, waiting = (
+            f"{100 * share:.1f} %" for share in (row.measures.padding_share, row.measures.straggler_waste)
+        )
+        computed = f"compute{s} {1 / row.measures.fill:.2f}{frames}"
+        parts = (f"pad{s} {padding}, {computed}, and wait{s} {waiting}{time}", f"pad{s} {padding} and {computed}")
+        return parts[not world]
+
+    first = clause(random, frames=" frames for each frame of data", time=" of the time")
+    assert now == f"Random batches of 16 sequences {first}{f' {measure}{waiting}' if measure else ''}."
+    assert trainer == f"The Trainer's group_by_length {clause(grouped, 's')}."
+    assert then.endswith(f" {clause(best)}.")
     assert f"batches of at most {best.batching.budget:,.0f} padded frames" in then.lower()
     assert ("random samples" in then) == (best.label == "random-steps")
     assert ("as random as 5 % padding allows" in then) == (best.label == "max-entropy:0.05")
-    costs = [f"{row.measures.largest_cost:,.0f}" for row in (random, best)]
+    costs = [f"{row.measures.largest_cost:,.0f}" for row in (random, grouped, best)]
     steps = [f"{row.measures.steps // row.measures.epochs:,}" for row in (random, best)]
     assert largest == (
-        f"The largest batch: {costs[0]} padded frames now, {costs[1]} then. "
-        f"Steps of an epoch: {steps[0]} now, {steps[1]} then."
+        f"The largest batch: {costs[0]} padded frames now, so many fit; {costs[1]} by group_by_length, {costs[2]} then."
     )
+    assert count == f"Steps of an epoch: {steps[0]} now, {steps[1]} then."
     assert code == f"The code: lw.torch.BatchSampler(lengths, {write_batching(best.batching)})"
 
 
@@ -269,9 +282,17 @@ def test_what_trainers_ship_has_the_cut_that_was_given():
     assert (shipped[1].label, shipped[1].ships_in) == ("windowed:192", "Trainer's group_by_length")
 
 
+def test_packed_rows_are_measured_where_they_are_asked_for():
+    cut = lw.Rows(int(SHORT.max()), rows=2)
+    advice, usual = advised(cut, world_size=2), advised(world_size=2)
+    (row,) = (row for row in advice.candidates if row not in usual.candidates)
+    assert (row.label, row.batching) == (f"rows:{cut.capacity}", lw.Batching(cut=cut))
+    assert row.measures == measure_epochs(plans_of(SHORT, row.batching, world_size=2), SHORT)
+    assert (advice.best, advice.sentence) == (usual.best, usual.sentence)
+
+
 REFUSED = [
-    ({"cut": lw.Rows(4_096)}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is Rows("),
-    ({"cut": 16}, "`cut` must be a FixedSize, a Budget or a DynamicSize, but is 16. Give the cut"),
+    ({"cut": 16}, "`cut` must be a FixedSize, a Budget, a DynamicSize or Rows, but is 16. Give the cut"),
     ({"padding": -0.1}, "`padding` must be above 0 and at most 0.99, but is -0.1. "),
     ({"cost": lw.Quadratic}, "`cost` must be a cost, but is "),
     ({"balance": lw.Padded(dims="largest")}, "`balance` must be a Quadratic, but is Padded("),

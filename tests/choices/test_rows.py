@@ -135,21 +135,21 @@ def test_no_other_way_to_fill_rows_in_order_takes_fewer(lengths, most):
 
 
 @pytest.mark.parametrize("top", [5, 63, 64, 4_096, 2**18 + 3])
-def test_a_set_of_numbers_in_two_levels_is_a_set(top):
+def test_queues_by_number_are_found_from_below_and_from_above(top):
     chance = np.random.default_rng(top)
-    bits = np.zeros(top // 64 + 1, np.uint64)
-    words, held = np.zeros(len(bits) // 64 + 1, np.uint64), set()
-    for number in chance.integers(0, top + 1, 300).tolist():
-        if number in held:
-            held.remove(number)
-            rows.exclude(bits, words, number)
+    queues, held = rows.make_queues.py_func(top, 300), {}
+    for item, number in enumerate(chance.integers(0, top + 1, 300).tolist()):
+        kind = "py_func" if item % 2 else "__call__"
+        if chance.random() < 0.4 and number in held:
+            assert getattr(rows.leave, kind)(queues, number) == held[number].pop(0)
         else:
-            held.add(number)
-            rows.include(bits, words, number)
+            held.setdefault(number, []).append(item)
+            getattr(rows.join, kind)(queues, number, item)
+        held = {each: items for each, items in held.items() if items}
         asked = int(chance.integers(0, top + 1))
         for kind in ("py_func", "__call__"):
-            least = getattr(rows.least_from, kind)(bits, words, asked)
-            greatest = getattr(rows.greatest_to, kind)(bits, words, asked)
+            least = getattr(rows.least_from, kind)(queues, asked)
+            greatest = getattr(rows.greatest_to, kind)(queues, asked)
             assert least == min((each for each in held if each >= asked), default=-1)
             assert greatest == max((each for each in held if each <= asked), default=-1)
 

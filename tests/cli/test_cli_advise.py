@@ -103,6 +103,7 @@ def test_a_page_and_a_chart_show_the_rows_of_the_terminal(run, tmp_path):
         ("{folder}/s.csv:s --frame-shift 0.01 --cut fixed:16,multiple-of=8", lw.FixedSize(16, multiple_of=8)),
         ("{folder}/s.csv:s --cut dynamic:4,rule=paper", lw.DynamicSize(4, rule="paper")),
         ("{folder}/t.csv:text --count words --budget 40", lw.Budget(40)),
+        ("{folder}/s.csv:s --max-length 60 --subset 3 --seed 2", lw.FixedSize(16)),
     ],
 )
 def test_the_next_command_of_inspect_is_of_the_same_lengths_and_the_same_cut(run, tmp_path, words, cut):
@@ -118,3 +119,14 @@ def test_the_next_command_of_inspect_is_of_the_same_lengths_and_the_same_cut(run
     names = {}
     exec(found["code"].partition("\nbatching")[0], names)
     assert lw.fingerprint(names["lengths"]) == facts["fingerprint"]
+
+
+def test_sequences_that_set_the_budget_are_named_with_what_to_do(run, tmp_path):
+    lengths = np.array([*range(1, 301), 5_000, 9_000])
+    np.save(tmp_path / "lengths.npy", lengths)
+    cap = max(cap for cap in range(9_000) if np.ceil(16 * lengths.clip(max=cap).mean() / 0.95) >= cap)
+    told = f"2 sequences are longer than {cap:,} and set the budget: cut them, and plan with --max-length {cap}, or"
+    for command in ("inspect", "advise"):
+        assert told in " ".join(run(command, tmp_path / "lengths.npy").out.split())
+        for words in (("--max-length", cap), ("--cut", f"budget:{cap},oversize=drop")):
+            assert "are longer than" not in run(command, tmp_path / "lengths.npy", *words).out

@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lengthwise as lw
@@ -18,6 +19,7 @@ INPUTS = [
     ("inspect set.saved:n --json", "set.saved/state.json", "set.saved/state.json"),
     ("plan parts:n --output", "parts/b.parquet", "parts/b.parquet"),
     ("compare parts/*.parquet:n --plot", "picture.png", "parts/a.parquet"),
+    ("lengths a.npy -o", "a.npy", "a.npy"),
     ("buckets wavs --json", "wavs/a.wav", "wavs/a.wav"),
     ("inspect texts.csv:t --count tokens --tokenizer model --json", "model/tokenizer.json", "model/tokenizer.json"),
 ]
@@ -28,6 +30,7 @@ def inputs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a.csv", "set.saved", "parts/a.parquet", "parts/b.parquet"):
         write_table(tmp_path / name, n=[3, 1, 2])
+    np.save("a.npy", [3, 1, 2])
     write_table(tmp_path / "texts.csv", t=["so it begins", "so"])
     for name in ("cost.json", "wavs/a.wav", "model/tokenizer.json", "parts/notes.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -5,9 +5,9 @@ import pytest
 
 import lengthwise as lw
 from html_pages import Page
-from lengthwise.advice.candidates import first_budget
 from lengthwise.cli.parser import draw_subset
 from lengthwise.measures.metrics import MOST_EPOCHS, measure_epochs
+from lengthwise.report import words as words_of
 
 
 def test_a_saved_plan_is_the_plan(run, tmp_path):
@@ -119,15 +119,14 @@ def test_random_batches_beside_a_plan_are_of_its_seed_epoch_ranks_and_chunks(run
     world = {"world_size": 3, "micro_batches": 2}
     assert run(*words, "--world-size", 3, "--micro-batches", 2, "--html", tmp_path / "report.html").status == 0
     table = Page.of_file(tmp_path / "report.html").table("strategy")
-    row = table["random"]
+    row = table["random of 16"]
     lengths = draw_subset(lw.example_lengths(), 300, seed=3)
-    cut = lw.Budget(first_budget(lengths))
-    batching = lw.Batching(cut=cut, order=lw.Shuffled(), chunks=lw.Chunks(700))
+    batching = lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled(), chunks=lw.Chunks(700))
     plans = [lw.make_plan(lengths, batching, seed=3, epoch=4 + place, **world) for place in range(MOST_EPOCHS)]
     found = measure_epochs(plans, lengths)
     told = (f"{100 * found.padding_share:.1f} %", f"{found.randomness:.2f}")
     assert (row["padding"], row["randomness"]) == told
-    assert row["waiting"] == f"{100 * found.straggler_waste:.1f} %"
-    assert list(table) == ["random", "sorted"]
+    assert row["waiting"] == words_of.percent(found.straggler_waste)
+    assert list(table) == ["random of 16", "sorted"]
     assert run("plan", "--subset", 100, "--strategy", "random", "--html", tmp_path / "report.html").status == 0
-    assert list(Page.of_file(tmp_path / "report.html").table("strategy")) == ["random"]
+    assert list(Page.of_file(tmp_path / "report.html").table("strategy")) == ["random of 16", "random"]

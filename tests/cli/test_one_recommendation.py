@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lengthwise as lw
+from html_pages import Page
 from lengthwise.cli.strategies import parse_strategy
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +24,22 @@ def data(request, tmp_path):
     path = tmp_path / "lengths.csv"
     path.write_text("frames\n" + "\n".join(map(str, lengths)))
     return (f"{path}:frames",), lengths
+
+
+@pytest.mark.parametrize("options", [(), ("--batch-size", 5)], ids=["as usual", "of 5"])
+def test_all_commands_say_the_same_of_random_batches(run, tmp_path, options):
+    words = ("--subset", 900, *options)
+    size = options[-1] if options else 16
+    inspected = run("inspect", *words, "--json", "-").json["random_batches"]["padding_share"]
+    advice = run("advise", *words, "--json", "-").json
+    compared = run("compare", *words, "--json", "-").json["rows"][0]
+    run("plan", *words, "--html", tmp_path / "plan.html")
+    name, row = next(iter(Page.of_file(tmp_path / "plan.html").table("strategy").items()))
+    assert (name, compared["strategy"]) == (f"random of {size}", "random" if options else "random of 16")
+    assert {each["padding_share"] for each in (compared, advice["candidates"][-1])} == {inspected}
+    assert row["padding"] == f"{100 * inspected:.1f} %"
+    said = f"Random batches of {size} sequences pad {row['padding']} and compute {1 / (1 - inspected):.2f} frames"
+    assert advice["sentence"].startswith(said)
 
 
 @pytest.mark.slow

@@ -95,9 +95,14 @@ TEXTS = [
     ("utt2num_samples", "a 16000\nb 320\n", {"frame_shift": 160}, [100, 2]),
     ("a.tsv", "/data/train\na/b.flac\t16000\nc.flac\t320\n", {}, [16000, 320]),
     ("a.tsv", "/data/train\na/b.flac\t16000\nc.flac\t320\n", {"frame_shift": 160}, [100, 2]),
+    ("a.tsv", ".\na/b.flac\t16000\nc.flac\t320\n", {}, [16000, 320]),
     ("a.tsv", "/\nid\tv.mp4\ta.wav\t75\t48000\n", {"column": "3"}, [75]),
     ("a.list", '{"key": "a", "wav": "a.wav", "duration": 1.5}\n', {"frame_shift": 0.01}, [150]),
     ("a.txt", '{"key": "a", "txt": "so it begins"}\n', {"column": "txt", **WORDS}, [3]),
+    ("a.txt", "# so it\n#begins\n", WORDS, [3, 1]),
+    # Tables of other names, if a column is named.
+    ("a.txt", 'image,caption\n1.jpg,"so, it begins"\n1.jpg,go on\n', {"column": "caption", **WORDS}, [3, 2]),
+    ("a.dat", "name;frames\na;3\nb;5\n", {"column": "frames"}, [3, 5]),
     # Without a header, a column is a number.
     ("a.csv", 'LJ1|in "being, x|in being\nLJ2|so, it|so it is\n', {"column": "2", **WORDS}, [2, 3]),
     ("a.txt", "wavs/1.wav|so it begins\nwavs/2.wav|and ends\n", {"column": "1", **WORDS}, [3, 2]),
@@ -346,3 +351,17 @@ def test_of_several_columns_the_shift_is_for_the_one_in_a_unit_of_time(tmp_path)
     path = write_table(tmp_path / "a.csv", dur_sec=[15, 48], length=[7, 8], num_samples=[9, 10])
     lengths = lw.read_lengths(path, column="dur_sec,length,num_samples", frame_shift=0.5)
     assert lengths.tolist() == [[30, 7, 9], [96, 8, 10]]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows makes links for administrators only")
+def test_a_pattern_reads_links_to_files_and_a_folder_warns_of_links_to_folders(tmp_path):
+    blobs, data = tmp_path / "blobs", tmp_path / "data"
+    write_table(blobs / "a.jsonl", n=[3, 1]).rename(blobs / "a")  # a cache of the Hugging Face Hub
+    write_table(data / "1.jsonl", n=[2])
+    (data / "0.jsonl").symlink_to(blobs / "a")
+    for source in (data, data / "*.jsonl", tmp_path / "*" / "**" / "*.jsonl"):
+        assert read_lengths(source, column="n").tolist() == [3, 1, 2]
+        assert lw.write_lengths(source, tmp_path / "n.npy", column="n").lengths.tolist() == [3, 1, 2]
+    (data / "more").symlink_to(blobs)
+    with pytest.warns(UserWarning, match=r"must be without links to folders, but is '.*more'. Left out: 1 such links"):
+        assert read_lengths(data, column="n").tolist() == [3, 1, 2]

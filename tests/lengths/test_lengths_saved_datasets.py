@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from lengthwise import write_lengths
 from lengthwise.lengths import read_lengths
 from table_files import write_table
 
@@ -41,12 +42,21 @@ def test_columns_of_numbers_and_of_lists(folder):
     refuse(folder, "`text` must be a number, but is 'a' at row 0 of {}.", column="text")
 
 
+def test_files_that_map_left_beside_the_shards_are_not_read(folder):
+    write_shard(folder / "cache-1f.arrow", n=[9], input_ids=[[9]], text=["x"])
+    assert read_lengths(folder, column="n").tolist() == [3, 1, 2]
+    assert write_lengths(folder, folder / "n.npy", column="n").lengths.tolist() == [3, 1, 2]
+
+
 def test_a_dict_of_datasets_names_its_splits(folder):
     for split in ("train", "test"):
         (folder / split).mkdir()
         (folder / split / "state.json").write_text("{}")
     (folder / "dataset_dict.json").write_text("{}")
-    refuse(folder, "`source` must be one split, but is '{0}'. Give {0}/SPLIT, where SPLIT is one of: test, train.")
+    words = "`source` must be one split, but is '{0}'. Give {0}/SPLIT, where SPLIT is one of: test, train."
+    refuse(folder, words)
+    with pytest.raises(ValueError, match=re.escape(words.format(folder))):
+        write_lengths(folder, folder / "n.npy", column="n")
 
 
 def test_damaged_folders_are_refused(folder):

@@ -221,11 +221,11 @@ def test_how_much_steps_vary_does_not_change_with_the_unit():
 
 def test_print_says_in_words_what_most_people_need():
     told = str(lw.measure([[0, 1], [2, 2]], [5, 9, 2, 4]))  # padded to 9 and 2: 4 of 22 frames
-    first, padding, randomness, price, last = told.splitlines()
+    first, padding, computed, randomness, last = told.splitlines()
     assert first == "4 sequences in 2 batches of 2, 2 steps"
     assert padding == "padding   18.2 %  of the computed frames"
     assert randomness.startswith("random ")
-    assert price == "price     1.22    frames computed for each frame of data"
+    assert computed == "computed  1.22    frames for each frame of data"
     assert last == "dropped: 1, repeated: 1, batches over the budget: 0"
 
 
@@ -234,4 +234,4 @@ def test_print_speaks_of_waiting_where_a_step_has_several_batches():
     assert told.startswith("6 sequences in 4 batches of 1 to 2, 2 steps\n")
     assert "\nwaiting   40.9 %  of the time of all ranks\n" in told  # 1 - (10 + 3) / (18 + 4)
     # 26 frames for 22, in 22 / 13 of the time that all ranks would need.
-    assert "\nprice     2.00    frames computed for each frame of data, waiting included\n" in told
+    assert "\nprice     2.00    the frames computed, divided by the share of time without waiting\n" in told

@@ -175,7 +175,7 @@ def test_kernels_and_their_python_form_the_same_steps(cost, dims, monkeypatch):
                     for name, kernel in vars(module).items():
                         if hasattr(kernel, "py_func"):
                             patched.setattr(module, name, kernel.py_func)
-                for name in ("sort_steps", "fill_steps", "cut_steps"):
+                for name in ("fill_steps", "cut_steps"):
                     patched.setattr(_kernels, name, getattr(_kernels, name).py_func)
                 assert by_steps(needed, cut, slots, cost=cost) == steps
 
@@ -238,7 +238,7 @@ def test_keys_of_any_width_are_sorted_as_numpy_sorts_them(count):
     for bits in (0, 1, 14, 28, 40):
         keys = chance.integers(0, 2**bits, count)
         order, spare, digits = (np.empty(size, np.int64) for size in (count, count, 4_096))
-        _kernels.sort_steps(keys, bits, np.array([count]), order, spare, digits)
+        _kernels.sort_step(keys, bits, 0, count, order, spare, digits)
         assert np.array_equal(order, np.argsort(keys, kind="stable")), bits
 
 

@@ -61,8 +61,8 @@ def leaves_of(batch):
 # What padding holds
 
 TEXTS = [
-    {"input_ids": [5, 6, 7], "attention_mask": [1, 1, 1], "token_type_ids": [0, 0, 1], "labels": [1, 0, 1]},
-    {"input_ids": [8], "attention_mask": [1], "token_type_ids": [0], "labels": [1]},
+    {"tokens": [5, 6, 7], "attention_mask": [1, 1, 1], "token_type_ids": [0, 0, 1], "labels": [1, 0, 1]},
+    {"tokens": [8], "attention_mask": [1], "token_type_ids": [0], "labels": [1]},
 ]
 
 
@@ -72,11 +72,11 @@ def padding_of(collate, samples=TEXTS):
 
 
 def test_labels_are_padded_with_what_losses_leave_out_and_no_padding_is_attended_to():
-    zeros = {"input_ids": 0, "attention_mask": 0, "token_type_ids": 0}
+    zeros = {"tokens": 0, "attention_mask": 0, "token_type_ids": 0}
     assert padding_of(PadCollate()) == {**zeros, "labels": -100}
     # The number for padding tokens is none for labels and masks.
-    assert padding_of(PadCollate(value=9)) == {**zeros, "input_ids": 9, "token_type_ids": 9, "labels": -100}
-    assert padding_of(PadCollate(value={"input_ids": 9})) == {**zeros, "input_ids": 9, "labels": -100}
+    assert padding_of(PadCollate(value=9)) == {**zeros, "tokens": 9, "token_type_ids": 9, "labels": -100}
+    assert padding_of(PadCollate(value={"tokens": 9})) == {**zeros, "tokens": 9, "labels": -100}
     by_name = {"labels": 0, "attention_mask": 1}
     assert padding_of(PadCollate(value=by_name)) == {**zeros, **by_name}
 
@@ -105,6 +105,18 @@ def test_rows_that_a_batch_lacks_have_no_class():
     assert (by_name["labels"].tolist(), by_name["weight"].tolist()) == ([3, 7, 7], [0.5, 1.0, 1.0])
     ranked = PadCollate(shapes=[(2, 4)])([{"labels": [1, 2]}])["labels"]
     assert ranked.values.tolist() == [[1, 2, -100, -100], [-100] * 4]
+
+
+@pytest.mark.parametrize("name", ["input_ids", "input_values", "input_features"])
+def test_samples_of_a_model_of_transformers_become_its_tensors_with_a_mask(name):
+    samples = [{name: [5, 6, 7], "labels": [1], "text": "a"}, {name: [8], "labels": [2, 3], "text": "b"}]
+    batch = PadCollate(shapes=[(3, 3)])(samples)
+    assert batch["attention_mask"].tolist() == [[1, 1, 1], [1, 0, 0], [0, 0, 0]]
+    assert batch[name].tolist() == [[5, 6, 7], [8, 0, 0], [0, 0, 0]]
+    assert (batch["labels"].tolist(), batch["text"]) == ([[1, -100, -100], [2, 3, -100], [-100] * 3], ["a", "b"])
+    hidden = PadCollate()([{name: [5, 6], "attention_mask": [0, 1]}, {name: [7], "attention_mask": [1]}])
+    assert hidden["attention_mask"].tolist() == [[0, 1], [1, 0]]  # that of the samples stays
+    assert PadCollate()([{name: 5, "frames": [1, 2]}])["frames"].lengths.tolist() == [2]  # a number is no input
 
 
 # Fixed shapes
@@ -164,7 +176,7 @@ def test_every_batch_of_a_run_takes_a_planned_shape(fields):
 def test_a_sample_of_three_fields_takes_a_column_for_each_and_the_shape_of_the_least_sum():
     pair = {"input_ids": [5, 6], "attention_mask": [1, 1], "labels": [1, 2, 3]}
     batch = PadCollate(shapes=np.array([(2, 4, 9), (2, 9, 4)])[:, [0, 1, 1, 2]])([pair])
-    assert [batch[name].values.shape for name in pair] == [(2, 4), (2, 4), (2, 9)]
+    assert [batch[name].shape for name in pair] == [(2, 4), (2, 4), (2, 9)]
     collate = PadCollate(shapes=[(2, 3, 9), (2, 4, 4), (2, 9, 9)])
     for source, target, shape in ((2, 4, [4, 4]), (3, 5, [3, 9]), (5, 1, [9, 9])):
         assert [field.values.shape[1] for field in collate([(torch.ones(source), torch.ones(target))])] == shape

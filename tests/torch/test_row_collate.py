@@ -119,9 +119,7 @@ def test_a_model_of_transformers_learns_the_same_from_rows(attention):
     batch = RowCollate(CAPACITY)([{"input_ids": each, "attention_mask": [1] * len(each)} for each in tokens])
     assert "attention_mask" not in batch.for_transformers()
     assert "attention_mask" not in batch.for_transformers(flat=True)
-    padded = PadCollate()([{"input_ids": each, "labels": each} for each in tokens])
-    values, labels = padded["input_ids"], padded["labels"].values
-    theirs = model(input_ids=values.values, attention_mask=values.mask.long(), labels=labels).loss
+    theirs = model(**PadCollate()([{"input_ids": each, "labels": each} for each in tokens])).loss
     ours = model(**batch.for_transformers()).loss
     # Its positions turn in float32, and its loss is computed in it.
     assert torch.allclose(ours, theirs, rtol=1e-6)

@@ -46,7 +46,8 @@ def test_the_summary_says_what_is_taken(batching):
     told = sampler.summary().splitlines()
     assert told[1] == "It takes 100 of 180 sequences, and 160 copies of them in all."
     copies = np.repeat(LENGTHS, sampler.plan.times)
-    random = lw.Batching(cut=batching.cut, order=lw.Shuffled(), chunks=batching.chunks)
+    size = round(sampler.plan.batch_sizes.mean())
+    random = lw.Batching(cut=lw.FixedSize(size), order=lw.Shuffled(), chunks=batching.chunks)
     for line, plan, lengths in ((3, sampler.plan, LENGTHS), (4, lw.make_plan(copies, random, seed=9), copies)):
         assert f" {100 * lw.measure(plan, lengths).padding_share:.1f} %" in told[line]
 

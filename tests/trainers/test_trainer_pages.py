@@ -11,13 +11,20 @@ from programs import run_program
 
 pytestmark = pytest.mark.processes
 
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "trainers").glob("*.md"))
+ROOT = Path(__file__).parents[2]
 TRAINERS = {"accelerate", "deepspeed", "huggingface", "jax", "lightning", "plain"}
+DOORS = ("any-loop", "speech", "trl")  # pages of several systems, a section each
+WRITTEN = {page.stem: page for page in sorted((ROOT / "docs" / "trainers").glob("*.md"))}
+PAGES = [page for name, page in WRITTEN.items() if name not in DOORS]
 OURS = "`.*` must be |Epoch |The state "  # how warnings of ours begin
 
 
 def code_of(page):
-    return "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+    return blocks(page.read_text(encoding="utf-8"))
+
+
+def blocks(text, kind="python"):
+    return "\n".join(re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL))
 
 
 def missing(code):
@@ -28,7 +35,7 @@ def missing(code):
 
 
 def test_every_trainer_has_a_page():
-    assert {page.stem for page in PAGES} == TRAINERS
+    assert {*WRITTEN} == {*TRAINERS, *DOORS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -55,3 +62,52 @@ def test_the_page_begins_with_three_statements_of_its_recipe(page):
     recipe = {ast.unparse(node) for node in ast.walk(ast.parse(code_of(page))) if isinstance(node, ast.stmt)}
     assert len(statements) == 3
     assert [statement for statement in statements if statement not in recipe] == []
+
+
+def sections():
+    """The sections of the pages of several systems: the name of the page, its head, the title, and the text."""
+    found = []
+    for name in DOORS:
+        head, *parts = re.split(r"^## (.*)\n", WRITTEN[name].read_text(encoding="utf-8"), flags=re.MULTILINE)
+        found += [(name, head, title, text) for title, text in zip(parts[::2], parts[1::2], strict=True)]
+    return found
+
+
+# The second epoch was taken whole; Lightning has gone on to the third.
+WHOLE = """
+assert (loader.epoch, loader.delivered) in {(1, len(loader)), (2, 0)}
+"""
+
+
+@pytest.mark.parametrize(("name", "head", "title", "text"), sections(), ids=[title for _, _, title, _ in sections()])
+def test_each_section_runs_with_its_system(name, head, title, text, tmp_path):
+    """After the head of its page, and after what stands in for the model and the data of the reader."""
+    stand_ins = [Path(__file__).parent / "stand_ins" / f"{each.lower()}.py" for each in (name, title)]
+    code = "\n".join([path.read_text() for path in stand_ins if path.exists()] + [blocks(head + text)])
+    for package in missing(code):
+        pytest.importorskip(package, reason=f"needs {package}")
+    trains = re.search(r"^(?! ).*(?<!\.)\bloader\b", blocks(text), re.MULTILINE) is not None  # not within a function
+    (tmp_path / "page.py").write_text(code + WHOLE * trains, encoding="utf-8")
+    status, printed, errors = run_program(tmp_path / "page.py", tmp_path, message=OURS)
+    assert status == 0, errors
+    assert blocks(text, "text").strip() in printed
+
+
+NAMES = {"Ray Train": "ray", "Fabric": "lightning", "transformers": "transformers"}  # those that `make test` installs
+
+
+def test_the_table_of_systems_has_the_versions_of_the_sections_which_are_those_of_the_tests():
+    table = re.findall(r"^\| \[(.+)\]\(.*\) \| (\S+) \|", WRITTEN["any-loop"].read_text(encoding="utf-8"), re.MULTILINE)
+    named = {
+        re.findall(r"^(.+) (\S+), 2026-11\.$", text, re.MULTILINE)[0]
+        for *_, title, text in sections()
+        if "Images" not in title
+    }
+    assert len(table) == len({*table})
+    assert {*table} == named
+    pinned = (ROOT / "constraints.txt").read_text().splitlines()
+    assert [
+        f"{package}=={dict(table)[name]}"
+        for name, package in NAMES.items()
+        if f"{package}=={dict(table)[name]}" not in pinned
+    ] == []

@@ -185,31 +185,22 @@ def split_widest(ends, counts):
         ends: [steps, batches], the place in the order where each batch ends.
         counts: [steps], the number of batches, before and after.
     """
-    start = 0
+    start, halved = 0, np.empty(ends.shape[1], np.int64)
     for step in range(counts.size):
         while counts[step] < ends.shape[1]:
-            widest = equals = 0
-            previous = start
-            for batch in range(counts[step]):
-                width = ends[step, batch] - previous
-                previous = ends[step, batch]
-                if width > widest:
-                    widest, equals = width, 0
-                equals += width == widest
+            widest, previous = 1, start
+            for end in ends[step, : counts[step]]:
+                widest, previous = max(widest, end - previous), end
             if widest < 2:
                 break
             # Halves all batches of this width; if fewer are missing, the first ones.
-            added = min(equals, ends.shape[1] - counts[step])
-            whole, place = equals - added, counts[step] + added - 1
-            for batch in range(counts[step] - 1, -1, -1):
-                end = ends[step, batch]
-                width = end - (ends[step, batch - 1] if batch > 0 else start)
-                ends[step, place] = end
-                place -= 1
-                if width == widest:
-                    whole -= 1
-                    if whole < 0:
-                        ends[step, place] = end - width // 2
-                        place -= 1
-            counts[step] += added
+            missing, count, previous = ends.shape[1] - counts[step], 0, start
+            for end in ends[step, : counts[step]]:
+                if end - previous == widest and missing > 0:
+                    halved[count] = end - widest // 2
+                    missing, count = missing - 1, count + 1
+                halved[count] = end
+                count, previous = count + 1, end
+            ends[step, :count] = halved[:count]
+            counts[step] = count
         start = ends[step, counts[step] - 1]

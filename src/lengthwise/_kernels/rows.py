@@ -1,8 +1,9 @@
 """Packs whole sequences into rows.
 
-The lengths that wait are a set of whole numbers 0..top, stored as bits on two levels. So the least number from a given
-one on is found in a few steps. Bit i of `bits` [top // 64 + 1] stands for the number i, and bit w of `words`
-[bits.size // 64 + 1] says that bits[w] is not 0: for {3, 70}, bits are [1 << 3, 1 << 6], and words [0b11].
+Rows wait in queues by the room they have left, and sequences in queues by their length: one queue for each of 0..top.
+`front` and `back` [top + 1] have the first and the last of each queue, -1 if it is empty; `behind` [n] has the next.
+Bit i of `bits` [top // 64 + 1] says that queue i is not empty, so that a search looks at 64 queues at a time: if only
+the queues 3 and 70 are not empty, the bits are [1 << 3, 1 << 6].
 """
 
 from __future__ import annotations
@@ -26,24 +27,17 @@ def best_fit(counts, most, row_of):
     capacity = counts.size - 1
     limited = most < row_of.size
     row_sizes = np.zeros(row_of.size if limited else 0, np.int64)  # sequences in each row
-    front = np.full(capacity + 1, -1, np.int64)  # the first row of each queue, by the room left
-    back = np.full(capacity + 1, -1, np.int64)
-    behind = np.empty(row_of.size, np.int64)  # the next row in the queue of each
-    bits = np.zeros((capacity >> 6) + 1, np.uint64)
-    words = np.zeros((bits.size >> 6) + 1, np.uint64)
+    queues = make_queues(capacity, row_of.size)
     rows = place = 0
     for length in range(capacity, 0, -1):
         for _ in range(counts[length]):
-            room = least_from(bits, words, length)
+            room = least_from(queues, length)
             if room < 0:
                 row = rows
                 rows += 1
                 room = capacity
             else:
-                row = front[room]
-                front[room] = behind[row]
-                if front[room] < 0:
-                    exclude(bits, words, room)
+                row = leave(queues, room)
             row_of[place] = row
             place += 1
             room -= length
@@ -51,13 +45,7 @@ def best_fit(counts, most, row_of):
                 row_sizes[row] += 1
                 room = room if row_sizes[row] < most else 0
             if room > 0:
-                behind[row] = -1
-                if front[room] < 0:
-                    front[room] = row
-                    include(bits, words, room)
-                else:
-                    behind[back[room]] = row
-                back[room] = row
+                join(queues, room, row)
     return rows
 
 
@@ -126,44 +114,33 @@ def pool_rows(lengths, capacity, most, pool, rows_per_batch, looked_at, position
     Sequences of equal length leave in the order in which they came: the pool is a queue for each length.
     """
     count = lengths.size
-    front = np.full(capacity + 1, -1, np.int64)  # the oldest of each length that waits
-    back = np.full(capacity + 1, -1, np.int64)
-    behind = np.empty(count, np.int64)  # the next of the same length
+    queues = front, _, behind, _ = make_queues(capacity, count)
     packed = np.zeros(count, np.bool_)
-    bits = np.zeros((capacity >> 6) + 1, np.uint64)
-    words = np.zeros((bits.size >> 6) + 1, np.uint64)
     entered = oldest = batches = rows = row_size = 0
     room = np.int64(0)  # no literal: a kernel that is called with a literal is compiled a second time
     by_age = False
     for out in range(count):
         # `out` sequences have left the pool.
         while entered < count and entered - out < pool:
-            length = lengths[entered]
-            behind[entered] = -1
-            if front[length] < 0:
-                front[length] = entered
-                include(bits, words, length)
-            else:
-                behind[back[length]] = entered
-            back[length] = entered
+            join(queues, lengths[entered], entered)
             entered += 1
         while packed[oldest]:
             oldest += 1
         length = lengths[oldest] if by_age and lengths[oldest] <= room else -1
         if length < 0 and room > 0:
             by_age = False
-            length = greatest_to(bits, words, room)
+            length = greatest_to(queues, room)
             if 0 < length < room and row_size + 1 < most:  # else no two fit
                 best, candidate = length, length
                 for _ in range(looked_at):
-                    second = greatest_to(bits, words, room - candidate)
+                    second = greatest_to(queues, room - candidate)
                     # A single sequence of a length makes no pair with itself.
                     alone = second == candidate and behind[front[candidate]] < 0
                     if second > 0 and not alone and candidate + second > best:
                         best, length = candidate + second, candidate
                     if best == room or candidate == 1:
                         break
-                    candidate = greatest_to(bits, words, candidate - 1)
+                    candidate = greatest_to(queues, candidate - 1)
                     # Two of at most this length leave as much room as the best, or more.
                     if candidate <= 0 or 2 * candidate <= best:
                         break
@@ -174,10 +151,7 @@ def pool_rows(lengths, capacity, most, pool, rows_per_batch, looked_at, position
             rows += 1
             room, row_size, by_age = capacity, 0, True
             length = lengths[oldest]
-        position = front[length]
-        front[length] = behind[position]
-        if front[length] < 0:
-            exclude(bits, words, length)
+        position = leave(queues, length)
         packed[position] = True
         positions[out] = position
         room -= length
@@ -214,26 +188,58 @@ def fill_rows(lengths, offsets, capacity, most, starts):
 
 
 @kernel
-def include(bits, words, number):
-    """Puts `number` into the set."""
-    word = number >> 6
-    bits[word] |= np.uint64(1) << np.uint64(number & 63)
-    words[word >> 6] |= np.uint64(1) << np.uint64(word & 63)
+def make_queues(top, count):
+    """Returns empty queues for the numbers 0..top, in which each of `count` rows or sequences waits at most once."""
+    front, back = np.full(top + 1, -1, np.int64), np.empty(top + 1, np.int64)
+    return front, back, np.empty(count, np.int64), np.zeros((top >> 6) + 1, np.uint64)
 
 
 @kernel
-def exclude(bits, words, number):
-    """Removes `number`, which must be in the set."""
-    word = number >> 6
-    bits[word] ^= np.uint64(1) << np.uint64(number & 63)
-    if bits[word] == 0:
-        words[word >> 6] ^= np.uint64(1) << np.uint64(word & 63)
+def join(queues, number, newest):
+    """Puts `newest` at the end of the queue of `number`."""
+    front, back, behind, bits = queues
+    behind[newest] = -1
+    if front[number] < 0:
+        front[number] = newest
+        bits[number >> 6] |= np.uint64(1) << np.uint64(number & 63)
+    else:
+        behind[back[number]] = newest
+    back[number] = newest
 
 
 @kernel
-def lowest_bit(word):
-    """Returns the place of the lowest bit of a word that is not 0."""
-    return highest_bit(word & (~word + np.uint64(1)))
+def leave(queues, number):
+    """Takes the first out of the queue of `number`, which must not be empty, and returns it."""
+    front, _, behind, bits = queues
+    first = front[number]
+    front[number] = behind[first]
+    if front[number] < 0:
+        bits[number >> 6] ^= np.uint64(1) << np.uint64(number & 63)
+    return first
+
+
+@kernel
+def least_from(queues, number):
+    """Returns the least number that is at least `number` and whose queue is not empty; -1 if there is none."""
+    bits = queues[3]
+    word = number >> 6
+    hits = bits[word] >> np.uint64(number & 63)
+    while hits == 0 and word < bits.size - 1:
+        word += 1
+        hits, number = bits[word], word << 6
+    return number + highest_bit(hits & (~hits + np.uint64(1))) if hits else -1
+
+
+@kernel
+def greatest_to(queues, number):
+    """Returns the greatest number that is at most `number` and whose queue is not empty; -1 if there is none."""
+    bits = queues[3]
+    word = number >> 6
+    hits = bits[word] << np.uint64(63 - (number & 63))
+    while hits == 0 and word > 0:
+        hits, number = bits[word - 1], (word << 6) - 1
+        word -= 1
+    return number - 63 + highest_bit(hits) if hits else -1
 
 
 @kernel
@@ -243,46 +249,3 @@ def highest_bit(word):
     # A float holds 32 bits exactly, and its exponent is the place of the highest bit.
     half = np.float64(upper if upper else word)
     return (half.view(np.int64) >> 52) - 1023 + (32 if upper else 0)
-
-
-@kernel
-def least_from(bits, words, number):
-    """Returns the least number of the set that is at least `number`; -1 if there is none."""
-    word = number >> 6
-    hits = bits[word] >> np.uint64(number & 63)
-    if hits:
-        return number + lowest_bit(hits)
-    word += 1
-    group = word >> 6
-    if group < words.size:
-        hits = words[group] >> np.uint64(word & 63)
-        if hits:
-            word += lowest_bit(hits)
-            return (word << 6) + lowest_bit(bits[word])
-    for next_group in range(group + 1, words.size):
-        if words[next_group]:
-            word = (next_group << 6) + lowest_bit(words[next_group])
-            return (word << 6) + lowest_bit(bits[word])
-    return -1
-
-
-@kernel
-def greatest_to(bits, words, number):
-    """Returns the greatest number of the set that is at most `number`; -1 if there is none."""
-    word = number >> 6
-    hits = bits[word] << np.uint64(63 - (number & 63))
-    if hits:
-        return number - 63 + highest_bit(hits)
-    word -= 1
-    if word < 0:
-        return -1
-    group = word >> 6
-    hits = words[group] << np.uint64(63 - (word & 63))
-    if hits:
-        word += highest_bit(hits) - 63
-        return (word << 6) + highest_bit(bits[word])
-    for next_group in range(group - 1, -1, -1):
-        if words[next_group]:
-            word = (next_group << 6) + highest_bit(words[next_group])
-            return (word << 6) + highest_bit(bits[word])
-    return -1

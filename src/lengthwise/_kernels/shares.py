@@ -49,43 +49,44 @@ def share_rows(costs, order, step_rows, slots, most, batch):
             counts[best] += 1
             total += costs[row]
         tolerated = total / slots * (1.0 + _NEAR)
-        for _ in range(_SWAPS):
-            top = np.int64(0)  # no literal: `_swap` would be compiled twice
-            for slot in range(slots):
-                top = slot if sums[slot] > sums[top] else top
-            if sums[top] <= tolerated or not _swap(costs, sizes, np.inf, rows, batch, owners, sums, filled, top):
-                break
+        _swap_down(costs, sizes, np.inf, rows, batch, owners, sums, filled, tolerated, _SWAPS)
         start += size
 
 
 @kernel
-def _swap(costs, sizes, room, items, bin_of, owners, totals, filled, top):
-    """Swaps an item of `top`, the costliest owner, with one of another, so that the greater of both totals is least.
+def _swap_down(costs, sizes, room, items, bin_of, owners, totals, filled, tolerated, swaps):
+    """Swaps items of the costliest owner with those of others, until it costs at most `tolerated`.
 
-    Items are rows in batches of a step, each its own owner, or as in `even_out`. Returns False if no swap lowers the
-    total of `top`, and leaves room in both bins.
+    Each swap is the one by which the greater of both totals is least, and which leaves room in both bins. The search
+    ends once no swap lowers the costliest total, or after so many `swaps`. Items are rows in batches of a step, each
+    its own owner, or as in `even_out`.
     """
-    least, out, back = totals[top], -1, -1
-    for item in items:
-        if owners[bin_of[item]] != top:
-            continue
-        for partner in items:
-            saving, other = costs[item] - costs[partner], owners[bin_of[partner]]
-            if saving <= 0.0 or other == top:
+    for _ in range(swaps):
+        top = 0
+        for owner in range(totals.size):
+            top = owner if totals[owner] > totals[top] else top
+        if totals[top] <= tolerated:
+            return
+        least, out, back = totals[top], -1, -1
+        for item in items:
+            if owners[bin_of[item]] != top:
                 continue
-            greater, growth = max(totals[top] - saving, totals[other] + saving), sizes[item] - sizes[partner]
-            fits = filled[bin_of[partner]] + growth <= room and filled[bin_of[item]] - growth <= room
-            if greater < least and fits:
-                least, out, back = greater, item, partner
-    if out < 0:
-        return False
-    saving, growth = costs[out] - costs[back], sizes[out] - sizes[back]
-    totals[top] -= saving
-    totals[owners[bin_of[back]]] += saving
-    filled[bin_of[out]] -= growth
-    filled[bin_of[back]] += growth
-    bin_of[out], bin_of[back] = bin_of[back], bin_of[out]
-    return True
+            for partner in items:
+                saving, other = costs[item] - costs[partner], owners[bin_of[partner]]
+                if saving <= 0.0 or other == top:
+                    continue
+                greater, growth = max(totals[top] - saving, totals[other] + saving), sizes[item] - sizes[partner]
+                fits = filled[bin_of[partner]] + growth <= room and filled[bin_of[item]] - growth <= room
+                if greater < least and fits:
+                    least, out, back = greater, item, partner
+        if out < 0:
+            return
+        saving, growth = costs[out] - costs[back], sizes[out] - sizes[back]
+        totals[top] -= saving
+        totals[owners[bin_of[back]]] += saving
+        filled[bin_of[out]] -= growth
+        filled[bin_of[back]] += growth
+        bin_of[out], bin_of[back] = bin_of[back], bin_of[out]
 
 
 @kernel
@@ -105,13 +106,8 @@ def even_out(costs, sizes, room, bin_of, owners, totals):
         totals[owners[bin_of[item]]] += costs[item]
         filled[bin_of[item]] += sizes[item]
         mean += costs[item] / totals.size
-    for _ in range(_COMPARED * totals.size // (1 + items.size * items.size)):
-        top = np.int64(0)
-        for owner in range(totals.size):
-            top = owner if totals[owner] > totals[top] else top
-        is_even = totals[top] <= mean * (1.0 + _NEAR_ENOUGH)
-        if is_even or not _swap(costs, sizes, room, items, bin_of, owners, totals, filled, top):
-            break
+    swaps = _COMPARED * totals.size // (1 + items.size * items.size)
+    _swap_down(costs, sizes, room, items, bin_of, owners, totals, filled, mean * (1.0 + _NEAR_ENOUGH), swaps)
 
 
 @kernel
@@ -147,25 +143,3 @@ def fill_bins(costs, sizes, limits, level, bin_of, totals):
             totals[best] += costs[item]
             filled[best] += sizes[item]
             item_counts[best] += 1
-
-
-@kernel
-def lay_rows(lengths, starts, rows, places):
-    """Writes the places of the members of `rows`, row by row, to `places` [m]; each row begins with its longest.
-
-    Args:
-        lengths: [m].
-        starts: [all rows + 1], where each row begins, and the end.
-        rows: The rows to write, in order.
-    """
-    written = 0
-    for row in rows:
-        longest = starts[row]
-        for place in range(starts[row], starts[row + 1]):
-            longest = place if lengths[place] > lengths[longest] else longest
-        places[written] = longest
-        written += 1
-        for place in range(starts[row], starts[row + 1]):
-            if place != longest:
-                places[written] = place
-                written += 1

@@ -17,7 +17,7 @@ _TRIES = 8  # tries that follow the estimate of the one before; then bisection
 
 
 @kernel
-def _sort_step(keys, bits, start, size, ordered, spare, digits):
+def sort_step(keys, bits, start, size, ordered, spare, digits):
     """Writes the `size` positions from `start` on to `ordered`, sorted by their keys, which are below 2**bits.
 
     NumPy's sort is not used, because it takes seconds to compile.
@@ -45,15 +45,6 @@ def _sort_step(keys, bits, start, size, ordered, spare, digits):
             digits[digit] += 1
         for index in range(size):
             spare[index] = ordered[index]
-
-
-@kernel
-def sort_steps(keys, bits, step_sizes, positions, spare, digits):
-    """Sorts steps of `step_sizes` [steps] sequences each."""
-    start = np.int64(0)  # no literal: `_sort_step` would be compiled twice
-    for size in step_sizes:
-        _sort_step(keys, bits, start, size, positions[start:], spare, digits)
-        start += size
 
 
 @kernel
@@ -85,7 +76,7 @@ def fill_steps(lengths, keys, bits, groups, bounds, guess, ends, step_sizes, pos
             if middle > reach:
                 # Random steps take about as many as those before: of 100, some 10 more or less; of 10,000, some 100.
                 reach = min(left, max(2 * reach, middle + middle // 16 + 24))
-                _sort_step(keys, bits, start, reach, spare, positions[start:], digits)
+                sort_step(keys, bits, start, reach, spare, positions[start:], digits)
             stop = start
             for position in spare[:reach]:
                 positions[stop] = position

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lengthwise.advice.code import describe_cut, write_batching, write_choice
-from lengthwise.choices.batching import Batching
+from lengthwise._html import write_table
+from lengthwise.advice.code import describe_cut
+from lengthwise.choices.batching import Batching, write_batching
 from lengthwise.choices.cost import Quadratic
 from lengthwise.choices.deal import Balanced
+from lengthwise.choices.names import write_choice
 from lengthwise.measures.metrics import Measures
 
 _CLEAR = 0.05  # a change must save 5 % of the price of random batches
@@ -46,12 +48,14 @@ class AdviceRow:
 class Advice:
     """The batching to train with, its savings, and all measured batchings. `print` shows the sentences.
 
+    A notebook shows the candidates, too.
+
     Attributes:
         candidates: All measured batchings, by rising price.
         best: The recommended candidate.
         random: The candidate with random batches, as most people train.
-        sentence: Four lines: the price of random batches, the price of the best, the largest batch and the steps of
-            both, and the code. Two lines if you have nothing to gain.
+        sentence: Six lines: what random batches, those of `group_by_length` and the best compute; the largest batch
+            and the steps of them; the code. Two lines if you have nothing to gain.
         attention: The waiting of the best if the model has attention, with the remedy. "" with a balance or a cost, on
             one rank, or if you have nothing to gain.
         code: The lines of Python to train with the best, for code that has `lengths`, `dataset` and `epochs`.
@@ -85,6 +89,18 @@ class Advice:
     def __str__(self) -> str:
         return "\n\n".join(filter(None, [self.sentence, self.attention]))
 
+    def _repr_html_(self) -> str:
+        """Returns the sentences and a table of the candidates, for notebooks."""
+        measured = {"padding": "padding_share"} | ({"waiting": "straggler_waste"} if self.world_size > 1 else {})
+        heads = ("strategy", "ships in", *measured, "randomness", "largest batch", f"price ({self.unit})")
+        rows = []
+        for row in self.candidates:
+            label = f"{row.label} (recommended)" if row is self.best else row.label
+            shares = (f"{100 * getattr(row.measures, name):.1f} %" for name in measured.values())
+            numbers = (f"{row.measures.randomness:.2f}", f"{row.measures.largest_cost:,.0f}", f"{row.price:,.2f}")
+            rows.append((label, row.ships_in, *shares, *numbers))
+        return write_table(rows, heads=heads, numbers=range(2, len(heads)), text=str(self))
+
     def as_dict(self) -> dict[str, Any]:
         """Returns the advice by name, for JSON, with the best row marked."""
         names = ("sentence", "attention", "code", "unit", "sequences", "measured", "world_size", "micro_batches")
@@ -98,16 +114,14 @@ def saves(ours: AdviceRow, random: AdviceRow) -> bool:
 
 
 def write_sentence(
-    best: AdviceRow, random: AdviceRow, *, decided: Batching, unit: str, slots: int, sampled: float
+    random: AdviceRow, grouped: AdviceRow, best: AdviceRow, *, decided: Batching, unit: str, slots: int, sampled: float
 ) -> str:
     """Returns the lines of the advice; see `Advice.sentence`.
 
-    `decided` is the batching of the best with its order and deal, `sampled` the share of the sequences that was
-    measured.
+    `grouped` is the row of `group_by_length`, `decided` the batching of the best with its order and deal, `sampled` the
+    share of the sequences that was measured.
     """
-    verb, measure = _VERBS[unit]
-    waiting = ", waiting included" if slots > 1 else ""
-    now = f"Random {describe_cut(random.batching.cut)} {verb} {_write(random.price, unit)} {measure}{waiting}."
+    now = f"Random {describe_cut(random.batching.cut)} {_describe(random, unit, slots, is_first=True)}."
     if best is random:
         return f"{now}\nYou have nothing to gain: no batches cost clearly less. Shuffle."
     ours = describe_cut(best.batching.cut)
@@ -117,12 +131,14 @@ def write_sentence(
         alike = " and of similar cost in each step" if slots > 1 and isinstance(decided.deal, Balanced) else ""
         ours = f"{ours.capitalize()}, as random as {100 * decided.order.padding:.3g} % padding allows{alike},"
     steps = [round(row.measures.steps / sampled) for row in (random, best)]
-    costs = [row.measures.largest_cost for row in (random, best)]
+    costs = [row.measures.largest_cost for row in (random, grouped, best)]
     return "\n".join(
         [
             now,
-            f"{ours} {verb} {_write(best.price, unit)}: {100 * (1 - best.price / random.price):.0f} % less.",
-            f"The largest batch: {costs[0]:,.0f} padded frames now, {costs[1]:,.0f} then. "
+            f"The Trainer's group_by_length {_describe(grouped, unit, slots, s='s')}.",
+            f"{ours} {_describe(best, unit, slots)}.",
+            f"The largest batch: {costs[0]:,.0f} padded frames now, so many fit; {costs[1]:,.0f} by group_by_length, "
+            f"{costs[2]:,.0f} then.",
             f"Steps of an epoch: {steps[0]:,} now, {steps[1]:,} then.",
             f"The code: lw.torch.BatchSampler(lengths, {write_batching(best.batching)})",
         ]
@@ -144,13 +160,18 @@ def write_attention(waiting: float, balanced: float) -> str:
     return f"{describe_attention(waiting)}. {remedy}"
 
 
-_VERBS = {
-    "frames": ("compute", "frames for each frame of data"),
-    "work": ("compute", "times the work of the data"),
-    "seconds": ("take", "seconds an epoch"),
-    "cost": ("cost", "an epoch"),
-}
+_VERBS = {"work": ("compute", "times the work of the data"), "seconds": ("take", "seconds an epoch")}
 
 
-def _write(price: float, unit: str) -> str:
-    return f"{price:.2f}" if unit in ("frames", "work") else f"{price:,.3g}"
+def _describe(row: AdviceRow, unit: str, slots: int, *, s: str = "", is_first: bool = False) -> str:
+    """Returns a clause on what a row computes, with the verb's ending `s`; only the first clause names the units."""
+    measures = row.measures
+    waiting = f"wait{s} {100 * measures.straggler_waste:.1f} %{' of the time' if is_first else ''}"
+    if unit == "frames":
+        padding, computed = f"pad{s} {100 * measures.padding_share:.1f} %", f"compute{s} {1 / measures.fill:.2f}"
+        computed += " frames for each frame of data" if is_first else ""
+        return f"{padding}, {computed}, and {waiting}" if slots > 1 else f"{padding} and {computed}"
+    verb, measure = _VERBS.get(unit, ("cost", "an epoch"))
+    price = f"{row.price:.2f}" if unit == "work" else f"{row.price:,.3g}"
+    included = ", waiting included" if slots > 1 else ""
+    return f"{verb}{s} {price} {measure}{included}" if is_first else f"{verb}{s} {price}"

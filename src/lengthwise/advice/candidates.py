@@ -49,7 +49,27 @@ def first_budget(
     (1600, 9000)
     """
     sizes = round_up(lengths.reshape(len(lengths), -1), multiple_of).sum(axis=1)
-    return max(math.ceil(batch_size * float(sizes.mean()) / (1 - padding) - 1e-6), int(sizes.max()))
+    return max(_budget_of_mean(sizes, batch_size, padding), int(sizes.max()))
+
+
+def describe_longest(lengths: NDArray[np.int64], batch_size: int = BATCH_SIZE) -> str:
+    """Returns a sentence on the sequences that are longer than a budget of the mean; "" if there are none.
+
+    >>> describe_longest(np.array([90, 100, 9_000]), 1).partition(", or drop it")[0]
+    '1 sequence is longer than 104 and sets the budget: cut it, and plan with --max-length 104'
+    """
+    budget = int(lengths.max())
+    while (lower := _budget_of_mean(lengths.clip(max=budget), batch_size, DEFAULT_PADDING)) < budget:
+        budget = lower  # cutting lowers the mean
+    count = int(np.count_nonzero(lengths > budget)) if lengths.ndim == 1 else 0
+    subject = "1 sequence is" if count == 1 else f"{count:,} sequences are"
+    them = "it" if count == 1 else "them"
+    remedy = f"cut {them}, and plan with --max-length {budget}, or drop {them} by --cut budget:{budget},oversize=drop"
+    return f"{subject} longer than {budget:,} and set{'s' * (count == 1)} the budget: {remedy}." if count else ""
+
+
+def _budget_of_mean(sizes: NDArray[np.int64], batch_size: int, padding: float) -> int:
+    return math.ceil(batch_size * float(sizes.mean()) / (1 - padding) - 1e-6)
 
 
 def list_shipped(cut: SizedCut, sizes: NDArray[np.int64], world: World, *, dims: int) -> list[Candidate]:

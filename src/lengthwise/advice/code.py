@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
-
-from lengthwise.choices.batching import Batching, arguments_of
+from lengthwise.choices.batching import Batching, write_batching
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import World
-from lengthwise.choices.names import tag_of
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.plan import Plan
 
@@ -64,37 +60,6 @@ def wrap_call(line: str) -> str:
         return line
     head, _, arguments = line.partition("(")
     return f"{head}(\n    {arguments[:-1]}\n)"
-
-
-def write_batching(batching: Batching) -> str:
-    """Returns the call that makes the batching, without defaults.
-
-    >>> write_batching(Batching(budget=20_000, padding=0.05))
-    'lw.Batching(budget=20_000, padding=0.05)'
-    """
-    arguments = arguments_of(batching).items()
-    return f"lw.Batching({', '.join(f'{name}={write_choice(value)}' for name, value in arguments)})"
-
-
-def write_choice(value: Any) -> str:
-    """Returns the call that makes a choice, without defaults; a number as 20_000 in place of 20000.0.
-
-    >>> write_choice(FixedSize(16, multiple_of=8))
-    'lw.FixedSize(16, multiple_of=8)'
-    """
-    if tag_of(value) is not None:
-        arguments = [field for field in fields(value) if field.init]
-        # The first argument has no name.
-        words = [
-            ("" if field is arguments[0] and not field.kw_only else f"{field.name}=")
-            + write_choice(getattr(value, field.name))
-            for field in arguments
-            if getattr(value, field.name) != field.default
-        ]
-        return f"lw.{type(value).__name__}({', '.join(words)})"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return f"{int(value):_}"
-    return f"{value:_}" if isinstance(value, int) and not isinstance(value, bool) else repr(value)
 
 
 def describe_cut(cut: Cut) -> str:

@@ -19,6 +19,7 @@ from lengthwise.choices.batching import DEFAULT_PADDING, Batching
 from lengthwise.choices.cost import Cost, costs_alone, costs_of, has_coefficients
 from lengthwise.choices.cut import Budget, Cut, DynamicSize, FixedSize
 from lengthwise.choices.deal import World, check_world
+from lengthwise.choices.rows import Rows
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.metrics import epochs_to_pool, measure_epochs, wait_under
 from lengthwise.planning.make import make_plan
@@ -54,7 +55,8 @@ def advise(
     Args:
         lengths: [n] or [n, dims].
         cut: The cut that you train with now: a `FixedSize`, `Budget` or `DynamicSize`. The default keeps a `Budget` or
-            a `DynamicSize`, and replaces a `FixedSize` by a budget.
+            a `DynamicSize`, and replaces a `FixedSize` by a budget. With `Rows`, packed rows are measured beside
+            batches of 16 sequences.
         padding: The share of the computed frames that may be padding. By default it is chosen as `Batching` does, and
             the budget leaves room for 0.05.
         cost: A `StepCost`, for prices in seconds; or any other cost, for prices in its unit.
@@ -69,18 +71,20 @@ def advise(
         The advice. Equal arguments give equal advice.
 
     Raises:
-        TypeError: `cut` is not one of these three, or `cost` is not a cost.
+        TypeError: `cut` is not one of these four, or `cost` is not a cost.
         ValueError: A number is out of range, there is no sequence, or a sequence is over the budget.
 
     >>> import lengthwise as lw
     >>> print(lw.advise([7, 7, 7, 7], lw.FixedSize(2)))
-    Random batches of 2 sequences compute 1.00 frames for each frame of data.
+    Random batches of 2 sequences pad 0.0 % and compute 1.00 frames for each frame of data.
     You have nothing to gain: no batches cost clearly less. Shuffle.
     """
     array = as_lengths(lengths)
+    rows_of_cut = [Candidate(f"rows:{cut.capacity}", Batching(cut=cut))] if isinstance(cut, Rows) else []
+    cut = _USUAL if rows_of_cut else cut
     if not isinstance(cut, FixedSize | Budget | DynamicSize):
         remedy = "Give the cut that you train with: lw.FixedSize(16), for example."
-        raise checks.type_error("cut", "a FixedSize, a Budget or a DynamicSize", cut, remedy)
+        raise checks.type_error("cut", "a FixedSize, a Budget, a DynamicSize or Rows", cut, remedy)
     if not len(array):
         raise checks.value_error("lengths", "of at least one sequence", 0, "Give the lengths of your data.")
     world, dims = check_world(world_size, micro_batches), array[0].size
@@ -97,7 +101,7 @@ def advise(
         warnings.filterwarnings("ignore", message="`padding` must be")
         decided = Batching.from_json(run.plan(default, 0).batching)
         ours = list_ours(decided, share, slots=world.slots)
-        candidates = [*list_shipped(cut, sizes, world, dims=dims), *ours]
+        candidates = [*list_shipped(cut, sizes, world, dims=dims), *rows_of_cut, *ours]
         rows = [_measure(candidate, run, cost, balance) for candidate in candidates]
         place = max(place for place, row in enumerate(rows) if row.batching == decided)
         # `default` makes the same plans, and shorter code.
@@ -115,7 +119,7 @@ def advise(
         best=best,
         random=rows[0],
         sentence=write_sentence(
-            best, rows[0], decided=decided, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
+            rows[0], rows[1], best, decided=decided, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
         ),
         attention=attention,
         code=write_loop(best.batching, micro_batches=world.micro_batches),

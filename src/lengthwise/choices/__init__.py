@@ -9,7 +9,7 @@ cut         the neighbours that share a batch, and their cost: cost
             rows                              whole sequences packed into rows
 deal        the batches that share a step, and the ranks that take them
 arrange     the order of the steps
-names       the names of choices in JSON
+names       the names of choices in JSON and in Python
 batching    one choice of each
 arithmetic  fast array helpers for millions of lengths; multiples of lengths
 """

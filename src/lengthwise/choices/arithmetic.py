@@ -54,10 +54,9 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
 
 def keep_multiples(choice: object, *names: str) -> None:
     """Checks and stores the fields `names` of a frozen dataclass, each from 1 to 2**20 frames or sequences."""
+    remedy = "Give a whole number such as 8; with 1, nothing is rounded."
     for name in names:  # a larger multiple is a mistake
-        checks.keep_whole(
-            choice, name, maximum=2**20, remedy="Give a whole number such as 8; with 1, nothing is rounded."
-        )
+        checks.keep_whole(choice, name, maximum=2**20, remedy=remedy)
 
 
 def length_multiple(cut: object) -> int:
@@ -98,7 +97,7 @@ def lower_counts(counts: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
 
 
 def sort_parts(
-    sequences: NDArray[np.int64], sizes: NDArray[np.float64], starts: NDArray[np.int64], *, turned: bool = False
+    sequences: NDArray[np.int64], sizes: NDArray[Any], starts: NDArray[np.int64], *, turned: bool = False
 ) -> NDArray[np.int64]:
     """Sorts each part of `sequences` [n] by size. Equal sizes keep their order, or reverse it in a turned part.
 

@@ -18,7 +18,7 @@ from lengthwise.choices.chunk import Chunks
 from lengthwise.choices.cost import Cost, Padded, has_coefficients
 from lengthwise.choices.cut import BUDGET_REMEDY, Budget, Cut, is_hard
 from lengthwise.choices.deal import TAILS, Balanced, Deal, InTurn, RandomSteps, Stratified, World
-from lengthwise.choices.names import describe, make, spell_out_choice, tag_of
+from lengthwise.choices.names import describe, make, spell_out_choice, tag_of, write_choice
 from lengthwise.choices.order import Bucketed, MaxEntropy, Order, Shuffled, Windowed, finds_noise, pads_to_edge
 from lengthwise.choices.rows import Rows
 
@@ -189,6 +189,16 @@ def arguments_of(batching: Batching) -> dict[str, Any]:
             if Batching(**first, **middle, **last) == batching:
                 return first | middle | last
     return first | order | deal | last
+
+
+def write_batching(batching: Batching) -> str:
+    """Returns the call that makes the batching, without defaults.
+
+    >>> write_batching(Batching(budget=20_000, padding=0.05))
+    'lw.Batching(budget=20_000, padding=0.05)'
+    """
+    arguments = arguments_of(batching).items()
+    return f"lw.Batching({', '.join(f'{name}={write_choice(value)}' for name, value in arguments)})"
 
 
 def _choose_cut(cut: Cut | None, budget: float | None) -> Any:

@@ -117,9 +117,16 @@ class Quadratic:
 
     def __call__(self, counts: ArrayLike, padded_lengths: ArrayLike) -> NDArray[np.float64]:
         longest = _as_rows(padded_lengths)
-        once, per_sequence = _split_cost(self.coefficients(longest.shape[1]), longest)
+        coefficients = self.coefficients(longest.shape[1])
+        once, each = np.full(len(longest), coefficients[0]), np.zeros(len(longest))
+        # Dimension after dimension, as the compiled cutter adds them. NumPy adds 8 numbers or more in another order:
+        # the last bit would differ from the cost that the cutter compared with the budget.
+        terms = zip(longest.T, coefficients[2:].reshape(3, -1).T, strict=True)
         with np.errstate(over="ignore", invalid="ignore"):  # `costs_of` refuses costs that are not finite
-            return once + np.asarray(counts) * per_sequence
+            for length, (linear, quadratic, per_length) in terms:
+                each += linear * length + quadratic * (length * length)
+                once += per_length * length
+            return once + np.asarray(counts) * (coefficients[1] + each)
 
     def coefficients(self, dims: int) -> NDArray[np.float64]:
         """Returns the coefficients as the compiled cutter reads them: [2 + 3 dims].
@@ -171,20 +178,6 @@ def coefficients_of(cost: Cost, dims: int) -> NDArray[np.float64] | None:
     if isinstance(cost, Padded | Quadratic) and type(cost) in (Padded, Quadratic):
         return cost.coefficients(dims)
     return None
-
-
-def _split_cost(
-    coefficients: NDArray[np.float64], longest: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the cost per batch and the cost per sequence at each of `longest` [k, dims]: [k] and [k]."""
-    # Dimension after dimension, as the compiled cutter adds them. NumPy adds 8 numbers or more in another order: the
-    # last bit would differ from the cost that the cutter compared with the budget.
-    once, per_sequence = np.full(len(longest), coefficients[0]), np.zeros(len(longest))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for length, (linear, quadratic, per_length) in zip(longest.T, coefficients[2:].reshape(3, -1).T, strict=True):
-            per_sequence += linear * length + quadratic * (length * length)
-            once += per_length * length
-        return once, coefficients[1] + per_sequence
 
 
 def costs_of(

@@ -290,9 +290,7 @@ class Portions:
     [[0, 2, 3], [1, 4]]
     """
 
-    @property
-    def tail(self) -> str:
-        return "split"
+    tail = "split"
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         shuffled = key.permutation(count)

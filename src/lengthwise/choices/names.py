@@ -1,4 +1,4 @@
-"""Names: the names of choices in JSON, in fingerprints and in checkpoints.
+"""Names: the names of choices in JSON, in fingerprints and in checkpoints, and in Python.
 
 {"choice": "cut.Budget", "budget": 20000.0}     a choice of this package, by what differs from its defaults
 {"choice": "mine:seconds", "repr": "..."}       a choice that the user wrote
@@ -47,6 +47,27 @@ def tag_of(choice: object) -> str | None:
     ('order.Sorted', 'order.Sorted', None)
     """
     return _TAGS.get(choice if isinstance(choice, type) else type(choice))
+
+
+def write_choice(value: Any) -> str:
+    """Returns the call that makes a choice, without defaults; a number as 20_000 in place of 20000.0.
+
+    >>> write_choice(FixedSize(16, multiple_of=8))
+    'lw.FixedSize(16, multiple_of=8)'
+    """
+    if tag_of(value) is not None:
+        arguments = [field for field in fields(value) if field.init]
+        # The first argument has no name.
+        words = [
+            ("" if field is arguments[0] and not field.kw_only else f"{field.name}=")
+            + write_choice(getattr(value, field.name))
+            for field in arguments
+            if getattr(value, field.name) != field.default
+        ]
+        return f"lw.{type(value).__name__}({', '.join(words)})"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return f"{int(value):_}"
+    return f"{value:_}" if isinstance(value, int) and not isinstance(value, bool) else repr(value)
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

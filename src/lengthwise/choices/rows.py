@@ -34,16 +34,12 @@ class LongerThanRowError(OversizeError):
     """A sequence is longer than a row. The `budget` of the error is the capacity, and its `cost` the length."""
 
     def _sentence(self, at: str) -> str:
-        chunks = (
-            "give chunks of at most a row"
-            if self.span
-            else "cut sequences into chunks first: chunks=Chunks(capacity) (lengthwise plan --chunk CAPACITY)"
-        )
-        remedy = (
-            f"Raise it, choose oversize='drop' (on the command line: --cut rows:CAPACITY,oversize=drop), or {chunks}."
-        )
+        chunks = "cut sequences into chunks first: chunks=Chunks(capacity) (lengthwise plan --chunk CAPACITY)"
+        if self.span:
+            chunks = "give chunks of at most a row"
+        remedy = "Raise it, choose oversize='drop' (on the command line: --cut rows:CAPACITY,oversize=drop)"
         rule = f"at least the longest sequence, {self.cost:.16g}"
-        return checks.sentence("capacity", rule, int(self.budget), remedy, at=at)
+        return checks.sentence("capacity", rule, int(self.budget), f"{remedy}, or {chunks}.", at=at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The command line: `lengthwise advise | inspect | compare | plan | buckets`, and commands of other packages.
+"""The command line: `lengthwise advise | inspect | compare | plan | buckets | lengths`, and commands of other packages.
 
 Other packages add commands by entry points, here `lengthwise tokenize`:
 
@@ -29,10 +29,10 @@ from importlib.metadata import entry_points
 import lengthwise as lw
 from lengthwise._compile import listen
 from lengthwise.checks import make_visible, sentence
-from lengthwise.cli import advise, buckets, compare, inspect, plan
+from lengthwise.cli import advise, buckets, compare, inspect, lengths, plan
 from lengthwise.cli.parser import Parser
 
-COMMANDS = {"advise": advise, "inspect": inspect, "compare": compare, "plan": plan, "buckets": buckets}
+COMMANDS = {module.__name__.rpartition(".")[2]: module for module in (advise, inspect, compare, plan, buckets, lengths)}
 _NO_MEMORY = "There is not enough memory for this. Give fewer sequences, or smaller numbers."
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import lengthwise as lw
 from lengthwise.advice.answer import Advice
+from lengthwise.advice.candidates import describe_longest
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.cli import show
 from lengthwise.cli.parser import (
@@ -25,7 +26,10 @@ from lengthwise.report.tables import Table
 # Columns to leave out on a narrow terminal, in this order.
 _SPARE = ("largest cost", "randomness")
 _PRICES = {"seconds": "seconds an epoch", "cost": "cost of an epoch"}
-_USEFUL = {"frames": "frames computed for each frame of data", "work": "work for each unit that the data need"}
+_MEANINGS = {
+    "frames": "computed / useful, divided by the share of time without waiting",
+    "work": "work for each unit that the data need, waiting included",
+}
 
 
 def add(subparsers: Any) -> None:
@@ -60,11 +64,15 @@ def run(arguments: argparse.Namespace) -> int:
     document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
     show.write_json(document, arguments.json)
     show.write_chart(arguments.plot, lambda: lw.report.trade_off(_measures(advice), best=advice.best.label))
-    heading = f"{describe_cut(cut)}{describe_world(lw.World(advice.world_size, advice.micro_batches))}"
+    heading = (
+        f"{describe_cut(advice.random.batching.cut)}{describe_world(lw.World(advice.world_size, advice.micro_batches))}"
+    )
     _write_page(arguments, advice, lengths, title=f"{name}: {heading}")
     if not show.fills_output(arguments):
         show.print_table(_table(advice), title=f"{show.sentence_of(lengths, name)}\n{heading}", spare=_SPARE)
         show.say(f"\n{advice}\n")
+        if isinstance(cut, lw.FixedSize) and (longest := describe_longest(lengths, cut.batch_size)):
+            show.say(f"{longest}\n")
         show.program(program)
     return 0
 
@@ -76,17 +84,15 @@ def _measures(advice: Advice) -> dict[str, dict[str, Any]]:
 def _table(advice: Advice) -> Table:
     """Returns the table of all measures, for the terminal and for the page."""
     steps = advice.world_size * advice.micro_batches > 1
-    columns = ("padding", "waiting", "randomness", "largest cost")
+    columns = ("padding", "computed / useful", "waiting", "randomness", "largest cost")
     measured = tables.measures(_measures(advice), steps=steps, columns=columns)
-    price = _PRICES.get(advice.unit, "computed / useful")
-    heads = ("strategy", "ships in", *measured.heads[1:], price)
-    rows = [
-        (label, row.ships_in, *cells, f"{row.price:,.2f}" if row.price < 1000 else f"{row.price:,.0f}")
-        for (label, *cells), row in zip(measured.rows, advice.candidates, strict=True)
-    ]
-    meanings = list(measured.meanings)
-    if advice.unit in _USEFUL:
-        meanings.append((price, f"{_USEFUL[advice.unit]}{', waiting included' if steps else ''}"))
+    prices = [f"{row.price:,.2f}" if row.price < 1000 else f"{row.price:,.0f}" for row in advice.candidates]
+    heads, meanings = ("strategy", "ships in", *measured.heads[1:]), list(measured.meanings)
+    if steps or advice.unit != "frames":  # else the price is the column "computed / useful"
+        heads += (_PRICES.get(advice.unit, "price"),)
+        meanings += [("price", _MEANINGS[advice.unit])] if advice.unit in _MEANINGS else []
+    cells = zip(measured.rows, advice.candidates, prices, strict=True)
+    rows = [(label, row.ships_in, *texts, price)[: len(heads)] for (label, *texts), row, price in cells]
     return Table(heads, rows, "What was measured", words=2, meanings=meanings, best=advice.best.label)
 
 

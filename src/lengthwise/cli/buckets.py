@@ -6,8 +6,9 @@ import argparse
 from typing import Any
 
 import lengthwise as lw
-from lengthwise.advice.code import describe_cut, wrap_call, write_batching
+from lengthwise.advice.code import describe_cut, wrap_call
 from lengthwise.choices.arithmetic import one_length
+from lengthwise.choices.batching import write_batching
 from lengthwise.cli import show
 from lengthwise.cli.parser import add_batches, add_lengths, choose_budget, read_lengths, write_code
 from lengthwise.planning.few_shapes import count_in_shapes, shape_costs, useful_frames

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import lengthwise as lw
-from lengthwise.advice.candidates import name_decided
+from lengthwise.advice.candidates import BATCH_SIZE, name_decided
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.choices.deal import check_world
 from lengthwise.cli import show, strategies
@@ -69,6 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     usual = lw.make_plan(lengths, lw.Batching(cut=cut, cost=cost, balance=balance), **options)
     named = arguments.strategies or _list_strategies(lw.Batching.from_json(usual.batching), world.slots, lengths.ndim)
     batchings = parse_strategies(named, cut=cut, cost=cost)
+    if arguments.strategies is None and not isinstance(cut, lw.FixedSize) and not packed:
+        random = replace(batchings.pop("random"), cut=lw.FixedSize(BATCH_SIZE))
+        batchings = {f"random of {BATCH_SIZE}": random} | batchings
     plans, rows = {}, {}
     with warnings.catch_warnings():
         if arguments.strategies is None:  # the table shows which default strategies miss their padding

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lengthwise as lw
-from lengthwise.advice.candidates import BATCH_SIZE, first_budget
+from lengthwise.advice.candidates import BATCH_SIZE, describe_longest, first_budget
 from lengthwise.advice.code import describe_cut
 from lengthwise.choices.batching import DEFAULT_PADDING
 from lengthwise.cli import show
@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         f"A first budget: {budget:,} padded frames a batch, {BATCH_SIZE} x the mean length / "
         f"{1 - DEFAULT_PADDING:g}, or the longest length if that is more."
     )
+    if isinstance(cut, lw.FixedSize) and (longest := describe_longest(lengths, cut.batch_size)):
+        show.say(longest)
     show.say("\nNext, see which batches waste less:\n")
     command = "compare" if isinstance(cut, lw.Rows) else "advise"
     show.program(f"    lengthwise {command} {write_words(arguments)}".rstrip())

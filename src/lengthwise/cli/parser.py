@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -118,13 +119,20 @@ def add_lengths(parser: argparse.ArgumentParser, *, option: str = "source", exam
     if option != "source":
         parser.set_defaults(file_option=option)
     group.add_argument("--example", choices=EXAMPLES, help=f"generated lengths in place of a file ({example})")
+    add_reading(group)
+    text = "longer sequences count as N, because your samples are cut to N"
+    group.add_argument("--max-length", type=int, metavar="N", help=text)
+    group.add_argument("--subset", type=int, metavar="N", help="take N random sequences, drawn by --seed")
+    group.add_argument("--seed", type=int, default=0, metavar="S", help="for the plans and the subset (%(default)s)")
+
+
+def add_reading(group: Any) -> None:
+    """Adds the options of reading a file."""
     text = "the shift between frames, in the unit of the column: 0.01 for seconds, 160 for samples"
     group.add_argument("--frame-shift", type=float, metavar="SHIFT", help=text)
     text = "the unit in which texts are counted; tokens need --tokenizer"
     group.add_argument("--count", choices=COUNTS, help=text)
     group.add_argument("--tokenizer", type=Input, metavar="PATH", help="for tokens: tokenizer.json, or its folder")
-    group.add_argument("--subset", type=int, metavar="N", help="take N random sequences, drawn by --seed")
-    group.add_argument("--seed", type=int, default=0, metavar="S", help="for the plans and the subset (%(default)s)")
 
 
 def add_batches(parser: argparse.ArgumentParser, *, default: str) -> None:
@@ -165,7 +173,7 @@ def read_lengths(
     arguments: argparse.Namespace, *, example: str = EXAMPLES[0], count: int | None = None
 ) -> tuple[NDArray[np.int64], str]:
     """Returns the lengths that `arguments` name, and a name for them. An example has `count` lengths."""
-    options = {name: getattr(arguments, name) for name in _OF_FILES if getattr(arguments, name) is not None}
+    options = reading_options(arguments)
     if arguments.source is None:
         for option, value in options.items():
             remedy = "The examples are in frames already."
@@ -176,21 +184,29 @@ def read_lengths(
         raise value_error("example", "left out where a file is given", arguments.example, "Give one of the two.")
     else:
         lengths, title = read_file(arguments.source, **options, progress=True), make_visible(arguments.source)
+    if arguments.max_length is not None:
+        remedy = "Give the length that your samples are cut to."
+        lengths = lengths.clip(max=check_whole("max-length", arguments.max_length, minimum=1, remedy=remedy))
     if arguments.subset is not None:
         lengths, title = draw_subset(lengths, arguments.subset, seed=arguments.seed), f"{title}, a random subset"
     _check_budget(arguments, lengths)
     return lengths, title
 
 
-def read_file(source: str, **options: Any) -> NDArray[np.int64]:
-    """Reads the lengths that FILE[:COLUMN] names, with options of `read_lengths`."""
+def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the options of `read_lengths` that `arguments` give."""
+    return {name: getattr(arguments, name) for name in _OF_FILES if getattr(arguments, name) is not None}
+
+
+def read_file(source: str, *, read: Callable[..., Any] = lw.read_lengths, **options: Any) -> NDArray[np.int64]:
+    """Returns the lengths that FILE[:COLUMN] names, by `read_lengths` or another function with its options."""
     path, column = split_source(source)
     folder, name = os.path.split(path)
     if not (os.path.exists(path) or glob.has_magic(path)) and os.path.isdir(folder or "."):
         remedy = did_you_mean(name, os.listdir(folder or ".")) or "Check the path; leave it out to see an example."
         raise source_error("a file or folder that exists", path, remedy)
     try:
-        return lw.read_lengths(path, column=column, **options)
+        return read(path, column=column, **options)
     except ValueError as error:
         # An error of the library may say "(on the command line: FILE:COLUMN)".
         raise ValueError(str(error).replace("FILE:", make_visible(f"{path}:"))) from error
@@ -230,7 +246,7 @@ def _check_budget(arguments: argparse.Namespace, lengths: NDArray[np.int64]) -> 
 
 def write_words(arguments: argparse.Namespace) -> str:
     """Returns the command-line arguments for the same lengths and the same cut."""
-    named = {name: getattr(arguments, name) for name in ("example", *_OF_FILES, "subset", *_OF_BATCHES)}
+    named = {name: getattr(arguments, name) for name in ("example", *_OF_FILES, "max_length", "subset", *_OF_BATCHES)}
     named["seed"] = arguments.seed or None  # the subset depends on the seed
     words = [] if arguments.source is None else [arguments.source]
     for name, value in named.items():
@@ -249,6 +265,8 @@ def write_code(arguments: argparse.Namespace) -> str:
         options = {"column": column, **{name: getattr(arguments, name) for name in _OF_FILES}}
         words = [repr(str(path)), *(f"{name}={value!r}" for name, value in options.items() if value is not None)]
         lines = [f"lengths = lw.read_lengths({', '.join(words)})"]
+    if arguments.max_length is not None:
+        lines.append(f"lengths = lengths.clip(max={arguments.max_length})  # cut the samples, too")
     if arguments.subset is not None:
         key = f'lw.Key(seed={arguments.seed}, stage="subset")'
         lines += [f"chosen = {key}.permutation(len(lengths))[:{arguments.subset}]", "lengths = lengths[sorted(chosen)]"]

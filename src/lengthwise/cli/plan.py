@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import lengthwise as lw
-from lengthwise.advice.code import describe_cut, describe_world, write_batching
+from lengthwise.advice.candidates import BATCH_SIZE
+from lengthwise.advice.code import describe_cut, describe_world
+from lengthwise.choices.batching import write_batching
 from lengthwise.cli import show
 from lengthwise.cli.parser import (
     add_batches,
@@ -63,11 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
     chunks = "" if arguments.chunk is None else f"; chunks of at most {arguments.chunk:,} frames"
     heading = f"{describe_cut(batching.cut)}{chunks}{describe_world(lw.World(plan.world_size, plan.micro_batches))}"
     if arguments.html is not None:
-        chosen = {"chunks": batching.chunks, "balance": batching.balance}
-        shuffled = lw.Batching(cut=batching.cut, order=lw.Shuffled(), **chosen)
-        random, label = lw.make_plan(lengths, shuffled, **options), arguments.strategy or "the default"
-        plans = {"random": random, label: plan}
-        rows = {"random": _measure(random, lengths, shuffled, options), label: measures}
+        size, label = arguments.batch_size or BATCH_SIZE, arguments.strategy or "the default"
+        shuffled = replace(batching, cut=lw.FixedSize(size), order=lw.Shuffled(), deal=None)
+        random = lw.make_plan(lengths, shuffled, **options)
+        plans = {f"random of {size}": random, label: plan}
+        rows = {f"random of {size}": _measure(random, lengths, shuffled, options), label: measures}
         page = {"title": f"{name}: {heading}", "loading": write_code(arguments)}
         show.write_html(arguments.html, lengths, plans, rows, **page)
     if not show.fills_output(arguments):

@@ -145,13 +145,23 @@ def write_lengths(
         with tqdm(unit=" rows", unit_scale=True, disable=None if progress else True) as bar:
             shape, longest, bad_rows = _spool(read_blocks(source, rule, batch_size), spool, max_bad, bar)
         if bad_rows and bad == "error":
-            remedy = f'Repair them, or give bad="one", which counts each as 1. {_show(bad_rows)}'
+            remedy = f'Repair them, or give `write_lengths` bad="one", which counts each as 1. {_show(bad_rows)}'
             state = f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none"
             raise checks.state_error(state, remedy)
         if not shape[0]:
             raise checks.value_error("source", "of at least one row", 0, "Is it the right data set?")
         _copy(spool, target, shape, longest)
     return LengthsFile(target, bad_rows)
+
+
+def save_lengths(lengths: NDArray[np.int64], path: str | os.PathLike[str]) -> None:
+    """Writes lengths in memory into a file as `write_lengths` does.
+
+    Raises:
+        ValueError: `path` is not the path of a .npy file on a disk.
+        FileNotFoundError: The folder of `path` does not exist.
+    """
+    _copy(io.BytesIO(lengths.tobytes()), _check_path(path), lengths.shape, int(lengths.max(initial=1)))
 
 
 def _check_path(path: str | os.PathLike[str]) -> Path:
@@ -181,7 +191,7 @@ def _spool(blocks: Iterable[Block], spool: Any, max_bad: int, bar: Any) -> tuple
         check_kinds(kinds, block.kinds, f"row {count}")
         bad_rows += [BadRow(count + row, reason) for row, reason in block.reasons.items()]
         if len(bad_rows) > max_bad:
-            remedy = f"Is it the right column? If so, give a larger number. {_show(bad_rows)}"
+            remedy = f"Is it the right column? If so, give `write_lengths` a larger number. {_show(bad_rows)}"
             raise checks.value_error("max_bad", "at least the number of bad rows", max_bad, remedy)
         spool.write(block.lengths.tobytes())
         bar.update(len(block.lengths))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sized
+from collections.abc import Callable, Iterator, Sized
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,18 +70,18 @@ def batches(
         remedy = "Make one of lw.batch_shapes(lengths, batching), or of the capacity and the rows of lw.Rows."
         raise checks.type_error("collate", "a PadCollate or a RowCollate of lengthwise.jax", collate, remedy)
     index, parts = _check_shard(shard)
-    rank_batches = plan.batches(rank, start)
+    plan.batches(rank, start)  # refuses a rank and a start that the plan does not have
     numbers = plan.grid[:, :, rank].reshape(-1)[start:]
-    if isinstance(collate, RowCollate):
-        rows = _rows_of_shard(plan, collate, parts)
-        _check_size(dataset, plan)
-        return (_part_of_rows(dataset, plan.rows(number), collate, rows, index) for number in numbers.tolist())
-    shapes = _shapes_of(plan, collate, parts)
-    _check_size(dataset, plan)
     # The shapes are checked for the whole plan, so that a run does not stop hours later.
+    if isinstance(collate, RowCollate):
+        layouts = [(_rows_of_shard(plan, collate, parts), collate.lay)] * len(numbers)
+    else:
+        shapes = _shapes_of(plan, collate, parts)[numbers].tolist()
+        layouts = [(rows // parts, partial(collate.pad, padded_length=padded)) for rows, *padded in shapes]
+    _check_size(dataset, plan)
     return (
-        _part(dataset, members.tolist(), collate, rows // parts, padded, index)
-        for members, (rows, *padded) in zip(rank_batches, shapes[numbers].tolist(), strict=True)
+        _part(dataset, plan.rows(number), index, rows, lay)
+        for number, (rows, lay) in zip(numbers.tolist(), layouts, strict=True)
     )
 
 
@@ -123,25 +124,14 @@ def _rows_of_shard(plan: Plan, collate: RowCollate, parts: int) -> int:
     return collate.rows // parts
 
 
-def _part(dataset: Dataset, members: list[Any], collate: PadCollate, rows: int, padded: list[int], index: int) -> Any:
-    """Returns part `index` of the rows of a batch: `rows` rows, filled up with padding."""
+def _part(dataset: Dataset, batch: list[NDArray[np.int64]], index: int, rows: int, lay: Callable[..., Any]) -> Any:
+    """Returns part `index` of the rows of a batch, laid out by `lay`: `rows` rows, filled up with padding."""
     # 5 members in shards of 4 rows: the first takes members 0 to 3, the second member 4 and three filled rows.
-    shard_members = members[index * rows : (index + 1) * rows]
+    members = [member for row in batch[index * rows : (index + 1) * rows] for member in row.tolist()]
     # A shard without members gets arrays of padding, in the structure of the first sample.
-    samples = _load(dataset, shard_members or members[:1])
-    return collate.pad(samples if shard_members else [], rows=rows, padded_length=padded, like=samples[0])
-
-
-def _part_of_rows(dataset: Dataset, batch: list[NDArray[np.int64]], collate: RowCollate, rows: int, index: int) -> Any:
-    """Returns part `index` of the packed rows of a batch: `rows` rows, filled up with padding."""
-    shard_members = [member for row in batch[index * rows : (index + 1) * rows] for member in row.tolist()]
-    samples = _load(dataset, shard_members or batch[0][:1].tolist())
-    return collate.lay(samples if shard_members else [], rows=rows, like=samples[0])
-
-
-def _load(dataset: Dataset, members: list[Any]) -> list[Any]:
-    """Loads the samples of sequences, or of spans [sequence, start, stop]."""
-    return [dataset[tuple(member) if isinstance(member, list) else member] for member in members]
+    loaded = members or batch[0][:1].tolist()
+    samples = [dataset[tuple(member) if isinstance(member, list) else member] for member in loaded]
+    return lay(samples if members else [], rows=rows, like=samples[0])
 
 
 def _check_size(dataset: Dataset, plan: Plan) -> None:

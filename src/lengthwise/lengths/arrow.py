@@ -24,18 +24,19 @@ _ROWS = 2**16  # rows of Parquet to read at once
 
 
 def read_arrow(path: Path, column: Wanted, size: int | None = None, opener: Opener = None) -> Parts:
-    """Yields columns of a Parquet or an Arrow file: numbers, texts or lists.
+    """Yields columns of a Parquet or an Arrow file, or of a saved Dataset: numbers, texts or lists.
 
     Args:
-        path: The file.
+        path: The file, or the folder of the Dataset.
         column: A name, or several separated by commas; nested ones as `audio.frames`. None for the only column.
         size: The most rows of a part.
         opener: Opens the file; None maps it into memory.
 
     Raises:
-        ValueError: As `read_batches` and `take_columns`.
+        ValueError: As `read_batches`, `take_columns` and `saved_shards`.
     """
-    for names, batch, place in read_batches([path], column, path, size, opener):
+    shards = saved_shards(path) if path.is_dir() else [path]
+    for names, batch, place in read_batches(shards, column, path, size, opener):
         yield take_columns(batch, names, place, source=path)
 
 
@@ -92,12 +93,11 @@ def is_saved_dataset(folder: Path) -> bool:
     return (folder / "dataset_dict.json").is_file() or all((folder / name).is_file() for name in names)
 
 
-def read_saved_dataset(folder: Path, column: Wanted) -> Parts:
-    """Yields columns of a saved Dataset; see `read_arrow`.
+def saved_shards(folder: Path) -> list[Path]:
+    """Returns the files of a saved Dataset, in their order; `map` may have left other files beside them.
 
     Raises:
-        ValueError: As `read_arrow`. The folder holds a DatasetDict, the dataset has an indices mapping, or a file is
-            missing or damaged.
+        ValueError: The folder holds a DatasetDict, the dataset has an indices mapping, or its state is damaged.
     """
     if (folder / "dataset_dict.json").is_file():
         splits = ", ".join(sorted(state.parent.name for state in folder.glob("*/state.json")))
@@ -113,8 +113,7 @@ def read_saved_dataset(folder: Path, column: Wanted) -> Parts:
     if index_files:
         remedy = "Call `flatten_indices()` and save it again, because its rows are not in the order of its files."
         raise source_error("a dataset without an indices mapping", folder, remedy)
-    for names, batch, place in read_batches(shards, column, folder):
-        yield take_columns(batch, names, place, source=folder)
+    return shards
 
 
 def take_columns(batch: Any, names: Sequence[str], place: Place, *, source: str | Path) -> list[Column]:
@@ -188,11 +187,8 @@ def count_cells(column: Column, count: TextCount | None) -> Column:
     if is_list and (types.is_primitive(item) or types.is_null(item) or types.is_decimal(item)):
         counts = compute.list_value_length(cells).to_numpy(zero_copy_only=False)
         return replace(column, values=counts, unit="counts", kind="lists")
-    if count is not None:
+    if is_list or count is not None:
         return count_list(replace(column, values=cells.to_pylist()), count)
-    if is_list:
-        items = compute.list_flatten(cells).drop_null()[:1].to_pylist()
-        raise nested_lists(cells[0].as_py(), name=column.name, at=column.place(0), item=items[0] if items else None)
     raise not_a_number(column, 0, cells[0].as_py())
 
 

@@ -73,16 +73,23 @@ def audio_files(folder: str | Path) -> list[str]:
     >>> audio_files(folder)
     ['a.flac', 'b.wav']
     """
-    folder = Path(folder)
-    # Sort, because systems list folders in different orders.
+    names = warn_links(folder)
+    if not names:
+        remedy = (
+            f"It has no tables and no {', '.join(AUDIO_SUFFIXES)}. Read other files one by one; for a Kaldi folder,"
+        )
+        raise source_error("a folder with audio files", folder, f"{remedy} give the file utt2num_frames or utt2dur.")
+    return names
+
+
+def warn_links(folder: str | Path) -> list[str]:
+    """Returns the sorted paths of audio files within a folder, perhaps none; warns of links to folders."""
     links: list[str] = []
-    names = sorted(audio_names(folder, links))
+    # Sort, because systems list folders in different orders.
+    names = sorted(audio_names(Path(folder), links))
     if links:
         remedy = f"Left out: {len(links)} such links. Read each linked folder by itself, or link to its files instead."
         warn(str(source_error("without links to folders", min(links), remedy)))
-    if not names:
-        remedy = f"It has no {', '.join(AUDIO_SUFFIXES)}. For a Kaldi folder, give the file utt2num_frames or utt2dur."
-        raise source_error("a folder with audio files", folder, remedy)
     return names
 
 

@@ -29,7 +29,6 @@ Wanted = str | tuple[str, ...] | None  # columns, as a user writes them, or as n
 _LIKELY = re.compile("frame|length|dur|token|sample")  # in the name of a column of lengths
 _MOST_NAMES, _LONGEST_NAME = 20, 40  # the most names in an error, and their characters
 
-_SECONDS_NAMES = ("duration", "seconds", "dur")  # names of columns that are most likely in seconds
 _WORDS: dict[Unit, str] = {
     "seconds": "seconds secs sec s",
     "milliseconds": "milliseconds millis msecs msec ms",
@@ -134,7 +133,8 @@ def _takes_shift(column: Column, frame_shift: float, *, alone: bool, by_type: bo
     if column.unit != "unknown" or alone:
         return column.unit != "counts"
     is_fractional = column.values.dtype.kind == "f" if by_type else has_fractions(column.values)
-    return column.name.rpartition(".")[2] in _SECONDS_NAMES or is_fractional
+    # Columns of these names are most likely in seconds.
+    return column.name.rpartition(".")[2] in ("duration", "seconds", "dur") or is_fractional
 
 
 def check_kinds(known: dict[int, str], new: Iterable[tuple[str, str]], at: str) -> None:

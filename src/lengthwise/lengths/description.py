@@ -168,15 +168,11 @@ def _speech(key: Key, count: int) -> NDArray[np.int64]:
 
 
 def _long_tailed(key: Key, count: int) -> NDArray[np.int64]:
-    lengths = np.rint(_exact.exps(6.0 + 0.7 * _normal(key, count)))
-    return np.clip(lengths, SHORTEST, LONGEST).astype(np.int64)
-
-
-def _normal(key: Key, count: int) -> NDArray[np.float64]:
-    """Draws standard normal numbers, each from two uniform ones (Box and Muller 1958)."""
-    # Two uniform numbers make two normal ones. Only one is used, so that a smaller count returns the first lengths.
+    # Two uniform numbers make two normal ones (Box and Muller 1958). Only one is used, so that a smaller count returns
+    # the first lengths.
     pairs = key.uniform(2 * count).reshape(count, 2)
-    return np.sqrt(-2.0 * _exact.logs(1.0 - pairs[:, 0])) * _exact.cosines(pairs[:, 1])
+    normal = np.sqrt(-2.0 * _exact.logs(1.0 - pairs[:, 0])) * _exact.cosines(pairs[:, 1])
+    return np.clip(np.rint(_exact.exps(6.0 + 0.7 * normal)), SHORTEST, LONGEST).astype(np.int64)
 
 
 EXAMPLES: dict[str, Callable[[Key, int], NDArray[np.int64]]] = {"long-tailed": _long_tailed, "speech": _speech}

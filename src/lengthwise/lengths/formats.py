@@ -127,8 +127,8 @@ def fasta_texts(file: TextIO, path: Path) -> Numbered:
                 yield start, "".join(letters)
             start, letters = number, []
         elif line.strip() and not line.startswith(";"):
-            if not start:
-                remedy = "If these are lines of text, name the file .txt."
+            if not start or re.search(r"\d", line):
+                remedy = "Below each > write letters without numbers; if these are lines of text, name the file .txt."
                 raise line_error("FASTA, which begins with >", line, number, path, remedy)
             letters += line.split()
 
@@ -172,10 +172,13 @@ def _parse_unknown(file: TextIO, path: Path, column: Wanted, *, counts: bool) ->
     lines = lines[: max(1, len(lines) - (len(head) > _HEAD // 2))]  # the last may be cut
     if parsers := [parse for sign, parse in _SIGNS.items() if re.match(sign, head)]:
         return parsers[0](file, path, column)
+    if column and not column[0].isdecimal() and re.search("[,;\t|]", head.partition("\n")[0]):
+        return text.parse_table(file, path, column)  # a name needs a header, as in captions.txt of Flickr8k
     for mark in "|\t" if counts else "|":
         if len(lines) > 1 and len(widths := {line.count(mark) for line in lines}) == 1 and widths != {0}:
             return text.parse_table(file, path, column, mark)
-    if counts and len(lines) > 1 and has_ids(lines):
+    # Comments stand above the ids of IAM's lines.txt.
+    if counts and len(lines) > 1 and has_ids([line for line in lines if line[0] != "#"] or lines):
         remedy = "With ids, name it `text`, as in Kaldi; of paths, give their folder; or write JSON lines."
         raise source_error("of one text a line, without ids or paths", path, remedy)
     return _lines(file, path, column) if counts else text.parse_lines(file, path, column)
@@ -208,10 +211,10 @@ _REFUSED = {
     f"Load the pickled {_LIST}": ".pkl .pickle .joblib",
     f"Load the binary {_LIST}": ".tfrecord .tfrecords .mat .bin .idx .ark .mdb .lmdb .msgpack .png .jpg .gif .mp4 .mkv",
     f"Load the biological {_LIST}": ".pdb .cif .gb .gbk .gff .gtf .vcf .bam .sam .sdf .smi .sto",
-    "Save the table as .csv or .parquet.": ".xlsx .xls .ods .db .sqlite .sqlite3 .avro .orc",
+    "Save the table as .csv or .parquet.": ".xlsx .xls .ods .db .sqlite .sqlite3 .avro .orc .yaml .yml .arff",
     "Unpack it, or pack it as .gz.": ".zip .tar .tgz .bz2 .xz .zst .7z .rar",
     "Write one text a line, or JSON lines.": ".pdf .doc .docx .rtf .html .xml .tmx .tex .md .srt .vtt .stm .conllu",
-    "Give the folder of the audio files, or utt2num_frames or utt2dur.": ".scp utt2spk spk2utt utt2lang",
+    "Give the folder of the audio files, or utt2num_frames or utt2dur.": ".scp utt2spk spk2utt utt2lang .ctm .rttm",
     "Convert the audio to .wav or .flac, and give the folder it is in.": ".m4a .aac .wma .amr .sph .pcm",
 }
 # Files of other names.

@@ -23,7 +23,7 @@ from lengthwise.lengths.formats import FORMATS, NUMBERS, TEXTS, Format, find_for
 from lengthwise.lengths.text import Opener, Parts
 
 _LARGE = [ending for format in FORMATS if format.is_large for ending in format.endings]
-_OTHERS = f"Known are {', '.join(_LARGE)}; text also as .gz. Give other formats as a `pyarrow.dataset.Dataset`."
+_OTHERS = f"Known are {', '.join(_LARGE)}; text also .gz. Read others one by one; a pyarrow Dataset by `write_lengths`."
 
 
 def read_lengths(
@@ -104,13 +104,11 @@ def read_lengths(
         remedy = "Check the path. Name a column by `column`, on the command line as FILE:COLUMN."
         raise FileNotFoundError(source_sentence("a file or folder that exists", source, remedy))
     path, seconds = Path(source), frame_shift is not None
-    has_tables = path.is_dir() and any(find_format(name).is_large for name in input_files(os.fspath(path)))
     if path.is_dir() and arrow.is_saved_dataset(path):
-        parts = arrow.read_saved_dataset(path, column)
+        parts = arrow.read_arrow(path, column)
     elif not (path.is_dir() or is_search):
         parts = _read_file(path, column, counted)
-    # A folder with audio is read as tables only if a column or a count is given.
-    elif is_search or (has_tables and (column or count or not any(audio.audio_names(path, [])))):
+    elif is_search or has_tables(path, column or count):
         parts = read_files(source, column)
     else:
         _refuse_option("column", column, f"the folder {path}")
@@ -121,6 +119,12 @@ def read_lengths(
         raise source_error("a file with sequences", source, "It has none: is this the right file?")
     check_counted(columns, counted)
     return to_lengths(columns, frame_shift)
+
+
+def has_tables(folder: Path, choice: str | None) -> bool:
+    """Tells if a folder is read as tables. One with audio is, if `choice` names a column or the unit of texts."""
+    tables = any(find_format(name).is_large for name in input_files(os.fspath(folder)))
+    return tables and not arrow.is_saved_dataset(folder) and bool(choice or not any(audio.audio_names(folder, [])))
 
 
 def _read_file(path: Path, column: Wanted, count: TextCount | None) -> Parts:
@@ -219,20 +223,24 @@ def list_files(name: str) -> tuple[Any, list[str]]:
         return store, [path]
     parts = PurePosixPath(path).parts
     if name and store.isdir(path):
+        if "file" in store.protocol:
+            audio.warn_links(path)
+            if arrow.is_saved_dataset(Path(path)):
+                return store, list(map(str, arrow.saved_shards(Path(path))))
         root, pattern, paths = path, (), [file for file in store.find(path) if find_format(file).is_large]
     else:
         # Names before the first * are not part of the pattern: a _folder is allowed there.
         fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
         root, pattern = str(PurePosixPath(*parts[:fixed])), parts[fixed:]
         facts = store.glob(path, detail=True) if pattern else {}
-        paths = [file for file, fact in facts.items() if fact["type"] == "file"]
+        # fsspec calls a link neither a file nor a folder.
+        paths = [file for file, fact in facts.items() if fact["type"] == "file" or os.path.isfile(file)]
         if not paths:
             remedy = "Check the path; a pattern, as tokens/*.parquet, must match files."
             raise FileNotFoundError(source_sentence("a file or folder that exists", name, remedy))
     hidden = tuple({".", "_"} - {part[0] for part in pattern})
-    below = {PurePosixPath(file).relative_to(root): file for file in paths}
-    shown = [key for key in below if not any(part.startswith(hidden) for part in key.parts)]
-    return store, [below[key] for key in sorted(shown, key=str)]
+    below = {str(PurePosixPath(file).relative_to(root)): file for file in paths}
+    return store, [below[key] for key in sorted(below) if not any(part.startswith(hidden) for part in key.split("/"))]
 
 
 def split_source(text: str) -> tuple[str, str | None]:

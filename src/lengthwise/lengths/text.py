@@ -167,7 +167,7 @@ def parse_table(file: TextIO, path: Path, column: Wanted, mark: str = "") -> Row
     line, first = next(((line, row) for line, row in rows if any(map(str.strip, row))), (0, []))
     header, second = [cell.strip() for cell in first], list(itertools.islice(rows, 1))
     records, at = itertools.chain(second, rows), f"line {line} of {path}"
-    cells = second[0][1] if second and len(header) == 1 and re.search(r"[/\\]", header[0]) else []
+    cells = second[0][1] if second and len(header) == 1 and re.search(r"[/\\]|^\.{1,2}$", header[0]) else []
     if len(cells) > 1 and is_number(cells[-1]):
         header = ["path", *(str(number) for number in range(1, len(cells) - 1)), "samples"]
         names = choose_columns(column, header, at=at, default=["samples"])
@@ -201,8 +201,7 @@ def _split_cells(file: TextIO, path: Path, mark: str) -> Numbered:
     while head[-1].isspace():
         head.append(file.readline())
     head.append(file.readline())
-    if path.name.lower().endswith((".tsv", ".tsv.gz")):
-        mark = "\t"
+    mark = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else mark
     delimiter = mark or _delimiter(*head[-2:])
     # A transcript in a .tsv may have a lone quote, which would join all rows up to the next quote. For .csv, strict
     # makes an open quote an error instead of one long last cell.
@@ -256,13 +255,16 @@ def parse_records(file: TextIO, path: Path, column: Wanted) -> Rows:
     at = f"{word} {number} of {path}"
     known = [name for name in _KNOWN_UNITS if name in record or (name == "duration" and _is_mixed(record))][:1]
     fields = list(dict.fromkeys([*record, *known]))
+    # A list in the only record may be a column of lengths, and not one sequence; several fields, lengths by their id.
+    is_alone = len(head) == 1 and word == "line" and _is_document(path)
+    if is_alone and column is None and not known and len(fields) > 1:
+        remedy = "Write an array, as [310, 87]; if it is one sequence, name its column."
+        raise line_error("an array of numbers or objects", record, number, path, remedy)
     fixed = isinstance(column, tuple)  # later files may lack a field
     names = list(column) if fixed else choose_columns(column, fields, at=at, nested=True, default=known)
     unit = _KNOWN_UNITS[known[0]] if known and column is None else "unknown"
-    # A list in the only record may be a column of lengths, and not one sequence.
-    is_alone = len(head) == 1 and word == "line" and _is_document(path)
     for name, cell in [(name, pick(name, record)) for name in names if is_alone]:
-        if isinstance(cell, list):
+        if isinstance(cell, list | dict):
             remedy = "Give one record or number for each sequence, as [5, 6]; if the list is one sequence, name the "
             raise value_error(name, "a number in the only record of a .json file", cell, f"{remedy}file .jsonl.", at=at)
     return Rows(itertools.chain(head, rows), [(name, partial(pick, name)) for name in names], {"unit": unit}, word)

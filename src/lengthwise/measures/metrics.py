@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lengthwise._html import write_table
 from lengthwise.choices.cost import Cost, costs_of, costs_of_rows
 from lengthwise.measures.epochs import Batches, Epochs, join, read_epochs
 from lengthwise.measures.randomness import measure_randomness
@@ -100,26 +101,37 @@ class Measures:
 
     def __str__(self) -> str:
         """Returns the most important measures, with their meanings; `repr` has all of them."""
+        (first, last), rows = self._describe()
+        return "\n".join([first, *(f"{name:8} {value:7}  {meaning}" for name, value, meaning in rows), last])
+
+    def _repr_html_(self) -> str:
+        """Returns what `print` shows, as a table for notebooks."""
+        counts, rows = self._describe()
+        return write_table(rows, numbers=[1], text="\n".join(counts))
+
+    def _describe(self) -> tuple[list[str], list[tuple[str, str, str]]]:
+        """Returns two lines of counts, and the name, the value and the meaning of each measure."""
         epochs = f" in {self.epochs} epochs" if self.epochs > 1 else ""
         smallest, largest = (f"{size:,}" for size in (self.smallest_batch, self.largest_batch))
         sizes = smallest if smallest == largest else f"{smallest} to {largest}"
-        lines = [
-            f"{self.sequences:,} sequences in {self.batches:,} batches of {sizes}, {self.steps:,} steps{epochs}",
-            f"padding  {100 * self.padding_share:5.1f} %  of the computed frames",
+        alike = "1: steps are random samples; near 0: all lengths of a step are alike"
+        rows = [
+            ("padding", f"{100 * self.padding_share:5.1f} %", "of the computed frames"),
+            ("computed", f"{1.0 / self.fill:5.2f}", "frames for each frame of data"),
+            ("random", f"{self.randomness:5.2f}", alike),
         ]
-        lines.append(
-            f"random   {self.randomness:5.2f}    1: steps are random samples; near 0: all lengths of a step are alike"
-        )
         if self.steps < self.batches:
-            lines.append(f"waiting  {100 * self.straggler_waste:5.1f} %  of the time of all ranks")
+            waiting = "of the time of all ranks"
             if self.batch_straggler_waste > self.straggler_waste:
-                lines[-1] += f"; {100 * self.batch_straggler_waste:.1f} % if they meet after every micro-batch"
-        waiting = ", waiting included" if self.steps < self.batches else ""
-        lines.append(f"price    {self.price:5.2f}    frames computed for each frame of data{waiting}")
-        lines.append(
-            f"dropped: {self.dropped:,}, repeated: {self.repeated:,}, batches over the budget: {self.over_max_cost:,}"
-        )
-        return "\n".join(lines)
+                waiting += f"; {100 * self.batch_straggler_waste:.1f} % if they meet after every micro-batch"
+            rows.append(("waiting", f"{100 * self.straggler_waste:5.1f} %", waiting))
+            price = "the frames computed, divided by the share of time without waiting"
+            rows.append(("price", f"{self.price:5.2f}", price))
+        counts = [
+            f"{self.sequences:,} sequences in {self.batches:,} batches of {sizes}, {self.steps:,} steps{epochs}",
+            f"dropped: {self.dropped:,}, repeated: {self.repeated:,}, batches over the budget: {self.over_max_cost:,}",
+        ]
+        return counts, rows
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the measures by name, for JSON."""

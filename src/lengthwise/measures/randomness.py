@@ -77,11 +77,8 @@ def _bin_equally(values: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
     >>> _bin_equally(np.array([5, 5, 1, 9]), 2)
     array([1, 1, 0, 1])
     """
-    low = values.min()
-    if values.max() - low <= 4 * len(values):  # counting is faster than sorting here
-        keys = values if 0 <= low <= len(values) else values - low
-    else:
-        keys = np.unique(values, return_inverse=True)[1].reshape(-1)
+    apart = np.ptp(values) > 4 * len(values)  # if not, counting is faster than sorting
+    keys = np.unique(values, return_inverse=True)[1] if apart else values - values.min()
     counts = np.bincount(keys)
     # A value stands at the middle of its own ranks: with counts [1, 2, 1], at [0.5, 2, 3.5] of 4.
     middle = np.cumsum(counts) - counts / 2

@@ -79,9 +79,7 @@ def check_portions(answer: Any, count: int, world: World) -> list[NDArray[np.int
         raise checks.value_error("portions", f"a list of 1 or {world.world_size} arrays", answer, _PORTIONS_REMEDY)
     portions = [_whole("portions", portion, _PORTIONS_REMEDY) for portion in answer]
     together = np.concatenate(portions)
-    _check_distinct("portions", together, count, _PORTIONS_REMEDY)
-    if len(together) != count:
-        raise checks.value_error("portions", f"of all {count} sequences", f"{len(together)} of them", _PORTIONS_REMEDY)
+    _check_distinct("portions", together, count, _PORTIONS_REMEDY, all_of="sequences")
     return portions
 
 
@@ -102,9 +100,7 @@ def check_grid(answer: object, numbers: NDArray[np.int64], world: World) -> NDAr
 def check_arrangement(answer: object, steps: int) -> NDArray[np.int64]:
     """Checks the answer of an arrangement for `steps` steps."""
     order = _whole("arrange", answer, _ARRANGE_REMEDY)
-    _check_distinct("arrange", order, steps, _ARRANGE_REMEDY)
-    if len(order) != steps:
-        raise checks.value_error("arrange", f"of all {steps} steps", f"{len(order)} of them", _ARRANGE_REMEDY)
+    _check_distinct("arrange", order, steps, _ARRANGE_REMEDY, all_of="steps")
     return order
 
 
@@ -121,7 +117,8 @@ def _whole(name: str, answer: object, remedy: str, *, dims: int = 1) -> NDArray[
     return array.astype(np.int64)
 
 
-def _check_distinct(name: str, numbers: NDArray[np.int64], count: int, remedy: str) -> None:
+def _check_distinct(name: str, numbers: NDArray[np.int64], count: int, remedy: str, *, all_of: str = "") -> None:
+    """Refuses numbers that are not below `count`, or stand twice; with `all_of`, a word for them, also missing ones."""
     outside = (numbers < 0) | (numbers >= count)
     if outside.any():
         raise checks.value_error(name, f"numbers from 0 to {count - 1}", int(numbers[outside][0]), remedy)
@@ -129,6 +126,8 @@ def _check_distinct(name: str, numbers: NDArray[np.int64], count: int, remedy: s
     if times.max() > 1:
         rule = "different from each other"
         raise checks.value_error(name, rule, f"{int(times.argmax())} in {times.max()} places", remedy)
+    if all_of and len(numbers) != count:
+        raise checks.value_error(name, f"of all {count} {all_of}", f"{len(numbers)} of them", remedy)
 
 
 def _check_rising(name: str, numbers: NDArray[np.int64], low: int, high: int, remedy: str) -> None:

@@ -118,24 +118,16 @@ def restore_order(plan: Plan, outputs: Sequence[Sequence[Any]]) -> list[Any]:
         raise checks.value_error("outputs", rule, len(outputs), remedy)
     restored: list[Any] = [None] * plan.population
     missing = np.ones(plan.population, bool)
+    members = np.split(plan.numbers, plan.offsets[1:-1])
     for rank, rank_outputs in enumerate(outputs):
-        numbers, first_taken = _rank_sequences(plan, rank)
-        if len(rank_outputs) != len(numbers):
-            rule = f"{len(numbers)} outputs, one for each sequence of the rank"
+        places = zip(plan.grid[:, :, rank].flat, plan.first_taken[:, :, rank].flat, strict=True)
+        taken = [(number, is_first) for batch, is_first in places for number in members[batch].tolist()]
+        if len(rank_outputs) != len(taken):
+            rule = f"{len(taken)} outputs, one for each sequence of the rank"
             raise checks.value_error("outputs", rule, len(rank_outputs), remedy, at=f"rank {rank}")
-        for number, is_first, output in zip(numbers.tolist(), first_taken.tolist(), rank_outputs, strict=True):
+        for (number, is_first), output in zip(taken, rank_outputs, strict=True):
             # The second output of a batch that is taken twice is dropped, and so is that of a second copy.
             if is_first and missing[number]:
                 restored[number] = output
                 missing[number] = False
     return restored
-
-
-def _rank_sequences(plan: Plan, rank: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Returns the sequences of a rank, in order, and marks those that are taken for the first time: both [k]."""
-    batches = plan.grid[:, :, rank].reshape(-1)
-    sizes = plan.batch_sizes[batches]
-    # Batches of [2, 3] sequences: `place` counts [0, 1, 0, 1, 2], to which each batch adds its own offset.
-    place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    numbers = plan.numbers[np.repeat(plan.offsets[batches], sizes) + place]
-    return numbers, np.repeat(plan.first_taken[:, :, rank].reshape(-1), sizes)

@@ -202,16 +202,11 @@ def join(portions: Sequence[Portion]) -> Portion:
     # Portions of 3 and 4 members have the ends [0, 3, 7]: the offsets of the second rise by 3.
     ends = np.cumsum([0] + [len(portion.members) for portion in portions])
     starts = [portion.offsets[:-1] + end for portion, end in zip(portions, ends[:-1], strict=True)]
-    has_buckets = portions[0].bucket_lengths is not None
-    return Portion(
-        members=np.concatenate([portion.members for portion in portions]),
-        needed=np.concatenate([portion.needed for portion in portions]),
-        offsets=np.concatenate([*starts, ends[-1:]]),
-        padded_lengths=np.concatenate([portion.padded_lengths for portion in portions]),
-        costs=np.concatenate([portion.costs for portion in portions]),
-        balances=np.concatenate([portion.balances for portion in portions]),
-        bucket_lengths=np.concatenate([portion.lengths for portion in portions]) if has_buckets else None,
-    )
+    names = ("members", "needed", "padded_lengths", "costs", "balances")
+    joined: Any = {name: np.concatenate([getattr(portion, name) for portion in portions]) for name in names}
+    if portions[0].bucket_lengths is not None:
+        joined["bucket_lengths"] = np.concatenate([portion.lengths for portion in portions])
+    return Portion(**joined, offsets=np.concatenate([*starts, ends[-1:]]))
 
 
 def select(batches: Portion, chosen: NDArray[np.bool_]) -> Portion:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lengthwise import _kernels
-from lengthwise.choices.arithmetic import longest_of, sum_rows
+from lengthwise.choices.arithmetic import longest_of, sort_parts, sum_rows
 from lengthwise.choices.bands import line_up
 from lengthwise.choices.batching import Batching
 from lengthwise.choices.cost import Quadratic, costs_alone, costs_of_rows
@@ -56,9 +56,7 @@ class Queue(NamedTuple):
 
     def lay_out(self, counts: NDArray[np.int64]) -> Layout:
         """Lays out steps of the next `counts` sequences each."""
-        positions, spare, digits = (np.empty(size, np.int64) for size in (counts.sum(), counts.sum(), _DIGITS))
-        _kernels.sort_steps(self.keys, self.bits, counts, positions, spare, digits)
-        return Layout(counts, positions)
+        return Layout(counts, sort_parts(np.arange(counts.sum()), self.keys, np.cumsum(counts) - counts))
 
 
 class Layout(NamedTuple):
@@ -105,11 +103,13 @@ def form_steps(
     if kept is not None:
         needed, groups = needed[kept], None if groups is None else groups[kept]
     queue = _queue(needed, bands, groups)
-    if limits.batch_size is not None and groups is not None:  # each sequence costs 1: no batch of a group takes more
-        limits = Limits(COUNTED, float(limits.batch_size), balance=limits.balance or limits.cost)
-        step_limits = limits
-    else:
-        step_limits = limits if limits.balance in (None, limits.cost) else limits._replace(budget=_ROOM * limits.budget)
+    step_limits = limits if limits.balance in (None, limits.cost) else limits._replace(budget=_ROOM * limits.budget)
+    if limits.batch_size is not None:  # each sequence costs 1
+        step_limits = Limits(COUNTED, float(limits.batch_size), balance=limits.balance or limits.cost)
+        if groups is None:
+            step_limits = step_limits._replace(batch_size=limits.batch_size)
+        else:  # no batch of a group takes more
+            limits = step_limits
     layout = _fill_steps(queue, step_limits, slots)
     if batching.deal.tail == "drop":
         layout = _drop_last(layout, queue, step_limits, slots, steps)
@@ -149,8 +149,6 @@ def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int
     """Tells if the last step has no room for another sequence as short as its shortest."""
     if not len(counts):
         return True
-    if limits.batch_size is not None:
-        return bool(counts[-1] == limits.batch_size * slots)
     stop = int(counts.sum())
     start = stop - int(counts[-1])
     order = start + np.argsort(queue.keys[start:stop], kind="stable")
@@ -166,10 +164,6 @@ def _is_full(queue: Queue, counts: NDArray[np.int64], limits: Limits, slots: int
 def _fill_steps(queue: Queue, limits: Limits, slots: int) -> Layout:
     """Fills steps in order. The last one takes the sequences that are left."""
     count = len(queue.needed)
-    if limits.batch_size is not None:  # 10 sequences in steps of 4: [4, 4, 2]
-        size = limits.batch_size * slots
-        counts = np.minimum(size, count - np.arange(0, count, size))
-        return queue.lay_out(counts)
     # Room for the most steps: those of one sequence in each batch.
     sizes = slots, -(-count // slots), count, count, _DIGITS
     ends, counts, positions, *memory = (np.empty(size, np.int64) for size in sizes)
@@ -188,10 +182,10 @@ def _fill_exactly(queue: Queue, layout: Layout, limits: Limits, slots: int, step
         return queue.lay_out(counts)
     low, high, budget, candidate = 0.0, limits.budget, limits.budget, layout
     for _ in range(_ROUNDS):
-        if steps - len(layout.counts) <= steps // _PER_MISSING and _share_of_last(layout.counts) >= _FULL:
+        if steps - len(layout.counts) <= steps // _PER_MISSING and share_of_last(layout.counts) >= _FULL:
             break
         # Three steps, the last a fifth full: the budget may be 2.2 / 3 of what it was.
-        guess = budget * (len(candidate.counts) - 1 + _share_of_last(candidate.counts)) / steps
+        guess = budget * (len(candidate.counts) - 1 + share_of_last(candidate.counts)) / steps
         budget = guess if low < guess < high else (low + high) / 2.0
         candidate = _fill_steps(queue, limits._replace(budget=budget), slots)
         if len(candidate.counts) > steps:
@@ -204,7 +198,7 @@ def _fill_exactly(queue: Queue, layout: Layout, limits: Limits, slots: int, step
     return queue.lay_out(counts)
 
 
-def _share_of_last(counts: NDArray[np.int64]) -> float:
+def share_of_last(counts: NDArray[np.int64]) -> float:
     """Returns the sequences of the last step as a share of the others' mean, at most 1."""
     return min(1.0, float(counts[-1] * (len(counts) - 1) / counts[:-1].sum())) if len(counts) > 1 else 1.0
 
@@ -271,11 +265,12 @@ def _form_steps_of_rows(needed: NDArray[np.int64], batching: Batching, slots: in
     cost, name = (batching.balance, "balance") if batching.balance is not None else (batching.cost, "cost")
     costs = costs_of_rows(cost, lengths, starts, cut.capacity, name=name)
     batch = _share_out_rows(costs, counts, slots, cut.rows)
-    # Rows batch by batch; within a batch, in the order in which they were filled.
-    rows = np.argsort(batch, kind="stable")
-    places = np.empty(starts[len(batch)], np.int64)
-    _kernels.lay_rows(lengths[:, 0], starts, rows, places)
-    sizes = np.bincount(batch, weights=np.diff(starts[: len(batch) + 1])).astype(np.int64)
+    # Rows batch by batch; within a batch, in the order in which they were filled. The longest of a row comes first.
+    firsts, row_of = starts[: len(batch)], np.repeat(np.arange(len(batch)), np.diff(starts[: len(batch) + 1]))
+    is_later = np.ones(len(row_of), bool)
+    is_later[sort_parts(np.arange(len(row_of)), cut.capacity - lengths[:, 0], firsts)[firsts]] = False
+    places = np.lexsort((is_later, row_of, batch[row_of]))
+    sizes = np.bincount(batch[row_of])
     return Cuts(positions[places], np.concatenate([[0], np.cumsum(sizes[sizes > 0])]))
 
 

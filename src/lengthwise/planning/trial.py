@@ -28,6 +28,7 @@ from lengthwise.planning.custom import check_batch_sizes
 from lengthwise.planning.epoch import complete_steps, count_steps, cut_portions, cut_to_steps
 from lengthwise.planning.items import Items, kinds_of
 from lengthwise.planning.portion import Portion, Settled, add_costs, cut_portion
+from lengthwise.planning.steps import share_of_last
 
 _MANY = 400  # batches: with fewer, chance moves the padding by a hundredth
 _ENOUGH = 1_600  # batches of all trials
@@ -114,11 +115,6 @@ class Trials:
                 break
         return share_of_padding(useful, computed)
 
-    @property
-    def may_stop(self) -> bool:
-        """True if `padding_of` may end before the last trial, given `against`."""
-        return self.count > _LEAST_TRIALS
-
     def _try(self, order: Order) -> Iterator[list[Portion]]:
         """Yields the portions of each trial."""
         # Sorted sequences pad the same in every trial: chance only orders those of equal length.
@@ -171,14 +167,10 @@ def count_frames(portions: Sequence[Portion], lengths: NDArray[np.int64], cut: C
     for portion in portions:
         if len(portion.members):
             rows = raise_counts(np.diff(portion.offsets), count_multiple(cut))
-            computed += int((rows * _longest_in_batches(portion).sum(axis=1)).sum())
+            longest = np.maximum.reduceat(portion.needed, portion.offsets[:-1])
+            computed += int((rows * longest.sum(axis=1)).sum())
             useful += int(lengths[portion.members].sum())
     return useful, computed
-
-
-def _longest_in_batches(portion: Portion) -> NDArray[np.int64]:
-    """Returns the length that each batch of a portion is padded to: [batches, dims]."""
-    return np.maximum.reduceat(portion.needed, portion.offsets[:-1])
 
 
 def estimate_batches(lengths: NDArray[np.int64], batching: Batching, portions: int) -> float:
@@ -208,21 +200,10 @@ def try_epoch(items: Items, settled: Settled, world: World, epoch: int) -> float
     if not portions or not len(items.lengths):
         return 0.0
     if batching.takes_random_steps and batching.deal.tail != "drop":  # which has left whole steps
-        return _count_random_steps(portions[0], world.slots)
+        # Steps of 9, 9 and 2 sequences are 2.22 steps.
+        counts = np.diff(np.append(portions[0].offsets[: -1 : world.slots], len(portions[0].members)))
+        return len(counts) - 1 + share_of_last(counts)
     return max(portion.batch_count for portion in portions) / (world.slots // len(portions))
-
-
-def _count_random_steps(portion: Portion, slots: int) -> float:
-    """Returns the random steps of a portion; the last one by its sequences as a share of the others' mean.
-
-    Steps of 9, 9 and 2 sequences are 2.22 steps.
-    """
-    steps = -(-portion.batch_count // slots)
-    if steps < 2:
-        return float(steps)
-    before = int(portion.offsets[(steps - 1) * slots])
-    last = len(portion.members) - before
-    return steps - 1 + min(1.0, last * (steps - 1) / before)
 
 
 _NEAR_OF_MANY, _NEAR_OF_FEW = 5e-4, 2e-3  # distances from the share asked for: chance moves plans by more
@@ -258,8 +239,8 @@ def fit_noise(padding: float, add_noise: Callable[[float], Order], guess: float,
     except OversizeError:  # the plan raises the same error, and names the sequence
         return Fit(add_noise(guess))
     nearest = min(fits, key=lambda fit: abs((fit.padding or 0.0) - padding))
-    # Its trials may have ended early. Warnings name the padding of all trials.
-    return Fit(nearest.order, trials.padding_of(nearest.order)) if trials.may_stop else nearest
+    # If there are so many, its trials may have ended early. Warnings name the padding of all trials.
+    return Fit(nearest.order, trials.padding_of(nearest.order)) if trials.count > _LEAST_TRIALS else nearest
 
 
 def _seek(

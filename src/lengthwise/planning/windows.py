@@ -141,9 +141,8 @@ class Windows:
         self.batching: Batching = batching
         self.world: World = check_world(world_size, micro_batches)
         self.seed: int = int(Key(seed=seed).seed)
-        self.block: int = checks.check_whole(
-            "block", block, minimum=1, remedy="Give how many neighbours to read, such as 2048."
-        )
+        remedy = "Give how many neighbours to read, such as 2048."
+        self.block: int = checks.check_whole("block", block, minimum=1, remedy=remedy)
         remedy = "Give how many sequences to plan at once, such as 2**20, and a block that divides this number."
         self.window: int = checks.check_whole("window", window, minimum=1, remedy=remedy)
         if self.window % self.block:
@@ -152,9 +151,8 @@ class Windows:
         self.lengths_fingerprint: str = name_sample(self.lengths)
         self._blocks = -(-len(self.lengths) // self.block)
         if len(self) > _MOST:
-            raise checks.value_error(
-                "window", f"so large that an epoch has at most {_MOST} windows", self.window, "Give larger windows."
-            )
+            rule = f"so large that an epoch has at most {_MOST} windows"
+            raise checks.value_error("window", rule, self.window, "Give larger windows.")
         self._results: Recent[Any] = Recent(_RESULTS_KEPT)
         self._plans: Recent[Window] = Recent(_PLANS_KEPT)
 

@@ -1,7 +1,8 @@
 """Charts for pages of HTML, notebooks and files.
 
 A chart is an `altair.Chart`: a notebook shows it, `save_chart` writes it as .svg, .png or .pdf, and `save_page` puts it
-into one self-contained page.
+into one self-contained page. In notebooks, Altair loads scripts from the network; after
+`altair.renderers.enable("svg")`, charts are drawn without it.
 
     histogram      the lengths, and the edges of buckets
     padding        data and padding of each strategy

@@ -64,6 +64,8 @@ def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: st
     'Random batches compute 2.90 frames for each frame of data; max-entropy:0.1 computes 1.11.'
     >>> write_headline(rows, "random", packed=False)
     'Random batches compute 2.90 frames for each frame of data; no strategy computes clearly less.'
+    >>> write_headline({"random of 16": rows["random"]}, "random of 16", packed=False)
+    'Random batches of 16 compute 2.90 frames for each frame of data.'
     """
     if not rows:
         return "The lengths, without a plan."
@@ -76,7 +78,8 @@ def write_headline(rows: Mapping[str, Row], best: str, *, packed: bool, unit: st
         return (
             f"{start}, as those of {best} are." if fills[0] == fills[1] else f"{start}; those of {best} are {fills[1]}."
         )
-    subject = "Random batches compute" if first == "random" else f"{first} computes"
+    is_random = first.partition(" ")[0] == "random"
+    subject = f"Random batches{first.removeprefix('random')} compute" if is_random else f"{first} computes"
     frames = [computed(rows[label]["padding_share"]) for label in (first, best)]
     start = f"{subject} {frames[0]} {unit} for each {unit.removesuffix('s')} of data"
     if first == best:

@@ -5,6 +5,7 @@ loader                            PyTorch's DataLoader, which also counts the ba
 planner                           the inputs of the plans of all epochs
 position, ranks                   the position of a run; checks that ranks and checkpoints have the same plan
 guard, padded                     errors and warnings of a loop that does not follow the plan
+arrived                           the frames of the batches that arrive
 stream, stream_window, shards     loaders of streams, whose lengths are not known ahead
 collate, rows, fields             collate functions
 model_checks                      checks of a model: attention between packed sequences, and the mean of the loss

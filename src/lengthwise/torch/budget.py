@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from lengthwise import checks
-from lengthwise.advice.code import write_choice
 from lengthwise.advice.step_cost import show_shapes
 from lengthwise.advice.step_timing import (
     RETURNS,
@@ -33,6 +32,7 @@ from lengthwise.choices.arithmetic import round_up
 from lengthwise.choices.batching import Batching, check_batching
 from lengthwise.choices.cost import Cost, cost_of_one
 from lengthwise.choices.cut import Budget
+from lengthwise.choices.names import write_choice
 from lengthwise.lengths import as_lengths
 from lengthwise.planning.items import take_items
 from lengthwise.torch.step_meter import check_trained, choose_device, mark, run_on

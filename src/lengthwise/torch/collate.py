@@ -25,6 +25,8 @@ from lengthwise import _samples, checks
 from lengthwise.choices.arithmetic import keep_multiples, raise_counts
 from lengthwise.torch.fields import Field, Sequences, map_leaves, move, pad_with, take_apart
 
+_INPUTS = ("input_ids", "input_values", "input_features")  # the names of models of Hugging Face
+
 
 class PaddedSequences(NamedTuple):
     """Sequences of different lengths as one rectangle.
@@ -94,6 +96,9 @@ class PadCollate:
     class: for (frames, labels) give `value={"1": -100}`. Labels of floats or of bool are padded like other fields too:
     weigh that loss by the mask or the lengths.
 
+    A dict with a sequence `input_ids`, `input_values` or `input_features` becomes what models of Hugging Face take:
+    a dict of tensors, with an `attention_mask`, int64 [B, T], unless the samples have one.
+
     Time comes first: a waveform [1, T], as torchaudio loads it, counts as one frame; `squeeze(0)` makes it [T]. Any
     tensor with an axis is a sequence, even if its length never varies. So a vector is padded like the other fields,
     unless `shapes` has a padded length for it.
@@ -125,8 +130,8 @@ class PadCollate:
     torch.Size([1, 8])
     >>> texts = [{"input_ids": [5, 6, 7], "labels": [1, 0, 1]}, {"input_ids": [8], "labels": [1]}]
     >>> batch = PadCollate(value={"input_ids": 9})(texts)
-    >>> batch["input_ids"].values.tolist(), batch["labels"].values.tolist()
-    ([[5, 6, 7], [8, 9, 9]], [[1, 0, 1], [1, -100, -100]])
+    >>> batch["input_ids"].tolist(), batch["labels"].tolist(), batch["attention_mask"].tolist()
+    ([[5, 6, 7], [8, 9, 9]], [[1, 0, 1], [1, -100, -100]], [[1, 1, 1], [1, 0, 0]])
     """
 
     shapes: Sequence[Sequence[int]] | NDArray[np.int64] | None = None
@@ -157,7 +162,8 @@ class PadCollate:
             else self._fill(field, name, rows)
             for name, field in zip(names, fields, strict=True)
         ]
-        return map_leaves(batched.__getitem__, structure)
+        batch = map_leaves(batched.__getitem__, structure)
+        return _for_transformers(batch) if isinstance(batch, dict) else batch
 
     def _fill(self, field: Tensor | list[Any], name: str, rows: int) -> Tensor | list[Any]:
         """Fills a field of numbers up to the rows of the batch; lists of objects keep their length."""
@@ -227,6 +233,15 @@ class ConcatCollate:
 def names_of_padded(names: list[str], fields: list[Field]) -> list[str]:
     """Returns the names of the fields that are sequences or numbers: objects are not padded."""
     return [name for name, field in zip(names, fields, strict=True) if not isinstance(field, list)]
+
+
+def _for_transformers(batch: dict[str, Any]) -> dict[str, Any]:
+    """Returns a batch with inputs of a Hugging Face model as tensors and a mask; others as they are."""
+    inputs = next((batch[name] for name in _INPUTS if isinstance(batch.get(name), PaddedSequences)), None)
+    if inputs is None:
+        return batch
+    tensors = {name: field.values if isinstance(field, PaddedSequences) else field for name, field in batch.items()}
+    return {"attention_mask": inputs.mask.long()} | tensors
 
 
 def _batch_sequences(batch: Callable[[Sequences], Any], samples: Sequence[Any]) -> Any:

@@ -98,9 +98,8 @@ def check_wrappers(sampler: object, *, world_size: int, start: int) -> None:
     holders += gc.get_referrers(*(holder for holder in holders if type(holder) is dict))
     for kind in map(type, holders):
         if issubclass(kind, DistributedSampler):
-            remedy = (
-                "Give the trainer lw.torch.DataLoader(dataset, sampler), and no sampler: brain.fit(counter, loader)."
-            )
+            # PaddedBatch is the default of SpeechBrain, which makes such a wrapper.
+            remedy = "Give the trainer lw.torch.DataLoader(dataset, sampler, collate_fn=PaddedBatch), not a sampler."
             refuse_second_sharing(world_size, f"a {kind.__name__}", remedy)
         elif kind.__name__ == "SkipBatchSampler" and start:  # of Accelerate
             state = f"The sampler begins after {start} batches, as loaded, and skip_first_batches would skip more"

@@ -38,8 +38,9 @@ class PlannedEpochs(Callback):
     checkpoint that was saved within a step resumes at the beginning of the step. Multiply the loss of each batch by
     `scale(batch_idx)`.
 
-    Loggers get `padding` and `frames_per_second` of the epoch so far. The frames are those of data, on all ranks; the
-    time of validations does not count.
+    Loggers get `padding` and `frames_per_second` of the epoch so far. Padding is that of the batches of this rank, by
+    their masks; a batch without a mask counts as planned. The frames are those of data, on all ranks; the time of
+    validations does not count.
 
     Args:
         sampler: The sampler of the training loader, made without rank and world_size. It begins with epoch 0, or where

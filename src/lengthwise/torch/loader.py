@@ -18,6 +18,7 @@ from lengthwise import checks
 from lengthwise.choices.arithmetic import count_multiple, length_multiple
 from lengthwise.choices.cut import Cut
 from lengthwise.choices.rows import Rows
+from lengthwise.torch.arrived import count_frames
 from lengthwise.torch.collate import PadCollate
 from lengthwise.torch.guard import changed, check_dataset
 from lengthwise.torch.position import Pass, find_position
@@ -251,6 +252,7 @@ class _Reader(Iterator[Any]):
             raise changed(loop.remainder.plan.epoch, sampler.epoch)
         loop.count(1)
         loader._give_position(loop)
+        sampler.arrived += count_frames(batch, sampler.lengths[:1].size)
         if not sampler.padded.has_seen_enough:
             sampler.padded.look(batch, loop.remainder.plan, sampler.rank, loop.remainder.plan_start + loop.taken - 1)
         return batch

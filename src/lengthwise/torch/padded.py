@@ -104,7 +104,7 @@ class PaddedAsPlanned:
         if over.any():
             how_many = f"{np.count_nonzero(over):,} of {self._watched:,} are over the budget of {most[over][0]:,.16g}"
             remedy = (
-                "Read the lengths after your trainer has prepared the data: for example, "
+                "Read the lengths after your trainer has prepared the data: PlannedTrainer(batching=...) does, or "
                 "lengths = [len(ids) for ids in trainer.train_dataset['input_ids']]."
             )
             checks.warn(f"Batches hold {ratio:.2f} x the frames of the plan: {how_many}. {remedy}")

@@ -90,6 +90,7 @@ class BatchSampler(RankSampler):
             self.lengths: NDArray[Any] = self._planner.lengths
             # The sampler keeps this check, because trainers make several loaders.
             self.padded: PaddedAsPlanned = PaddedAsPlanned(batching, self.lengths)
+            self.arrived: NDArray[np.int64] = np.zeros(2, np.int64)  # frames that loaders counted, see `count_frames`
             self.times: NDArray[np.float64] | None = self._planner.times
             self.groups: NDArray[np.int64] | None = self._planner.groups
             self._remainder = self._plan_remainder(0)
@@ -172,17 +173,18 @@ class BatchSampler(RankSampler):
         """Returns sentences that compare the current epoch with random batches.
 
         Args:
-            batch_size: The sequences in a random batch, such as your former batch size; by default the cut of the
-                plan makes the random batches.
+            batch_size: The sequences in a random batch, such as your former batch size; by default the mean of the
+                plan.
 
         >>> import lengthwise as lw
         >>> sampler = BatchSampler([5, 9, 2, 4] * 10, lw.Batching(budget=40, order=lw.Sorted()))
-        >>> sampler.summary(batch_size=4).splitlines()[-3]
-        'Random batches of 4 take 10 steps, pad 35.1 %, and compute 1.5 times as much.'
+        >>> sampler.summary(batch_size=4).splitlines()[3]
+        'Random batches of 4 take 10 steps, pad 35.1 % and compute 1.54.'
         """
         remainder = self.remainder
-        place = {"earlier_batches": remainder.earlier_batches, "plan_start": remainder.plan_start}
-        return summarize(remainder.plan, self.lengths, self.batching, **place, batch_size=batch_size)
+        state: Any = {"earlier_batches": remainder.earlier_batches, "plan_start": remainder.plan_start}
+        state["arrived"] = self.arrived
+        return summarize(remainder.plan, self.lengths, self.batching, **state, batch_size=batch_size)
 
     def loss_scales(
         self,

@@ -28,20 +28,15 @@ def list_shards(source: Any) -> list[Iterable[Any]]:
         shards = list(source) if isinstance(source, list | tuple) else [source]
     remedy = "Give a list of iterables, one for each file, say: [data['train'].shard(8, i) for i in range(8)]."
     for shard in shards:
-        _check_shard(shard, remedy)
+        # A generator can be read once: the second epoch would be empty. A dict, such as a Hugging Face data set of
+        # several splits, yields its keys: the names of the splits.
+        if not isinstance(shard, Iterable) or isinstance(shard, Iterator | Mapping | str | bytes):
+            raise checks.type_error("shards", "iterables of samples that can be read in every epoch", shard, remedy)
+        if isinstance(shard, DataLoader):
+            _check_loader(shard)
     if not shards:
         raise checks.value_error("shards", "at least one", shards, remedy)
     return shards
-
-
-def _check_shard(shard: Any, remedy: str) -> None:
-    """Refuses a shard that cannot be read in every pass, or that does not yield single samples."""
-    # A generator can be read once: the second epoch would be empty. A dict, such as a Hugging Face data set of several
-    # splits, yields its keys: the names of the splits.
-    if not isinstance(shard, Iterable) or isinstance(shard, Iterator | Mapping | str | bytes):
-        raise checks.type_error("shards", "iterables of samples that can be read in every epoch", shard, remedy)
-    if isinstance(shard, DataLoader):
-        _check_loader(shard)
 
 
 def _check_loader(loader: DataLoader[Any]) -> None:

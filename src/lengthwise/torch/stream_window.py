@@ -27,7 +27,7 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.deal import Portions, World
 from lengthwise.lengths import as_lengths, fingerprint
 from lengthwise.planning.items import read_groups, read_source
-from lengthwise.planning.loss import check_weights
+from lengthwise.planning.loss import check_weights, scale_losses
 from lengthwise.planning.make import NoStepError, plan_epoch, take_epoch
 from lengthwise.planning.plan import Plan
 from lengthwise.planning.resume import EarlierRun
@@ -187,9 +187,7 @@ class _Owned:
 
     owners: tuple[NDArray[np.int64], ...]
 
-    @property
-    def tail(self) -> str:
-        return "split"
+    tail = "split"
 
     def portions(self, count: int, world: World, key: Key) -> list[NDArray[np.int64]]:
         return list(self.owners)
@@ -290,9 +288,8 @@ def _scale(plan: Plan, owners: NDArray[np.int64], weights: NDArray[np.float64]) 
     counted = np.zeros(len(flat))
     first = by_owner[np.unique(flat[by_owner], return_index=True)[1]]
     counted[first] = np.bincount(plan.batch_numbers, weights[plan.sequences], minlength=len(plan.costs))[flat[first]]
-    grid = counted.reshape(plan.grid.shape)
-    totals = grid.sum(axis=(1, 2), keepdims=True)
-    return np.divide(grid, totals, out=np.zeros_like(grid), where=totals > 0) * plan.world_size
+    sums = counted.reshape(plan.grid.shape)
+    return scale_losses(plan, sums, "mean", ranks_averaged=True, micro_batches_averaged=False)
 
 
 def share_placeholder(

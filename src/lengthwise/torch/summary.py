@@ -12,7 +12,7 @@ from lengthwise.advice.answer import ATTENTION, BALANCE, describe_attention
 from lengthwise.choices.arithmetic import length_multiple
 from lengthwise.choices.batching import Batching, group_by_length
 from lengthwise.choices.cost import Padded
-from lengthwise.choices.cut import Budget, Cut, FixedSize
+from lengthwise.choices.cut import Cut, FixedSize
 from lengthwise.choices.deal import Deal, World
 from lengthwise.choices.order import Order, Shuffled
 from lengthwise.measures.metrics import Measures, measure, price_of, sum_frames, wait_under
@@ -21,8 +21,6 @@ from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 from lengthwise.report import words
 
-_SAME = 1.005  # a smaller ratio is reported as no difference
-_TIMES = 1.05  # a smaller ratio is reported in percent
 _MUCH_WAITING = 0.05  # a smaller share of the time is not worth a sentence on attention
 _RANDOM = Shuffled()
 
@@ -35,6 +33,7 @@ def summarize(
     earlier_batches: int = 0,
     plan_start: int = 0,
     batch_size: int | None = None,
+    arrived: ArrayLike = (0, 0),
 ) -> str:
     """Returns sentences on the steps of an epoch, its batches, its padding, and the padding of random batches.
 
@@ -44,42 +43,44 @@ def summarize(
         batching: The batching of the plan.
         earlier_batches: The batches of each rank in earlier runs of the epoch; the plan is of the rest.
         plan_start: The batches of the plan that each rank has had.
-        batch_size: The sequences in a random batch; by default the cut of the plan makes random batches.
+        batch_size: The sequences in a random batch; by default the mean of the plan.
+        arrived: [2], the frames without and with padding in the batches that loaders have read.
 
     >>> lengths = [5, 9, 2, 4] * 10
     >>> batching = Batching(budget=40, padding=0.05)
     >>> print(summarize(make_plan(lengths, batching, micro_batches=2), lengths, batching, plan_start=4))
     Epoch 0 has 4 steps of 2 batches on 1 rank.
     A batch holds 2 to 10 sequences, a step 10 on average.
-    Padding is 3.4 % of the computed frames.
-    Random batches under this budget pad 32.4 %, and compute 1.4 times as much.
-    Batches are as random as 5 % padding allows, at 1.04 frames computed for each frame of data;
-    group_by_length computes 1.30.
+    Padding is 3.4 %: 1.04 frames are computed for each frame of data.
+    Random batches of 5 take 4 steps, pad 41.2 % and compute 1.70.
+    Their largest batch has 45 padded frames, the plan's 30.
+    Batches are as random as 5 % padding allows; the Trainer's group_by_length computes 1.30.
     Each rank has had 4 of its 8 batches.
     """
     steps = f"{words.count(plan.steps, 'step')} {'left, ' if earlier_batches else ''}{_per_step(plan)}"
     sentences = [f"Epoch {plan.epoch} has {steps}"]
     if not plan.steps:
         return f"{sentences[0]}."
-    total, place, batches = "the computed frames", "", len(plan)
+    where, batches = "", len(plan)
     if isinstance(plan, WindowEpoch):
         plan, lengths = _first_window(plan, lengths)
-        total, place = "the frames that the first window computes", " there"
+        where = " in the first window"
     if plan.times is not None:
         sequences = f"{np.count_nonzero(plan.times):,} of {words.count(len(plan.times), 'sequence')}"
         copies = words.count(int(plan.times.sum()), "copy", "copies")
         sentences.append(f"It takes {sequences}, and {copies} of them in all")
-    cut = batching.cut if batch_size is None else FixedSize(batch_size)
-    random_pair = _plan_beside(plan, lengths, batching, cut)
-    measures, random = measure(plan, lengths), measure(*random_pair)
+    measures = measure(plan, lengths)
+    size = max(1, round(measures.mean_batch)) if batch_size is None else batch_size
     item = "sequence" if batching.chunks is None else "chunk"
     mean = measures.mean_batch * measures.batches / measures.steps
     sentences.append(f"A batch holds {_range(measures, item)}, a step {_number(mean)} on average")
-    sentences.append(f"Padding is {words.percent(measures.padding_share)} of {total}")
-    sentences.append(_compare(measures, random, batching, batch_size, place=place))
-    random_largest, largest = (int(sum_frames(*pair)[1].max()) for pair in (random_pair, (plan, lengths)))
-    if batch_size is not None and random_largest != largest:
-        sentences.append(f"Their largest batch has {random_largest:,} padded frames, the plan's {largest:,}")
+    share, frames = words.percent(measures.padding_share), words.computed(measures.padding_share)
+    sentences.append(f"Padding is {share}{where}: {frames} frames are computed for each frame of data")
+    useful, computed = np.asarray(arrived).tolist()
+    if computed:
+        share = words.percent(1.0 - useful / computed)
+        sentences.append(f"It is {share} in the batches that were read, by their masks")
+    sentences += _compare((plan, lengths), _plan_beside(plan, lengths, batching, FixedSize(size)), size)
     if plan.world_size > 1:
         waiting = words.percent(measures.straggler_waste)
         sentences.append(f"Ranks wait {waiting} of the time for each other")
@@ -117,21 +118,24 @@ def _first_window(epoch: WindowEpoch, lengths: ArrayLike) -> tuple[Plan, ArrayLi
 
 def _price(measures: Measures, plan: Plan, lengths: ArrayLike, batching: Batching) -> str:
     """Returns a sentence on the decision, its price, and that of the Trainer's group_by_length."""
-    described, subject = json.loads(plan.batching), "Its price is"
+    described, subject = json.loads(plan.batching), ""
     if batching.order is None:
         padding = described["order"].get("padding")
-        subject = "Steps are random samples, at"
+        subject = "Steps are random samples"
         if padding is not None:
             alike = plan.grid[0].size > 1 and described["deal"]["choice"] == "deal.Balanced"
             cost = " and of similar cost in each step" if alike else ""
-            subject = f"Batches are as random as {100 * padding:.3g} % padding allows{cost}, at"
+            subject = f"Batches are as random as {100 * padding:.3g} % padding allows{cost}"
     size = max(1, round(measures.mean_batch))
     world = World(plan.world_size, plan.micro_batches)
     cut = FixedSize(size, multiple_of=length_multiple(batching.cut))
     grouped = _plan_beside(plan, lengths, batching, cut, *group_by_length(size, measures.sequences, world))
-    waiting = ", waiting included" if plan.world_size > 1 else ""
-    price = f"{measures.price:.2f} frames computed for each frame of data{waiting}"
-    return f"{subject} {price}; group_by_length computes {price_of(*grouped):.2f}"
+    price = f"the Trainer's group_by_length computes {price_of(*grouped):.2f}"
+    if plan.world_size > 1:
+        price = (
+            f"the price is {measures.price:.2f}, waiting counted, and that of group_by_length {price_of(*grouped):.2f}"
+        )
+    return f"{subject}; {price}" if subject else price[:1].upper() + price[1:]
 
 
 def _plan_beside(
@@ -152,20 +156,13 @@ def _plan_beside(
     return planned, lengths
 
 
-def _compare(measures: Measures, random: Measures, batching: Batching, batch_size: int | None, *, place: str) -> str:
-    # 100 frames of data take 111 frames at 10 % padding, and 250 at 60 %: 2.25 times as many.
-    times = measures.fill / random.fill
-    pad = f"pad {words.percent(random.padding_share)}"
-    if batch_size is not None:
-        text = f"Random batches of {batch_size:,} take {words.count(random.steps, 'step')}{place}, {pad}"
-    elif isinstance(batching.cut, Budget):
-        text = f"Random batches under this budget {pad}"
-    else:
-        text = f"Random batches of the same cut {pad}"
-    if times <= _SAME:
-        return f"{text}, and compute as much" if batch_size is not None else f"{text} too"
-    excess = f"{times:,.2g} times as much" if times >= _TIMES else f"{words.percent(times - 1.0)} more"
-    return f"{text}, and compute {excess}"
+def _compare(ours: tuple[Plan, ArrayLike], random: tuple[Plan, ArrayLike], size: int) -> list[str]:
+    """Returns sentences on random batches of a size, and on their largest, unless the plan's is as large."""
+    padding, steps = measure(*random).padding_share, words.count(random[0].steps, "step")
+    pad = f"pad {words.percent(padding)} and compute {words.computed(padding)}"
+    largest, planned = (int(sum_frames(*pair)[1].max()) for pair in (random, ours))
+    beside = f"Their largest batch has {largest:,} padded frames, the plan's {planned:,}"
+    return [f"Random batches of {size:,} take {steps}, {pad}", *([beside] if largest != planned else [])]
 
 
 def _per_step(plan: EpochPlan) -> str:

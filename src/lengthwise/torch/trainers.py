@@ -191,7 +191,8 @@ class Trained(NamedTuple):
 class Speed:
     """A counter of the steps and seconds of a trainer. Frames are summed when they are read.
 
-    A step costs one reading of the clock.
+    Frames of data are those of the plan, of all ranks. Padding is that of the batches that the loader of this rank has
+    read, by their masks, or that of the plan if they have none. A step costs one reading of the clock.
     """
 
     def __init__(self) -> None:
@@ -200,6 +201,8 @@ class Speed:
         self._last = time.perf_counter()
         self._frames: Iterator[NDArray[np.int64]] = iter(())  # of the steps that are not summed yet
         self._unsummed = 0  # the steps taken of them
+        # The frames of all batches that were read, as the loader counts them, and when they were last summed.
+        self._arrived = self._summed = np.zeros(2, np.int64)
         self._is_told = False
 
     def begin_epoch(self, sampler: BatchSampler) -> None:
@@ -207,6 +210,7 @@ class Speed:
         self._epoch = self._sum_up()
         taken_steps = sampler.remainder.plan_start // sampler.micro_batches
         self._frames = _frames_from(sampler.plan, sampler.lengths, taken_steps)
+        self._arrived, self._summed = sampler.arrived, sampler.arrived.copy()
         self.skip()
 
     def skip(self) -> None:
@@ -239,8 +243,13 @@ class Speed:
 
     def _sum_up(self) -> Trained:
         """Adds up the frames of the steps since the last call."""
-        for frames in islice(self._frames, self._unsummed):
-            self._total = Trained._make(map(operator.add, self._total, (1, *frames.tolist(), 0.0)))
+        if planned := list(islice(self._frames, self._unsummed)):
+            data, computed = np.sum(planned, axis=0).tolist()
+            arrived_data, arrived = (self._arrived - self._summed).tolist()
+            if arrived_data:
+                computed = round(data * arrived / arrived_data)
+            self._summed = self._arrived.copy()
+            self._total = Trained._make(map(operator.add, self._total, (len(planned), data, computed, 0.0)))
         self._unsummed = 0
         return self._total
 

@@ -148,7 +148,7 @@ def write_lines(
 @cache
 def _alphabet(font: str) -> dict[str, tuple[tuple[Stroke, ...], float]]:
     """Returns the shape and width of each letter, with baseline y = 0, y upwards and cap height 1."""
-    package = load_package("HersheyFonts", "write lines", "Install it: pip install HersheyFonts.")
+    package = load_package("HersheyFonts", "write lines", "Install it: pip install Hershey-Fonts.")
     fonts = package.HersheyFonts()
     fonts.load_default_font(font)
     shapes = {}
