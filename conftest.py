@@ -25,6 +25,9 @@ OF_JAX = [
 ]
 OF_JAX = [name for name in OF_JAX if (ROOT / name).exists()]  # the source distribution has no recipes
 
+# Parts of programs, for packages that may not be installed.
+collect_ignore_glob = ["tests/trainers/stand_ins/*"]
+
 # A loader's worker is a fork. If it collected the garbage of earlier tests, it would end their process groups, and wait
 # without end for threads that it does not have.
 os.register_at_fork(after_in_child=gc.freeze)

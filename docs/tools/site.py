@@ -28,6 +28,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "recipes/README.md": "recipes.md",
 }
+LAST = ("papers/", "reference/", "limits", "results", "changelog")  # a search shows these pages last
 THEMES = ((r"\2", "light"), (r"\2-dark", "dark"))  # the name of a picture, for each theme of the page
 
 _CODE = re.compile(r"(^ *(```+|~~~+).*?^ *\2[`~]* *$|(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
@@ -55,6 +56,8 @@ def on_files(files: Files, *, config: Any) -> Files:
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
     """Turns links between files of the repository into links of the site, and pictures into links to themselves."""
     root = Path(config.config_file_path).parent
+    if page.file.src_uri.startswith(LAST):
+        page.meta["search"] = {"boost": 0.3}
     linked = with_links(
         _BY_THEME.sub(r"![\2](\1)", markdown), page.file.src_uri, repository_path(page.file, root), files
     )

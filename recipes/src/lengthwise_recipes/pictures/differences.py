@@ -48,7 +48,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _draw(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> alt.LayerChart:
+def _draw(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
     axis = alt.Axis(
         labelExpr="split(datum.label, '|')[1] || split(datum.label, '|')[0]",
         labelFontWeight=alt.condition("test(/[|]$/, datum.value)", alt.value("bold"), alt.value("normal")),

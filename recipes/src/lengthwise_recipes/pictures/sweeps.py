@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ class Knob(NamedTuple):
     """The knob of a strategy: its name and the scale of its values."""
 
     name: str
-    scale: str
+    scale: Literal["linear", "log"]
 
 
 KNOBS: Mapping[str, Knob] = MappingProxyType(
