@@ -124,32 +124,8 @@ def test_a_table_of_buckets_fills_the_batches_of_tf_data(names):
     assert batches == +expected
 
 
-def test_a_window_is_that_of_torchtext(names):
-    shuffled = np.random.default_rng(0).permutation(len(LENGTHS))
-    theirs = []
-    for start in range(0, len(LENGTHS), 3_200):
-        window = shuffled[start : start + 3_200]
-        window = window[np.argsort(LENGTHS[window])]
-        theirs += [window[first : first + 32] for first in range(0, len(window), 32)]
-    ours = batches_of(lw.make_plan(LENGTHS, batching_of("torchtext", names)))
-    assert len(ours) == len(theirs)
-    assert set(map(len, ours)) == {31, 32}
-    assert padding_of(ours, LENGTHS) == pytest.approx(padding_of(theirs, LENGTHS), abs=0.015)
-
-
-def test_the_noise_of_allennlp_pads_what_the_page_says(names):
-    chance = np.random.default_rng(0)
-    order = np.argsort(LENGTHS * (1 + chance.uniform(-0.1, 0.1, len(LENGTHS))))
-    theirs = [order[first : first + 32] for first in range(0, len(order), 32)]
-    assert f"pads {100 * padding_of(theirs, LENGTHS):.0f} % of the lengths above" in TEXT
-    ours = batches_of(lw.make_plan(LENGTHS, batching_of("AllenNLP", names)))
-    assert padding_of(ours, LENGTHS) == pytest.approx(padding_of(theirs, LENGTHS), abs=0.01)
-    semi_sorted = lw.Batching(cut=lw.FixedSize(32), order=lw.SemiSorted(0.1))
-    assert padding_of(batches_of(lw.make_plan(LENGTHS, semi_sorted)), LENGTHS) > 0.3
-
-
-def test_at_equal_padding_batches_are_as_much_more_random_as_the_page_says(names):
-    windows = randomness_gained(batching_of("torchtext", names))
+def test_at_equal_padding_batches_are_as_much_more_random_as_the_page_says():
+    windows = randomness_gained(lw.Batching(cut=lw.FixedSize(32), order=lw.Windowed(3_200)))
     buckets = randomness_gained(lw.Batching(cut=lw.Budget(20_000), order=lw.Bucketed(buckets=30)))
     assert f"our batches of 32 have {windows:.1f} times the randomness of windows of 3,200" in TEXT
     assert f"Our batches of 20,000 frames have {buckets:.1f} times that of 30 buckets" in TEXT

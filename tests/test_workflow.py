@@ -75,12 +75,6 @@ def test_a_tag_publishes_each_package_as_it_was_built_and_tried(workflow, jobs):
     assert upload == {"uses": "pypa/gh-action-pypi-publish@release/v1", "with": {"packages-dir": "upload/"}}
 
 
-def test_the_lowest_versions_are_tested_on_files_that_are_there():
-    files = re.search(r"^OF_THE_CORE := ((?:.*\\\n)*.*)$", MAKEFILE, re.MULTILINE)[1].replace("\\\n", " ").split()
-    assert files
-    assert [name for name in files if not (ROOT / name).exists()] == []
-
-
 def test_the_version_stands_in_one_place():
     assert "version" not in PROJECT["project"]
     assert PROJECT["project"]["dynamic"] == ["version"]

@@ -13,7 +13,18 @@ from lengthwise.report.words import percent
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
 
-FACTS = {"lengths", "sentence", "attention", "code", "unit", "sequences", "measured", "world_size", "micro_batches"}
+FACTS = {
+    "lengths",
+    "sentence",
+    "attention",
+    "longest",
+    "code",
+    "unit",
+    "sequences",
+    "measured",
+    "world_size",
+    "micro_batches",
+}
 ROW = {"strategy", "batching", "price", "ships_in", "best", "padding_share", "randomness"}
 FEW = ("--example", "speech", "--subset", 800)
 
@@ -125,7 +136,7 @@ def test_sequences_that_set_the_budget_are_named_with_what_to_do(run, tmp_path):
     lengths = np.array([*range(1, 301), 5_000, 9_000])
     np.save(tmp_path / "lengths.npy", lengths)
     cap = max(cap for cap in range(9_000) if np.ceil(16 * lengths.clip(max=cap).mean() / 0.95) >= cap)
-    told = f"2 sequences are longer than {cap:,} and set the budget: cut them, and plan with --max-length {cap}, or"
+    told = f"2 sequences are longer than {cap:,} and set the budget: cut them, plan with lengths.clip(max={cap}), or"
     for command in ("inspect", "advise"):
         assert told in " ".join(run(command, tmp_path / "lengths.npy").out.split())
         for words in (("--max-length", cap), ("--cut", f"budget:{cap},oversize=drop")):

@@ -82,7 +82,7 @@ def test_inspect_without_a_file_says_that_its_lengths_are_generated(run):
     assert done.out.endswith("    lengthwise advise --batch-size 8\n")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("long-tailed example, generated\n")
-    assert "A first budget: 8,720 padded frames a batch, 16 x the mean length / 0.95, or the longest" in done.out
+    assert "A first budget: 6,163 padded frames a batch, 8 x the mean length / 0.95, or the longest" in done.out
     assert "Random batches of 8 sequences would be" in done.out
 
 

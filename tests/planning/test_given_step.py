@@ -48,12 +48,6 @@ def test_ranks_that_meet_after_each_batch_fill_the_meeting_of_a_giant():
     assert waits == [pytest.approx((0.0, 1 - 10 / 14)), pytest.approx((1 - 10 / 11, 1 - 10 / 11))]
 
 
-def test_a_print_of_the_measures_has_both_ways_to_wait():
-    plan = lw.plan_step(LENGTHS, lw.Batching(cut=lw.Rows(100)), world_size=2, micro_batches=2)
-    told = str(lw.measure(plan, LENGTHS))
-    assert "\nwaiting    0.0 %  of the time of all ranks; 28.6 % if they meet after every micro-batch\n" in told
-
-
 def test_groups_share_a_rank_and_given_ranks_keep_their_sequences():
     plan = lw.plan_step(LENGTHS, ROWS_OF_TEN, world_size=2, groups=list("abcabc"))
     assert by_rank(plan) == [[[3], [0]], [[1, 5], [2, 4]]]

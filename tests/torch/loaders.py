@@ -21,7 +21,7 @@ KINDS = {
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 TWO_LOOPS = "Two loops over this loader have begun, so its position is unknown. Give one a loader and a sampler"
 SECOND_PASS = "Epoch 0 is taken a second time. Call set_epoch with a new number before each epoch. Look at a batch by"
-LEFT_EARLY = f"Epoch 0 was left after 2 of its {BATCHES} batches, so sequences are lost. Raise the trainer's limit"
+LEFT_EARLY = f"Epoch 0 was left after 2 of its {BATCHES} batches, so sequences are lost. Let the loop end by itself"
 
 
 class Data(Dataset):

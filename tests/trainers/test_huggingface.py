@@ -286,6 +286,15 @@ def test_a_data_set_without_lengths_is_refused(tmp_path, name):
         PlannedTrainer(Padded(), arguments, train_dataset=samples, batching=Batching(budget=40))
 
 
+def test_a_column_of_lengths_that_is_stale_is_refused(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"input_ids": [[1] * 5, [1] * 3, [1]], "length": [5, 7, 1]})
+    said = "^`length` must be the sizes of `input_ids`, but is 'another in 1 of 3 rows'. Remove the column, or give "
+    arguments = transformers.TrainingArguments(str(tmp_path), **ALWAYS)
+    with pytest.raises(ValueError, match=said):
+        PlannedTrainer(Padded(), arguments, train_dataset=rows, batching=Batching(budget=40))
+
+
 @pytest.mark.parametrize("methods", [["_get_train_sampler"], ["training_step", "_generate"]])
 def test_a_trainer_that_makes_its_own_batches_is_refused(methods):
     rollouts = type("Rollouts", (transformers.Trainer,), dict.fromkeys(methods))

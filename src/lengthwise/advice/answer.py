@@ -58,6 +58,7 @@ class Advice:
             and the steps of them; the code. Two lines if you have nothing to gain.
         attention: The waiting of the best if the model has attention, with the remedy. "" with a balance or a cost, on
             one rank, or if you have nothing to gain.
+        longest: A sentence on sequences that are longer than the budget would be without them; "" if there are none.
         code: The lines of Python to train with the best, for code that has `lengths`, `dataset` and `epochs`.
         unit: The unit of prices: "frames" (for each frame of data), "work" (by the balance, for each unit that the data
             need), "seconds" or "cost" (of an epoch).
@@ -72,6 +73,7 @@ class Advice:
     random: AdviceRow
     sentence: str
     attention: str
+    longest: str
     code: str
     unit: str
     sequences: int
@@ -87,7 +89,7 @@ class Advice:
         )
 
     def __str__(self) -> str:
-        return "\n\n".join(filter(None, [self.sentence, self.attention]))
+        return "\n\n".join(filter(None, [self.sentence, self.attention, self.longest]))
 
     def _repr_html_(self) -> str:
         """Returns the sentences and a table of the candidates, for notebooks."""
@@ -103,7 +105,17 @@ class Advice:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the advice by name, for JSON, with the best row marked."""
-        names = ("sentence", "attention", "code", "unit", "sequences", "measured", "world_size", "micro_batches")
+        names = (
+            "sentence",
+            "attention",
+            "longest",
+            "code",
+            "unit",
+            "sequences",
+            "measured",
+            "world_size",
+            "micro_batches",
+        )
         rows = [{**row.as_dict(), "best": row is self.best} for row in self.candidates]
         return {**{name: getattr(self, name) for name in names}, "best": self.best.label, "candidates": rows}
 

@@ -11,12 +11,16 @@ from lengthwise.planning.plan import Plan
 _WIDTH = 79  # columns of a line of code
 
 
-def write_loop(batching: Batching, *, micro_batches: int) -> str:
+def write_loop(batching: Batching, world: World) -> str:
     """Returns the lines from the batching to the loop over epochs, for code with `lengths`, `dataset` and `epochs`.
 
-    The sampler gets its rank from torch.distributed.
+    The sampler gets its rank from torch.distributed. If a step has several batches, their losses are scaled.
     """
-    options = f", micro_batches={micro_batches}" if micro_batches > 1 else ""
+    options = f", micro_batches={world.micro_batches}" if world.micro_batches > 1 else ""
+    loop = ["    for batch in loader:", "        ..."]
+    if world.slots > 1:
+        loop = ["    for batch, scale in zip(loader, sampler.loss_scales(), strict=True):"]
+        loop += ["        ...  # (scale * loss).backward(), if the loss is a mean over sequences"]
     return "\n".join(
         [
             wrap_call(f"batching = {write_batching(batching)}"),
@@ -24,8 +28,7 @@ def write_loop(batching: Batching, *, micro_batches: int) -> str:
             "loader = lw.torch.DataLoader(dataset, sampler)  # pads; or your collate_fn",
             "for epoch in range(loader.epoch, epochs):",
             "    loader.set_epoch(epoch)",
-            "    for batch in loader:",
-            "        ...",
+            *loop,
         ]
     )
 

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from lengthwise import checks
 from lengthwise._random import Key
 from lengthwise.advice.answer import ATTENTION, Advice, AdviceRow, saves, write_attention, write_sentence
-from lengthwise.advice.candidates import Candidate, SizedCut, count_in_batch, first_budget, list_ours, list_shipped
+from lengthwise.advice.candidates import (
+    Candidate,
+    SizedCut,
+    count_in_batch,
+    describe_longest,
+    first_budget,
+    list_ours,
+    list_shipped,
+)
 from lengthwise.advice.code import write_loop
 from lengthwise.advice.step_cost import StepCost, shape_of
 from lengthwise.choices.batching import DEFAULT_PADDING, Batching
@@ -122,7 +130,8 @@ def advise(
             rows[0], rows[1], best, decided=decided, unit=unit, slots=world.slots, sampled=len(sample) / len(array)
         ),
         attention=attention,
-        code=write_loop(best.batching, micro_batches=world.micro_batches),
+        longest=describe_longest(array, cut.batch_size) if isinstance(cut, FixedSize) and best is not rows[0] else "",
+        code=write_loop(best.batching, world),
         unit=unit,
         sequences=len(array),
         measured=len(sample),

@@ -7,7 +7,6 @@ from typing import Any
 
 import lengthwise as lw
 from lengthwise.advice.answer import Advice
-from lengthwise.advice.candidates import describe_longest
 from lengthwise.advice.code import describe_cut, describe_world
 from lengthwise.cli import show
 from lengthwise.cli.parser import (
@@ -71,8 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
     if not show.fills_output(arguments):
         show.print_table(_table(advice), title=f"{show.sentence_of(lengths, name)}\n{heading}", spare=_SPARE)
         show.say(f"\n{advice}\n")
-        if isinstance(cut, lw.FixedSize) and (longest := describe_longest(lengths, cut.batch_size)):
-            show.say(f"{longest}\n")
         show.program(program)
     return 0
 

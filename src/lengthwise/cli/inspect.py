@@ -53,9 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
         f"\nRandom {describe_cut(cut)} would be {show.percent(share)} padding: "
         f"{1 / (1 - share):.2f} frames computed for every frame of data."
     )
-    budget = first_budget(lengths)
+    size = cut.batch_size if isinstance(cut, lw.FixedSize) else BATCH_SIZE
+    budget = first_budget(lengths, size)
     show.say(
-        f"A first budget: {budget:,} padded frames a batch, {BATCH_SIZE} x the mean length / "
+        f"A first budget: {budget:,} padded frames a batch, {size} x the mean length / "
         f"{1 - DEFAULT_PADDING:g}, or the longest length if that is more."
     )
     if isinstance(cut, lw.FixedSize) and (longest := describe_longest(lengths, cut.batch_size)):

@@ -21,9 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 import lengthwise as lw
 from lengthwise import checks, files
 from lengthwise.advice.code import write_plan
-from lengthwise.choices.batching import Batching
-from lengthwise.choices.buckets import EDGES
-from lengthwise.choices.order import Bucketed
 from lengthwise.lengths import as_lengths
 from lengthwise.measures.epochs import check_plan
 from lengthwise.measures.metrics import measure_epochs
@@ -186,7 +183,7 @@ def _charts(contents: Contents, *, packed: bool) -> dict[str, Any]:
         shares = {label: rows[label]["padding_share"] for label in ends}
         gallery["batches"] = charts.batches(ends, lengths, unit=unit, shares=shares)
     if len(lengths):
-        gallery["histogram"] = charts.histogram(lengths, edges=_edges(contents), unit=unit)
+        gallery["histogram"] = charts.histogram(lengths, unit=unit)
     return gallery
 
 
@@ -199,21 +196,6 @@ def _figure(chart: Any, name: str) -> Figure:
         tuple(f"{value:,.4g}" if isinstance(value, float) else str(value) for value in row.values()) for row in rows
     ]
     return Figure(inline_svg(chart, name), text, Table(tuple(rows[0]) if rows else (), cells, "Data of this chart"))
-
-
-def _edges(contents: Contents) -> NDArray[np.int64] | None:
-    """Returns the edges of the best strategy, or None."""
-    if contents.lengths.ndim != 1 or not contents.plans:
-        return None
-    try:
-        order = Batching.from_json(contents.plans[contents.best].batching).order
-    except ValueError:  # the user's own order
-        return None
-    if not isinstance(order, Bucketed):
-        return None
-    if order.edges is not None:
-        return np.array(order.edges, np.int64)
-    return None if order.buckets is None else EDGES[order.by](contents.lengths, order.buckets)
 
 
 @cache

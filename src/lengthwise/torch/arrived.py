@@ -29,19 +29,14 @@ def count_frames(batch: Any, dims: int = 1) -> NDArray[np.int64]:
 
 def _counts_in(part: Any) -> Iterator[tuple[int, int]]:
     """Yields the frames with padding, and those of data, of each mask that is in memory: a GPU would have to wait."""
-    if isinstance(part, PaddedSequences):
-        if part.lengths.is_cpu:
-            yield part.values.shape[:2].numel(), int(part.lengths.numpy().sum())
+    if isinstance(part, PaddedSequences) and part.lengths.is_cpu:
+        yield part.values.shape[:2].numel(), int(part.lengths.numpy().sum())
     elif isinstance(part, PackedRows):
         yield from _counts_of_mask(part.segments)
-    elif isinstance(part, dict | UserDict):
-        if "attention_mask" in part:
-            yield from _counts_of_mask(part["attention_mask"])
-        else:
-            for field in part.values():
-                yield from _counts_in(field)
-    elif isinstance(part, list | tuple):
-        for field in part:
+    elif isinstance(part, dict | UserDict) and "attention_mask" in part:
+        yield from _counts_of_mask(part["attention_mask"])
+    elif isinstance(part, dict | UserDict | list | tuple):
+        for field in part if isinstance(part, list | tuple) else part.values():
             yield from _counts_in(field)
 
 

@@ -40,8 +40,8 @@ class Notices:
     def warn_early_end(self, delivered: int, batches: int, epoch: int) -> None:
         """Warns that an epoch is left before its end."""
         remedy = (
-            "Raise the trainer's limit (an epoch has sampler.steps steps), or let the trainer read the length of every"
-            " epoch: in Lightning by reload_dataloaders_every_n_epochs=1."
+            "Let the loop end by itself. Under a trainer, raise its limit (an epoch has sampler.steps steps), or let it"
+            " read the length of every epoch: in Lightning by reload_dataloaders_every_n_epochs=1."
         )
         state = f"Epoch {epoch} was left after {delivered} of its {batches} batches, so sequences are lost"
         self._warn("early end", state, remedy)

@@ -210,7 +210,8 @@ class DataLoader(data.DataLoader[Any]):
         if latest.remainder is not sampler.remainder:
             return
         if latest.taken and not (self.quiet or sampler.rank) and sampler.notices.is_first("what an epoch pads"):
-            print(describe_padding(latest.remainder.plan, sampler.lengths), file=sys.stderr)
+            earlier = latest.remainder.earlier_batches
+            print(describe_padding(latest.remainder.plan, sampler.lengths, earlier_batches=earlier), file=sys.stderr)
         self._passes = [*(loop for loop in passes if loop.state == "open" and loop is not latest), latest]
 
 

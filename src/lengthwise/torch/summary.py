@@ -21,6 +21,7 @@ from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 from lengthwise.report import words
 
+_MISSED = 0.02  # above the padding that was asked for
 _MUCH_WAITING = 0.05  # a smaller share of the time is not worth a sentence on attention
 _RANDOM = Shuffled()
 
@@ -95,13 +96,16 @@ def summarize(
     return ".\n".join(sentences) + "."
 
 
-def describe_padding(plan: EpochPlan, lengths: ArrayLike) -> str:
+def describe_padding(plan: EpochPlan, lengths: ArrayLike, *, earlier_batches: int = 0) -> str:
     """Returns one sentence on the steps and the padding of an epoch, or of its first window.
+
+    If earlier runs had some batches, the plan is of the rest.
 
     >>> describe_padding(make_plan([5, 9, 2, 4], Batching(cut=FixedSize(4))), [5, 9, 2, 4])
     'Lengthwise: epoch 0 has 1 step; 44.4 % of its frames are padding.'
     """
     steps, where, epoch = words.count(plan.steps, "step"), "", plan.epoch
+    steps += " left" if earlier_batches else ""
     if isinstance(plan, WindowEpoch):
         plan, lengths = _first_window(plan, lengths)
         where = " in its first window"
@@ -126,6 +130,8 @@ def _price(measures: Measures, plan: Plan, lengths: ArrayLike, batching: Batchin
             alike = plan.grid[0].size > 1 and described["deal"]["choice"] == "deal.Balanced"
             cost = " and of similar cost in each step" if alike else ""
             subject = f"Batches are as random as {100 * padding:.3g} % padding allows{cost}"
+            if measures.padding_share > padding + _MISSED:
+                subject = f"So few batches cannot keep to {100 * padding:.3g} % of padding"
     size = max(1, round(measures.mean_batch))
     world = World(plan.world_size, plan.micro_batches)
     cut = FixedSize(size, multiple_of=length_multiple(batching.cut))

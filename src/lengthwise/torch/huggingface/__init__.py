@@ -36,7 +36,7 @@ _LOADER_OPTIONS = (
     *("prefetch_factor", "persistent_workers"),
 )
 # Arguments of the Trainer about batches: other values than these would have no effect.
-_REQUIRED = {"auto_find_batch_size": False, "train_sampling_strategy": "random"}
+_REQUIRED = {"auto_find_batch_size": False, "train_sampling_strategy": "random", "packing": False}
 # A Trainer that has one of these and a `training_step` trains on batches of its own, such as texts that it generates.
 _OWN_BATCHES = {"_generate", "generate_on_policy_outputs", "get_train_dataloader"}
 

@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 from transformers.trainer_callback import ExportableState
 
 from lengthwise import checks
+from lengthwise.report import words
 from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.sampler import BatchSampler
 from lengthwise.torch.trainers import Speed
@@ -46,8 +47,10 @@ class PlannedEpochs(transformers.TrainerCallback, ExportableState):
             sampler.set_epoch(0, restart=True)
         self.trained_batches = sampler.start
         self.next_epoch = sampler.epoch + (sampler.start == len(sampler))  # the saved epoch may have ended
-        epochs = "" if args.max_steps > 0 else f" in {args.num_train_epochs:g} epochs"
-        _tell(args, state, lambda: f"Lengthwise plans {state.max_steps:,} steps{epochs}.\n{sampler.summary()}")
+        count = args.num_train_epochs
+        epochs = "" if args.max_steps > 0 else f" in {count:g} epoch{'s' * (count != 1)}"
+        steps = words.count(state.max_steps, "step")
+        _tell(args, state, lambda: f"Lengthwise plans {steps}{epochs}.\n{sampler.summary()}")
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # A run that was resumed after its last step takes no further step.

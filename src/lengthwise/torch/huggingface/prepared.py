@@ -47,21 +47,26 @@ def _read_lengths(dataset: Any, column: str, name: str) -> NDArray[Any]:
     """Returns the lengths of a data set: its column of lengths, or the sizes of its `input_ids`.
 
     Raises:
-        ValueError: It has neither, or a row has no length.
+        ValueError: It has neither, both differ, or a row has no length.
     """
     place, names = f"data set {name}" if name else "", getattr(dataset, "column_names", None)
     if dataset is None or (names is not None and not {column, _TOKENS} & {*names}):
         raise _unmeasured(names, column, place)
     if names is None:
         return np.array([_measure(dataset[number], column, place) for number in range(len(dataset))])
-    if column in names:
-        return np.asarray(dataset.with_format("numpy")[column][:])
+    stated = np.asarray(dataset.with_format("numpy")[column][:]) if column in names else None
+    if stated is not None and (_TOKENS not in names or stated.ndim > 1):
+        return stated
     lengths = [np.zeros(0, np.int64)]
     for block in read_blocks(dataset, Rule(column=_TOKENS), _ROWS):
         for row, reason in block.reasons.items():
             raise ValueError(f"Row {sum(map(len, lengths)) + row} of `train_dataset`: {reason}")
         lengths.append(block.lengths)
-    return np.concatenate(lengths)
+    sizes = np.concatenate(lengths)
+    if stated is not None and (wrong := np.count_nonzero(stated != sizes)):
+        rule, remedy = f"the sizes of `{_TOKENS}`", "Remove the column, or give batch_sampler= in place of batching=."
+        raise checks.value_error(column, rule, f"another in {wrong:,} of {len(sizes):,} rows", remedy, at=place)
+    return sizes
 
 
 def _measure(sample: Any, column: str, place: str) -> Any:
