@@ -76,8 +76,3 @@ def test_the_readme_and_the_pages_name_the_budget_of_advise():
     for page in ("README.md", "docs/advice.md"):
         budgets = re.findall(r"lw.Batching\(budget=([\d_]+)\)", (ROOT / page).read_text(encoding="utf-8"))
         assert {int(number) for number in budgets} == {budget}, page
-
-
-def test_without_a_recommended_row_none_stands_out(run):
-    assert re.findall(r"^(\S+) \*", run("compare", "--cut", "rows:8192").out, re.MULTILINE) == ["pool:1024"]
-    assert " *" not in run("compare", "--strategies", "random").out
