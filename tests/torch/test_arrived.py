@@ -24,9 +24,7 @@ PAIRS = [(torch.ones(3, 8), [7]), (torch.ones(1, 8), [7, 8])]
         ({"inner": [lw.torch.PadCollate()([{"input_ids": [1, 2]}, {"input_ids": [3]}])]}, 1, [3, 4]),
         (UserDict(input_ids=np.zeros((2, 3)), attention_mask=np.array(MASK)), 1, [4, 6]),
         (lw.torch.RowCollate(4)([{"input_ids": [1, 2, 3]}, {"input_ids": [3]}, {"input_ids": [3, 4]}]), 1, [6, 8]),
-        ({"attention_mask": torch.ones(2, 1, 3, 3)}, 1, [0, 0]),  # of packed rows: it tells no frames
         ({"attention_mask": torch.tensor(MASK, device="meta")}, 1, [0, 0]),
-        (torch.zeros(2, 3), 1, [0, 0]),
     ],
     ids=str,
 )
