@@ -44,7 +44,7 @@ def test_the_tour_runs_and_shows_what_it_was_committed_with(capsys):
 def test_the_tour_is_small_ran_from_top_to_bottom_and_names_no_folder():
     assert len(TEXT) < 200_000
     assert [cell["execution_count"] for cell in CELLS] == list(range(1, len(CELLS) + 1))
-    assert [word for word in (str(Path.home()), str(TOUR.parents[1]), "tmp/", "file://", "<script") if word in TEXT] == []
+    assert [word for word in (str(Path.home()), str(TOUR.parents[1]), "tmp/", "file:", "<script") if word in TEXT] == []
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
