@@ -47,7 +47,7 @@ def add(subparsers: Any) -> None:
     group.add_argument("--padding", type=float, metavar="SHARE", help=text)
     text = "a file of lengthwise.StepCost.save, with the seconds of a step; without it, all frames cost the same"
     group.add_argument("--cost", type=Input, metavar="PATH", help=text)
-    show.add(parser, plot="randomness against padding", html="the recommended batches and the measures")
+    show.add(parser, plot="padding and randomness", html="the recommended batches and the measures")
     parser.set_defaults(run=run)
 
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     program = f"import lengthwise as lw\n\n{write_code(arguments)}\n{advice.code}"
     document = {"lengths": show.summary(lengths), **advice.as_dict(), "code": program}
     show.write_json(document, arguments.json)
-    show.write_chart(arguments.plot, lambda: lw.report.trade_off(_measures(advice), best=advice.best.label))
+    show.write_chart(arguments.plot, lambda: lw.report.padding(_measures(advice), best=advice.best.label))
     heading = (
         f"{describe_cut(advice.random.batching.cut)}{describe_world(lw.World(advice.world_size, advice.micro_batches))}"
     )

@@ -50,7 +50,7 @@ def add(subparsers: Any) -> None:
     text = "the strategies to compare; names and defaults are below"
     parser.add_argument_group("plans").add_argument("--strategies", metavar="A,B:VALUE,...", help=text)
     add_ranks(parser)
-    plot = "randomness against padding for every strategy, or the padding of packed rows"
+    plot = "padding and randomness of every strategy"
     show.add(parser, plot=plot, html="all strategies, and the best beside the first")
     parser.set_defaults(run=run)
 
@@ -85,8 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     best = next((label for label, plan in plans.items() if _are_equal(plan, usual)), "")
     document = [{"strategy": label, **row} for label, row in rows.items()]
     show.write_json({"lengths": show.summary(lengths), "rows": document}, arguments.json)
-    chart = "padding" if packed else "trade_off"  # only the name: Altair is loaded when the chart is drawn
-    show.write_chart(arguments.plot, lambda: getattr(lw.report, chart)(rows, best=best))
+    show.write_chart(arguments.plot, lambda: lw.report.padding(rows, best=best))
     heading = f"{describe_cut(cut)}{describe_world(world)}"
     page = {"title": f"{name}: {heading}", "loading": write_code(arguments), "best": best}
     show.write_html(arguments.html, lengths, plans, rows, **page)

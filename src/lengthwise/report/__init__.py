@@ -6,7 +6,6 @@ into one self-contained page. In notebooks, Altair loads scripts from the networ
 
     histogram      the lengths, and the edges of buckets
     padding        data and padding of each strategy
-    trade_off      randomness against padding of each strategy
     batches        the sequences of some batches, with their padding
     save_chart     writes one chart
     save_page      writes one page about plans
@@ -18,11 +17,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lengthwise.report.charts import batches, histogram, padding, trade_off
+    from lengthwise.report.charts import batches, histogram, padding
     from lengthwise.report.page import save_page
     from lengthwise.report.style import save_chart
 
-__all__ = ["batches", "histogram", "padding", "save_chart", "save_page", "trade_off"]
+__all__ = ["batches", "histogram", "padding", "save_chart", "save_page"]
 
 _FILES = {"save_chart": "style", "save_page": "page"}  # all other names are charts
 

@@ -1,10 +1,10 @@
-"""All charts: lengths, padding and randomness of strategies, and batches."""
+"""All charts: lengths, the padding and the randomness of strategies, and batches."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,6 @@ _SEQUENCES = 120  # sequences to draw of each plan
 _PARTED = 40  # the most borders of batches to draw
 _USUAL = 0.95  # the share of the sequences whose padded length is always on the axis
 _PANEL = {"width": WIDTH - 66, "height": 96}  # pixels of one of several panels, without its axes
-_PLOT = (382, 256)  # pixels of a chart of named points, without its axes: 16 lines high
-_LETTER, _LINE = 6.4, 16  # pixels of a letter, and of a line
 
 
 def histogram(lengths: ArrayLike, *, edges: ArrayLike | None = None, unit: str = "frames", title: str = "") -> Chart:
@@ -89,7 +87,7 @@ def _lengths_axis(column: NDArray[np.int64], field: str, title: str | None = Non
 
 
 def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames") -> Chart:
-    """Draws the frames that each strategy computes for each frame of data: data and padding.
+    """Draws the frames that each strategy computes for each frame of data, and writes how random its steps are.
 
     Args:
         measures: `lw.Measures` by the label of the strategy.
@@ -102,14 +100,15 @@ def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames"
     >>> plans = {name: lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2), order=orders[name])) for name in orders}
     >>> measures = {name: lw.measure(plan, lengths) for name, plan in plans.items()}
     >>> lw.report.padding(measures, best="sorted").to_dict()["description"]
-    'Padding, as a share of what is computed: random 28.6 %; sorted 11.8 %.'
+    'Padding, as a share of what is computed: random 28.6 %, randomness 0.50; sorted 11.8 %, randomness 0.25.'
     """
     rows, ends = [], []
     for row in _read_measures(measures):
         computed = 1.0 / (1.0 - row["padding"])
         for part, frames in (("data", 1.0), ("padding", computed - 1.0)):
             rows.append({"strategy": row["name"], "part": part, "frames": frames})
-        ends.append({"strategy": row["name"], "computed": computed, "share": words.percent(row["padding"])})
+        texts = {"share": words.percent(row["padding"]), "random": f"{row['randomness']:.2f}"}
+        ends.append({"strategy": row["name"], "computed": computed, **texts})
     is_best = f"datum.value === {json.dumps(words.shorten(best))}"
     y = alt.Y("strategy:N", sort=None, title=None).axis(
         ticks=False,
@@ -118,101 +117,29 @@ def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames"
         labelFontWeight=alt.condition(is_best, alt.value("bold"), alt.value("normal")),
     )
     x = alt.X("frames:Q", title=f"{unit} computed for each {unit.removesuffix('s')} of data").axis(tickCount=5)
-    x = x.scale(domain=[0, 1.22 * max(end["computed"] for end in ends)], nice=False)
+    x = x.scale(domain=[0, 1.45 * max(end["computed"] for end in ends)], nice=False)
     bars = alt.Chart(table(rows)).mark_bar(height=alt.RelativeBandSize(0.72))
     bars = bars.encode(x, y, color=parts("data", "padding"))
     labels = alt.Chart(table(ends)).mark_text(align="left", dx=6).encode(x="computed:Q", y=y, text="share:N")
-    title = "Padding, as a share of what is computed"
-    shares = "; ".join(f"{end['strategy']} {end['share']}" for end in ends)
-    return furnish((bars + labels).properties(height=max(90, 26 * len(ends))), title, f"{title}: {shares}.")
-
-
-def trade_off(measures: Mapping[str, Any], *, best: str = "") -> Chart:
-    """Draws randomness against padding, a named point for each strategy. A colour marks the recommended one.
-
-    Args:
-        measures: `lw.Measures` by the label of the strategy.
-        best: The label of the recommended strategy.
-
-    >>> import lengthwise as lw
-    >>> lengths = [5, 9, 2, 4, 7, 3]
-    >>> orders = {"random": lw.Shuffled(), "sorted": lw.Sorted()}
-    >>> plans = {name: lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2), order=orders[name])) for name in orders}
-    >>> measures = {name: lw.measure(plan, lengths) for name, plan in plans.items()}
-    >>> lw.report.trade_off(measures, best="sorted").to_dict()["title"]["text"]
-    'How random steps are, and what they pad'
-    """
-    rows = _read_measures(measures)
-    shares = [row["padding"] for row in rows]
-    room = 0.06 * (max(shares) - min(shares)) or 0.06 * max(shares) or 0.05
-    domain, top = [max(0.0, min(shares) - room), max(shares) + room], 1.14
-    name_rows = _place_names(sorted(rows, key=lambda row: row["strategy"] != best), domain, top)
-    x = alt.X("padding:Q", title="padding, as a share of what is computed").axis(format=".0%", tickCount=5)
-    x = x.scale(domain=domain, nice=False, zero=False)
-    y = alt.Y("randomness:Q", title="randomness").axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
-    y = y.scale(domain=[0.0, top], nice=False)
-    is_best = f"datum.strategy === {json.dumps(best)}"
-    color = alt.condition(is_best, alt.value(colour("recommended")), alt.value(colour("soft")))
-    size = alt.condition(is_best, alt.value(150), alt.value(60))
-    points = alt.Chart().mark_circle(opacity=1).encode(x, y, color=color, size=size, description="text:N")
-    # A name that is far from its point is joined to it by a line.
-    lines = alt.Chart().transform_filter("datum.far").mark_rule(strokeWidth=1, color=colour("soft"), aria=False)
-    lines = lines.encode(x, y, x2="name x:Q", y2="line y:Q")
-    names = alt.Chart().mark_text(align=alt.expr("datum.align"), baseline="middle", aria=False)
-    names = names.encode(x="name x:Q", y="name y:Q", color=color, text="name:N")
-    layers = alt.layer(lines, points, names, data=table(name_rows)).properties(height=_PLOT[1])
-    text = f"{words.count(len(rows), 'strategy', 'strategies')} by padding and randomness: "
-    text += f"{', '.join(row['text'] for row in rows)}.{f' Recommended: {best}.' if best else ''}"
-    notes = [f"Up and left is better.{' Green: recommended.' if best else ''}"]
-    return furnish(layers, "How random steps are, and what they pad", text, notes=notes)
-
-
-def _place_names(rows: Sequence[dict[str, Any]], domain: Sequence[float], top: float) -> list[dict[str, Any]]:
-    """Returns the rows with the place of each name, the first row last.
-
-    A name stands beside its point, else above or below, so that it covers no point and no other name.
-
-    Args:
-        rows: The padding, the randomness and the name of each point.
-        domain: The least and the greatest padding on the axis.
-        top: The greatest randomness on the axis.
-    """
-    wide, high = _PLOT[0] / (domain[1] - domain[0]), _PLOT[1] / top  # pixels of a padding of 1, of a randomness of 1
-    points = [(wide * (row["padding"] - domain[0]), high * row["randomness"]) for row in rows]
-    boxes = [(x - 7, y - 7, x + 7, y + 7) for x, y in points]  # left, lower, right and upper edges
-    name_rows = []
-    for row, (x, y) in zip(rows, points, strict=True):
-        width = _LETTER * len(row["name"])
-        places = [
-            (align, x + gap, y + shift, (left, y + shift - _LINE / 2, left + width, y + shift + _LINE / 2))
-            for shift in sorted(range(-_PLOT[1], _PLOT[1], _LINE // 2), key=abs)
-            for align, gap, left in (("left", 9, x + 9), ("right", -9, x - 9 - width), ("center", 0, x - width / 2))
-        ]
-        align, name_x, name_y, box = next((place for place in places if _is_free(place[-1], boxes)), places[0])
-        boxes.append(box)
-        spot = {"name x": domain[0] + name_x / wide, "name y": name_y / high, "align": align}
-        # The line ends at the nearer edge of the name.
-        name_rows.append(row | spot | {"line y": box[1 if name_y > y else 3] / high, "far": abs(name_y - y) >= _LINE})
-    return name_rows[::-1]  # the first point is drawn last, over the others
-
-
-def _is_free(box: tuple[float, ...], boxes: Sequence[tuple[float, ...]]) -> bool:
-    """Tells if a box lies within the chart and overlaps no other."""
-    left, lower, right, upper = box
-    if min(left, lower) < 0 or right > _PLOT[0] or upper > _PLOT[1]:
-        return False
-    return not any(left < box[2] and box[0] < right and lower < box[3] and box[1] < upper for box in boxes)
+    column = (
+        alt.Chart(table(ends)).mark_text(align="right").encode(x=alt.value(alt.expr("width")), y=y, text="random:N")
+    )
+    title, note = (
+        "Padding, as a share of what is computed",
+        "At the right: the randomness of steps, 1 for random samples.",
+    )
+    shares = "; ".join(f"{end['strategy']} {end['share']}, randomness {end['random']}" for end in ends)
+    chart = (bars + labels + column).properties(height=max(90, 26 * len(ends)))
+    return furnish(chart, title, f"{title}: {shares}.", notes=[note])
 
 
 def _read_measures(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the label, the padding and the randomness of each strategy, its short name, and all of it as a text."""
+    """Returns the padding, the randomness and the short name of each strategy."""
     rule, example = "measures by the label of the strategy", '{"random": lw.measure(plan, lengths)}'
     rows = []
     for label, values in check_labels("measures", measures, rule, example).items():
         row = values if isinstance(values, Mapping) else values.as_dict()
-        share, randomness = row["padding_share"], row["randomness"]
-        texts = {"name": words.shorten(label), "text": f"{label} {words.percent(share)} and {randomness:.2f}"}
-        rows.append({"strategy": label, "padding": share, "randomness": randomness} | texts)
+        rows.append({"name": words.shorten(label), "padding": row["padding_share"], "randomness": row["randomness"]})
     return rows
 
 

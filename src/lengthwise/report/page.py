@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,18 +26,8 @@ from lengthwise.measures.epochs import check_plan
 from lengthwise.measures.metrics import measure_epochs
 from lengthwise.planning.plan import Plan
 from lengthwise.report import charts, tables, words
-from lengthwise.report.style import COLOURS, inline_svg, jinja2, rows_of
+from lengthwise.report.style import COLOURS, inline_svg, jinja2
 from lengthwise.report.tables import Table
-
-_MEASURED = ("padding", "trade_off")  # charts of numbers in the table of all measures
-
-
-class Figure(NamedTuple):
-    """A chart of the page: its drawing, its text, and its rows, unless another table has them."""
-
-    svg: str
-    text: str
-    table: Table | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,7 +146,7 @@ def write_page(contents: Contents) -> str:
         first=next(iter(contents.rows), ""),
         tiles=tables.choose_tiles(contents.rows, best, slots=slots, seconds=contents.seconds),
         code=write_plan(contents.plans[best], loading=contents.loading) if plans else "",
-        figures=[_figure(chart, name) for name, chart in _charts(contents, packed=packed).items()],
+        figures=[inline_svg(chart, name) for name, chart in _charts(contents).items()],
         tables=[*contents.tables, *filter(None, [measured])],
         lengths=tables.facts(contents.lengths),
         style=_read("page.css"),
@@ -169,7 +159,7 @@ def write_page(contents: Contents) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _charts(contents: Contents, *, packed: bool) -> dict[str, Any]:
+def _charts(contents: Contents) -> dict[str, Any]:
     """Returns all charts that have data by name, the most important first."""
     lengths, unit, rows, best = contents.lengths, contents.unit, contents.rows, contents.best
     gallery = {f"chart{number}": chart for number, chart in enumerate(contents.charts)}
@@ -178,24 +168,11 @@ def _charts(contents: Contents, *, packed: bool) -> dict[str, Any]:
     if ends:
         if len(rows) > 1:
             gallery["padding"] = charts.padding(rows, best=best, unit=unit)
-        if len(rows) > 1 and not packed and not contents.charts:
-            gallery["trade_off"] = charts.trade_off(rows, best=best)
         shares = {label: rows[label]["padding_share"] for label in ends}
         gallery["batches"] = charts.batches(ends, lengths, unit=unit, shares=shares)
     if len(lengths):
         gallery["histogram"] = charts.histogram(lengths, unit=unit)
     return gallery
-
-
-def _figure(chart: Any, name: str) -> Figure:
-    text = str(chart.to_dict()["description"])
-    if name in _MEASURED:
-        return Figure(inline_svg(chart, name), text, None)
-    rows = rows_of(chart)
-    cells = [
-        tuple(f"{value:,.4g}" if isinstance(value, float) else str(value) for value in row.values()) for row in rows
-    ]
-    return Figure(inline_svg(chart, name), text, Table(tuple(rows[0]) if rows else (), cells, "Data of this chart"))
 
 
 @cache

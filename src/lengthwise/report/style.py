@@ -23,8 +23,6 @@ except ImportError as _error:
     sentence = "Charts need Altair, jinja2 and vl-convert: pip install altair jinja2 vl-convert-python"
     raise ImportError(sentence, name=_error.name) from _error
 
-Row = dict[str, Any]
-
 # Each colour for a light page and for a dark one. Colour-blind readers can tell data, padding and the recommended
 # strategy apart.
 COLOURS = {
@@ -159,13 +157,6 @@ def inline_svg(chart: Chart, name: str) -> str:
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     head = f'<svg role="img" aria-label="{text}" viewBox="0 0 {size[1]} {size[2]}">' if size else "<svg>"
     return head + svg.partition(">")[2]
-
-
-def rows_of(chart: Chart) -> list[Row]:
-    """Returns the data of a chart: its rows with the fields of the first row. Lines and labels have other fields."""
-    datasets: Mapping[str, list[Row]] = chart.to_dict().get("datasets", {})
-    rows = [row for values in datasets.values() for row in values]
-    return [row for row in rows if row.keys() == rows[0].keys()]
 
 
 def _check_letters(part: Any) -> None:

@@ -24,24 +24,20 @@ from lengthwise.choices.batching import Batching
 from lengthwise.choices.rows import Rows
 from lengthwise.planning.loss import REDUCTIONS
 from lengthwise.torch.huggingface.epochs import PlannedEpochs, total_steps_of
+from lengthwise.torch.huggingface.evaluation import LOADER_OPTIONS, EvaluatingTrainer
 from lengthwise.torch.huggingface.prepared import drop_lengths, make_sampler
 from lengthwise.torch.loader import DataLoader
 from lengthwise.torch.model_checks import attention_leaks, check_mean_loss, count_labels, evaluating
 from lengthwise.torch.sampler import BatchSampler, check_sampler
 from lengthwise.torch.trainers import PassScales, Step, check_settings, count_once, scale_by_labels
 
-# The options taken over from the Trainer's own loader.
-_LOADER_OPTIONS = (
-    *("collate_fn", "num_workers", "pin_memory", "worker_init_fn", "multiprocessing_context"),
-    *("prefetch_factor", "persistent_workers"),
-)
 # Arguments of the Trainer about batches: other values than these would have no effect.
 _REQUIRED = {"auto_find_batch_size": False, "train_sampling_strategy": "random", "packing": False}
 # A Trainer that has one of these and a `training_step` trains on batches of its own, such as texts that it generates.
 _OWN_BATCHES = {"_generate", "generate_on_policy_outputs", "get_train_dataloader"}
 
 
-class PlannedTrainer(transformers.Trainer):
+class PlannedTrainer(EvaluatingTrainer):
     """A Trainer that trains on the batches of a sampler, each once, with the steps of the plan.
 
     With these batches, a plain Trainer makes three mistakes:
@@ -119,6 +115,7 @@ class PlannedTrainer(transformers.Trainer):
         self._labelled: bool | None = None  # whether batches have labels; set by the first step
         self._has_unchecked_rows = isinstance(self.batch_sampler.batching.cut, Rows)
         self._pass_scales = PassScales(self.batch_sampler)
+        self._evaluated_by = None if batching is None or batching.chunks or self._sharing_ranks > 1 else batching
         self._step = Step([], [], [])
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler has the position
@@ -129,7 +126,7 @@ class PlannedTrainer(transformers.Trainer):
         _check_dataset(self.train_dataset)
         loader = super().get_train_dataloader()
         dataset: Any = loader.dataset
-        options = {name: getattr(loader, name) for name in _LOADER_OPTIONS}
+        options = {name: getattr(loader, name) for name in LOADER_OPTIONS}
         return _Loader(dataset, self.batch_sampler, quiet=True, **options)
 
     def set_initial_training_values(
@@ -195,7 +192,7 @@ class PlannedTrainer(transformers.Trainer):
     def _read_evaluation(self, inputs: Any, total: torch.Tensor | int | None) -> tuple[int | None, float]:
         """Returns the count and the scale of an evaluated batch. The Trainer gives the `total` of all ranks."""
         count = count_labels(inputs, shifted=self._loss_shifts_labels)
-        if count is None or total is None:
+        if count is None or total is None or self._evaluated is not None:
             return count, 1.0
         ranks = self._ranks if self.args.average_tokens_across_devices else 1
         return count, scale_by_labels([count], [1.0], float(total), reduction=self.reduction, ranks=ranks)[0]
@@ -224,16 +221,6 @@ class PlannedTrainer(transformers.Trainer):
     def _epochs(self) -> PlannedEpochs:
         """The callback, looked up each time: a Trainer that restores its callbacks makes another one."""
         return next(callback for callback in self.callback_handler.callbacks if isinstance(callback, PlannedEpochs))
-
-    @property
-    def _ranks(self) -> int:
-        """The number of ranks over which gradients and evaluation losses are averaged."""
-        return self.accelerator.num_processes // self.get_tp_size()
-
-    @property
-    def _sharing_ranks(self) -> int:
-        """The number of ranks that share each sequence, and count its labels."""
-        return self.get_tp_size() * self.get_cp_size() * self.get_sp_size()
 
     def _make_step(self, batches: list[Any]) -> Step:
         """Counts the labels of the batches, and returns their step with its loss scales."""
@@ -264,10 +251,6 @@ class PlannedTrainer(transformers.Trainer):
             remedy = "Let the data collator give them for every batch, or give weights."
             raise checks.state_error("Some batches have a tensor of labels, and others have none", remedy)
         return self._labelled
-
-    def _gather(self, number: int) -> Any:
-        """Returns the number of each rank, on the device."""
-        return self.accelerator.gather(torch.full((1,), int(number), device=self.args.device))
 
     def check_rows(self, batch: Any) -> None:
         """Refuses a model whose attention looks from one sequence of a packed row to another.

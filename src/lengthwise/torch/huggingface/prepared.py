@@ -26,7 +26,7 @@ def make_sampler(dataset: Any, batching: Batching, args: Any) -> BatchSampler:
     Several data sets in a dict are one after the other, as in the Trainer, and no batch mixes two of them.
     """
     parts = dataset if isinstance(dataset, Mapping) else {"": dataset}
-    lengths = [_read_lengths(part, args.length_column_name, str(name)) for name, part in parts.items()]
+    lengths = [read_lengths(part, args.length_column_name, str(name)) for name, part in parts.items()]
     if len({part.shape[1:] for part in lengths}) > 1:
         remedy = "Give all of them as many lengths for each sequence, or give batch_sampler= in place of batching=."
         widths = ", ".join(f"{name}: {part.shape}" for name, part in zip(parts, lengths, strict=True))
@@ -43,7 +43,7 @@ def drop_lengths(dataset: Any, column: str) -> Any:
     return dataset.remove_columns(column) if column in (getattr(dataset, "column_names", None) or ()) else dataset
 
 
-def _read_lengths(dataset: Any, column: str, name: str) -> NDArray[Any]:
+def read_lengths(dataset: Any, column: str, name: str = "") -> NDArray[Any]:
     """Returns the lengths of a data set: its column of lengths, or the sizes of its `input_ids`.
 
     Raises:
