@@ -87,8 +87,11 @@ def test_edges_say_what_they_pad():
 
 
 def test_the_padding_of_each_strategy_is_what_measure_says():
-    rows = rows_of(report.padding(MEASURES))
+    rows = rows_of(chart := report.padding(MEASURES))
     for label, measures in MEASURES.items():
+        assert (
+            f"{label} {100 * measures.padding_share:.1f} %, randomness {measures.randomness:.2f}" in chart.description
+        )
         parts = {row["part"]: row["frames"] for row in rows if row["strategy"] == label}
         assert parts["data"] == 1
         assert parts["padding"] / (1 + parts["padding"]) == pytest.approx(measures.padding_share)

@@ -8,6 +8,7 @@ import gc
 from dataclasses import dataclass, field
 from functools import partial
 
+import datasets
 import torch
 import transformers
 from torch.nn.utils.rnn import pad_sequence
@@ -182,13 +183,13 @@ def trainer_of(name, folder, *, micro_batches, num_train_epochs=1, enable_jit_ch
     settings = {"learning_rate": 0.0, "max_grad_norm": 0.0, "dataloader_pin_memory": False, **steps, **SAID}
     kept = Gradients(model)
     given = {"data_collator": head.collate, "trainer": PlannedTrainer, **head.given, **more}
+    given |= {} if "batching" in more else {"batch_sampler": sampler}
     seq2seq = given["trainer"] is Generating
     arguments = transformers.Seq2SeqTrainingArguments if seq2seq else transformers.TrainingArguments
     return kept, given.pop("trainer")(
         model=model,
         args=arguments(folder, **settings | head.settings),
-        train_dataset=range(len(head.lengths)),
-        batch_sampler=sampler,
+        train_dataset=given.pop("train_dataset", range(len(head.lengths))),
         callbacks=[kept],
         **given,
     )
@@ -226,6 +227,22 @@ def evaluated(name, folder):
     with torch.no_grad():
         expected = float(trainer.model.eval()(**HEADS[name].collate(range(10))).loss)
     return trainer.evaluate(range(10))["eval_loss"], expected
+
+
+def evaluated_as_planned(name, folder):
+    """The evaluated loss of batches under a budget, that of all texts as one batch, and the sizes of the batches."""
+    texts = [{"input_ids": text(number).tolist(), "number": number} for number in range(len(LENGTHS))]
+    texts = datasets.Dataset.from_list(texts).with_format("numpy")
+    given = {"batching": lw.Batching(budget=36), "train_dataset": texts}
+    given["data_collator"] = lambda samples: HEADS[name].collate([int(sample["number"]) for sample in samples])
+    _, trainer = trainer_of(name, folder, micro_batches=1, **given)
+    trainer.args.remove_unused_columns = False
+    with torch.no_grad():
+        expected = float(trainer.model.eval()(**HEADS[name].collate(range(len(LENGTHS)))).loss)
+    sizes = [len(batch["labels"]) for batch in trainer.get_eval_dataloader(texts)]
+    loss = trainer.evaluate(texts)["eval_loss"]
+    trainer.compute_metrics = dict
+    return loss, expected, sizes, len(trainer.get_eval_dataloader(texts))
 
 
 def largest_errors(folder, micro_batches, names=HEADS):

@@ -22,6 +22,7 @@ STOP = 7  # optimiser steps after which a run is left: the second of the second 
 RESUMED = ("mean", "dropping")
 ALONE = ("classes", "t5", "llama", "llama, smoothed", "gpt2")
 EVALUATED = ("classes", "t5", "llama")
+AS_PLANNED = (*EVALUATED, "tokens", "classes, a function", "llama, answers", "bart, causal")
 WORKERS = {"dataloader_num_workers": 2, "dataloader_multiprocessing_context": "fork"}
 STEPS = [plan(epoch).steps for epoch in range(EPOCHS)]
 
@@ -163,6 +164,7 @@ def run_on_two_ranks(folder):
         "weightless": train("mean", folder, weights=ALMOST_NONE, eval_strategy="epoch"),
         "heads": heads.largest_errors(folder, MICRO_BATCHES),
         "evaluated": {name: heads.evaluated(name, folder) for name in EVALUATED},
+        "as planned": {name: heads.evaluated_as_planned(name, folder) for name in AS_PLANNED},
         "heads refused": heads.refusals(folder),
         "refused": {name: refusal("mean", folder, **given) for name, (given, _) in REFUSED.items()},
     }
@@ -199,10 +201,6 @@ def alone(of_ranks, folder):
     return ask_ranks(run_on_one_rank, folder, world_size=1)[0]
 
 
-def of(runs, name):
-    return [run[name] for run in runs]
-
-
 def test_a_run_keeps_the_contract(of_ranks):
     contract.check_run([run["whole"]["mean"] for run in of_ranks])
 
@@ -223,6 +221,14 @@ def test_an_evaluated_loss_is_that_of_all_ranks(of_ranks, name):
     for run in of_ranks:
         loss, expected = run["evaluated"][name]
         assert loss == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", AS_PLANNED)
+def test_planned_batches_have_the_evaluated_loss_of_one_batch(of_ranks, name):
+    for run, sizes in zip(of_ranks, ([3, 3], [5, 3]), strict=True):  # a batch of three is taken a second time
+        loss, expected, *taken = run["as planned"][name]
+        assert loss == pytest.approx(expected, rel=1e-6)
+        assert taken == [sizes, 1]  # and one batch of the Trainer's own, for metrics
 
 
 @pytest.mark.parametrize("name", heads.REFUSED)
@@ -269,7 +275,7 @@ def test_callbacks_that_the_trainer_makes_anew_keep_the_position(of_ranks):
 
 
 def test_a_run_that_evaluates_and_saves_every_epoch_goes_on_from_the_end_of_one(of_ranks):
-    contract.check_run(of(of_ranks, "epoch end"))
+    contract.check_run([run["epoch end"] for run in of_ranks])
     for run in of_ranks:
         assert run["next epoch"].epochs == run["epoch end"].epochs[1:]
         assert run["next epoch"].weights == run["epoch end"].weights

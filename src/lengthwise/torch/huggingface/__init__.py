@@ -65,6 +65,8 @@ class PlannedTrainer(EvaluatingTrainer):
         batching: The choices. The sampler has `gradient_accumulation_steps`, and `data_seed` or `seed`. The lengths are
             read from `train_dataset` once the Trainer has prepared it: its column `length` (`length_column_name`),
             which is then left out, or the sizes of its `input_ids`. If it is a dict, no batch mixes two data sets.
+            Without `compute_metrics`, evaluations of data sets with `input_ids` have planned batches, too, and their
+            loss is the mean over all labels.
         batch_sampler: In place of `batching`: a sampler whose `micro_batches` are the `gradient_accumulation_steps`.
         weights: [n], the weight of each sequence in the mean loss of a batch, as in `lw.loss_scales`: give ones if the
             model's loss is a mean over sequences. By default batches count by their labels that are not -100, as in the

@@ -38,19 +38,17 @@ class EvaluatingTrainer(transformers.Trainer):
     _evaluated_labels = 0
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> data.DataLoader[Any]:
-        """Returns the Trainer's own loader, with planned batches if there is a `batching`, and no `compute_metrics`.
+        """Returns the Trainer's own loader. Without `compute_metrics`, batches of a column `input_ids` are planned.
 
         For predictions, the Trainer gathers as many rows from each rank, in the order of the data set.
         """
         loader, batching = super().get_eval_dataloader(eval_dataset), self._evaluated_by
         dataset: Any = loader.dataset
-        if batching is None or self.compute_metrics is not None or not hasattr(dataset, "__len__"):
-            return loader
-        try:
-            lengths = read_lengths(dataset, self.args.length_column_name)
-        except ValueError:  # it tells none
+        columns = () if isinstance(dataset, data.IterableDataset) else getattr(dataset, "column_names", None) or ()
+        if batching is None or self.compute_metrics is not None or "input_ids" not in columns:
             return loader
         options = {name: getattr(loader, name) for name in LOADER_OPTIONS}
+        lengths = read_lengths(dataset, self.args.length_column_name)
         sampler = EvaluationSampler(lengths, batching.cut, cost=batching.cost, balance=batching.balance)
         return data.DataLoader(dataset, batch_sampler=sampler, **options)
 
@@ -77,8 +75,8 @@ class EvaluatingTrainer(transformers.Trainer):
             labels = count_labels(inputs, shifted=self._loss_shifts_labels) if size and self.weights is None else None
             count = size if labels is None else labels
             self._evaluated_labels += count
-            # The mean over no label is NaN.
-            loss = loss.float() * (1 if self.reduction == "sum" else count) if count else torch.zeros_like(loss)
+            loss = loss.float() * (1 if self.reduction == "sum" else count)
+            loss = loss if count else torch.zeros_like(loss)  # the mean over no label is NaN
         return (loss, *outputs)
 
     @property
