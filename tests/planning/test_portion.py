@@ -48,12 +48,12 @@ def test_what_is_longer_than_the_budget_is_refused_stands_alone_or_is_dropped():
     message = (
         r"^`budget` must be at least the cost of the costliest sequence, 60, but is 20.0 at sequence 3. "
         r"A sequence of the mean length is over the budget too: it costs 24, and 16 of them cost about 384\. "
-        r"Is the budget in the unit of the lengths, or of `cost`\? Raise it, or choose oversize='alone' "
-        r"or oversize='drop' \(on the command line: .*oversize=alone\).$"
+        r"Is the budget in the unit of the lengths, or of `cost`\? Raise it, crop the sequence and its length, "
+        r"or give cut=lw.Budget\(20, oversize='alone'\), or oversize='drop' \(on the command line: .*oversize=alone\).$"
     )
     with pytest.raises(ValueError, match=message):
         plan_of(lengths, lw.Budget(20))
-    with pytest.raises(ValueError, match=r"is 24\.0 at sequence 3\. Raise it, or choose"):  # a mean of 24 is no doubt
+    with pytest.raises(ValueError, match=r"is 24\.0 at sequence 3\. Raise it, crop"):  # a mean of 24 is no doubt
         plan_of(lengths, lw.Budget(24))
     alone = plan_of(lengths, lw.Budget(20, oversize="alone"))
     assert [batch.tolist() for batch in alone.batches()] == [[0, 2, 4], [1], [3]]

@@ -13,6 +13,7 @@ from lengthwise.choices.deal import Balanced
 from lengthwise.choices.names import write_choice
 from lengthwise.measures.metrics import Measures
 
+MISSED = 0.02  # above the padding that was asked for: then a sentence says so
 _CLEAR = 0.05  # a change must save 5 % of the price of random batches
 ATTENTION = Quadratic(quadratic=0.001)  # of common networks: at 1,000 frames, attention costs as much as all else
 BALANCE = f"balance={write_choice(ATTENTION)}"
@@ -141,7 +142,10 @@ def write_sentence(
         ours = f"Steps that are random samples, each sorted into {ours},"
     else:
         alike = " and of similar cost in each step" if slots > 1 and isinstance(decided.deal, Balanced) else ""
-        ours = f"{ours.capitalize()}, as random as {100 * decided.order.padding:.3g} % padding allows{alike},"
+        padding = decided.order.padding
+        kept = f"as random as {100 * padding:.3g} % padding allows{alike}"
+        is_kept = best.measures.padding_share <= padding + MISSED
+        ours = f"{ours.capitalize()}, {kept if is_kept else f'too few to keep to {100 * padding:.3g} % of padding'},"
     steps = [round(row.measures.steps / sampled) for row in (random, best)]
     costs = [row.measures.largest_cost for row in (random, grouped, best)]
     return "\n".join(

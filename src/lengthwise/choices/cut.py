@@ -85,8 +85,9 @@ class OversizeError(ValueError):
 
     def _sentence(self, at: str) -> str:
         remedy = (
-            f"Raise it, {'give shorter chunks, ' if self.span else ''}or choose oversize='alone' or oversize='drop' "
-            "(on the command line: --cut budget:COST,oversize=alone)."
+            f"Raise it, {'give shorter chunks' if self.span else 'crop the sequence and its length'}, or give "
+            f"cut=lw.Budget({self.budget:.16g}, oversize='alone'), or oversize='drop' (on the command line: "
+            "--cut budget:COST,oversize=alone)."
         )
         if self.mean_cost is not None:
             remedy = (

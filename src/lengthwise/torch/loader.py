@@ -90,6 +90,9 @@ class DataLoader(data.DataLoader[Any]):
         if not options.get("in_order", True):
             remedy = "Leave it out: the position is a count of the plan's first batches."
             raise checks.value_error("in_order", "True", False, remedy)
+        for name, default in {"batch_size": 1, "shuffle": False, "sampler": None, "drop_last": False}.items():
+            if options.get(name) is not None and options[name] != default:
+                raise checks.value_error(name, "left out", options[name], "Delete it: `batch_sampler` has the batches.")
         collate: Any = collate_fn or _collate_as_planned(batch_sampler.batching.cut)
         self._own_generator = torch.Generator() if generator is None else None
         options["generator"] = self._own_generator or generator

@@ -105,6 +105,8 @@ def read_state(state: Mapping[str, Any], identity: Mapping[str, Any], *, sequenc
     if isinstance(state["batching"], str):  # a state over a kilobyte has a digest
         identity = {**identity, "batching": _digest(identity["batching"])}
     remedy = "Resume with what the checkpoint was made with, or begin a new run."
+    if state["lengths"] != identity["lengths"]:  # digits that say nothing by themselves
+        remedy = f"Some length or their order has changed: lw.fingerprint(lengths) tells them apart. {remedy}"
     # The plan's fingerprint would only show that something differs. This error names the part that differs: the seed,
     # the lengths, or a part of the batching.
     check_alike({name: state.get(name) for name in identity}, identity, whose="the checkpoint's", remedy=remedy)

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lengthwise.advice.answer import ATTENTION, BALANCE, describe_attention
+from lengthwise.advice.answer import ATTENTION, BALANCE, MISSED, describe_attention
 from lengthwise.choices.arithmetic import length_multiple
 from lengthwise.choices.batching import Batching, group_by_length
 from lengthwise.choices.cost import Padded
@@ -21,7 +21,6 @@ from lengthwise.planning.plan import Plan
 from lengthwise.planning.window_epoch import EpochPlan, WindowEpoch
 from lengthwise.report import words
 
-_MISSED = 0.02  # above the padding that was asked for
 _MUCH_WAITING = 0.05  # a smaller share of the time is not worth a sentence on attention
 _RANDOM = Shuffled()
 
@@ -130,7 +129,7 @@ def _price(measures: Measures, plan: Plan, lengths: ArrayLike, batching: Batchin
             alike = plan.grid[0].size > 1 and described["deal"]["choice"] == "deal.Balanced"
             cost = " and of similar cost in each step" if alike else ""
             subject = f"Batches are as random as {100 * padding:.3g} % padding allows{cost}"
-            if measures.padding_share > padding + _MISSED:
+            if measures.padding_share > padding + MISSED:
                 subject = f"So few batches cannot keep to {100 * padding:.3g} % of padding"
     size = max(1, round(measures.mean_batch))
     world = World(plan.world_size, plan.micro_batches)
