@@ -9,7 +9,6 @@ the results.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import textwrap
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from lengthwise_recipes.ge2021 import page as ge2021_page
 from lengthwise_recipes.khomenko2016 import page as khomenko2016_page
 from lengthwise_recipes.pages import command_block
 from lengthwise_recipes.quality import page as quality_page
+from lengthwise_recipes.record import read
 from sections import GROUPS, Section
 from sections.shared import processor
 
@@ -130,7 +130,7 @@ def results(kind: str) -> list[tuple[Path, dict[str, Any]]]:
         (path for folder in RESULTS for path in folder.glob(f"{kind}_*.json")),
         key=lambda path: path.stem.rsplit("_")[-1],
     )
-    return [(path, json.loads(path.read_text())) for path in paths]
+    return [(path, read(path)) for path in paths]
 
 
 def group(title: str, members: dict[str, tuple[str, Section]]) -> list[str]:

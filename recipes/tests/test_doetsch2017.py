@@ -39,6 +39,7 @@ from lengthwise_recipes.doetsch2017.claims import claims, claims_of, paper_rows 
 from lengthwise_recipes.doetsch2017.outcomes import Outcome, outcomes  # noqa: E402
 from lengthwise_recipes.doetsch2017.page import FIGURES, labels_of, page  # noqa: E402
 from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, Size, prepare_for, reproduce  # noqa: E402
+from lengthwise_recipes.record import read  # noqa: E402
 from lengthwise_recipes.speech.digits import RATE, WORDS, Strings, digit_strings  # noqa: E402
 from lengthwise_recipes.speech.parts import digit_parts  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow, RunRow, Study  # noqa: E402
@@ -389,7 +390,7 @@ def test_the_command_writes_all_and_refuses_the_checkpoints_of_other_speech(tmp_
     told = " ".join(capsys.readouterr().out.split())
     assert "table 1: chunks of 10 have a higher word error rate" in told
     assert "`text` must be the words of every wav, but is 'missing' at ann/mute." in told
-    document = json.loads((tmp_path / "out" / "doetsch2017-small.json").read_text())
+    document = read(tmp_path / "out" / "doetsch2017-small.json")
     assert document["study"]["data"]["labelling"]["units"] == "a lexicon of 10 words"
     text = (tmp_path / "out" / "doetsch2017.md").read_text()
     assert text.startswith("# Doetsch et al. 2017")

@@ -52,6 +52,7 @@ from lengthwise_recipes.ge2021.printed import (  # noqa: E402
 )
 from lengthwise_recipes.ge2021.rerun import FULL, SMALL, reproduce, settings  # noqa: E402
 from lengthwise_recipes.ge2021.table1 import DYNAMIC, FIXED, PRINTED_RULE, STRATEGIES, TOLERANCES, Row  # noqa: E402
+from lengthwise_recipes.record import read  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow  # noqa: E402
 from lengthwise_recipes.synthesis.ljspeech import read_folder  # noqa: E402
 
@@ -111,7 +112,7 @@ def ran(words, folder):
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as printed:
         patch.setattr(table1, "TRAINING_CLIPS", 480)  # 10,480 would take a minute
         assert main([*words, "--epochs", "2", "--lengths", str(lengths)]) == 0
-    whole = json.loads((folder / "ge2021-small.json").read_text())
+    whole = read(folder / "ge2021-small.json")
     return json.loads(json.dumps(short)), whole, " ".join(printed.getvalue().split())
 
 

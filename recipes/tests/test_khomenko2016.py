@@ -39,6 +39,7 @@ from lengthwise_recipes.khomenko2016.claims import (  # noqa: E402
 )
 from lengthwise_recipes.khomenko2016.page import FIGURES, by_processes, headline, page, times_table, write_figures  # noqa: E402
 from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
+from lengthwise_recipes.record import read  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure
@@ -304,12 +305,12 @@ def test_the_headline_sorts_lengths_by_what_they_allow(document):
 def test_the_command_writes_all_and_goes_on_where_it_was(tmp_path, capsys):
     words = f"reproduce khomenko2016 --small --count 30 --epochs 1 --seeds 1 --processes 1 --quiet --output {tmp_path}"
     assert main(words.split()) == 0
-    first = json.loads((tmp_path / "khomenko2016-small.json").read_text())
+    first = read(tmp_path / "khomenko2016-small.json")
     assert "IV.B, figure 4: an epoch with Q = 3 is close to 4 times shorter" in " ".join(
         capsys.readouterr().out.split()
     )
     assert main(words.split()) == 0
-    again = json.loads((tmp_path / "khomenko2016-small.json").read_text())
+    again = read(tmp_path / "khomenko2016-small.json")
     assert again["study"]["rows"] == first["study"]["rows"]  # seconds too
     assert {each["processes"] for each in first["study"]["rows"]} == {1}
     assert len(claims_of(first)) == 4

@@ -6,6 +6,7 @@ import json
 import platform
 import shlex
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +24,27 @@ def write(path: Path, document: dict[str, Any], *, module: str) -> None:
         "versions": {name: version(name) for name in ("lengthwise", "numpy", "numba")},
     }
     files.write(path, json.dumps({**facts, **document}, indent=1) + "\n")
+
+
+def write_study(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes a document with a study, its rows as columns, each on one line: a fifth of the size."""
+    rows = document["study"]["rows"]
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    study = {**document["study"], "rows": {name: f"column {name}" for name in columns}}
+    text = json.dumps({**document, "study": study}, indent=1, allow_nan=False) + "\n"
+    for name, values in reversed(columns.items()):  # a column may hold the word that stands for a later one
+        text = text.replace(json.dumps(f"column {name}"), json.dumps(values, allow_nan=False), 1)
+    files.write(path, text)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Reads a document; the rows of its study become dicts again."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(columns := document.get("study", {}).get("rows"), dict):
+        document["study"]["rows"] = [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ]
+    return document
 
 
 def now() -> str:

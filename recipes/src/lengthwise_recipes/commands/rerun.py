@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lengthwise import files
 from lengthwise.cli import show
+from lengthwise_recipes import record
 from lengthwise_recipes.commands.options import check_folder
 
 if TYPE_CHECKING:
@@ -86,8 +86,9 @@ def write(
     """Writes JSON, figures and page of a paper, and returns the document as read from the JSON."""
     target = folder / f"{name}-{document['size']['name']}.json"
     folder.mkdir(parents=True, exist_ok=True)
-    show.write_json(document, str(target))
-    read = json.loads(target.read_text(encoding="utf-8"))
+    record.write_study(target, document)
+    show.name_file(str(target))
+    read = record.read(target)
     write_figures(read, folder)
     files.write(folder / f"{name}.md", page(read, json_link=target.name))
     return read
