@@ -37,10 +37,15 @@ def mean_losses(
             interpolated linearly, and nan before the end of the first.
         part: "test_losses", or "losses" for those on validation sequences.
     """
-    runs = [run for run in document["runs"] if run["strategy"] == label]
-    losses = np.array([run[part] for run in sorted(runs, key=lambda run: run["seed"])], np.float64)
+    losses = _losses(document, label, part)
     ends = np.arange(1, losses.shape[1] + 1)
     return np.array([np.interp(pace * ends[-LAST:], ends, run, left=np.nan).mean() for run in losses])
+
+
+def _losses(document: Document, label: str, part: Part = "test_losses") -> NDArray[np.float64]:
+    """Returns the losses of a strategy, [R, E]."""
+    runs = [run for run in document["runs"] if run["strategy"] == label]
+    return np.array([run[part] for run in sorted(runs, key=lambda run: run["seed"])], np.float64)
 
 
 def paces(document: Document, labels: Sequence[str], equal: Equal) -> dict[str, float]:
@@ -65,6 +70,13 @@ def relative_differences(document: Document, label: str, baselines: Sequence[str
 def sorted_to_random(document: Document, equal: Equal) -> NDArray[np.float64]:
     """Returns the relative difference of sorted batches from random ones, [R]."""
     return relative_differences(document, "sorted", [document["reference"]], equal)
+
+
+def sorted_to_random_early(document: Document) -> NDArray[np.float64]:
+    """Returns the relative difference of sorted batches from random ones over the first half of the epochs, [R]."""
+    early, base = (_losses(document, label) for label in ("sorted", document["reference"]))
+    half = max(early.shape[1] // 2, 1)
+    return early[:, :half].mean(axis=1) / base[:, :half].mean(axis=1) - 1
 
 
 def ours_to_orders(document: Document, equal: Equal) -> NDArray[np.float64]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lengthwise_recipes.intervals import CONFIDENCE, Interval, interval
 from lengthwise_recipes.pages import features_note, machine_note, percent, plans_note, table
 from lengthwise_recipes.quality import contrasts
@@ -68,6 +70,7 @@ def page(documents: Mapping[str, Document], older: Mapping[str, Document] | None
         "The loss of sorted batches minus that of random batches:",
         contrast_table(latest, contrasts.sorted_to_random),
         f"{TIME} {UNIT}",
+        early_note(latest),
         f"![{PICTURE}]({FIGURE})",
         chance_sentence(latest),
         "## Orders at equal padding",
@@ -163,6 +166,17 @@ def _contrast_cells(documents: Sequence[Document], contrast: Contrast) -> list[s
     equals: tuple[Equal, Equal] = ("epochs", "time")
     differences = [contrasts.pooled(documents, contrast, equal) for equal in equals]
     return [cell for difference in differences for cell in (bold(difference), detectable(difference))]
+
+
+def early_note(documents: Sequence[Document]) -> str:
+    """Returns a paragraph on the first half of the epochs."""
+    by_seed = {document["task"]: contrasts.sorted_to_random_early(document) for document in documents}
+    mean = interval(np.mean(list(by_seed.values()), axis=0))
+    tasks = _listed([f"{task} {bold(interval(differences))}" for task, differences in by_seed.items()])
+    return (
+        f"Looked at afterwards, with the results known: over the first half of the epochs the difference is {tasks}. "
+        f"The mean of the tasks is {bold(mean)}. So a loss early in training may say nothing of the last."
+    )
 
 
 def earlier_note(documents: Mapping[str, Document]) -> list[str]:
