@@ -28,7 +28,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "recipes/README.md": "recipes.md",
 }
-LAST = ("papers/", "reference/", "limits", "results", "changelog")  # a search shows these pages last
+LAST = ("papers/", "reference/", "results", "changelog")  # a search shows these pages last
 THEMES = ((r"\2", "light"), (r"\2-dark", "dark"))  # the name of a picture, for each theme of the page
 
 _CODE = re.compile(r"(^ *(```+|~~~+).*?^ *\2[`~]* *$|(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
