@@ -28,7 +28,10 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "recipes/README.md": "recipes.md",
 }
-LAST = ("papers/", "reference/", "results", "changelog")  # a search shows these pages last
+LAST = (  # a search shows these pages last
+    *("papers/", "reference/", "results", "changelog", "quality", "theory", "length-share", "recipes"),
+    *("architecture", "contributing"),
+)
 THEMES = ((r"\2", "light"), (r"\2-dark", "dark"))  # the name of a picture, for each theme of the page
 
 _CODE = re.compile(r"(^ *(```+|~~~+).*?^ *\2[`~]* *$|(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
