@@ -43,6 +43,12 @@ _PICTURE = re.compile(r"^(!\[[^\]]*\])\(([^)\s]+)\.svg\)$", re.MULTILINE)
 _BY_THEME = re.compile(r'<picture>.*?<img src="([^"]+)"\s+alt="([^"]+)">.*?</picture>', re.DOTALL)
 
 
+def on_config(config: Any) -> Any:
+    """Names the version in the header of each page, beside the tab of the changelog."""
+    config.site_name = f"{config.site_name} {version('lengthwise')}"
+    return config
+
+
 def on_files(files: Files, *, config: Any) -> Files:
     """Adds the pages outside of docs/, their pictures, and every file that a page links to."""
     root = Path(config.config_file_path).parent
@@ -65,13 +71,6 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
         _BY_THEME.sub(r"![\2](\1)", markdown), page.file.src_uri, repository_path(page.file, root), files
     )
     return "".join(_on_the_page(part) if prose else part for prose, part in _parts(linked))
-
-
-def on_page_context(context: dict[str, Any], *, page: Any, config: Any, **_: Any) -> dict[str, Any]:
-    """Names the version in the footer of each page, with a link to the changelog."""
-    changes = posixpath.relpath("changelog.html", posixpath.dirname(page.file.dest_uri) or ".")
-    config.copyright = f'Lengthwise {version("lengthwise")} · <a href="{changes}">Changes</a>'
-    return context
 
 
 def with_links(markdown: str, place: str, path: str, files: Files) -> str:
