@@ -18,8 +18,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-
-
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 WRITTEN = (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "recipes").rglob("*.md"))
 
