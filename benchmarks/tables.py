@@ -48,9 +48,9 @@ command of the measurement. Long tables show some rows; the JSON has all.
 - *Lengths*: "long-tailed" and "speech" are generated (`lw.example_lengths`). LJSpeech is clips of one English voice, in
   frames of 12.5 ms. Multi30k en-de is pairs of English and German sentences, in tokens.
 - Plans have changed since. Until 2026-11-25 epochs differed in their number of steps. Until 2026-11-24 `max-entropy`
-  had other noise, and mixed more at equal padding ([how much](/recipes/docs/limits.md#how-near-the-plans-come)).
+  had other noise, and mixed more at equal padding ([how much](theory.md#how-near-the-plans-come)).
 - Elsewhere: what mixing is worth ([quality](/recipes/docs/quality.md)), research on
-  [how much mixing you need](/recipes/docs/length-share.md) and on [limits](/recipes/docs/limits.md), and three papers
+  [how much mixing you need](/recipes/docs/length-share.md) and on [limits](theory.md#more-limits), and three papers
   run again: [khomenko2016](/recipes/docs/papers/khomenko2016.md),
   [doetsch2017](/recipes/docs/papers/doetsch2017.md), [ge2021](/recipes/docs/papers/ge2021.md).
 """

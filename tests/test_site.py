@@ -199,7 +199,7 @@ def _shares_of_limit(points):
 
 
 def test_the_page_on_shapes_prints_what_was_measured():
-    document, guide = results("shapes"), " ".join((ROOT / "docs" / "shapes.md").read_text().split())
+    document, guide = results("shapes"), " ".join((ROOT / "docs" / "packing.md").read_text().split())
     waiting = {(row["budget"], row["multiple"]): row["waiting"] for row in document["multiples"]}
     for multiple, words in ((8, "{} % of their time under 20,000 frames, and {} %"), (1, "they wait {} % and {} %")):
         assert words.format(*(round(100 * waiting[budget, multiple]) for budget in (20_000, 80_000))) in guide

@@ -28,7 +28,10 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "recipes/README.md": "recipes.md",
 }
-LAST = ("papers/", "reference/", "limits", "results", "changelog")  # a search shows these pages last
+LAST = (  # a search shows these pages last
+    *("papers/", "reference/", "results", "changelog", "quality", "theory", "length-share", "recipes"),
+    *("architecture", "contributing"),
+)
 THEMES = ((r"\2", "light"), (r"\2-dark", "dark"))  # the name of a picture, for each theme of the page
 
 _CODE = re.compile(r"(^ *(```+|~~~+).*?^ *\2[`~]* *$|(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
@@ -38,6 +41,12 @@ _UNIT = re.compile(r"(?<=\d) (?=[%±]|(?:s|ms|kB|MB|GB|GiB)\b)|(?<=±) (?=\d)")
 _RANGE = re.compile(r"\([-+]?\d[\d.,]*(?: %)? to [-+]?\d[\d.,]*(?: %)?\)")
 _PICTURE = re.compile(r"^(!\[[^\]]*\])\(([^)\s]+)\.svg\)$", re.MULTILINE)
 _BY_THEME = re.compile(r'<picture>.*?<img src="([^"]+)"\s+alt="([^"]+)">.*?</picture>', re.DOTALL)
+
+
+def on_config(config: Any) -> Any:
+    """Names the version in the header of each page, beside the tab of the changelog."""
+    config.site_name = f"{config.site_name} {version('lengthwise')}"
+    return config
 
 
 def on_files(files: Files, *, config: Any) -> Files:
@@ -62,13 +71,6 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
         _BY_THEME.sub(r"![\2](\1)", markdown), page.file.src_uri, repository_path(page.file, root), files
     )
     return "".join(_on_the_page(part) if prose else part for prose, part in _parts(linked))
-
-
-def on_page_context(context: dict[str, Any], *, page: Any, config: Any, **_: Any) -> dict[str, Any]:
-    """Names the version in the footer of each page, with a link to the changelog."""
-    changes = posixpath.relpath("changelog.html", posixpath.dirname(page.file.dest_uri) or ".")
-    config.copyright = f'Lengthwise {version("lengthwise")} · <a href="{changes}">Changes</a>'
-    return context
 
 
 def with_links(markdown: str, place: str, path: str, files: Files) -> str:

@@ -140,7 +140,7 @@ def engine_of(model, stage):
 
 
 class Engine(Loop):
-    """The loop of docs/trainers/deepspeed.md; `stage` of ZeRO says what is sharded."""
+    """The loop of DeepSpeed; `stage` of ZeRO says what is sharded."""
 
     kind = Single
 

@@ -170,7 +170,7 @@ def machine_note(document: Mapping[str, Any], *, link: str) -> str:
 # For results before each time (UTC): what has changed since in `max-entropy`, and in the steps of an epoch.
 _MAX_ENTROPY = {
     "2026-11-23T00:03": "`max-entropy` then had noise by a law fitted on the histogram of lengths. Now the noise is "
-    "exponential. Batches mix less than then ([how much](/recipes/docs/limits.md#how-near-the-plans-come)).",
+    "exponential. Batches mix less than then ([how much](/docs/theory.md#how-near-the-plans-come)).",
 }
 _STEPS = {"2026-11-26T13:01": "Epochs then could differ in their number of steps; now all have the same."}
 
