@@ -57,6 +57,7 @@ VALUES = [
         lambda: lw.DynamicSize(9, rule="paper", count_multiple_of=8),
         "`count_multiple_of` must be left out by the rule of the paper, but is 8.",
     ),
+    (lambda: lw.torch.BatchSampler([], lw.Batching(budget=9)), "`lengths` must be at least one, but is 0."),
     (lambda: lw.Budget(9, max_sequences=0), "`max_sequences` must be at least 1, but is 0."),
     (lambda: lw.SemiSorted(-0.1), "`randomization_factor` must be finite and at least 0, but is -0.1."),
     (lambda: lw.AlternatedSort(bins=0), "`bins` must be at least 1, but is 0."),

@@ -200,9 +200,8 @@ def test_of_windows_the_first_that_has_a_batch_is_measured():
     assert told["A"] == "A batch holds 2 sequences, a step 2 on average."
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("count", [1, 2])
 def test_few_sequences_are_summed_up_too(count):
     sampler = lw.torch.BatchSampler(LENGTHS[:count], lw.Batching(budget=6_000))
-    assert said(sampler)["Epoch"] == f"Epoch 0 has {min(count, 1)} step{'' if count else 's'} of 1 batch on 1 rank."
-    if count:
-        check(sampler, LENGTHS[:count])
+    assert said(sampler)["Epoch"] == "Epoch 0 has 1 step of 1 batch on 1 rank."
+    check(sampler, LENGTHS[:count])

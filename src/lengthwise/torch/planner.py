@@ -49,6 +49,8 @@ class Planner:
         """Checks the arguments of a sampler; the seed is checked with the first plan."""
         check_batching(batching)
         array = as_lengths(lengths)
+        if not len(array):
+            raise checks.value_error("lengths", "at least one", 0, "Look for the path or the filter that leaves none.")
         numbered = None if groups is None else read_groups(groups, len(array))
         checked_times = None if times is None else read_times(times, len(array))
         if checked_times is not None:
