@@ -187,11 +187,7 @@ def test_torchdatas_loader_keeps_its_own_position(kind):
     [
         ([[0, 1]], {}, "TypeError: `batch_sampler` must be a lengthwise.torch.BatchSampler, but is [[0, 1]]"),
         (lw.torch.EvaluationSampler(LENGTHS, lw.FixedSize(2)), {}, "TypeError: `batch_sampler` must be a lengthwi"),
-        (
-            lw.torch.BatchSampler([5] * 23, BATCHING),
-            {},
-            "ValueError: `lengths` must be as many as the 24 sequences of the loader's dataset, but is 23. Give the le",
-        ),
+        (lw.torch.BatchSampler([5] * 23, BATCHING), {}, "ValueError: `lengths` must be as many as the 24 sequences"),
         (sampler_of(), {"in_order": False}, "ValueError: `in_order` must be True, but is False. Leave it out"),
         (sampler_of(), {"shuffle": True}, "ValueError: `shuffle` must be left out, but is True. Delete it"),
     ],

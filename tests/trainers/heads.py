@@ -232,17 +232,20 @@ def evaluated(name, folder):
 def evaluated_as_planned(name, folder):
     """The evaluated loss of batches under a budget, that of all texts as one batch, and the sizes of the batches."""
     texts = [{"input_ids": text(number).tolist(), "number": number} for number in range(len(LENGTHS))]
-    texts = datasets.Dataset.from_list(texts).with_format("numpy")
-    given = {"batching": lw.Batching(budget=36), "train_dataset": texts}
-    given["data_collator"] = lambda samples: HEADS[name].collate([int(sample["number"]) for sample in samples])
+    texts, sizes = datasets.Dataset.from_list(texts), []
+
+    def collate(samples):
+        sizes.append(len(samples))
+        return HEADS[name].collate([sample["number"] for sample in samples])
+
+    given = {"batching": lw.Batching(budget=11), "train_dataset": texts.select([0]), "data_collator": collate}
     _, trainer = trainer_of(name, folder, micro_batches=1, **given)
     trainer.args.remove_unused_columns = False
     with torch.no_grad():
         expected = float(trainer.model.eval()(**HEADS[name].collate(range(len(LENGTHS)))).loss)
-    sizes = [len(batch["labels"]) for batch in trainer.get_eval_dataloader(texts)]
     loss = trainer.evaluate(texts)["eval_loss"]
-    trainer.compute_metrics = dict
-    return loss, expected, sizes, len(trainer.get_eval_dataloader(texts))
+    trainer.predict(texts)
+    return loss, expected, sizes, trainer.evaluate(texts.select([1, 2, 4]))["eval_loss"]
 
 
 def largest_errors(folder, micro_batches, names=HEADS):

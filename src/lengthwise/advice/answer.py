@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from lengthwise._html import write_table
@@ -106,17 +106,7 @@ class Advice:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the advice by name, for JSON, with the best row marked."""
-        names = (
-            "sentence",
-            "attention",
-            "longest",
-            "code",
-            "unit",
-            "sequences",
-            "measured",
-            "world_size",
-            "micro_batches",
-        )
+        names = [field.name for field in fields(self) if field.name not in ("candidates", "best", "random")]
         rows = [{**row.as_dict(), "best": row is self.best} for row in self.candidates]
         return {**{name: getattr(self, name) for name in names}, "best": self.best.label, "candidates": rows}
 

@@ -65,8 +65,7 @@ class PlannedTrainer(EvaluatingTrainer):
         batching: The choices. The sampler has `gradient_accumulation_steps`, and `data_seed` or `seed`. The lengths are
             read from `train_dataset` once the Trainer has prepared it: its column `length` (`length_column_name`),
             which is then left out, or the sizes of its `input_ids`. If it is a dict, no batch mixes two data sets.
-            Without `compute_metrics`, evaluations of data sets with `input_ids` have planned batches, too, and their
-            loss is the mean over all labels.
+            Evaluations of the loss alone have planned batches, too; see the page on this Trainer.
         batch_sampler: In place of `batching`: a sampler whose `micro_batches` are the `gradient_accumulation_steps`.
         weights: [n], the weight of each sequence in the mean loss of a batch, as in `lw.loss_scales`: give ones if the
             model's loss is a mean over sequences. By default batches count by their labels that are not -100, as in the
@@ -117,7 +116,7 @@ class PlannedTrainer(EvaluatingTrainer):
         self._labelled: bool | None = None  # whether batches have labels; set by the first step
         self._has_unchecked_rows = isinstance(self.batch_sampler.batching.cut, Rows)
         self._pass_scales = PassScales(self.batch_sampler)
-        self._evaluated_by = None if batching is None or batching.chunks or self._sharing_ranks > 1 else batching
+        self._evaluated_by = batching if self.batch_sampler.lengths.ndim == 1 else None
         self._step = Step([], [], [])
         self._check_settings()
         self.args.ignore_data_skip = True  # the sampler has the position
