@@ -2,7 +2,6 @@
 
 - bounds: `mixing_limit`, `batch_limit`, `epoch_limit` and `step_limit`, the most mixing at a padding.
 - measured: compares plans with these limits.
-- pools: compares the best possible batchings of small sets with `epoch_limit`.
 - levels: the lengths in groups, and the joint law with the least information about them.
 - batches, epochs, steps: the proof of each limit.
 - kernels: the compiled loops.
