@@ -38,7 +38,7 @@ from lengthwise_recipes.khomenko2016.claims import (  # noqa: E402
     speed_ups,
 )
 from lengthwise_recipes.khomenko2016.page import FIGURES, by_processes, headline, page, times_table, write_figures  # noqa: E402
-from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
+from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, reproduce, seed_ratios, settings  # noqa: E402
 from lengthwise_recipes.record import read  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow  # noqa: E402
 
@@ -126,6 +126,13 @@ def test_the_sigma_that_allows_4_times():
     assert speed_up_bound(log_normal(sigma), 3) >= 4.0 > speed_up_bound(log_normal(sigma - 0.002), 3)
     assert 0.5 < sigma < 0.53
     assert sigma_that_allows(4.0, buckets=3, count=100) > sigma  # of fewer the longest is shorter
+
+
+def test_the_page_shows_how_rare_the_chosen_seed_is(monkeypatch):
+    monkeypatch.setattr("lengthwise_recipes.khomenko2016.rerun.SEEDS", 2)
+    # Four points are a frame, so that the ratio of points is nearly the same.
+    points = [read_corpus(None, count=40, seed=seed).train.lengths for seed in (0, 1)]
+    assert seed_ratios(40) == pytest.approx([speed_up_bound(lengths, 3) for lengths in points], rel=0.01)
 
 
 def test_the_small_rerun_has_lengths_that_allow_4_times():

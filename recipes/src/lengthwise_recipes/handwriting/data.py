@@ -21,6 +21,7 @@ from lengthwise_recipes.handwriting.pen import Sample
 from lengthwise_recipes.handwriting.strokes import write_lines
 from lengthwise_recipes.handwriting.unipen import SUFFIXES, read_unipen, unipen_files
 
+GENERATED = "lines written by the project's own hands"
 BAD_FILES = "No option reads a bad file: fix it as its message says."
 
 
@@ -112,9 +113,7 @@ def synthetic_lines(
     _check_count(count)
     samples, texts = write_lines(count, seed=seed)
     split = "lines of every length are held out, each by a writer of its own"
-    return _make_corpus(
-        "lines written by the project's own hands", split, samples, texts, (validation_share, test_share)
-    )
+    return _make_corpus(GENERATED, split, samples, texts, (validation_share, test_share))
 
 
 def ink_samples(
