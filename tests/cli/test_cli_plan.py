@@ -121,7 +121,7 @@ def test_random_batches_beside_a_plan_are_of_its_seed_epoch_ranks_and_chunks(run
     table = Page.of_file(tmp_path / "report.html").table("strategy")
     row = table["random of 16"]
     lengths = draw_subset(lw.example_lengths(), 300, seed=3)
-    batching = lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled(), chunks=lw.Chunks(700))
+    batching = lw.Batching(cut=lw.FixedSize(16), order=lw.Shuffled(), deal=lw.InTurn(), chunks=lw.Chunks(700))
     plans = [lw.make_plan(lengths, batching, seed=3, epoch=4 + place, **world) for place in range(MOST_EPOCHS)]
     found = measure_epochs(plans, lengths)
     told = (f"{100 * found.padding_share:.1f} %", f"{found.randomness:.2f}")

@@ -1,7 +1,5 @@
-"""Folders of audio files, and the cache of their headers."""
+"""Folders of audio files."""
 
-import json
-import os
 import sys
 
 import numpy as np
@@ -9,8 +7,6 @@ import pytest
 import soundfile
 
 from lengthwise.lengths import audio_files, read_lengths
-
-CACHE = ".lengthwise-cache.json"
 
 
 def write(path, samples, rate=8000):
@@ -54,55 +50,13 @@ def test_every_kind_of_audio(tmp_path, suffix):
     assert read_lengths(tmp_path, frame_shift=0.1)[0] in ((10, 11) if suffix == ".mp3" else (10,))
 
 
-def test_cache_is_used_while_size_and_time_hold_and_need_not_be_writable(folder):
-    read_lengths(folder)
-    assert not (folder / CACHE).exists()  # made on request only
-    read_lengths(folder, cache=True)
-    cache = json.loads((folder / CACHE).read_text())
-    cache["b.wav"][2] = 900
-    (folder / CACHE).write_text(json.dumps(cache))
-    assert read_lengths(folder).tolist() == [2000, 1600, 900]
-    assert read_lengths(folder, cache=False).tolist() == [2000, 1600, 800]
-    assert json.loads((folder / CACHE).read_text()) == cache
-    stat = (folder / "b.wav").stat()
-    os.utime(folder / "b.wav", ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    assert read_lengths(folder).tolist() == [2000, 1600, 800]
-    (folder / "b.wav").unlink()
-    assert read_lengths(folder).tolist() == [2000, 1600]
-    assert sorted(json.loads((folder / CACHE).read_text())) == ["a/Y.WAV", "a/z.flac"]
-    (folder / CACHE).unlink()
-    (folder / CACHE).mkdir()  # which stops root too, whom no permission stops
-    assert read_lengths(folder, cache=True).tolist() == [2000, 1600]
-    assert [name for name in os.listdir(folder) if name.startswith(CACHE)] == [CACHE]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\xff\xfe",
-        b"[]",
-        b'{"b.wav": [1]}',
-        b'{"b.wav": [1, 2, "x", 4]}',
-        b'{"b.wav": [1, 2, Infinity, 4]}',
-        b'{"b.wav": [1, 2, 0, 4]}',
-        b"[" * 100_000,
-    ],
-)
-def test_damaged_cache_is_ignored_and_written_anew(folder, content):
-    (folder / CACHE).write_bytes(content)
-    assert read_lengths(folder).tolist() == [2000, 1600, 800]
-    assert len(json.loads((folder / CACHE).read_text())) == 3
-
-
-def test_unreadable_files_are_named_and_the_others_kept(folder):
+def test_unreadable_files_are_named(folder):
     (folder / "a" / "bad.wav").write_bytes(b"RIFF junk")
     write(folder / "empty.wav", 0)
     (folder / "gone.wav").symlink_to(folder / "nowhere.wav")
     rule = r"`source` must be audio .* but is '.*a/bad.wav'\. Repair or remove it .*: 3\."
     with pytest.raises(ValueError, match=rule):
-        read_lengths(folder, cache=True)
-    assert len(json.loads((folder / CACHE).read_text())) == 3
+        read_lengths(folder)
 
 
 def test_audio_behind_a_link_to_a_folder_is_named(folder, tmp_path_factory):

@@ -19,7 +19,10 @@ def parquet(**columns):
 MIXED = '{"type": "MixedCut", "tracks": %s}'
 EXACT = "Floats round larger whole numbers: give integers, which in a file have digits only."
 DIGITS = "Write it with the digits 0 to 9 and a point only, as 1250 or 1.25; in JSON without quotes."
-TEXTS = 'if these are texts, give `count` as "characters", "words" or "tokens" (on the command line: --count words).'
+TEXTS = (
+    'if these are texts, give `count` as "characters", "words" or "tokens" (on the command line: --count characters, '
+    "or words)."
+)
 
 # Headers of .npy files with one byte changed: NumPy raises errors of tokenize, of the parser, and of comparisons.
 HEADER = npy([3, 1, 2])

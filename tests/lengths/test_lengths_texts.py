@@ -27,7 +27,7 @@ def test_texts_are_counted_as_asked_and_numbers_beside_them_stay(source, tokeniz
 
 
 def test_texts_without_a_count_are_refused_with_what_to_type(source):
-    told = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
+    told = 'give `count` as "characters", "words" or "tokens" (on the command line: --count characters, or words)'
     rule = rf"^`text` must be a number, but is 'so it begins' at .*; if these are texts, {re.escape(told)}\.$"
     with pytest.raises(ValueError, match=rule):
         read_lengths(source, column="text")
@@ -37,6 +37,9 @@ def test_each_line_of_a_text_file_is_a_text(tmp_path):
     path = tmp_path / "corpus.txt"
     path.write_text("so it begins\nand ends\r\n\u2028 #not a comment")
     assert read_lengths(path, count="words").tolist() == [3, 2, 3]
+    path.write_text("MKV\nGG\n")  # proteins
+    with pytest.warns(match="^Each text is one word, so all lengths are 1"):
+        assert read_lengths(path, count="words").tolist() == [1, 1]
     for lines, told in (("one two\nthree\n", "on the command line: --count words"), ("a\n\nb\n", "")):
         path.write_text(lines)
         with pytest.raises(ValueError, match=rf"at line [12] of {re.escape(str(path))}\. .*{told}"):

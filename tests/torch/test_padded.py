@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 
 LENGTHS = lw.example_lengths("long-tailed", count=300) // 8 + 4
 SPEECH = lw.example_lengths("speech", count=300) // 8
+ALIKE = np.random.default_rng(0).integers(100, 120, 600)
 BATCHINGS = {
     "budget": lw.Batching(budget=700),
     "fixed": lw.Batching(cut=lw.FixedSize(8), order=lw.SemiSorted(randomization_factor=0.2)),
@@ -163,6 +164,12 @@ def test_lengths_that_were_cropped_after_they_were_read_are_told():
     )
 
 
+@pytest.mark.parametrize("lengths", [ALIKE, LENGTHS.repeat(2).clip(max=85)], ids=["hardly vary", "cropped"])
+def test_batches_over_the_budget_are_told_where_the_order_cannot_be(lengths):
+    (told,) = warnings_of(sampler_of(lengths), shuffled(lengths), epochs=1)
+    assert re.match(r"^Batches hold 1\.\d\d x .* Are the lengths in the order of the data set\?$", told)
+
+
 def test_batches_within_the_budget_or_of_another_unit_say_nothing():
     roomy = lw.Batching(cut=lw.Budget(700, multiple_of=8))
     assert warnings_of(sampler_of(LENGTHS // 8 * 8 - 3, roomy), LENGTHS // 8 * 8) == []  # specials in the multiples
@@ -249,11 +256,10 @@ def rows_and_prompts(samples):
 ROWS = lw.Batching(cut=lw.Rows(500, rows=2))
 LIMITED_ROWS = lw.Batching(cut=lw.Rows(500, rows=2, max_in_row=3))
 SHORT = np.random.default_rng(0).integers(2, 58, 400)
-ALIKE = np.random.default_rng(0).integers(100, 120, 600)
 EDGES = {"one edge": lw.Bucketed(edges=(64,), pad_to_edge=True), "two": lw.Bucketed(edges=(8, 64), pad_to_edge=True)}
 EDGED = {name: lw.Batching(budget=512, order=order) for name, order in EDGES.items()}
 SILENT = {  # a sampler, the lengths of the data set, and the collate function
-    "hardly vary": (sampler_of(ALIKE), ALIKE[::-1], None),
+    "hardly vary": (sampler_of(ALIKE, "fixed"), ALIKE[::-1], None),
     "rows as planned": (sampler_of(batching=LIMITED_ROWS), LENGTHS, lw.torch.RowCollate(500, max_in_row=3)),
     "rows of another order": (sampler_of(batching=ROWS), shuffled(LENGTHS), lw.torch.RowCollate(500)),
     "rows end to end": (sampler_of(batching=ROWS), LENGTHS, end_to_end),

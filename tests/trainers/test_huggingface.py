@@ -151,6 +151,7 @@ def test_the_log_tells_padding_and_speed_since_the_last_log(tmp_path, capsys):
             padding.append(1 - sum(batch.sum() for batch in batches) / computed)
     assert [entry["padding"] for entry in logs] == pytest.approx(padding)
     assert all(entry["frames_per_second"] > 0 for entry in logs)
+    assert min(padding) < made.state.log_history[-1]["padding"] < max(padding)  # of the whole run
     (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Epoch 0 took ")]
     assert told.startswith(f"Epoch 0 took {len(logs) // EPOCHS} steps in ")
 

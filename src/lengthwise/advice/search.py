@@ -103,7 +103,7 @@ def advise(
     share = DEFAULT_PADDING if padding is None else padding
     default = Batching(cut=_choose_cut(array, cut, share), padding=padding, balance=balance)
     sizes = array.reshape(len(array), -1).sum(axis=1)
-    sample = _draw_sample(array, max(_SAMPLE, _STEPS * world.slots * count_in_batch(cut, sizes)), seed)
+    sample = draw_sample(array, max(_SAMPLE, _STEPS * world.slots * count_in_batch(cut, sizes)), seed)
     run = _Run(sample, world, seed, len(array) / len(sample))
     with warnings.catch_warnings():  # the user did not choose the paddings of the candidates
         warnings.filterwarnings("ignore", message="`padding` must be")
@@ -178,7 +178,7 @@ def _choose_cut(lengths: NDArray[np.int64], cut: SizedCut, padding: float) -> Si
     return Budget(budget, multiple_of=cut.multiple_of)
 
 
-def _draw_sample(lengths: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
+def draw_sample(lengths: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
     if len(lengths) <= most:
         return lengths
     # The sample keeps the order of the data, in which neighbours may be similar.

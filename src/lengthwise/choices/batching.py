@@ -323,6 +323,8 @@ def check_kind(name: str, choice: object) -> None:
         remedy = f"Give {name}={example}, for example."
         if name == "cut" and isinstance(choice, numbers.Real):
             remedy = f"Give FixedSize({choice}) for sequences, or Budget({choice}) for padded frames. {BUDGET_REMEDY}"
+        elif name == "cut" and hasattr(choice, "cut"):
+            remedy = "Give its cut, as batching.cut."
         elif name in ("cost", "balance") and callable(getattr(choice, "seconds", None)):  # what `measure_step` returns
             remedy = "Give its seconds: cost=step_cost.seconds, and a budget in seconds."
         raise checks.type_error(name, f"a choice such as {example}", choice, remedy)

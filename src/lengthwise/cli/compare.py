@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     named = arguments.strategies or _list_strategies(lw.Batching.from_json(usual.batching), world.slots, lengths.ndim)
     batchings = parse_strategies(named, cut=cut, cost=cost)
     if arguments.strategies is None and not isinstance(cut, lw.FixedSize) and not packed:
-        random = replace(batchings.pop("random"), cut=lw.FixedSize(BATCH_SIZE))
+        random = replace(batchings.pop("random"), cut=lw.FixedSize(BATCH_SIZE), deal=lw.InTurn())
         batchings = {f"random of {BATCH_SIZE}": random} | batchings
     plans, rows = {}, {}
     with warnings.catch_warnings():

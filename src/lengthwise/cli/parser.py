@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.advice.candidates import BATCH_SIZE, first_budget
+from lengthwise.advice.search import draw_sample
 from lengthwise.checks import check_number, check_whole, make_visible, source_error, value_error
 from lengthwise.choices.cut import BUDGET_REMEDY, Cut
 from lengthwise.cli.strategies import did_you_mean, parse_cut
@@ -216,9 +217,7 @@ def draw_subset(lengths: NDArray[np.int64], count: int, *, seed: int) -> NDArray
     """Returns the lengths of `count` random sequences, in the order of the data."""
     remedy = f"There {'is 1 sequence' if len(lengths) == 1 else f'are {len(lengths):,} sequences'}."
     check_whole("subset", count, minimum=1, maximum=len(lengths), remedy=remedy)
-    # The subset has its own stage, so that it does not change the random numbers of the plans.
-    numbers = lw.Key(seed=seed, stage="subset").permutation(len(lengths))[:count]
-    return lengths[np.sort(numbers)]
+    return draw_sample(lengths, count, seed)
 
 
 def choose_cut(arguments: argparse.Namespace) -> Cut | None:

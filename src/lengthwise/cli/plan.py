@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     heading = f"{describe_cut(batching.cut)}{chunks}{describe_world(lw.World(plan.world_size, plan.micro_batches))}"
     if arguments.html is not None:
         size, label = arguments.batch_size or BATCH_SIZE, arguments.strategy or "the default"
-        shuffled = replace(batching, cut=lw.FixedSize(size), order=lw.Shuffled(), deal=None)
+        shuffled = replace(batching, cut=lw.FixedSize(size), order=lw.Shuffled(), deal=lw.InTurn())
         random = lw.make_plan(lengths, shuffled, **options)
         plans = {f"random of {size}": random, label: plan}
         rows = {f"random of {size}": _measure(random, lengths, shuffled, options), label: measures}

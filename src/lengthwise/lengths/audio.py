@@ -1,31 +1,25 @@
-"""Folders of audio files. Threads read only the headers of the files, which may be cached in the folder."""
+"""Folders of audio files. Threads read only the headers of the files."""
 
 from __future__ import annotations
 
-import json
-import operator
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lengthwise import files
 from lengthwise.checks import load_package, source_error, value_error, warn
 from lengthwise.lengths.columns import Column
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
-CACHE_NAME = ".lengthwise-cache.json"
 READERS = 16  # threads, more than cores: they wait for the disk
 
+Header = tuple[int, int]  # of a file: its samples and sampling rate
 
-Header = tuple[int, ...]  # of a file: its bytes, modification time in ns, samples, and sampling rate
 
-
-def read_audio_folder(folder: Path, *, seconds: bool, cache: bool | None, progress: bool) -> Iterator[list[Column]]:
+def read_audio_folder(folder: Path, *, seconds: bool, progress: bool) -> Iterator[list[Column]]:
     """Measures all audio files below a folder, sorted by their path within it.
 
     Paths with `/` are compared as texts, so capitals come first: A/b.wav, B.wav, a.wav. Hidden files and folders are
@@ -34,8 +28,6 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool | None, progre
     Args:
         folder: The folder with .wav, .flac, .ogg, .opus, .mp3, .aiff and .aif files.
         seconds: If True, returns durations instead of samples.
-        cache: If True, reads and writes `.lengthwise-cache.json` in the folder; if None, only where it exists. A
-            damaged cache counts as empty. A cache that cannot be written is no error.
         progress: If True, shows a progress bar.
 
     Raises:
@@ -43,21 +35,13 @@ def read_audio_folder(folder: Path, *, seconds: bool, cache: bool | None, progre
             sampling rates differ.
     """
     names = audio_files(folder)
-    path = folder / CACHE_NAME
-    # Reading a pipe would never end.
-    cache = cache is not False and (path.is_file() or (cache is True and not os.path.lexists(path)))
-    old_headers = _load_cache(path) if cache else {}
-    results = dict(zip(names, _measure(folder, names, old_headers, progress), strict=True))
-    headers = {name: header for name, header in results.items() if isinstance(header, tuple)}
-    # Write the cache before any error is raised: after the repair of one file, the others are not read again.
-    if cache and headers != old_headers:
-        with suppress(OSError):  # without a cache, the files are measured again next time
-            files.write(path, json.dumps(headers))
-    for name, reason in results.items():
-        if name not in headers:
+    results = _measure(folder, names, progress)
+    headers = [header for header in results if isinstance(header, tuple)]
+    for name, reason in zip(names, results, strict=True):
+        if isinstance(reason, str):
             remedy = f"Repair or remove it ({reason}). Files that cannot be read: {len(names) - len(headers)}."
             raise source_error("audio that can be read", folder / name, remedy)
-    yield [_column(folder, [headers[name] for name in names], names, seconds)]
+    yield [_column(folder, headers, names, seconds)]
 
 
 def audio_files(folder: str | Path) -> list[str]:
@@ -109,38 +93,33 @@ def _refuse_folder(error: OSError) -> None:
         raise source_error("a folder that can be read", error.filename, remedy) from error
 
 
-def _measure(folder: Path, names: Sequence[str], old_headers: dict[str, Header], progress: bool) -> list[Header | str]:
+def _measure(folder: Path, names: Sequence[str], progress: bool) -> list[Header | str]:
     from concurrent.futures import ThreadPoolExecutor  # imports `logging`
 
     from tqdm import tqdm
 
     soundfile = load_package("soundfile", "read audio")
     with ThreadPoolExecutor(READERS) as pool:
-        results = pool.map(lambda name: _header(soundfile, folder / name, old_headers.get(name)), names)
+        results = pool.map(lambda name: _header(soundfile, folder / name), names)
         return list(tqdm(results, total=len(names), unit="file", disable=not progress))
 
 
-def _header(soundfile: Any, path: Path, old_header: Header | None) -> Header | str:
-    """Returns the header, from the cache if the file has not changed; or the text of an error."""
+def _header(soundfile: Any, path: Path) -> Header | str:
+    """Returns the header, or the text of an error."""
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(path.stat().st_mode):
             return "it is a pipe or a device"
-        header = old_header
-        # The same size and modification time mean the same file.
-        if header is None or header[:2] != (status.st_size, status.st_mtime_ns):
-            info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: a name may not be UTF-8
-            header = (status.st_size, status.st_mtime_ns, info.frames, info.samplerate)
+        info = soundfile.info(path if os.name == "nt" else os.fsencode(path))  # bytes: a name may not be UTF-8
     except (soundfile.SoundFileError, OSError) as error:
         return str(error).strip().rstrip(".")
     # libsndfile returns 2**63 - 1 if it does not know the number of samples.
-    if not (0 < header[2] < 2**62 and 0 < header[3] < 2**31):
-        return f"{header[2]} samples at {header[3]} Hz"
-    return header
+    if not (0 < info.frames < 2**62 and 0 < info.samplerate < 2**31):
+        return f"{info.frames} samples at {info.samplerate} Hz"
+    return info.frames, info.samplerate
 
 
 def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], seconds: bool) -> Column:
-    samples, rates = np.array([header[2:] for header in headers], dtype=np.int64).T
+    samples, rates = np.array(headers, dtype=np.int64).T
     # The first file whose rate differs from that of file 0; 0 if there is none.
     if not seconds and (file := int(np.argmax(rates != rates[0]))):
         rule = f"given, because the sampling rates differ, {rates[0]} and {rates[file]} Hz"
@@ -149,12 +128,3 @@ def _column(folder: Path, headers: Sequence[Header], names: Sequence[str], secon
     # Samples are divided by the rate of their own file, so the rates may differ.
     name, values, unit = ("duration", samples / rates, "seconds") if seconds else ("samples", samples, "counts")
     return Column(name=name, values=values, place=lambda row: str(folder / names[row]), unit=unit)
-
-
-def _load_cache(path: Path) -> dict[str, Header]:
-    """Returns the cached headers by path; an empty dict if the cache is missing or damaged."""
-    try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-        return {name: tuple(map(operator.index, fields)) for name, fields in entries.items() if len(fields) == 4}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}

@@ -25,7 +25,7 @@ from lengthwise.lengths.rules import LONGEST, bad_value
 _PUT = "Put one there or drop the sequence."
 _ITEMS = {int, float, bool, NoneType}  # types of the items of a list that is counted
 COUNTS = ("characters", "words", "tokens")
-COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count words)'
+COUNT_REMEDY = 'give `count` as "characters", "words" or "tokens" (on the command line: --count characters, or words)'
 _TOKENIZER = 'Give the path of a tokenizer.json, as tokenizer="tokenizer.json" (on the command line: --tokenizer).'
 # As in {"role": "user", "content": "..."}, {"from": "human", "value": "..."}, {"type": "text", "text": "..."}.
 _TURN_FIELDS = ("content", "value", "text")

@@ -26,7 +26,7 @@ Kind = Literal["numbers", "lists", "texts", "untyped", "unnamed"]
 Unit = Literal["seconds", "milliseconds", "samples", "counts", "unknown"]
 Wanted = str | tuple[str, ...] | None  # columns, as a user writes them, or as names; None for the only one
 
-_LIKELY = re.compile("frame|length|dur|token|sample")  # in the name of a column of lengths
+_LIKELY = re.compile("frame|length|dur|token|sample|seq|text|sentence|transcript")  # in the name of a column of lengths
 _MOST_NAMES, _LONGEST_NAME = 20, 40  # the most names in an error, and their characters
 
 _WORDS: dict[Unit, str] = {

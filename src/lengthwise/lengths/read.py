@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lengthwise.checks import brief, load_package, source_error, source_sentence, type_error, value_error
+from lengthwise.checks import brief, load_package, source_error, source_sentence, type_error, value_error, warn
 from lengthwise.lengths import arrow, audio
 from lengthwise.lengths.arrays import array_columns, as_lengths
 from lengthwise.lengths.cells import TextCount, check_counted, check_options
@@ -33,7 +33,6 @@ def read_lengths(
     frame_shift: float | None = None,
     count: str | None = None,
     tokenizer: str | os.PathLike[str] | None = None,
-    cache: bool | None = None,
     progress: bool = False,
 ) -> NDArray[np.int64]:
     """Reads the length of every sequence, in the order of the source.
@@ -77,8 +76,6 @@ def read_lengths(
             counted. In lists of texts and in chats, all texts are counted.
         tokenizer: The path of a tokenizer.json, or of a folder with one, for tokens. It needs the package `tokenizers`.
             Special tokens are counted; padding and truncation are turned off.
-        cache: For audio folders: if True, keeps the headers in `.lengthwise-cache.json` in the folder. By default, such
-            a file is used and kept up to date, but never made. False ignores it.
         progress: For audio folders: if True, shows a progress bar.
 
     Returns:
@@ -112,13 +109,16 @@ def read_lengths(
         parts = read_files(source, column)
     else:
         _refuse_option("column", column, f"the folder {path}")
-        parts = audio.read_audio_folder(path, seconds=seconds, cache=cache, progress=progress)
+        parts = audio.read_audio_folder(path, seconds=seconds, progress=progress)
     columns = _join_parts(parts, counted)
     # An array in memory may be empty, after a filter. An empty file is more likely the wrong file.
     if not columns or not len(columns[0].values):
         raise source_error("a file with sequences", source, "It has none: is this the right file?")
     check_counted(columns, counted)
-    return to_lengths(columns, frame_shift)
+    lengths = to_lengths(columns, frame_shift)
+    if count == "words" and len(lengths) > 1 and lengths.max() == 1:
+        warn("Each text is one word, so all lengths are 1. Count the characters, if these are proteins or URLs.")
+    return lengths
 
 
 def has_tables(folder: Path, choice: str | None) -> bool:
@@ -275,7 +275,7 @@ def input_files(text: str) -> list[str]:
     if not os.path.isdir(path):
         return [path] if os.path.exists(path) else glob.glob(path, recursive=True)
     names = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
-    endings, is_saved = (*audio.AUDIO_SUFFIXES, audio.CACHE_NAME, "tokenizer.json"), arrow.is_saved_dataset(Path(path))
+    endings, is_saved = (*audio.AUDIO_SUFFIXES, "tokenizer.json"), arrow.is_saved_dataset(Path(path))
     return [name for name in names if is_saved or find_format(name).is_large or name.lower().endswith(endings)]
 
 

@@ -84,7 +84,7 @@ class PaddedAsPlanned:
         else:
             is_enough = is_round and (_tell(self._seen, cut) or len(self._seen) >= _MOST)
         if is_round and is_hard(cut) and not self._watched:
-            self._places = _find_places(self._seen)
+            self._places = _find_places(self._seen, any_order=not is_enough)
             if self._places:
                 self._watch(self._seen)
         if is_enough:
@@ -106,7 +106,7 @@ class PaddedAsPlanned:
             remedy = (
                 "Read the lengths after your trainer has prepared the data: PlannedTrainer(batching=...) does, or "
                 "lengths = [len(ids) for ids in trainer.train_dataset['input_ids']]. "
-                "If you cut the lengths, cut the samples too."
+                "If you cut the lengths, cut the samples too. Are the lengths in the order of the data set?"
             )
             checks.warn(f"Batches hold {ratio:.2f} x the frames of the plan: {how_many}. {remedy}")
         elif len(batches) > 1 and ratio < _FAR_LESS and np.ptp(held / costs) > 1.0 - _FAR_LESS:
@@ -142,8 +142,11 @@ def _read(batch: Any, plan: EpochPlan, lengths: NDArray[Any], rank: int, batch_n
     return _Batch(plan, number, len(in_batch), in_batch.max(axis=0), in_batch.sum(axis=0), padded, sizes)
 
 
-def _find_places(batches: Sequence[_Batch]) -> list[Place]:
-    """Returns the padded axis of each dimension of the lengths: the nearest in size that rises with them; or none."""
+def _find_places(batches: Sequence[_Batch], *, any_order: bool) -> list[Place]:
+    """Returns the padded axis of each dimension of the lengths: the nearest in size that rises with them; or none.
+
+    With `any_order`, the data set may have another order than the lengths: then one size need not rise with them.
+    """
     padded, planned = _sizes_of_all(batches)[0], np.array([batch.planned for batch in batches])
     places: list[Place] = []
     for dim in planned.T:
@@ -151,6 +154,9 @@ def _find_places(batches: Sequence[_Batch]) -> list[Place]:
         near = [place for place, distance in distances.items() if distance < np.log(_UNIT)]
         alike = _agreement(dim, dim)[1] < _LEAST_TOLD
         rising = [place for place in near if alike or _agreement(dim, padded[place])[0] >= _LEAST]
+        if not rising and any_order:  # one size that varies all the same
+            varied = [place for place in near if np.ptp(padded[place])]
+            rising = varied if len({padded[place].tobytes() for place in varied}) == 1 else []
         if not rising:
             return []
         places.append(min(rising, key=lambda place: (distances[place], str(place))))
@@ -262,7 +268,10 @@ def _tell_of_one_size(planned: NDArray[np.int64], padded: list[NDArray[np.int64]
     if not alike:
         return False
     rule = f"padded to the planned lengths, {planned.min()} to {planned.max()}"
-    remedy = "Pad in the collate function alone, to the longest sequence of the batch, and not in the tokenizer."
+    remedy = (
+        "Pad in the collate function alone, to the longest sequence of the batch, and not before, as in a tokenizer. "
+        "If nothing pads before: are the lengths in the order of the data set?"
+    )
     checks.warn(checks.sentence("batches", rule, f"{min(alike)} for all", remedy))
     return True
 

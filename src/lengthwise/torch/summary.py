@@ -84,7 +84,7 @@ def summarize(
     if plan.world_size > 1:
         waiting = words.percent(measures.straggler_waste)
         sentences.append(f"Ranks wait {waiting} of the time for each other")
-    sentences.append(_price(measures, plan, lengths, batching))
+    sentences.append(_price(measures, plan, lengths, batching, size))
     if plan.world_size > 1 and batching.balance is None and isinstance(batching.cost, Padded):
         waiting = wait_under([plan], lengths, ATTENTION)
         if waiting > _MUCH_WAITING:
@@ -119,7 +119,7 @@ def _first_window(epoch: WindowEpoch, lengths: ArrayLike) -> tuple[Plan, ArrayLi
     return window.plan, np.asarray(lengths)[window.numbers]
 
 
-def _price(measures: Measures, plan: Plan, lengths: ArrayLike, batching: Batching) -> str:
+def _price(measures: Measures, plan: Plan, lengths: ArrayLike, batching: Batching, size: int) -> str:
     """Returns a sentence on the decision, its price, and that of the Trainer's group_by_length."""
     described, subject = json.loads(plan.batching), ""
     if batching.order is None:
@@ -131,7 +131,6 @@ def _price(measures: Measures, plan: Plan, lengths: ArrayLike, batching: Batchin
             subject = f"Batches are as random as {100 * padding:.3g} % padding allows{cost}"
             if measures.padding_share > padding + MISSED:
                 subject = f"So few batches cannot keep to {100 * padding:.3g} % of padding"
-    size = max(1, round(measures.mean_batch))
     world = World(plan.world_size, plan.micro_batches)
     cut = FixedSize(size, multiple_of=length_multiple(batching.cut))
     grouped = _plan_beside(plan, lengths, batching, cut, *group_by_length(size, measures.sequences, world))

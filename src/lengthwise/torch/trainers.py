@@ -207,7 +207,7 @@ class Speed:
 
     def begin_epoch(self, sampler: BatchSampler) -> None:
         """Begins the current epoch: its time and its steps count from here on."""
-        self._epoch = self._sum_up()
+        self._epoch = self.total()
         taken_steps = sampler.remainder.plan_start // sampler.micro_batches
         self._frames = _frames_from(sampler.plan, sampler.lengths, taken_steps)
         self._arrived, self._summed = sampler.arrived, sampler.arrived.copy()
@@ -225,12 +225,12 @@ class Speed:
 
     def epoch(self) -> Trained:
         """Returns the counts since the epoch began."""
-        return self._sum_up().since(self._epoch)
+        return self.total().since(self._epoch)
 
     def take_log(self) -> Trained:
         """Returns the counts since the last call."""
         self.note(0)
-        start, self._logged = self._logged, self._sum_up()
+        start, self._logged = self._logged, self.total()
         return self._logged.since(start)
 
     def describe_first(self, epoch: int, device: torch.device) -> str:
@@ -241,8 +241,8 @@ class Speed:
         self._is_told = True
         return "\n".join(filter(None, (trained.describe(epoch), describe_memory(device))))
 
-    def _sum_up(self) -> Trained:
-        """Adds up the frames of the steps since the last call."""
+    def total(self) -> Trained:
+        """Returns the counts of the run. The frames of the steps since the last call are added up now."""
         if planned := list(islice(self._frames, self._unsummed)):
             data, computed = np.sum(planned, axis=0).tolist()
             arrived_data, arrived = (self._arrived - self._summed).tolist()

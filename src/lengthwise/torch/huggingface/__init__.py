@@ -51,9 +51,9 @@ class PlannedTrainer(EvaluatingTrainer):
     by their own count. So the model gets the count of one batch, and both kinds return the mean over that batch. If the
     loss does not match `weights`, `reduction` and `next_token`, the scales are wrong: call `check_loss` once.
 
-    Each log of a loss has `padding` and `frames_per_second` since the last log. Padding is that of the batches of this
-    rank, by their masks; a batch without a mask counts as planned. The frames are those of data, on all ranks; the time
-    of evaluations and checkpoints does not count.
+    Each log of a loss has `padding` and `frames_per_second` since the last log, and the final log has those of the run.
+    Padding is that of the batches of this rank, by their masks; a batch without a mask counts as planned. The frames
+    are those of data, on all ranks; the time of evaluations and checkpoints does not count.
 
     Each `train` begins at epoch 0, or where its checkpoint was saved. `per_device_train_batch_size` and
     `dataloader_drop_last` have no effect.
@@ -159,6 +159,8 @@ class PlannedTrainer(EvaluatingTrainer):
         """Logs as the Trainer does, and adds the padding and the frames of data a second to logs of the loss."""
         if "loss" in logs:
             logs.update(self._epochs.speed.take_log().as_log())
+        elif "train_loss" in logs:  # the last log, of the whole run
+            logs.update(self._epochs.speed.total().as_log())
         super().log(logs, *args, **kwargs)
 
     def get_batch_samples(
