@@ -313,6 +313,9 @@ class BatchSampler(RankSampler):
 def check_sampler(name: str, sampler: object) -> BatchSampler:
     """Returns a `BatchSampler`; refuses anything else."""
     if not isinstance(sampler, BatchSampler):
-        remedy = "Make one of the lengths and a batching; for an evaluation take PyTorch's own DataLoader."
+        remedy = (
+            "Make one of the lengths and a batching. An evaluation takes PyTorch's own loader: "
+            "torch.utils.data.DataLoader(dataset, batch_sampler=..., collate_fn=lw.torch.PadCollate())."
+        )
         raise checks.type_error(name, "a lengthwise.torch.BatchSampler", sampler, remedy)
     return sampler
