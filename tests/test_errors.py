@@ -58,6 +58,7 @@ VALUES = [
         "`count_multiple_of` must be left out by the rule of the paper, but is 8.",
     ),
     (lambda: lw.torch.BatchSampler([], lw.Batching(budget=9)), "`lengths` must be at least one, but is 0."),
+    (lambda: lw.Batching(16), "`cut` must be a choice such as FixedSize(16), but is 16."),
     (lambda: lw.Budget(9, max_sequences=0), "`max_sequences` must be at least 1, but is 0."),
     (lambda: lw.SemiSorted(-0.1), "`randomization_factor` must be finite and at least 0, but is -0.1."),
     (lambda: lw.AlternatedSort(bins=0), "`bins` must be at least 1, but is 0."),

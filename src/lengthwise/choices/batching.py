@@ -102,8 +102,8 @@ class Batching:
 
     def __init__(
         self,
-        *,
         cut: Cut | None = None,
+        *,
         order: Order | None = None,
         deal: Deal | None = None,
         arrange: Arrangement = _DEFAULTS["arrange"],
