@@ -58,7 +58,6 @@ VALUES = [
         "`count_multiple_of` must be left out by the rule of the paper, but is 8.",
     ),
     (lambda: lw.torch.BatchSampler([], lw.Batching(budget=9)), "`lengths` must be at least one, but is 0."),
-    (lambda: lw.Batching(16), "`cut` must be a choice such as FixedSize(16), but is 16."),
     (lambda: lw.Budget(9, max_sequences=0), "`max_sequences` must be at least 1, but is 0."),
     (lambda: lw.SemiSorted(-0.1), "`randomization_factor` must be finite and at least 0, but is -0.1."),
     (lambda: lw.AlternatedSort(bins=0), "`bins` must be at least 1, but is 0."),
@@ -150,6 +149,7 @@ VALUES = [
 ]
 
 TYPES = [
+    (lambda: lw.Batching(16), "`cut` must be a choice such as FixedSize(16), but is 16."),
     (lambda: lw.loss_scales(PLAN, ranks_averaged=1), "`ranks_averaged` must be True or False, but is 1."),
     (
         lambda: lw.loss_scales(PLAN, micro_batches_averaged=1),
