@@ -1,4 +1,4 @@
-"""The sections on trained networks: handwriting, gradients, seconds of steps, compiled models."""
+"""The sections on trained networks: handwriting, other strategies, gradients, and seconds of steps."""
 
 from __future__ import annotations
 
@@ -132,45 +132,36 @@ def gradients(document: dict[str, Any]) -> tuple[str, ...]:
     return answer, some_rows(heads, rows, lambda row: row[0] == "`budget:1000`" and row[2] == "4"), note
 
 
-def compilation(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns a row for each framework, compiler and strategy."""
-    rows = [
+def training(document: dict[str, Any]) -> tuple[str, ...]:
+    """Returns a row for each network, loop, number of ranks and way to make batches."""
+    rows = [row for row in document["rows"] if "error" not in row]
+    cells = [
         (
-            f"{FRAMEWORKS[row['framework']]}, {COMPILERS[row['compiler']]}",
-            f"`{row['strategy']}`",
-            f"{row['shapes']}",
-            f"{row['compile_seconds']:.0f}",
-            f"{row['seconds_per_epoch']:.2f}",
-            f"{row['total_seconds']:.0f}",
-            percent(row["padding_share"]),
+            f"{row['model']}, {row['loop']}, {row['ranks']}",
+            row["way"].replace("equal memory", "lengthwise, larger budget"),
+            f"{round(row['tokens_a_second'], -1):,.0f}",
+            f"{row['memory']:.0f}",
+            f"{row['largest']:,}",
+            str(row["updates"]),
+            percent(row["padding"]),
+            f"{row['loss']:.3f}",
         )
-        for row in document["rows"]
+        for row in rows
     ]
-    total = document["total_epochs"]
-    heads = ("network", "batches", "shapes", "compile, s", "s / epoch", f"{total} epochs, s", "padding")
-    jax, torch = ([row for row in document["rows"] if row["framework"] == name] for name in ("jax", "torch"))
-    quickest, slowest = (choose(jax, key=lambda row: row["total_seconds"]) for choose in (min, max))
-    eager = min(row["total_seconds"] for row in torch if row["compiler"] == "none")
-    compiled = min(row["total_seconds"] for row in torch if row["compiler"] != "none")
-    answer = (
-        f"More shapes pad less, and take longer to compile. {total} epochs in JAX took least with "
-        f"{quickest['shapes']} shapes, {quickest['total_seconds']:.0f} s, and most with {slowest['shapes']}, "
-        f"{slowest['total_seconds']:.0f} s. In PyTorch on a processor, compiling did not pay in {total} epochs: "
-        f"{compiled:.0f} s at best, against {eager:.0f} s without it."
-    )
+    cases: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        cases.setdefault((row["model"], row["loop"], row["ranks"]), {})[row["way"]] = row
+    ratios = {
+        other: [case["lengthwise"]["tokens_a_second"] / case[other]["tokens_a_second"] for case in cases.values()]
+        for other in ("random", "group_by_length", "batch_rebalance")
+    }
+    times = ", ".join(f"{min(each):.2f} to {max(each):.2f} times {name}'s" for name, each in ratios.items())
+    heads = ("network, loop, ranks", "batches", "tokens / s", "MB", "largest", "updates", "padding", "loss")
     note = (
-        "Seconds of one core. `optimal:Q` is padded to the edges of Q buckets, the others to the longest of each "
-        "batch. Rows that only fill a shape count as padding. The two networks differ: compare within one. Data: "
-        f"{document['data']['samples']:,} {document['data']['name']}, "
-        f"{document['data']['distinct_lengths']} distinct lengths, {document['settings']['batch_size']} a batch."
+        "Useful tokens a CPU second, by the slowest rank of each update. *MB*: peak memory, less that before training. "
+        "*Largest*: padded tokens of the largest batch. *Loss*: per token, after the updates, of sequences held out. "
+        f"Updates of {document['micro_batches']} batches of {document['size']} sequences on average; the larger budget "
+        "is group_by_length's largest batch, and stops after as much data. One seed."
     )
-    return answer, some_rows(heads, rows, lambda row: row[1] not in ("`optimal:1`", "`optimal:2`")), note
-
-
-FRAMEWORKS = {"jax": "LSTM in JAX", "torch": "encoder in PyTorch"}
-COMPILERS = {
-    "jit": "`jit`",
-    "none": "eager",
-    "inductor": "`compile`",
-    "inductor, dynamic": "`compile(dynamic=True)`",
-}
+    answer = f"In the same number of updates, the default trains on {times} useful tokens a second."
+    return answer, some_rows(heads, cells, lambda row: row[0].endswith(("DDP, 2", "Trainer, 1"))), note
