@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from lengthwise_recipes.pages import percent, table
@@ -38,16 +40,15 @@ BY_DATA += ("fairseq", "returnn", "tf_data")
 PACKERS = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
 OURS = "lengthwise", "lengthwise_attention"
 UNTIMED = ("fairseq", "verl")  # a rule written in Python, and steps that are given
+REFERENCES = ("random", "verl")  # no system of padded batches
 # For each column, its name, whether less is better, and why another system may lead.
 COLUMNS = {
-    "padding": ("padding", True, "sorts all data: the same batches in every epoch"),
+    "padding": ("padding", True, "sorts all data, and keeps its batches"),
     "waiting": ("waiting", True, "balances frames alone"),
-    "price": ("price", True, "sorts all data"),
-    "attention_waiting": ("waiting under attention", True, "balances that cost"),
-    "attention_price": ("price under attention", True, "may exceed the cap, or balances that cost"),
+    "attention_waiting": ("waiting under attention", True, "balances it alone"),
     "randomness": ("randomness", False, "takes random steps"),
-    "kept": ("kept", True, "mixes wider"),
-    "thousand_a_second": ("speed", False, "looks at no lengths"),
+    "kept": ("kept", True, "has wide buckets"),
+    "thousand_a_second": ("speed", False, "sorts less"),
     "bytes": ("memory", True, "holds less at once"),
 }
 
@@ -104,39 +105,43 @@ def two_prices(row: dict[str, Any]) -> str:
 
 
 def lead(by: Rows, shown: list[str]) -> str:
-    """Returns where ours does not lead: for each column, the best system, its value, ours, and the reason."""
+    """Returns where ours does not lead: for each column and each price, the best system, its value and ours."""
+    others = [name for name in shown if name not in (*OURS, *REFERENCES)]
+
+    def best(column: str, data: str, names: Sequence[str], *, less: bool = True) -> tuple[float, str]:
+        timed = column not in ("thousand_a_second", "bytes")
+        rows = [
+            row for row in (by[name, data, WORLD] for name in names if timed or name not in UNTIMED) if column in row
+        ]
+        row = (min if less else max)(rows, key=lambda row: row[column])
+        return (row[column] if less else -row[column]), NAMES[row["peer"]]
+
     behind = []
     for column, (title, less, why) in COLUMNS.items():
-        values = {
-            name: by[name, SHOWN, WORLD][column]
-            for name in shown
-            if column in by[name, SHOWN, WORLD] and not (name in UNTIMED and column in ("thousand_a_second", "bytes"))
-        }
-        sign = 1.0 if less else -1.0
-        best = min(values, key=lambda name: sign * values[name])
-        if sign * values[best] < sign * min((values[name] for name in OURS), key=lambda value: sign * value):
-            behind.append(f"{title} ({NAMES[best]}, which {why})")
-    clean = [
-        name
-        for name in shown
-        if not any(by[name, SHOWN, WORLD].get(column, 1) for column in ("over", "lost", "repeated", "unequal"))
-    ]
+        (theirs, name), (ours, _) = (best(column, SHOWN, names, less=less) for names in (others, OURS))
+        if theirs < ours - 0.005 * abs(ours):
+            behind.append(f"{title} ({name}, which {why})")
+    cheaper = []
+    data = dict.fromkeys(each for _, each, world in by if world == WORLD and each != "documents")
+    for each, (column, title) in itertools.product(data, (("price", "frames"), ("attention_price", "attention"))):
+        (theirs, name), (ours, _) = (best(column, each, names) for names in (others, OURS))
+        if theirs < ours:
+            cheaper.append(f"{title} of {each} ({name}, {theirs:.3f}; ours, {ours:.3f})")
+    marks = ("over", "lost", "repeated", "unequal")
+    rows = [by[name, SHOWN, WORLD] for name in (*OURS, *others)]
+    clean = [NAMES[row["peer"]] for row in rows if not any(row.get(mark, 1) for mark in marks)]
     return (
-        f"{len(clean)} of {len(shown)} rows keep the cap, take each sequence once, and give ranks as many steps: "
-        f"{', '.join(NAMES[name] for name in clean)}. Of the other columns, Lengthwise does not lead in "
-        f"{'; '.join(behind)}."
+        f"These keep the cap, take each sequence once, and give ranks as many steps: {', '.join(clean)}. Of the other "
+        f"columns, Lengthwise does not lead in {'; '.join(behind)}. Another system has a lower price in {len(cheaper)} "
+        f"of {2 * len(data)} cases{': ' if cheaper else ''}{'; '.join(cheaper)}."
     )
 
 
 def speeds(document: dict[str, Any]) -> str:
     """Returns the speeds of many sequences."""
-    rows = [row for row in document["rows"] if "padding" not in row and "error" not in row and row["data"] == SHOWN]
-    parts = [
-        f"{NAMES[row['peer']].strip('*')} {row['thousand_a_second']:,.0f}"
-        for row in rows
-        if row["sequences"] == 10**6 and row["peer"] not in UNTIMED
-    ]
-    return f"Of a million: {', '.join(parts)}."
+    rows = [row for row in document["rows"] if row["sequences"] == 10**6 and row["data"] == SHOWN and "bytes" in row]
+    parts = [f"{NAMES[row['peer']].replace('**', '')} {row['thousand_a_second']:,.0f}" for row in rows]
+    return f"With a million sequences: {'; '.join(parts)}."
 
 
 FACTS = (
