@@ -36,7 +36,7 @@ NAMES = {
 }
 SHOWN, WORLD = "long-tailed", "8x4"
 BY_DATA = ("lengthwise", "lengthwise_attention", "group_by_length", "batch_rebalance", "lhotse", "nemo", "speechbrain")
-BY_DATA += ("fairseq", "returnn", "tf_data")
+BY_DATA += ("espnet", "fairseq", "returnn")
 PACKERS = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
 OURS = "lengthwise", "lengthwise_attention"
 UNTIMED = ("fairseq", "verl")  # a rule written in Python, and steps that are given
@@ -63,10 +63,9 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
     heads = ("system", "padding", "waits", "price", "waits, attention", "price, attention", "randomness")
     heads += ("over cap (largest)", "lost, repeated", "unequal", "kept", "1,000 / s", "bytes")
     data = list(dict.fromkeys(row["data"] for row in judged if row["peer"] == OURS[0]))
-    names = [name for name in BY_DATA if name in shown]
     prices = [
         (NAMES[name], *(two_prices(by[name, each, WORLD]) for each in data), cells(by[name, SHOWN, "1x1"])[0])
-        for name in names
+        for name in BY_DATA
     ]
     count = by[OURS[0], SHOWN, WORLD]["sequences"]
     return (
@@ -79,7 +78,8 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
         "fewest, over ranks and epochs. *Kept*: the share of neighbours in a batch that share one in the next epoch. "
         "*1,000 / s*: thousand sequences planned a CPU second by one rank. *Bytes*: peak memory for each sequence. "
         f"{speeds(document)} {FACTS}",
-        f"Prices of frames / of attention, by lengths; and the padding of {SHOWN} lengths on one rank:",
+        "Prices of frames and of attention, by lengths, and padding on one rank. Of pairs, others plan the sum of both "
+        "lengths, and exceed the cap:",
         table(("system", *data, "1 rank"), prices),
         *packers(document, by),
     )
@@ -94,14 +94,14 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         *(percent(row["padding"]), percent(row["waiting"]), f"{row['price']:.3f}"),
         *(percent(row["attention_waiting"]), f"{row['attention_price']:.2f}", f"{row['randomness']:.2f}"),
-        *(over, f"{row['lost']:,}, {row['repeated']:,}", f"{row['unequal']:.0f}", percent(row["kept"])),
+        *(over, f"{row['lost']:,}, {row['repeated']:,}", f"{row['unequal']:g}", percent(row["kept"])),
         *(f"{row['thousand_a_second']:,.0f}" if timed else "", f"{row['bytes']:,.0f}" if timed else ""),
     )
 
 
 def two_prices(row: dict[str, Any]) -> str:
     """Returns the prices of frames and of attention."""
-    return "error" if "error" in row else f"{row['price']:.2f} / {row['attention_price']:.2f}"
+    return "error" if "error" in row else f"{row['price']:.2f}, {row['attention_price']:.2f}"
 
 
 def lead(by: Rows, shown: list[str]) -> str:
@@ -139,16 +139,17 @@ def lead(by: Rows, shown: list[str]) -> str:
 
 def speeds(document: dict[str, Any]) -> str:
     """Returns the speeds of many sequences."""
-    rows = [row for row in document["rows"] if row["sequences"] == 10**6 and row["data"] == SHOWN and "bytes" in row]
+    rows = [row for row in document["rows"] if row["sequences"] == 10**6 and row["data"] == SHOWN]
+    rows = [row for row in rows if "error" not in row and row["peer"] not in UNTIMED]
     parts = [f"{NAMES[row['peer']].replace('**', '')} {row['thousand_a_second']:,.0f}" for row in rows]
     return f"With a million sequences: {'; '.join(parts)}."
 
 
 FACTS = (
     "*Resume*: Lengthwise goes on at any batch, on any number of ranks. lhotse and grain restored the same rest in a "
-    "trial; lhotse refuses another number of ranks. The Trainer reads the taken batches again. The others go on at an "
-    "epoch, or by their loader. fairseq's rule is written in Python here; fairseq gives ranks without a batch an empty "
-    "one. RETURNN has shards; by default, every rank passes all data. verl gets random steps, and pads nothing."
+    "trial; lhotse refuses other ranks. The Trainer reads the taken batches again; others go on at an epoch. *Calls*: "
+    "fairseq's rule is written in Python here, and fairseq gives ranks without a batch an empty one. RETURNN and "
+    "tf.data plan a rank's shard; by default, RETURNN's ranks pass all data. verl pads nothing."
 )
 
 
@@ -163,7 +164,7 @@ def packers(document: dict[str, Any], by: Rows) -> tuple[str, ...]:
         rate, kept = f"{row['thousand_a_second']:,.0f}", percent(row["kept"])
         fill, wait = f"{100 - 100 * one['padding']:.2f} %", percent(row["attention_waiting"])
         randomness = f"{one['randomness']:.2f}", f"{row['randomness']:.2f}"
-        cells_of.append((NAMES[name], fill, *randomness, wait, f"{row['unequal']:.0f}", kept, rate))
+        cells_of.append((NAMES[name], fill, *randomness, wait, f"{row['unequal']:g}", kept, rate))
     heads = ("packer", "fill", "randomness", "of steps", "waits, attention", "unequal", "kept", "1,000 / s")
     pool, best = (by[name, "documents", "1x1"] for name in ("lengthwise_rows", "lengthwise_best_fit"))
     return (
@@ -171,5 +172,5 @@ def packers(document: dict[str, Any], by: Rows) -> tuple[str, ...]:
         f"1,024 sequences rows are {percent(1 - pool['padding'])} full, by best fit {percent(1 - best['padding'])}. "
         "Steps of ours are less random than others, since rows of similar attention share a step:",
         table(heads, cells_of),
-        "*Fill* and *randomness*: of rows on one rank; the rest is of 8 ranks x 4 rows. grain's time has its copies.",
+        "*Fill* and *randomness* are of rows on one rank, the rest is of 8 ranks x 4 rows; others' are dealt in turn.",
     )
