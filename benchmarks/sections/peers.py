@@ -40,7 +40,7 @@ BY_DATA += ("espnet", "fairseq", "returnn")
 PACKERS = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
 OURS = "lengthwise", "lengthwise_attention"
 UNTIMED = ("fairseq", "verl")  # a rule written in Python, and steps that are given
-REFERENCES = ("random", "verl")  # no system of padded batches
+REFERENCES = ("random", "verl", "lhotse_concurrent")  # no padded batches of a system that take all sequences
 # For each column, its name, whether less is better, and why another system may lead.
 COLUMNS = {
     "padding": ("padding", True, "sorts all data, and keeps its batches"),
@@ -114,7 +114,7 @@ def lead(by: Rows, shown: list[str]) -> str:
             row for row in (by[name, data, WORLD] for name in names if timed or name not in UNTIMED) if column in row
         ]
         row = (min if less else max)(rows, key=lambda row: row[column])
-        return (row[column] if less else -row[column]), NAMES[row["peer"]]
+        return (row[column] if less else -row[column]), NAMES[row["peer"]] + ", over the cap" * (row["over"] > 0)
 
     behind = []
     for column, (title, less, why) in COLUMNS.items():
@@ -126,7 +126,7 @@ def lead(by: Rows, shown: list[str]) -> str:
     for each, (column, title) in itertools.product(data, (("price", "frames"), ("attention_price", "attention"))):
         (theirs, name), (ours, _) = (best(column, each, names) for names in (others, OURS))
         if theirs < ours:
-            cheaper.append(f"{title} of {each} ({name}, {theirs:.3f}; ours, {ours:.3f})")
+            cheaper.append(f"{title} of {each} ({name}: {theirs:.3f}; ours {ours:.3f})")
     marks = ("over", "lost", "repeated", "unequal")
     rows = [by[name, SHOWN, WORLD] for name in (*OURS, *others)]
     clean = [NAMES[row["peer"]] for row in rows if not any(row.get(mark, 1) for mark in marks)]
