@@ -3,9 +3,8 @@
     python benchmarks/steps.py
 
 For k = 1 to 64 ranks it compares ways to make steps under the same budget: random batches, max-entropy batches with
-every deal, and steps that are random samples. `batch_rebalance` of transformers has the same number of sequences per
-step as random steps, but no budget. Every measure is of all epochs of a seed together. The bound is the padding of
-`optimal_edges` with k buckets, the least of random steps of unlimited size.
+every deal, and steps that are random samples. Every measure is of all epochs of a seed together. The bound is the
+padding of `optimal_edges` with k buckets, the least of random steps of unlimited size.
 """
 
 from __future__ import annotations
@@ -64,20 +63,13 @@ def batchings(budget: int) -> dict[str, lw.Batching]:
 
 def rows_of(lengths: NDArray[np.int64], budget: int, ranks: int) -> list[dict[str, Any]]:
     """Returns a row for each way."""
-    rows, per_step, sizes = [], 0.0, lengths.reshape(len(lengths), -1).sum(axis=1)
+    rows = []
     for name, batching in batchings(budget).items():
         plans = [
             [lw.make_plan(lengths, batching, seed=seed, epoch=epoch, world_size=ranks) for epoch in range(EPOCHS)]
             for seed in SEEDS
         ]
         rows.append({"way": name, **measured(plans, lengths)})
-        if name == "random steps":
-            per_step = len(lengths) / np.mean([plan.steps for epochs in plans for plan in epochs])
-    per_rank = max(1, round(per_step / ranks))
-    theirs = [[rebalanced(sizes, per_rank, ranks, seed, epoch) for epoch in range(EPOCHS)] for seed in SEEDS]
-    # Each epoch leaves out the sequences that do not fill a step.
-    measures = measured([plans_of(epochs, lengths, ranks) for epochs in theirs], lengths)
-    rows.append({"way": "batch_rebalance (transformers)", "sequences_per_rank": per_rank, **measures})
     if lengths.ndim == 1:
         rows.append({"way": "bound", "padding_share": bound(lengths, ranks)})
     return rows
@@ -95,18 +87,6 @@ def measured(seeds: list[list[lw.Plan]], lengths: NDArray[np.int64]) -> dict[str
     by_name["step_mixing"] = [measure_mixing(plans, lengths, steps=True) for plans in seeds]
     ends = {f"{name}_ends": [min(values), max(values)] for name, values in by_name.items()}
     return {name: float(np.mean(values)) for name, values in by_name.items()} | ends
-
-
-def rebalanced(sizes: NDArray[np.int64], per_rank: int, ranks: int, seed: int, epoch: int) -> list[list[int]]:
-    """Returns the batches of the sampler of transformers, step by step, rank by rank."""
-    from transformers.trainer_pt_utils import BatchRebalanceSampler
-
-    of_ranks = []
-    for rank in range(ranks):
-        sampler = BatchRebalanceSampler(sizes.tolist(), per_rank * ranks, ranks, 1, seed=seed, rank=rank)
-        sampler.set_epoch(epoch)
-        of_ranks.append(list(sampler))
-    return [batch for step in zip(*of_ranks, strict=True) for batch in step]
 
 
 def bound(lengths: NDArray[np.int64], ranks: int) -> float:

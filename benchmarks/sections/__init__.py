@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sections import batches, ge2021, planning, shapes, steps, trained
+from sections import batches, peers, planning, shapes, steps, trained
 
 Section = Callable[[dict[str, Any]], tuple[str, ...]]  # the answer, then tables and notes
 
 GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     "What users ask first": {
-        "prices": ("Padding and waiting, compared with trainers", steps.prices),
+        "peers": ("Compared with other systems", peers.peers),
+        "training": ("Training, beside strategies of the Trainer", trained.training),
         "steps": ("Random steps, by the batches in a step", steps.steps),
         "study-handwriting-latin-greek": ("A trained network: online handwriting", trained.handwriting),
         "gradients": ("Exact gradients", trained.gradients),
@@ -24,10 +25,6 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
         "step-cost": ("Seconds of an epoch, predicted from a measured step", trained.step_cost),
         "mixing": ("Mixing at equal padding", batches.mixing),
         "streams": ("Streams, by the size of their buffer", batches.streams),
-        "packing": ("Packed rows, compared with other packers", shapes.packing),
         "shapes": ("Few shapes and multiples", shapes.shapes),
-        "edges": ("Optimal bucket edges", shapes.edges),
-        "compilation": ("One compiled model per bucket", trained.compilation),
-        "ge2021-table1": ("Ge et al. 2021: padding and batch counts", ge2021.ge2021_table1),
     },
 }

@@ -67,6 +67,6 @@ def streams(document: dict[str, Any]) -> tuple[str, str, str]:
     )
     return (
         f"{answer}.",
-        some_rows(heads, cells, lambda row: row[2] in ("256", "4,096", "all") and "2%" not in row[1]),
+        some_rows(heads, cells, lambda row: row[2] in ("4,096", "all") and "2%" not in row[1]),
         note,
     )

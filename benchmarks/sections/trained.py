@@ -1,4 +1,4 @@
-"""The sections on trained networks: handwriting, gradients, seconds of steps, compiled models."""
+"""The sections on trained networks: handwriting, other strategies, gradients, and seconds of steps."""
 
 from __future__ import annotations
 
@@ -89,15 +89,14 @@ def step_cost(document: dict[str, Any]) -> tuple[str, ...]:
         f"largest error is {percent(max(map(abs, errors)))}."
     )
     fits = "; ".join(f"{fit['model']} {percent(fit['error'])}" for fit in document["fits"])
-    loads = f"{min(document['loads']):.1f} to {max(document['loads']):.1f}"
     shapes = max(fit["shapes"] for fit in document["fits"])
     note = (
         f"In seconds, medians of {document['rounds']} rounds, least to most in brackets. A fit of five coefficients to "
         f"{shapes} shapes; now `measure_step` fits four to ten shapes. Errors on left-out shapes: {fits}. Other "
-        f"programs ran at the same time: the load was {loads} on {document['cores']} cores."
+        f"programs ran: a load of {min(document['loads']):.1f} to {max(document['loads']):.1f} on {document['cores']}."
     )
     heads = ("network", "batching", "padding", "predicted", "measured", "error")
-    return answer, table(heads, rows), note
+    return answer, some_rows(heads, rows, lambda row: row[1] != "sorted"), note
 
 
 def gradients(document: dict[str, Any]) -> tuple[str, ...]:
@@ -132,45 +131,33 @@ def gradients(document: dict[str, Any]) -> tuple[str, ...]:
     return answer, some_rows(heads, rows, lambda row: row[0] == "`budget:1000`" and row[2] == "4"), note
 
 
-def compilation(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns a row for each framework, compiler and strategy."""
-    rows = [
-        (
-            f"{FRAMEWORKS[row['framework']]}, {COMPILERS[row['compiler']]}",
-            f"`{row['strategy']}`",
-            f"{row['shapes']}",
-            f"{row['compile_seconds']:.0f}",
-            f"{row['seconds_per_epoch']:.2f}",
-            f"{row['total_seconds']:.0f}",
-            percent(row["padding_share"]),
-        )
-        for row in document["rows"]
+def training(document: dict[str, Any]) -> tuple[str, ...]:
+    """Returns a row for each network, loop and number of ranks, with a cell for each way to make batches."""
+    rows = [row for row in document["rows"] if "error" not in row]
+    by = {(row["model"], row["loop"], row["ranks"], row["way"]): row for row in rows}
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    cases = list(dict.fromkeys(case[:3] for case in by))
+    times = []
+    for name in ways[:3]:
+        pairs = [(by[*case, "lengthwise"], by[*case, name]) for case in cases if case[1] != "no cache"]
+        ratios = [ours["tokens_a_second"] / theirs["tokens_a_second"] for ours, theirs in pairs]
+        times.append(f"{min(ratios):.2f} to {max(ratios):.2f} times those of {name}")
+    cells = [
+        (f"{model}, {loop}, {ranks}", *(training_cell(by[model, loop, ranks, way]) for way in ways))
+        for model, loop, ranks in cases
+        if ranks > 1 or loop == "no cache"
     ]
-    total = document["total_epochs"]
-    heads = ("network", "batches", "shapes", "compile, s", "s / epoch", f"{total} epochs, s", "padding")
-    jax, torch = ([row for row in document["rows"] if row["framework"] == name] for name in ("jax", "torch"))
-    quickest, slowest = (choose(jax, key=lambda row: row["total_seconds"]) for choose in (min, max))
-    eager = min(row["total_seconds"] for row in torch if row["compiler"] == "none")
-    compiled = min(row["total_seconds"] for row in torch if row["compiler"] != "none")
-    answer = (
-        f"More shapes pad less, and take longer to compile. {total} epochs in JAX took least with "
-        f"{quickest['shapes']} shapes, {quickest['total_seconds']:.0f} s, and most with {slowest['shapes']}, "
-        f"{slowest['total_seconds']:.0f} s. In PyTorch on a processor, compiling did not pay in {total} epochs: "
-        f"{compiled:.0f} s at best, against {eager:.0f} s without it."
-    )
+    heads = ("network, loop, ranks", *ways[:3], "Lengthwise", "larger budget")
     note = (
-        "Seconds of one core. `optimal:Q` is padded to the edges of Q buckets, the others to the longest of each "
-        "batch. Rows that only fill a shape count as padding. The two networks differ: compare within one. Data: "
-        f"{document['data']['samples']:,} {document['data']['name']}, "
-        f"{document['data']['distinct_lengths']} distinct lengths, {document['settings']['batch_size']} a batch."
+        "In each cell: useful tokens a CPU second, by the slowest rank of an update; peak memory, less that before "
+        "training, in MB; padded tokens of the largest batch; and the loss of sequences held out. "
+        f"{document['updates']} updates of {document['micro_batches']} batches, of {document['size']} sequences on "
+        f"average. *Larger budget*: group_by_length's largest batch, until as much data is seen, "
+        f"{by[*cases[0], ways[-1]]['updates']} updates or so. *No cache*: oneDNN keeps what it makes for each shape of "
+        "an LSTM's batch, and ours have more shapes; ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 ends that. One seed."
     )
-    return answer, some_rows(heads, rows, lambda row: row[1] not in ("`optimal:1`", "`optimal:2`")), note
+    return f"Useful tokens a second of the default: {'; '.join(times)}.", table(heads, cells), note
 
 
-FRAMEWORKS = {"jax": "LSTM in JAX", "torch": "encoder in PyTorch"}
-COMPILERS = {
-    "jit": "`jit`",
-    "none": "eager",
-    "inductor": "`compile`",
-    "inductor, dynamic": "`compile(dynamic=True)`",
-}
+def training_cell(row: dict[str, Any]) -> str:
+    return f"{round(row['tokens_a_second'], -1):,.0f}, {row['memory']:.0f}, {row['largest']:,}, {row['loss']:.2f}"

@@ -135,12 +135,11 @@ def test_frames_alone_say_nothing_of_attention():
 
 
 def test_the_page_prints_what_was_measured():
-    document = json.loads(sorted((ROOT / "benchmarks" / "results").glob("packing_*.json"))[-1].read_text())
-    data = [row for row in document["rows"] if (row["data"], row["sequences"]) == ("mean 1,400", 100_000)]
-    rows = {row["method"]: row for row in data}
-    large, small = (rows[f"pool of {size}"] for size in ("1,024", "64"))
+    document = json.loads(sorted((ROOT / "benchmarks" / "results").glob("peers_*.json"))[-1].read_text())
+    rows = {row["peer"]: row for row in document["rows"] if (row["data"], row["world"]) == ("documents", "1x1")}
+    large, small = (rows[f"lengthwise_rows{size}"] for size in ("", ":64"))
     words = "randomness is {:.2f}, and rows are {:.1%} full. With `pool=64`, randomness is {:.2f}, "
     told = (words + "and rows are {:.1%} full").format(
-        *(row[name] for row in (large, small) for name in ("row_randomness", "fill"))
+        *(value for row in (large, small) for value in (row["randomness"], 1.0 - row["padding"]))
     )
     assert told.replace("%", " %") in PAGE
