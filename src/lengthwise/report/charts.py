@@ -95,12 +95,12 @@ def padding(measures: Mapping[str, Any], *, best: str = "", unit: str = "frames"
         unit: The unit of the lengths.
 
     >>> import lengthwise as lw
-    >>> lengths = [5, 9, 2, 4, 7, 3]
+    >>> lengths = lw.example_lengths(count=200)
     >>> orders = {"random": lw.Shuffled(), "sorted": lw.Sorted()}
     >>> plans = {name: lw.make_plan(lengths, lw.Batching(cut=lw.FixedSize(2), order=orders[name])) for name in orders}
     >>> measures = {name: lw.measure(plan, lengths) for name, plan in plans.items()}
     >>> lw.report.padding(measures, best="sorted").to_dict()["description"]
-    'Padding, as a share of what is computed: random 28.6 %, randomness 0.50; sorted 11.8 %, randomness 0.25.'
+    'Padding, as a share of what is computed: random 30.6 %, randomness 1.00; sorted 1.4 %, randomness 0.20.'
     """
     rows, ends = [], []
     for row in _read_measures(measures):
