@@ -41,7 +41,7 @@ PACKERS = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl"
 OURS = "lengthwise", "lengthwise_attention"
 UNTIMED = ("fairseq", "verl")  # a rule written in Python, and steps that are given
 REFERENCES = ("random", "verl", "lhotse_concurrent")  # no padded batches of a system that take all sequences
-# For each column, its name, whether less is better, and why another system may lead.
+# For each column, its name, whether the lowest is best, and why another system may lead.
 COLUMNS = {
     "padding": ("padding", True, "sorts all data, and keeps its batches"),
     "waiting": ("waiting", True, "balances frames alone"),
@@ -64,7 +64,7 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
     heads += ("over cap (largest)", "lost, repeated", "unequal", "kept", "1,000 / s", "bytes")
     data = list(dict.fromkeys(row["data"] for row in judged if row["peer"] == OURS[0]))
     prices = [
-        (NAMES[name], *(two_prices(by[name, each, WORLD]) for each in data), cells(by[name, SHOWN, "1x1"])[0])
+        (NAMES[name], *(two_prices(by[name, lengths, WORLD]) for lengths in data), cells(by[name, SHOWN, "1x1"])[0])
         for name in BY_DATA
     ]
     count = by[OURS[0], SHOWN, WORLD]["sequences"]
@@ -108,25 +108,25 @@ def lead(by: Rows, shown: list[str]) -> str:
     """Returns where ours does not lead: for each column and each price, the best system, its value and ours."""
     others = [name for name in shown if name not in (*OURS, *REFERENCES)]
 
-    def best(column: str, data: str, names: Sequence[str], *, less: bool = True) -> tuple[float, str]:
+    def best(column: str, data: str, names: Sequence[str], *, lowest: bool = True) -> tuple[float, str]:
         timed = column not in ("thousand_a_second", "bytes")
         rows = [
             row for row in (by[name, data, WORLD] for name in names if timed or name not in UNTIMED) if column in row
         ]
-        row = (min if less else max)(rows, key=lambda row: row[column])
-        return (row[column] if less else -row[column]), NAMES[row["peer"]] + ", over the cap" * (row["over"] > 0)
+        row = (min if lowest else max)(rows, key=lambda row: row[column])
+        return (row[column] if lowest else -row[column]), NAMES[row["peer"]] + ", over the cap" * (row["over"] > 0)
 
     behind = []
-    for column, (title, less, why) in COLUMNS.items():
-        (theirs, name), (ours, _) = (best(column, SHOWN, names, less=less) for names in (others, OURS))
+    for column, (title, lowest, why) in COLUMNS.items():
+        (theirs, name), (ours, _) = (best(column, SHOWN, names, lowest=lowest) for names in (others, OURS))
         if theirs < ours - 0.005 * abs(ours):
             behind.append(f"{title} ({name}, which {why})")
     cheaper = []
-    data = dict.fromkeys(each for _, each, world in by if world == WORLD and each != "documents")
-    for each, (column, title) in itertools.product(data, (("price", "frames"), ("attention_price", "attention"))):
-        (theirs, name), (ours, _) = (best(column, each, names) for names in (others, OURS))
+    data = dict.fromkeys(name for _, name, world in by if world == WORLD and name != "documents")
+    for lengths, (column, title) in itertools.product(data, (("price", "frames"), ("attention_price", "attention"))):
+        (theirs, name), (ours, _) = (best(column, lengths, names) for names in (others, OURS))
         if theirs < ours:
-            cheaper.append(f"{title} of {each} ({name}: {theirs:.3f}; ours {ours:.3f})")
+            cheaper.append(f"{title} of {lengths} ({name}: {theirs:.3f}; ours {ours:.3f})")
     marks = ("over", "lost", "repeated", "unequal")
     rows = [by[name, SHOWN, WORLD] for name in (*OURS, *others)]
     clean = [NAMES[row["peer"]] for row in rows if not any(row.get(mark, 1) for mark in marks)]
@@ -161,10 +161,10 @@ def packers(document: dict[str, Any], by: Rows) -> tuple[str, ...]:
         if "error" in row:
             cells_of.append((NAMES[name], f"`{row['error'][:60]}`", *[""] * 6))
             continue
-        rate, kept = f"{row['thousand_a_second']:,.0f}", percent(row["kept"])
+        rate, same = f"{row['thousand_a_second']:,.0f}", percent(row["kept"])
         fill, wait = f"{100 - 100 * one['padding']:.2f} %", percent(row["attention_waiting"])
         randomness = f"{one['randomness']:.2f}", f"{row['randomness']:.2f}"
-        cells_of.append((NAMES[name], fill, *randomness, wait, f"{row['unequal']:g}", kept, rate))
+        cells_of.append((NAMES[name], fill, *randomness, wait, f"{row['unequal']:g}", same, rate))
     heads = ("packer", "fill", "randomness", "of steps", "waits, attention", "unequal", "kept", "1,000 / s")
     pool, best = (by[name, "documents", "1x1"] for name in ("lengthwise_rows", "lengthwise_best_fit"))
     return (
