@@ -42,10 +42,10 @@ CAPS = {"long-tailed": 20_000, "LJSpeech": 20_000, "chats": 32_768, "two humps":
 CAPACITIES = {"documents": 4_096}  # of rows, for those that pack
 PACKING = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
 OURS = ("lengthwise", "lengthwise_attention", *PACKING[:3])
-# For each environment, what pip installs, and its peers; the number behind a colon is that of buckets. A package with
-# "!" comes without what it requires, because only one module of it is imported.
+# For each environment, what pip installs, and its peers; behind a colon is a number of buckets, or a multiple. A package
+# with "!" comes without what it requires, because only one module of it is imported.
 ENVIRONMENTS = {
-    "numpy": ("numpy", ("random", "fairseq")),
+    "numpy": ("numpy", ("random", "fairseq", "fairseq:1")),
     "transformers": ("transformers[torch]", ("group_by_length", "batch_rebalance")),
     "lhotse": ("lhotse torch urllib3", ("lhotse", "nemo", "lhotse_concurrent", "lhotse:100")),
     "speechbrain": (
@@ -65,8 +65,7 @@ PACKAGES = dict.fromkeys(OURS) | {peer: name for name, (_, peers) in ENVIRONMENT
 PACKAGES = dict(sorted(PACKAGES.items(), key=lambda item: item[0].endswith("00")))  # other numbers of buckets last
 ONE_RANK = ("long-tailed", "documents")
 TIMED = ("long-tailed", "8x4"), ("documents", "8x4")  # also planned for MANY sequences, if they take few seconds
-MANY = (1_000_000, 10_000_000)  # the second for ours
-MOST_SECONDS = 3.0
+MANY, MOST_SECONDS = (1_000_000, 10_000_000), 3.0  # the second number is for ours
 
 
 def main() -> None:
@@ -97,10 +96,10 @@ def measure(peer: str, python: Path, name: str, count: int, world: str, *, judge
     """Returns the measures of a peer; or, if it fails, its error."""
     lengths = draw(name, count)
     ranks, micro_batches = map(int, world.split("x"))
-    setting = {"cap": (CAPS | CAPACITIES)[name], "ranks": ranks, "micro_batches": micro_batches, "epochs": EPOCHS}
+    case = {"cap": (CAPS | CAPACITIES)[name], "ranks": ranks, "micro_batches": micro_batches, "epochs": EPOCHS}
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "input.npz", Path(folder) / "out.npz"
-        np.savez(source, lengths=lengths, **setting)
+        np.savez(source, lengths=lengths, **case)
         command = [python, Path(__file__).with_name("peer_calls.py"), peer, source, out]
         try:
             process = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
@@ -113,7 +112,7 @@ def measure(peer: str, python: Path, name: str, count: int, world: str, *, judge
     seconds = min(float(arrays[f"seconds{epoch}"]) for epoch in range(EPOCHS))
     row: dict[str, Any] = {"sequences": len(lengths), "thousand_a_second": len(lengths) / seconds / 1e3}
     row["bytes"] = float(arrays["peak"]) / len(lengths)
-    return row | (judge(epochs, lengths, peer, setting) if judged else {})
+    return row | (judge(epochs, lengths, peer, case) if judged else {})
 
 
 def draw(name: str, count: int) -> NDArray[np.int64]:
@@ -152,9 +151,7 @@ def prepare(package: str | None) -> tuple[Path, str]:
     return python, f"{package} {process.stdout.strip()}"
 
 
-def judge(
-    epochs: list[dict[str, Any]], lengths: NDArray[np.int64], peer: str, setting: dict[str, int]
-) -> dict[str, Any]:
+def judge(epochs: list[dict[str, Any]], lengths: NDArray[np.int64], peer: str, case: dict[str, int]) -> dict[str, Any]:
     """Returns the measures of the batches of the ranks."""
     places, sizes, counts = (epochs[0][name] for name in ("places", "sizes", "counts"))
     sides, starts = lengths.reshape(len(lengths), -1), np.cumsum(sizes) - sizes
@@ -165,19 +162,19 @@ def judge(
     largest = computed
     if peer in PACKING or peer == "verl":  # nothing is padded but rows, and attention does not look across sequences
         largest, attention = frames, alone
-        computed = np.full(len(sizes), setting["cap"]) if peer in PACKING else frames
+        computed = np.full(len(sizes), case["cap"]) if peer in PACKING else frames
     times = np.bincount(places, minlength=len(lengths))
-    steps = np.array([epoch["counts"] / setting["micro_batches"] for epoch in epochs])
+    steps = np.array([epoch["counts"] / case["micro_batches"] for epoch in epochs])
     # Steps that all ranks have, [steps, micro-batches, ranks]; the batches of one rank stand together.
-    full_steps = int(counts.min()) // setting["micro_batches"]
-    grid = np.arange(full_steps * setting["micro_batches"]).reshape(full_steps, -1, 1) + np.cumsum(counts) - counts
+    full_steps = int(counts.min()) // case["micro_batches"]
+    grid = np.arange(full_steps * case["micro_batches"]).reshape(full_steps, -1, 1) + np.cumsum(counts) - counts
     batches = np.split(places, starts[1:])
-    world = {"world_size": setting["ranks"], "micro_batches": setting["micro_batches"]}
+    world = {"world_size": case["ranks"], "micro_batches": case["micro_batches"]}
     row = {
         "padding": 1.0 - float(frames.sum() / computed.sum()),
         "randomness": lw.measure([batches[place] for place in grid.flat], lengths, **world).randomness,
-        "over": float(np.mean(largest > setting["cap"])),
-        "largest": float(largest.max() / setting["cap"]),
+        "over": float(np.mean(largest > case["cap"])),
+        "largest": float(largest.max() / case["cap"]),
         "lost": int((times == 0).sum()),
         "repeated": int((times - 1).clip(0).sum()),
         "unequal": float(steps.max() - steps.min()),
@@ -186,7 +183,7 @@ def judge(
     }
     for prefix, cost, needed in (("", computed, frames), ("attention_", attention, alone)):
         of_ranks = cost[grid].sum(axis=1)
-        paid = of_ranks.max(axis=1).sum() * setting["ranks"]
+        paid = of_ranks.max(axis=1).sum() * case["ranks"]
         row[f"{prefix}waiting"] = 1.0 - float(of_ranks.sum() / paid)
         row[f"{prefix}price"] = float(paid / needed[grid].sum())
     return row

@@ -25,7 +25,8 @@ NAMES = {
     "speechbrain:300": "SpeechBrain, 300 buckets",
     "espnet": "ESPnet",
     "returnn": "RETURNN",
-    "fairseq": "fairseq's rule",
+    "fairseq": "fairseq's rule, multiples of 8",
+    "fairseq:1": "fairseq's rule, any count",
     "tf_data": "tf.data, 30 buckets",
     "tf_data:100": "tf.data, 100 buckets",
     "fastai": "fastai",
@@ -36,10 +37,10 @@ NAMES = {
 }
 SHOWN, WORLD = "long-tailed", "8x4"
 BY_DATA = ("lengthwise", "lengthwise_attention", "group_by_length", "batch_rebalance", "lhotse", "nemo", "speechbrain")
-BY_DATA += ("espnet", "fairseq", "returnn")
+BY_DATA += ("espnet", "fairseq", "fairseq:1", "returnn")
 PACKERS = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
 OURS = "lengthwise", "lengthwise_attention"
-UNTIMED = ("fairseq", "verl")  # a rule written in Python, and steps that are given
+UNTIMED = ("fairseq", "fairseq:1", "verl")  # a rule written in Python, and steps that are given
 REFERENCES = ("random", "verl", "lhotse_concurrent")  # no padded batches of a system that take all sequences
 # For each column, its name, whether the lowest is best, and why another system may lead.
 COLUMNS = {
