@@ -42,8 +42,8 @@ CAPS = {"long-tailed": 20_000, "LJSpeech": 20_000, "chats": 32_768, "two humps":
 CAPACITIES = {"documents": 4_096}  # of rows, for those that pack
 PACKING = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
 OURS = ("lengthwise", "lengthwise_attention", *PACKING[:3])
-# For each environment, what pip installs, and its peers; behind a colon is a number of buckets, or a multiple. A package
-# with "!" comes without what it requires, because only one module of it is imported.
+# For each environment, what pip installs, and its peers, with a number of buckets, or a multiple, after a colon. A
+# package with "!" comes without what it requires, because only one module of it is imported.
 ENVIRONMENTS = {
     "numpy": ("numpy", ("random", "fairseq", "fairseq:1")),
     "transformers": ("transformers[torch]", ("group_by_length", "batch_rebalance")),
