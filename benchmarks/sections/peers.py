@@ -36,6 +36,7 @@ NAMES = {
     "grain": "grain",
 }
 SHOWN, WORLD = "long-tailed", "8x4"
+HIDDEN = ("speechbrain:300", "tf_data:100")  # in the JSON alone
 BY_DATA = ("lengthwise", "lengthwise_attention", "group_by_length", "batch_rebalance", "lhotse", "nemo", "speechbrain")
 BY_DATA += ("espnet", "fairseq", "fairseq:1", "returnn")
 PACKERS = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
@@ -60,10 +61,10 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
     """Returns a row for each system, then prices and padding by lengths, then packed rows."""
     judged = [row for row in document["rows"] if "padding" in row or "error" in row]
     by = {(row["peer"], row["data"], row["world"]): row for row in judged}
-    shown = [name for name in NAMES if (name, SHOWN, WORLD) in by]
+    shown = [name for name in NAMES if (name, SHOWN, WORLD) in by and name not in HIDDEN]
     heads = ("system", "padding", "waits", "price", "waits, attention", "price, attention", "randomness")
     heads += ("over cap (largest)", "lost, repeated", "unequal", "kept", "1,000 / s", "bytes")
-    data = list(dict.fromkeys(row["data"] for row in judged if row["peer"] == OURS[0]))
+    data = list(dict.fromkeys(row["data"] for row in judged if row["peer"] == OURS[0] and row["data"] != SHOWN))
     prices = [
         (NAMES[name], *(two_prices(by[name, lengths, WORLD]) for lengths in data), cells(by[name, SHOWN, "1x1"])[0])
         for name in BY_DATA
@@ -79,8 +80,8 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
         "fewest, over ranks and epochs. *Kept*: the share of neighbours in a batch that share one in the next epoch. "
         "*1,000 / s*: thousand sequences planned a CPU second by one rank. *Bytes*: peak memory for each sequence. "
         f"{speeds(document)} {FACTS}",
-        "Prices of frames and of attention, by lengths, and padding on one rank. Of pairs, others plan the sum of both "
-        "lengths, and exceed the cap:",
+        f"Prices of frames and of attention on other lengths, and padding of {SHOWN} ones on one rank. Of pairs, "
+        "others plan the sum of both lengths, and exceed the cap. The JSON has more numbers of buckets:",
         table(("system", *data, "1 rank"), prices),
         *packers(document, by),
     )
