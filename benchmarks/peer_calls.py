@@ -238,10 +238,12 @@ def returnn(run: Run, epoch: int) -> list[Batches]:
 
 
 def fairseq(run: Run, epoch: int) -> list[Batches]:
-    """fairseq's rule, written here: sorted batches of a multiple of 8, made once; their order changes."""
+    """fairseq's rule, written here: sorted batches of multiples of 8 (or of `buckets`), made once and shuffled."""
     order = np.random.default_rng(1).permutation(len(run.numbers))
-    batches = cut_in_order(order[np.argsort(run.lengths[order], kind="stable")].tolist(), run, multiple=8)
-    batches = batches[:-1] if len(batches[-1]) % 8 else batches
+    batches = cut_in_order(
+        order[np.argsort(run.lengths[order], kind="stable")].tolist(), run, multiple=run.buckets or 8
+    )
+    batches = batches[:-1] if len(batches[-1]) % (run.buckets or 8) else batches
     np.random.default_rng(epoch).shuffle(batches)
     return [batches[rank :: run.ranks] for rank in range(run.ranks)]
 

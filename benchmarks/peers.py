@@ -42,10 +42,10 @@ CAPS = {"long-tailed": 20_000, "LJSpeech": 20_000, "chats": 32_768, "two humps":
 CAPACITIES = {"documents": 4_096}  # of rows, for those that pack
 PACKING = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
 OURS = ("lengthwise", "lengthwise_attention", *PACKING[:3])
-# For each environment, what pip installs, and its peers; the number behind a colon is that of buckets. A package with
-# "!" comes without what it requires, because only one module of it is imported.
+# For each environment, what pip installs, and its peers, with a number of buckets, or a multiple, after a colon. A
+# package with "!" comes without what it requires, because only one module of it is imported.
 ENVIRONMENTS = {
-    "numpy": ("numpy", ("random", "fairseq")),
+    "numpy": ("numpy", ("random", "fairseq", "fairseq:1")),
     "transformers": ("transformers[torch]", ("group_by_length", "batch_rebalance")),
     "lhotse": ("lhotse torch urllib3", ("lhotse", "nemo", "lhotse_concurrent", "lhotse:100")),
     "speechbrain": (
@@ -62,11 +62,10 @@ ENVIRONMENTS = {
     "grain": ("grain", ("grain",)),
 }
 PACKAGES = dict.fromkeys(OURS) | {peer: name for name, (_, peers) in ENVIRONMENTS.items() for peer in peers}
-PACKAGES = dict(sorted(PACKAGES.items(), key=lambda each: each[0].endswith("00")))  # other numbers of buckets last
+PACKAGES = dict(sorted(PACKAGES.items(), key=lambda item: item[0].endswith("00")))  # other numbers of buckets last
 ONE_RANK = ("long-tailed", "documents")
 TIMED = ("long-tailed", "8x4"), ("documents", "8x4")  # also planned for MANY sequences, if they take few seconds
-MANY = (1_000_000, 10_000_000)  # the second for ours
-MOST_SECONDS = 3.0
+MANY, MOST_SECONDS = (1_000_000, 10_000_000), 3.0  # the second number is for ours
 
 
 def main() -> None:
@@ -97,23 +96,23 @@ def measure(peer: str, python: Path, name: str, count: int, world: str, *, judge
     """Returns the measures of a peer; or, if it fails, its error."""
     lengths = draw(name, count)
     ranks, micro_batches = map(int, world.split("x"))
-    given = {"cap": (CAPS | CAPACITIES)[name], "ranks": ranks, "micro_batches": micro_batches, "epochs": EPOCHS}
+    case = {"cap": (CAPS | CAPACITIES)[name], "ranks": ranks, "micro_batches": micro_batches, "epochs": EPOCHS}
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "input.npz", Path(folder) / "out.npz"
-        np.savez(source, lengths=lengths, **given)
+        np.savez(source, lengths=lengths, **case)
         command = [python, Path(__file__).with_name("peer_calls.py"), peer, source, out]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+            process = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
         except subprocess.TimeoutExpired:
             return {"sequences": len(lengths), "error": f"took over {LIMIT} s"}
-        if done.returncode:
-            return {"sequences": len(lengths), "error": done.stderr.strip().rpartition("\n")[2][:200]}
+        if process.returncode:
+            return {"sequences": len(lengths), "error": process.stderr.strip().rpartition("\n")[2][:200]}
         arrays = dict(np.load(out))
     epochs = [{name: arrays[f"{name}{epoch}"] for name in ("places", "sizes", "counts")} for epoch in range(EPOCHS)]
     seconds = min(float(arrays[f"seconds{epoch}"]) for epoch in range(EPOCHS))
     row: dict[str, Any] = {"sequences": len(lengths), "thousand_a_second": len(lengths) / seconds / 1e3}
     row["bytes"] = float(arrays["peak"]) / len(lengths)
-    return row | (judge(epochs, lengths, peer, given) if judged else {})
+    return row | (judge(epochs, lengths, peer, case) if judged else {})
 
 
 def draw(name: str, count: int) -> NDArray[np.int64]:
@@ -148,11 +147,11 @@ def prepare(package: str | None) -> tuple[Path, str]:
             subprocess.run([*install, "--no-deps", package], check=True)
         ready.write_text(needs)
     script = f"from importlib.metadata import version; print(version({package!r}))"
-    done = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True)
-    return python, f"{package} {done.stdout.strip()}"
+    process = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True)
+    return python, f"{package} {process.stdout.strip()}"
 
 
-def judge(epochs: list[dict[str, Any]], lengths: NDArray[np.int64], peer: str, given: dict[str, int]) -> dict[str, Any]:
+def judge(epochs: list[dict[str, Any]], lengths: NDArray[np.int64], peer: str, case: dict[str, int]) -> dict[str, Any]:
     """Returns the measures of the batches of the ranks."""
     places, sizes, counts = (epochs[0][name] for name in ("places", "sizes", "counts"))
     sides, starts = lengths.reshape(len(lengths), -1), np.cumsum(sizes) - sizes
@@ -163,28 +162,28 @@ def judge(epochs: list[dict[str, Any]], lengths: NDArray[np.int64], peer: str, g
     largest = computed
     if peer in PACKING or peer == "verl":  # nothing is padded but rows, and attention does not look across sequences
         largest, attention = frames, alone
-        computed = np.full(len(sizes), given["cap"]) if peer in PACKING else frames
-    taken = np.bincount(places, minlength=len(lengths))
-    steps = np.array([epoch["counts"] / given["micro_batches"] for epoch in epochs])
+        computed = np.full(len(sizes), case["cap"]) if peer in PACKING else frames
+    times = np.bincount(places, minlength=len(lengths))
+    steps = np.array([epoch["counts"] / case["micro_batches"] for epoch in epochs])
     # Steps that all ranks have, [steps, micro-batches, ranks]; the batches of one rank stand together.
-    whole = int(counts.min()) // given["micro_batches"]
-    grid = np.arange(whole * given["micro_batches"]).reshape(whole, -1, 1) + np.cumsum(counts) - counts
+    full_steps = int(counts.min()) // case["micro_batches"]
+    grid = np.arange(full_steps * case["micro_batches"]).reshape(full_steps, -1, 1) + np.cumsum(counts) - counts
     batches = np.split(places, starts[1:])
-    world = {"world_size": given["ranks"], "micro_batches": given["micro_batches"]}
+    world = {"world_size": case["ranks"], "micro_batches": case["micro_batches"]}
     row = {
         "padding": 1.0 - float(frames.sum() / computed.sum()),
         "randomness": lw.measure([batches[place] for place in grid.flat], lengths, **world).randomness,
-        "over": float(np.mean(largest > given["cap"])),
-        "largest": float(largest.max() / given["cap"]),
-        "lost": int((taken == 0).sum()),
-        "repeated": int((taken - 1).clip(0).sum()),
+        "over": float(np.mean(largest > case["cap"])),
+        "largest": float(largest.max() / case["cap"]),
+        "lost": int((times == 0).sum()),
+        "repeated": int((times - 1).clip(0).sum()),
         "unequal": float(steps.max() - steps.min()),
         "kept": keep(*epochs),
         "steps": float(steps.mean()),
     }
     for prefix, cost, needed in (("", computed, frames), ("attention_", attention, alone)):
         of_ranks = cost[grid].sum(axis=1)
-        paid = of_ranks.max(axis=1).sum() * given["ranks"]
+        paid = of_ranks.max(axis=1).sum() * case["ranks"]
         row[f"{prefix}waiting"] = 1.0 - float(of_ranks.sum() / paid)
         row[f"{prefix}price"] = float(paid / needed[grid].sum())
     return row

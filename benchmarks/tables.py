@@ -48,8 +48,8 @@ command of the measurement. Long tables show some rows; the JSON has all.
 - *Lengths*: "long-tailed" and "speech" are generated (`lw.example_lengths`). "Chats" are log-normal, of mean 800 and
   up to 16,000; "two humps" are near 200 and 2,000. LJSpeech is clips of one English voice, in frames of 12.5 ms.
   Multi30k en-de, or "pairs", is pairs of English and German sentences, in tokens.
-- Plans have changed since. Until 2026-11-25 epochs differed in their number of steps. Until 2026-11-24 `max-entropy`
-  had other noise, and mixed more at equal padding ([how much](theory.md#how-near-the-plans-come)).
+- Plans have changed: until 2026-11-25 epochs differed in their steps; until 2026-11-24 `max-entropy` mixed more at
+  equal padding ([how much](theory.md#how-near-the-plans-come)).
 - Elsewhere: what mixing is worth ([quality](/recipes/docs/quality.md)), research on
   [how much mixing you need](/recipes/docs/length-share.md) and on [limits](theory.md#more-limits), and three papers
   run again: [khomenko2016](/recipes/docs/papers/khomenko2016.md),

@@ -56,7 +56,9 @@ def main() -> None:
     options.add_argument("--case", help="the case of this process, in JSON")
     arguments = options.parse_args()
     if arguments.case:
-        print(json.dumps(train(json.loads(arguments.case))))
+        measures = train(json.loads(arguments.case))
+        if os.environ.get("RANK", "0") == "0":
+            print(json.dumps(measures))
         return
     loops = [(model, "DDP") for model in arguments.models]
     loops += [("transformer", "Trainer")] if "transformer" in arguments.models else []
@@ -70,9 +72,9 @@ def main() -> None:
         several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
         command = [sys.executable, "-W", "ignore", *several, __file__, "--case", json.dumps(case | settings)]
         variables = os.environ | threads | (cache if loop == "no cache" else {})
-        done = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
-        printed = [line for line in done.stdout.splitlines() if line.startswith('{"tokens')]
-        rows.append(case | (json.loads(printed[0]) if printed else {"error": done.stderr[-300:]}))
+        process = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
+        printed = [line for line in process.stdout.splitlines() if line.startswith('{"tokens')]
+        rows.append(case | (json.loads(printed[0]) if printed else {"error": process.stderr[-300:]}))
         tqdm.write(json.dumps(rows[-1]))
     name = torch.cuda.get_device_name() if arguments.device == "cuda" else ""
     facts = {"size": SIZE, "micro_batches": MICRO_BATCHES, "sequences": COUNT, "updates": arguments.updates}
@@ -97,13 +99,13 @@ def train(case: dict[str, Any]) -> dict[str, Any]:
     model = build(case["model"], int(lengths.max()), large=cuda).to(device)
     if not cuda:
         Path("/proc/self/clear_refs").write_text("5")  # the peak is that of now
-    before = torch.cuda.memory_allocated() if cuda else peak_bytes()
+    start_bytes = torch.cuda.memory_allocated() if cuda else peak_bytes()
     run = Run(training, budget, case["ranks"], MICRO_BATCHES)
     seconds, batches = (with_trainer if case["loop"] == "Trainer" else with_ddp)(case, model, samples, run)
-    after = torch.cuda.max_memory_allocated() if cuda else peak_bytes()
-    shared: list[Any] = [(seconds, after - before, batches)] * case["ranks"]
+    peak = torch.cuda.max_memory_allocated() if cuda else peak_bytes()
+    shared: list[Any] = [(seconds, peak - start_bytes, batches)] * case["ranks"]
     if case["ranks"] > 1:
-        distributed.all_gather_object(shared, (seconds, after - before, batches))
+        distributed.all_gather_object(shared, (seconds, peak - start_bytes, batches))
     seconds, peaks, batches = zip(*shared, strict=True)
     updates, batches = len(batches[0]) // MICRO_BATCHES, list(itertools.chain(*batches))
     model.eval()
@@ -183,16 +185,16 @@ def model_loss(case: dict[str, Any], model: nn.Module, samples: list[dict[str, t
 
 def updates_of(case: dict[str, Any], run: Run) -> Iterator[list[tuple[Any, ...]]]:
     """Yields the batches of each update, [micro-batches, ranks], until the updates or the data are enough."""
-    call, left = CALLS["lengthwise" if case["way"] == "equal memory" else case["way"]], case["updates"]
-    enough = left * SIZE * run.ranks * run.micro_batches * run.lengths.mean()
+    call, updates_left = CALLS["lengthwise" if case["way"] == "equal memory" else case["way"]], case["updates"]
+    frames_left = updates_left * SIZE * run.ranks * run.micro_batches * run.lengths.mean()
     for epoch in itertools.count():
         slots = list(zip(*call(run, epoch), strict=False))
         for start in range(0, len(slots) - run.micro_batches + 1, run.micro_batches):
-            if left == 0 or enough <= 0:
+            if updates_left == 0 or frames_left <= 0:
                 return
-            left -= 1
+            updates_left -= 1
             update = slots[start : start + run.micro_batches]
-            enough -= frames_of(update, run) if case["way"] == "equal memory" else 0
+            frames_left -= frames_of(update, run) if case["way"] == "equal memory" else 0
             yield update
 
 

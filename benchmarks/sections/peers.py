@@ -25,7 +25,8 @@ NAMES = {
     "speechbrain:300": "SpeechBrain, 300 buckets",
     "espnet": "ESPnet",
     "returnn": "RETURNN",
-    "fairseq": "fairseq's rule",
+    "fairseq": "fairseq's rule, multiples of 8",
+    "fairseq:1": "fairseq's rule, any count",
     "tf_data": "tf.data, 30 buckets",
     "tf_data:100": "tf.data, 100 buckets",
     "fastai": "fastai",
@@ -35,13 +36,14 @@ NAMES = {
     "grain": "grain",
 }
 SHOWN, WORLD = "long-tailed", "8x4"
+HIDDEN = ("speechbrain:300", "tf_data:100")  # in the JSON alone
 BY_DATA = ("lengthwise", "lengthwise_attention", "group_by_length", "batch_rebalance", "lhotse", "nemo", "speechbrain")
-BY_DATA += ("espnet", "fairseq", "returnn")
+BY_DATA += ("espnet", "fairseq", "fairseq:1", "returnn")
 PACKERS = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
 OURS = "lengthwise", "lengthwise_attention"
-UNTIMED = ("fairseq", "verl")  # a rule written in Python, and steps that are given
+UNTIMED = ("fairseq", "fairseq:1", "verl")  # a rule written in Python, and steps that are given
 REFERENCES = ("random", "verl", "lhotse_concurrent")  # no padded batches of a system that take all sequences
-# For each column, its name, whether less is better, and why another system may lead.
+# For each column, its name, whether the lowest is best, and why another system may lead.
 COLUMNS = {
     "padding": ("padding", True, "sorts all data, and keeps its batches"),
     "waiting": ("waiting", True, "balances frames alone"),
@@ -59,12 +61,12 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
     """Returns a row for each system, then prices and padding by lengths, then packed rows."""
     judged = [row for row in document["rows"] if "padding" in row or "error" in row]
     by = {(row["peer"], row["data"], row["world"]): row for row in judged}
-    shown = [name for name in NAMES if (name, SHOWN, WORLD) in by]
+    shown = [name for name in NAMES if (name, SHOWN, WORLD) in by and name not in HIDDEN]
     heads = ("system", "padding", "waits", "price", "waits, attention", "price, attention", "randomness")
     heads += ("over cap (largest)", "lost, repeated", "unequal", "kept", "1,000 / s", "bytes")
-    data = list(dict.fromkeys(row["data"] for row in judged if row["peer"] == OURS[0]))
+    data = list(dict.fromkeys(row["data"] for row in judged if row["peer"] == OURS[0] and row["data"] != SHOWN))
     prices = [
-        (NAMES[name], *(two_prices(by[name, each, WORLD]) for each in data), cells(by[name, SHOWN, "1x1"])[0])
+        (NAMES[name], *(two_prices(by[name, lengths, WORLD]) for lengths in data), cells(by[name, SHOWN, "1x1"])[0])
         for name in BY_DATA
     ]
     count = by[OURS[0], SHOWN, WORLD]["sequences"]
@@ -78,8 +80,8 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
         "fewest, over ranks and epochs. *Kept*: the share of neighbours in a batch that share one in the next epoch. "
         "*1,000 / s*: thousand sequences planned a CPU second by one rank. *Bytes*: peak memory for each sequence. "
         f"{speeds(document)} {FACTS}",
-        "Prices of frames and of attention, by lengths, and padding on one rank. Of pairs, others plan the sum of both "
-        "lengths, and exceed the cap:",
+        f"Prices of frames and of attention on other lengths, and padding of {SHOWN} ones on one rank. Of pairs, "
+        "others plan the sum of both lengths, and exceed the cap. The JSON has more numbers of buckets:",
         table(("system", *data, "1 rank"), prices),
         *packers(document, by),
     )
@@ -108,25 +110,25 @@ def lead(by: Rows, shown: list[str]) -> str:
     """Returns where ours does not lead: for each column and each price, the best system, its value and ours."""
     others = [name for name in shown if name not in (*OURS, *REFERENCES)]
 
-    def best(column: str, data: str, names: Sequence[str], *, less: bool = True) -> tuple[float, str]:
+    def best(column: str, data: str, names: Sequence[str], *, lowest: bool = True) -> tuple[float, str]:
         timed = column not in ("thousand_a_second", "bytes")
         rows = [
             row for row in (by[name, data, WORLD] for name in names if timed or name not in UNTIMED) if column in row
         ]
-        row = (min if less else max)(rows, key=lambda row: row[column])
-        return (row[column] if less else -row[column]), NAMES[row["peer"]] + ", over the cap" * (row["over"] > 0)
+        row = (min if lowest else max)(rows, key=lambda row: row[column])
+        return (row[column] if lowest else -row[column]), NAMES[row["peer"]] + ", over the cap" * (row["over"] > 0)
 
     behind = []
-    for column, (title, less, why) in COLUMNS.items():
-        (theirs, name), (ours, _) = (best(column, SHOWN, names, less=less) for names in (others, OURS))
+    for column, (title, lowest, why) in COLUMNS.items():
+        (theirs, name), (ours, _) = (best(column, SHOWN, names, lowest=lowest) for names in (others, OURS))
         if theirs < ours - 0.005 * abs(ours):
             behind.append(f"{title} ({name}, which {why})")
     cheaper = []
-    data = dict.fromkeys(each for _, each, world in by if world == WORLD and each != "documents")
-    for each, (column, title) in itertools.product(data, (("price", "frames"), ("attention_price", "attention"))):
-        (theirs, name), (ours, _) = (best(column, each, names) for names in (others, OURS))
+    data = dict.fromkeys(name for _, name, world in by if world == WORLD and name != "documents")
+    for lengths, (column, title) in itertools.product(data, (("price", "frames"), ("attention_price", "attention"))):
+        (theirs, name), (ours, _) = (best(column, lengths, names) for names in (others, OURS))
         if theirs < ours:
-            cheaper.append(f"{title} of {each} ({name}: {theirs:.3f}; ours {ours:.3f})")
+            cheaper.append(f"{title} of {lengths} ({name}: {theirs:.3f}; ours {ours:.3f})")
     marks = ("over", "lost", "repeated", "unequal")
     rows = [by[name, SHOWN, WORLD] for name in (*OURS, *others)]
     clean = [NAMES[row["peer"]] for row in rows if not any(row.get(mark, 1) for mark in marks)]
@@ -161,10 +163,10 @@ def packers(document: dict[str, Any], by: Rows) -> tuple[str, ...]:
         if "error" in row:
             cells_of.append((NAMES[name], f"`{row['error'][:60]}`", *[""] * 6))
             continue
-        rate, kept = f"{row['thousand_a_second']:,.0f}", percent(row["kept"])
+        rate, same = f"{row['thousand_a_second']:,.0f}", percent(row["kept"])
         fill, wait = f"{100 - 100 * one['padding']:.2f} %", percent(row["attention_waiting"])
         randomness = f"{one['randomness']:.2f}", f"{row['randomness']:.2f}"
-        cells_of.append((NAMES[name], fill, *randomness, wait, f"{row['unequal']:g}", kept, rate))
+        cells_of.append((NAMES[name], fill, *randomness, wait, f"{row['unequal']:g}", same, rate))
     heads = ("packer", "fill", "randomness", "of steps", "waits, attention", "unequal", "kept", "1,000 / s")
     pool, best = (by[name, "documents", "1x1"] for name in ("lengthwise_rows", "lengthwise_best_fit"))
     return (

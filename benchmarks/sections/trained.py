@@ -136,7 +136,7 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
     rows = [row for row in document["rows"] if "error" not in row]
     by = {(row["model"], row["loop"], row["ranks"], row["way"]): row for row in rows}
     ways = list(dict.fromkeys(row["way"] for row in rows))
-    cases = list(dict.fromkeys(case[:3] for case in by))
+    cases = [case for case in dict.fromkeys(case[:3] for case in by) if all((*case, way) in by for way in ways)]
     times = []
     for name in ways[:3]:
         pairs = [(by[*case, "lengthwise"], by[*case, name]) for case in cases if case[1] != "no cache"]
@@ -153,8 +153,9 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
         "training, in MB; padded tokens of the largest batch; and the loss of sequences held out. "
         f"{document['updates']} updates of {document['micro_batches']} batches, of {document['size']} sequences on "
         f"average. *Larger budget*: group_by_length's largest batch, until as much data is seen, "
-        f"{by[*cases[0], ways[-1]]['updates']} updates or so. *No cache*: oneDNN keeps what it makes for each shape of "
-        "an LSTM's batch, and ours have more shapes; ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 ends that. One seed."
+        f"{by[*cases[0], ways[-1]]['updates']} updates or so. One seed. oneDNN keeps something for each shape of "
+        "batch; ours have more shapes, and so few updates pay for them. On one rank, the LSTM takes 345 MB, and 141 "
+        "with ONEDNN_PRIMITIVE_CACHE_CAPACITY=0; by group_by_length 294 and 218. The Trainer is not run yet."
     )
     return f"Useful tokens a second of the default: {'; '.join(times)}.", table(heads, cells), note
 
