@@ -21,7 +21,6 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
     "More": {
         "first-plan": ("The first plan of a process", planning.first_plan),
         "windows": ("A thousand million lengths, in windows", planning.windows),
-        "collating": ("Collating a batch", planning.collating),
         "step-cost": ("Seconds of an epoch, predicted from a measured step", trained.step_cost),
         "mixing": ("Mixing at equal padding", batches.mixing),
         "streams": ("Streams, by the size of their buffer", batches.streams),

@@ -1,11 +1,10 @@
-"""The sections on the speed of planning and collating."""
+"""The sections on the speed of planning."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from lengthwise_recipes.pages import percent, table
-from sections.shared import some_rows
 
 
 def planning(document: dict[str, Any]) -> tuple[str, ...]:
@@ -88,24 +87,3 @@ def windows(document: dict[str, Any]) -> tuple[str, ...]:
         f"Seconds are of a first epoch and its fit. From a cold disk the lengths of a window of {first:,} take {cold}."
     )
     return answer, table(heads, rows), note
-
-
-def collating(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the microseconds of a batch, by our way and by the plain way."""
-    cases = {(row["way"], row["samples"], row["kind"]): [] for row in document["rows"]}
-    for row in document["rows"]:
-        cases[row["way"], row["samples"], row["kind"]].append(row)
-    sizes = sorted({row["batch"] for row in document["rows"]})
-    rows = [
-        (*case, *(f"{row['microseconds']:,.0f} ({row['ratio']:.2f})" for row in batches))
-        for case, batches in cases.items()
-    ]
-    heads = ("way", "fields", "samples", *(f"batches of {size}" for size in sizes))
-    ratios = [row["ratio"] for row in document["rows"]]
-    answer = f"Collating takes {min(ratios):.2f} to {max(ratios):.2f} times as long as the plain way."
-    note = (
-        "Microseconds of a batch, and in brackets the time relative to the plain way: "
-        "`pad_sequence` for each field with one mask, and for rows `DataCollatorWithFlattening` of transformers. "
-        "Lengths are long-tailed, of mean 200 for tokens and 400 for frames."
-    )
-    return answer, some_rows(heads, rows, lambda row: row[2] == "tensors"), note
