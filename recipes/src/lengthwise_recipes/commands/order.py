@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,11 @@ def add(studies: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs what is missing; says before and after what is done and what is left."""
     with explain_missing("a study"):
+        from lengthwise_recipes.order.data import read_pool
         from lengthwise_recipes.order.study import progress, study
     folder, path = check_folder("data", arguments.data), Path(arguments.json)
     try:
-        for number, planned in enumerate(study(folder, path, command=command())):
+        for number, planned in enumerate(study(partial(read_pool, folder=folder), path, command=command())):
             if number == 0:
                 _tell(path, progress)
             if not arguments.quiet:

@@ -49,6 +49,8 @@ LONGEST = 400  # tokens; 0.5 % of the messages are longer and are left out
 KIND_LINES = 4_000  # of each kind
 SPLIT = 1  # the token between the two texts of a pair; 0 comes before the first token
 THIRDS = ("short", "middle", "long")
+LINES = ("speech", "code", "numbers")
+KINDS = {"kinds": LINES, "control": LINES}  # names of the kinds; of other data, THIRDS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -58,14 +60,12 @@ class Pool:
     Attributes:
         tokens: Of each sequence.
         skipped: [n], the tokens at the start of each that have no loss: the first text of a pair and `SPLIT`.
-        kinds: [n], the kind of each.
-        kind_names: Of each kind.
+        kinds: [n], the kind of each, as a place in `KINDS` or `THIRDS`.
     """
 
     tokens: list[NDArray[np.int64]]
     skipped: NDArray[np.int64]
     kinds: NDArray[np.int64]
-    kind_names: tuple[str, ...]
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -94,12 +94,10 @@ def make_pool(pairs: Iterable[tuple[Sequence[str], Sequence[str]]], kinds: NDArr
         for first, second in pairs
     ]
     lengths = np.array([len(row) for row in rows])
-    names = THIRDS if kinds is None else ("speech", "code", "numbers")
     return Pool(
         tokens=[np.array(row) for row in rows],
         skipped=lengths - np.array([len(second) for _, second in pairs]),
         kinds=np.searchsorted(np.quantile(lengths, (1 / 3, 2 / 3)), lengths) if kinds is None else kinds,
-        kind_names=names,
     )
 
 

@@ -1,6 +1,7 @@
 """All runs of the experiment, in turn. Each is written to the result before the next begins, and is never run again.
 
-In every part the rates are sought first. Then come all arms of seed 0 on all data and models, then those of seed 1.
+In every part the rates are sought first: all under the first search seed, and the best two under the others. Then come
+all arms of seed 0 on all data and models, then those of seed 1.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -19,13 +20,14 @@ import torch
 from lengthwise import files
 from lengthwise.checks import value_error
 from lengthwise_recipes import record
-from lengthwise_recipes.order.data import Pool, read_pool
+from lengthwise_recipes.order.data import Pool
 from lengthwise_recipes.order.steps import PADDINGS, RULER
 from lengthwise_recipes.order.training import MODELS, Setting, run
 
 RATES = (0.002, 0.004, 0.008, 0.016, 0.032)
 MOMENTUM_RATES = (0.05, 0.1, 0.2, 0.4, 0.8)
 SEARCH_SEEDS = (1_000, 1_001, 1_002)
+BEST = 2  # rates that run under all of them
 GROUPED = (*RULER, "grouped", "library")
 MORE = ("tokens", "half", "trainer")
 NOISE = ("random/1", "grouped", *(f"noise/{padding:g}" for padding in PADDINGS))
@@ -49,6 +51,10 @@ class Part:
     seeds: int = 10
     rates: Sequence[float] = RATES
     compare: tuple[str, ...] = ()
+
+    def group(self, data: str, model: str, arm: str) -> str:
+        """Returns the name of the runs that differ in seed and rate alone."""
+        return f"{self.name}: {data}, {model}, {arm}"
 
 
 _MAIN, _OTHER = ("kinds", "catalogues"), ("control", "phonemes")
@@ -94,7 +100,7 @@ class Run(NamedTuple):
 
     @property
     def group(self) -> str:
-        return f"{self.part.name}: {self.data}, {self.model}, {self.arm}"
+        return self.part.group(self.data, self.model, self.arm)
 
     @property
     def kind(self) -> str:
@@ -114,27 +120,35 @@ def all_runs(parts: Sequence[Part] = PARTS) -> Iterator[Run]:
         for data, model in cells:
             for arm in part.arms:
                 if arm != "library":
-                    pairs = ((seed, rate) for rate in part.rates for seed in SEARCH_SEEDS)
+                    pairs = ((seed, rate) for seed in SEARCH_SEEDS for rate in part.rates)
                     yield from (Run(part, data, model, arm, *pair) for pair in pairs)
         for seed in range(part.seeds):
             yield from (Run(part, *cell, arm, seed, None) for cell in cells for arm in part.arms)
 
 
-def best_rate(groups: Any, planned: Run) -> float:
-    """Returns the rate of the least mean loss over the search seeds."""
+def best_rates(groups: Any, planned: Run, seeds: Sequence[int]) -> list[float]:
+    """Returns the rates that have run under all these search seeds, by their mean loss, the best first."""
     arm = "random/1" if planned.arm == "library" else planned.arm
-    search = groups[planned._replace(arm=arm).group]["search"]
+    search = groups.get(planned._replace(arm=arm).group, {}).get("search", {"seed": (), "rate": (), "loss": ()})
     losses = {rate: [] for rate in planned.part.rates}
-    for rate, loss in zip(search["rate"], search["loss"], strict=True):
-        losses[rate].append(loss)
-    return min(losses, key=lambda rate: fmean(losses[rate]))
+    for seed, rate, loss in zip(search["seed"], search["rate"], search["loss"], strict=True):
+        if seed in seeds:
+            losses[rate].append(loss)
+    return sorted((rate for rate in losses if len(losses[rate]) == len(seeds)), key=lambda rate: fmean(losses[rate]))
+
+
+def is_left(groups: Any, planned: Run) -> bool:
+    """Returns True if a run is still to do: it is not in the result, and its rate is not ruled out."""
+    first = best_rates(groups, planned, SEARCH_SEEDS[:1])
+    is_out = len(first) == len(planned.part.rates) and planned.rate not in {None, *first[:BEST]}
+    return not planned.is_in(groups) and not (is_out and planned.seed in SEARCH_SEEDS[1:])
 
 
 def progress(groups: Any, parts: Sequence[Part] = PARTS) -> Iterator[str]:
     """Yields a line for each part: what is done and what is left, in hours of one core."""
     for part in parts:
         planned = list(all_runs([part]))
-        left = [each for each in planned if not each.is_in(groups)]
+        left = [each for each in planned if is_left(groups, each)]
         seconds = [
             fmean(groups[each.group][each.kind]["seconds"]) for each in left if each.kind in groups.get(each.group, {})
         ]
@@ -146,11 +160,11 @@ def progress(groups: Any, parts: Sequence[Part] = PARTS) -> Iterator[str]:
         )
 
 
-def study(folder: Path, path: Path, *, command: str, parts: Sequence[Part] = PARTS) -> Iterator[Run]:
+def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Sequence[Part] = PARTS) -> Iterator[Run]:
     """Runs what the result at `path` lacks, and yields each run before it begins.
 
     Args:
-        folder: Of the data.
+        read: Returns the pool of a name.
         path: Of the result, which may be new.
         command: For the result.
         parts: Of the experiment.
@@ -163,13 +177,13 @@ def study(folder: Path, path: Path, *, command: str, parts: Sequence[Part] = PAR
     groups: Any = document["groups"]
     pools: dict[str, Pool] = {}
     for planned in all_runs(parts):
-        if planned.is_in(groups):
+        if not is_left(groups, planned):
             continue
         if planned.data not in pools:
-            pools[planned.data] = _read(planned.data, folder, document["data"])
+            pools[planned.data] = _check(planned.data, read(planned.data), document["data"])
         yield planned
         part = planned.part
-        rate = planned.rate or best_rate(groups, planned)
+        rate = planned.rate or best_rates(groups, planned, SEARCH_SEEDS)[0]
         search = planned.kind == "search"
         how = {"search": search, "compare": part.compare if planned.arm == "random/1" and not search else ()}
         pool = pools[planned.data]
@@ -201,8 +215,7 @@ def _new_document(command: str) -> dict[str, Any]:
     return {"date": record.now(), "command": command, "machine": machine, "data": {}, "groups": {}}
 
 
-def _read(name: str, folder: Path, fingerprints: dict[str, str]) -> Pool:
-    pool = read_pool(name, folder)
+def _check(name: str, pool: Pool, fingerprints: dict[str, str]) -> Pool:
     if (wanted := fingerprints.setdefault(name, pool.fingerprint)) != pool.fingerprint:
         remedy = "Take the files and the version of Python that the result names, or begin a new one."
         raise value_error("data", f"the {name} of the result, of fingerprint {wanted}", pool.fingerprint, remedy)
