@@ -13,7 +13,7 @@ from lengthwise_recipes.length_share.share import LengthShare
 from lengthwise_recipes.order import outcomes, page
 from lengthwise_recipes.order.data import LONGEST, _catalogue, make_pool, read_pool
 from lengthwise_recipes.order.steps import RULER, make_steps, measure_steps
-from lengthwise_recipes.order.study import GROUPED, MORE, PARTS, Part, all_runs, best_rates, progress, study, write
+from lengthwise_recipes.order.study import GROUPED, MORE, PARTS, Part, all_runs, progress, study, write
 from lengthwise_recipes.order.training import MODELS, Data, Setting, run
 
 LENGTHS = np.random.default_rng(0).integers(3, 60, 640)
@@ -111,7 +111,7 @@ def test_a_step_is_worth_what_its_plan_is_worth():
 
 def test_a_study_goes_on_where_it_was_stopped(tmp_path):
     arms = ("random/1", "grouped", "library")
-    common = {"data": ["a"], "models": ["gru"], "setting": SMALL, "rates": (0.004, 0.016, 0.03)}
+    common = {"data": ["a"], "models": ["gru"], "setting": SMALL, "rates": {"gru": (0.004, 0.016, 0.03)}}
     parts = [Part(name="one", arms=arms, seeds=2, compare=MORE[1:2], **common)]
     whole, stopped = tmp_path / "whole.json", tmp_path / "stopped.json"
     runs = list(study(lambda _: pool(), whole, command="", parts=parts))
@@ -121,8 +121,7 @@ def test_a_study_goes_on_where_it_was_stopped(tmp_path):
     for _ in range(18):
         next(running)
     running.close()  # the 18th has not run
-    line = next(progress(json.loads(stopped.read_text())["groups"], parts))
-    assert line.startswith("one: 21 of 24 runs done, 1 of 2 seeds whole, 3 runs left")
+    assert "one: 21 of 24 runs done, 3 left" in next(progress(json.loads(stopped.read_text())["groups"], parts))
     assert len(list(study(lambda _: pool(), stopped, command="", parts=parts))) == 3
     results = [json.loads(path.read_text())["groups"] for path in (whole, stopped)]
     for group in (*results[0].values(), *results[1].values()):
@@ -187,8 +186,8 @@ def test_the_outcomes_are_those_of_the_plan():
     assert outcomes.read_ruler([2.0, 2.1, 2.3, 2.7], 2.8) == 6.0
     planned = next(each for each in all_runs(PARTS[:1]) if each.arm == "library")
     assert planned.seed == 0
-    first = Part(name="primary", data=["kinds"], arms=["random/1"], rates=(0.1, 0.2))
-    assert best_rates(groups, planned._replace(part=first), [0]) == [0.2, 0.1]
+    first = Part(name="primary", data=["kinds"], arms=["random/1"], rates={"gru": (0.1, 0.2)})
+    assert planned._replace(part=first).best_rates(groups, [0]) == [0.2, 0.1]
 
 
 def test_the_page_says_how_many_seeds_it_holds():

@@ -1,7 +1,7 @@
 """All runs of the experiment, in turn. Each is written to the result before the next begins, and is never run again.
 
-In every part the rates are sought first: all under the first search seed, and the best two under the others. Then come
-all arms of seed 0 on all data and models, then those of seed 1.
+For each data set and model of a part the rates are sought first: all under the first search seed, and the best two
+under the others. Three seeds follow. When all data and models of the part have them, the other seeds follow.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -22,16 +22,17 @@ from lengthwise.checks import value_error
 from lengthwise_recipes import record
 from lengthwise_recipes.order.data import Pool
 from lengthwise_recipes.order.steps import PADDINGS, RULER
-from lengthwise_recipes.order.training import MODELS, Setting, run
+from lengthwise_recipes.order.training import Setting, run
 
-RATES = (0.002, 0.004, 0.008, 0.016, 0.032)
-MOMENTUM_RATES = (0.05, 0.1, 0.2, 0.4, 0.8)
+RATES = {"gru": (0.008, 0.016, 0.032, 0.064, 0.128), "transformer": (0.002, 0.004, 0.008, 0.016, 0.032)}
+MOMENTUM_RATES = {"gru": (0.05, 0.1, 0.2, 0.4, 0.8)}
 SEARCH_SEEDS = (1_000, 1_001, 1_002)
 BEST = 2  # rates that run under all of them
+FIRST_SEEDS = 3
+BOTH = ("random/1", "grouped")
 GROUPED = (*RULER, "grouped", "library")
 MORE = ("tokens", "half", "trainer")
-NOISE = ("random/1", "grouped", *(f"noise/{padding:g}" for padding in PADDINGS))
-BOTH = ("random/1", "grouped")
+NOISE = (*BOTH, *(f"noise/{padding:g}" for padding in PADDINGS))
 _DIGITS = 5
 
 
@@ -44,47 +45,36 @@ class Part:
     """
 
     name: str
-    data: Sequence[str]
-    arms: Sequence[str]
-    models: Sequence[str] = tuple(MODELS)
+    data: Sequence[str] = ("kinds", "catalogues")
+    models: Sequence[str] = ("gru",)
+    arms: Sequence[str] = BOTH
     setting: Setting = Setting()
     seeds: int = 10
-    rates: Sequence[float] = RATES
+    rates: Mapping[str, Sequence[float]] = field(default_factory=RATES.copy)
     compare: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        return [(data, model) for model in self.models for data in self.data]
 
     def group(self, data: str, model: str, arm: str) -> str:
         """Returns the name of the runs that differ in seed and rate alone."""
         return f"{self.name}: {data}, {model}, {arm}"
 
 
-_MAIN, _OTHER = ("kinds", "catalogues"), ("control", "phonemes")
+_MODELS = ("gru", "transformer")
 _RATIOS = ("grouped", "half", "trainer")
+_OTHER = ("control", "phonemes")
 _ONE_BATCH = {size: Setting(size=size, ranks=1, updates=10_240 // size) for size in (16, 64)}
 PARTS = (
-    Part(name="primary", data=_MAIN, arms=GROUPED, seeds=20, compare=_RATIOS),
-    Part(name="other data", data=_OTHER, arms=GROUPED, compare=_RATIOS),
-    *(
-        Part(name=f"batches of {size}", data=_MAIN, models=["gru"], arms=NOISE, setting=setting, compare=NOISE[1:])
-        for size, setting in _ONE_BATCH.items()
-    ),
-    Part(name="more orders", data=(*_MAIN, *_OTHER), arms=MORE),
-    Part(name="five passes", data=_MAIN, models=["gru"], arms=BOTH, setting=Setting(passes=5)),
-    Part(name="constant rate", data=_MAIN, models=["gru"], arms=BOTH, setting=Setting(decay=False)),
-    Part(
-        name="momentum",
-        data=_MAIN,
-        models=["gru"],
-        arms=BOTH,
-        setting=Setting(optimizer="sgd"),
-        rates=MOMENTUM_RATES,
-    ),
-    Part(
-        name="token mean",
-        data=_MAIN,
-        models=["gru"],
-        arms=("random/1", "tokens"),
-        setting=Setting(token_mean=True),
-    ),
+    Part(name="primary", models=_MODELS, arms=GROUPED, seeds=20, compare=_RATIOS),
+    Part(name="other data", data=_OTHER, models=_MODELS, arms=GROUPED, compare=_RATIOS),
+    *(Part(name=f"batches of {n}", arms=NOISE, setting=_ONE_BATCH[n], compare=NOISE[1:]) for n in _ONE_BATCH),
+    Part(name="more orders", data=("kinds", "catalogues", *_OTHER), models=_MODELS, arms=MORE),
+    Part(name="five passes", setting=Setting(passes=5)),
+    Part(name="constant rate", setting=Setting(decay=False)),
+    Part(name="momentum", setting=Setting(optimizer="sgd"), rates=MOMENTUM_RATES),
+    Part(name="token mean", arms=("random/1", "tokens"), setting=Setting(token_mean=True)),
 )
 
 
@@ -96,7 +86,7 @@ class Run(NamedTuple):
     model: str
     arm: str
     seed: int
-    rate: float | None
+    rate: float | None = None
 
     @property
     def group(self) -> str:
@@ -106,58 +96,54 @@ class Run(NamedTuple):
     def kind(self) -> str:
         return "search" if self.rate else "runs"
 
-    def is_in(self, groups: Any) -> bool:
-        """True if the groups of a result hold this run."""
-        columns = groups.get(self.group, {}).get(self.kind, {})
-        pairs = zip(columns.get("seed", ()), columns.get("rate", ()), strict=True)
-        return any(seed == self.seed and self.rate in {None, rate} for seed, rate in pairs)
+    def is_left(self, groups: Any) -> bool:
+        """Returns True if the run is still to do: the result lacks it, and its rate is not ruled out."""
+        columns = groups.get(self.group, {}).get(self.kind, {"seed": (), "rate": ()})
+        pairs = zip(columns["seed"], columns["rate"], strict=True)
+        if any(seed == self.seed and self.rate in {None, rate} for seed, rate in pairs):
+            return False
+        first = self.best_rates(groups, SEARCH_SEEDS[:1])
+        is_out = len(first) == len(self.part.rates[self.model]) and self.rate not in {None, *first[:BEST]}
+        return not (is_out and self.seed in SEARCH_SEEDS[1:])
+
+    def best_rates(self, groups: Any, seeds: Sequence[int]) -> list[float]:
+        """Returns the rates that have run under all these search seeds, by their mean loss, the best first.
+
+        The library's steps take the rates of random steps, which they are.
+        """
+        group = self.part.group(self.data, self.model, "random/1" if self.arm == "library" else self.arm)
+        search = groups.get(group, {}).get("search", {"seed": (), "rate": (), "loss": ()})
+        losses: dict[float, list[float]] = {rate: [] for rate in self.part.rates[self.model]}
+        for seed, rate, loss in zip(search["seed"], search["rate"], search["loss"], strict=True):
+            if seed in seeds and rate in losses:
+                losses[rate].append(loss)
+        return sorted(
+            (rate for rate in losses if len(losses[rate]) == len(seeds)), key=lambda rate: fmean(losses[rate])
+        )
 
 
 def all_runs(parts: Sequence[Part] = PARTS) -> Iterator[Run]:
-    """Yields all runs in order. The library's steps take the rate of random steps, which they are."""
+    """Yields all runs in order."""
     for part in parts:
-        cells = [(data, model) for data in part.data for model in part.models]
-        for data, model in cells:
+        for cell in part.cells:
             for arm in part.arms:
                 if arm != "library":
-                    pairs = ((seed, rate) for seed in SEARCH_SEEDS for rate in part.rates)
-                    yield from (Run(part, data, model, arm, *pair) for pair in pairs)
-        for seed in range(part.seeds):
-            yield from (Run(part, *cell, arm, seed, None) for cell in cells for arm in part.arms)
-
-
-def best_rates(groups: Any, planned: Run, seeds: Sequence[int]) -> list[float]:
-    """Returns the rates that have run under all these search seeds, by their mean loss, the best first."""
-    arm = "random/1" if planned.arm == "library" else planned.arm
-    search = groups.get(planned._replace(arm=arm).group, {}).get("search", {"seed": (), "rate": (), "loss": ()})
-    losses = {rate: [] for rate in planned.part.rates}
-    for seed, rate, loss in zip(search["seed"], search["rate"], search["loss"], strict=True):
-        if seed in seeds:
-            losses[rate].append(loss)
-    return sorted((rate for rate in losses if len(losses[rate]) == len(seeds)), key=lambda rate: fmean(losses[rate]))
-
-
-def is_left(groups: Any, planned: Run) -> bool:
-    """Returns True if a run is still to do: it is not in the result, and its rate is not ruled out."""
-    first = best_rates(groups, planned, SEARCH_SEEDS[:1])
-    is_out = len(first) == len(planned.part.rates) and planned.rate not in {None, *first[:BEST]}
-    return not planned.is_in(groups) and not (is_out and planned.seed in SEARCH_SEEDS[1:])
+                    pairs = ((seed, rate) for seed in SEARCH_SEEDS for rate in part.rates[cell[1]])
+                    yield from (Run(part, *cell, arm, *pair) for pair in pairs)
+            yield from (Run(part, *cell, arm, seed) for seed in range(part.seeds)[:FIRST_SEEDS] for arm in part.arms)
+        for seed in range(part.seeds)[FIRST_SEEDS:]:
+            yield from (Run(part, *cell, arm, seed) for cell in part.cells for arm in part.arms)
 
 
 def progress(groups: Any, parts: Sequence[Part] = PARTS) -> Iterator[str]:
-    """Yields a line for each part: what is done and what is left, in hours of one core."""
+    """Yields a line for each part: what is done and what is left, in hours of one core where runs have shown it."""
     for part in parts:
         planned = list(all_runs([part]))
-        left = [each for each in planned if is_left(groups, each)]
-        seconds = [
-            fmean(groups[each.group][each.kind]["seconds"]) for each in left if each.kind in groups.get(each.group, {})
-        ]
-        seeds = min([each.seed for each in left if each.rate is None], default=part.seeds)
-        hours = f", {sum(seconds) / 3600:.1f} hours for {len(seconds):,} of them" if seconds else ""
-        yield (
-            f"{part.name}: {len(planned) - len(left):,} of {len(planned):,} runs done, {seeds} of {part.seeds} seeds "
-            f"whole, {len(left):,} runs left{hours}."
-        )
+        left = [each for each in planned if each.is_left(groups)]
+        known = [groups.get(each.group, {}).get(each.kind) for each in left]
+        seconds = [fmean(columns["seconds"]) for columns in known if columns]
+        hours = f"; {len(seconds):,} of them take {sum(seconds) / 3600:.1f} hours" if seconds else ""
+        yield f"{part.name}: {len(planned) - len(left):,} of {len(planned):,} runs done, {len(left):,} left{hours}."
 
 
 def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Sequence[Part] = PARTS) -> Iterator[Run]:
@@ -165,7 +151,7 @@ def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Seque
 
     Args:
         read: Returns the pool of a name.
-        path: Of the result, which may be new.
+        path: Of the result, which may be new. Only one process may write it.
         command: For the result.
         parts: Of the experiment.
 
@@ -174,24 +160,20 @@ def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Seque
     """
     torch.set_num_threads(1)
     document = json.loads(path.read_text()) if path.exists() else _new_document(command)
-    groups: Any = document["groups"]
-    pools: dict[str, Pool] = {}
+    groups, pools = document["groups"], {}
     for planned in all_runs(parts):
-        if not is_left(groups, planned):
+        if not planned.is_left(groups):
             continue
         if planned.data not in pools:
             pools[planned.data] = _check(planned.data, read(planned.data), document["data"])
         yield planned
-        part = planned.part
-        rate = planned.rate or best_rates(groups, planned, SEARCH_SEEDS)[0]
-        search = planned.kind == "search"
-        how = {"search": search, "compare": part.compare if planned.arm == "random/1" and not search else ()}
-        pool = pools[planned.data]
-        row = run(pool, part.setting, planned.model, planned.arm, rate=rate, seed=planned.seed, **how)
-        kept = {name: row[name] for name in ("seed", "rate", "loss", "seconds")} if search else row
+        part, search = planned.part, planned.kind == "search"
+        how: Any = {"search": search, "compare": part.compare if planned.arm == "random/1" and not search else ()}
+        rate = planned.rate or planned.best_rates(groups, SEARCH_SEEDS)[0]
+        row = run(pools[planned.data], part.setting, planned.model, planned.arm, rate=rate, seed=planned.seed, **how)
         columns = groups.setdefault(planned.group, {}).setdefault(planned.kind, {})
-        for name, value in kept.items():
-            columns.setdefault(name, []).append(_round(value))
+        for name in ("seed", "rate", "loss", "seconds") if search else row:
+            columns.setdefault(name, []).append(_round(row[name]))
         document["date"] = record.now()
         files.write(path, write(document))
 
@@ -204,14 +186,8 @@ def write(document: dict[str, Any]) -> str:
 
 
 def _new_document(command: str) -> dict[str, Any]:
-    machine = {
-        "cpu": record.processor_name(),
-        "device_name": "",
-        "cores": os.cpu_count(),
-        "threads": 1,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-    }
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    machine = {"cpu": record.processor_name(), "device_name": "", "cores": os.cpu_count(), "threads": 1, **versions}
     return {"date": record.now(), "command": command, "machine": machine, "data": {}, "groups": {}}
 
 

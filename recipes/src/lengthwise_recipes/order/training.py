@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from torch import Tensor, nn
 
 from lengthwise_recipes.length_share.gradients import length_share
 from lengthwise_recipes.order.data import LONGEST, Pool
-from lengthwise_recipes.order.steps import make_steps, measure_steps
+from lengthwise_recipes.order.steps import Steps, make_steps, measure_steps
 
 POINTS = (0.25, 0.5, 1.0)  # of a run, where the held-out loss is measured
 CHECKPOINTS = (1 / 6, 1 / 2, 5 / 6)  # of a run, where the variance ratios are measured
@@ -72,48 +74,42 @@ MODELS = {"gru": Gru, "transformer": Transformer}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """How one group of runs trains; the seed and the learning rate come on top.
+    """How the runs of one part train."""
 
-    Attributes:
-        size: Sequences of a step.
-        ranks: Batches of a step.
-        updates: Of one pass.
-        held_out: Sequences to judge by.
-        passes: Over the training sequences.
-        decay: True if the rate falls linearly to 0.
-        optimizer: "adam", or "sgd" with a momentum of 0.9.
-        token_mean: True if a step is divided by its own tokens.
-        sample: Gradients for the variance ratios.
-    """
-
-    size: int = 128
-    ranks: int = 8
-    updates: int = 80
-    held_out: int = 1_024
+    size: int = 128  # sequences of a step
+    ranks: int = 8  # batches of a step
+    updates: int = 80  # of one pass
     passes: int = 1
-    decay: bool = True
-    optimizer: str = "adam"
-    token_mean: bool = False
-    sample: int = 128
+    held_out: int = 1_024  # sequences to judge by
+    decay: bool = True  # the rate falls linearly to 0
+    optimizer: str = "adam"  # or "sgd", with a momentum of 0.9
+    token_mean: bool = False  # a step is divided by its own tokens
+    sample: int = 128  # gradients for the variance ratios
+
+
+@lru_cache(maxsize=4)
+def _pad(pool: Pool) -> tuple[Tensor, NDArray[np.int64]]:
+    return nn.utils.rnn.pad_sequence([torch.as_tensor(row) for row in pool.tokens], batch_first=True), pool.lengths
 
 
 class Data:
-    """A pool as arrays, split by a seed: the sequences to train on, and those to judge by."""
+    """A pool, split by a seed into sequences to train on and others to judge by."""
 
     def __init__(self, pool: Pool, setting: Setting, seed: int) -> None:
         order = np.random.default_rng([seed, 2**20]).permutation(len(pool.tokens))
-        self.train = order[: setting.size * setting.updates]
-        self.held_out = order[len(order) - setting.held_out :]
-        self.pool, self.lengths = pool, pool.lengths
+        self.train, self.held_out = order[: setting.size * setting.updates], order[len(order) - setting.held_out :]
+        self.rows, self.lengths = _pad(pool)
+        self.kinds, self.skipped = pool.kinds, pool.skipped
         self.sought = self.lengths - pool.skipped
-        self.rows = nn.utils.rnn.pad_sequence([torch.as_tensor(tokens) for tokens in pool.tokens], batch_first=True)
+        self.setting, self.seed = setting, seed
+        self.mean_tokens = self.sought[self.train].mean()
 
     def losses(self, model: Any, numbers: NDArray[np.int64]) -> Tensor:
         """Returns the loss of each sequence, summed over its tokens: [rows]."""
         lengths = torch.as_tensor(self.lengths[numbers])[:, None]
         tokens = self.rows[torch.as_tensor(numbers), : int(lengths.max())]
         places = torch.arange(tokens.shape[1])
-        sought = (places < lengths) & (places >= torch.as_tensor(self.pool.skipped[numbers])[:, None])
+        sought = (places < lengths) & (places >= torch.as_tensor(self.skipped[numbers])[:, None])
         hidden = model(nn.functional.pad(tokens[:, :-1], (1, 0)))
         loss = nn.functional.cross_entropy(model.output(hidden[sought]), tokens[sought], reduction="none")
         return torch.zeros(len(numbers)).index_add(0, sought.nonzero()[:, 0], loss)
@@ -133,9 +129,27 @@ class Data:
         chunks = self.chunks(self.held_out)
         numbers = np.concatenate(chunks)
         losses = torch.cat([self.losses(model, chunk) for chunk in chunks]).double().numpy()
-        kinds, tokens = self.pool.kinds[numbers], self.sought[numbers]
-        by_kind = [losses[kinds == kind].sum() / tokens[kinds == kind].sum() for kind in np.unique(self.pool.kinds)]
-        return [float(losses.sum() / tokens.sum()), *map(float, by_kind)]
+        masks = [self.kinds[numbers] >= 0, *(self.kinds[numbers] == kind for kind in np.unique(self.kinds))]
+        return [float(losses[mask].sum() / self.sought[numbers][mask].sum()) for mask in masks]
+
+    def steps(self, arm: str, epoch: int = 0) -> Steps:
+        return make_steps(arm, self.lengths[self.train], self.setting.size, self.seed, epoch)
+
+    def ratios(self, model: nn.Module, arms: Sequence[str]) -> list[float]:
+        """Returns the variance ratio of the steps of each arm, from the gradients of single sequences.
+
+        The loss of a sequence is its sum over a constant, as in the steps. So all weights are 1.
+        """
+        share = length_share(
+            model,
+            lambda model, number: self.losses(model, number).sum() / self.mean_tokens,
+            self.train,
+            self.lengths[self.train],
+            collate_fn=np.array,
+            sample=self.setting.sample,
+            seed=self.seed,
+        )
+        return [share.measure_steps(self.steps(arm)).variance_ratio for arm in arms]
 
 
 def run(
@@ -147,71 +161,36 @@ def run(
     rate: float,
     seed: int,
     search: bool = False,
-    compare: tuple[str, ...] = (),
+    compare: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Trains one model and returns its losses and, at `CHECKPOINTS`, the variance ratio of each arm in `compare`.
 
     A search of the rate measures the last loss alone.
     """
     started, data = time.process_time(), Data(pool, setting, seed)
-    lengths = data.lengths[data.train]
     torch.manual_seed(seed)
     model = MODELS[model_name](pool.vocabulary)
-    if setting.optimizer == "adam":
-        optimizer: Any = torch.optim.Adam(model.parameters())
-    else:
-        optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
-    steps = [step for epoch in range(setting.passes) for step in make_steps(arm, lengths, setting.size, seed, epoch)]
-    shrink = int(arm.partition("/")[2]) if arm.startswith("random") else 1
-    constant = setting.size / shrink * data.sought[data.train].mean()
+    sgd = partial(torch.optim.SGD, momentum=0.9)
+    optimizer: Any = (sgd if setting.optimizer == "sgd" else torch.optim.Adam)(model.parameters(), lr=rate)
+    steps = [step for epoch in range(setting.passes) for step in data.steps(arm, epoch)]
+    constant = data.mean_tokens * np.mean([len(step) for step in steps])
     judged = {math.ceil(point * len(steps)) for point in (POINTS[-1:] if search else POINTS)}
-    measured = {int(point * len(steps)) for point in CHECKPOINTS} if compare else set()
-    curve, ratios = [], {other: [] for other in compare}
+    measured = {int(point * len(steps)) for point in CHECKPOINTS} if compare else ()
+    curve, ratios = [], []
     for number, step in enumerate(steps):
         if number in measured:
-            for other, ratio in _ratios(data, model, constant, setting, seed, compare).items():
-                ratios[other].append(ratio)
+            ratios.append(data.ratios(model, compare))
         members = data.train[step]
         scale = data.sought[members].sum() if setting.token_mean else constant
-        for group in optimizer.param_groups:
-            group["lr"] = rate * (1 - number / len(steps) if setting.decay else 1)
+        optimizer.param_groups[0]["lr"] = rate * (1 - number / len(steps) if setting.decay else 1)
         optimizer.zero_grad()
         for chunk in data.chunks(members):
             (data.losses(model, chunk).sum() / scale).backward()
         optimizer.step()
         if number + 1 in judged:
             curve.append(data.judge(model))
-    padding, waiting = measure_steps(arm, steps, lengths, setting.ranks)
-    return {
-        "seed": seed,
-        "rate": rate,
-        "loss": curve[-1][0],
-        "curve": [losses[0] for losses in curve[:-1]],
-        "kinds": curve[-1][1:],
-        "padding": padding,
-        "waiting": waiting,
-        "seconds": time.process_time() - started,
-        **({"ratios": [ratios[other] for other in compare]} if compare else {}),
-    }
-
-
-def _ratios(
-    data: Data, model: nn.Module, constant: float, setting: Setting, seed: int, arms: tuple[str, ...]
-) -> dict[str, float]:
-    """Returns the variance ratio of the steps of each arm, from the gradients of single sequences.
-
-    The loss of a sequence is its sum over a constant, as in the steps. So all weights are 1.
-    """
-    lengths = data.lengths[data.train]
-    scale = constant / setting.size
-    share = length_share(
-        model,
-        lambda model, number: data.losses(model, number).sum() / scale,
-        data.train,
-        lengths,
-        collate_fn=np.array,
-        sample=setting.sample,
-        seed=seed,
-    )
-    steps = {arm: make_steps(arm, lengths, setting.size, seed) for arm in arms}
-    return {arm: share.measure_steps(several).variance_ratio for arm, several in steps.items()}
+    padding, waiting = measure_steps(arm, steps, data.lengths[data.train], setting.ranks)
+    row = {"seed": seed, "rate": rate, "loss": curve[-1][0], "curve": [losses[0] for losses in curve[:-1]]}
+    row |= {"kinds": curve[-1][1:], "padding": padding, "waiting": waiting}
+    row |= {"ratios": [list(arm) for arm in zip(*ratios, strict=True)]} if compare else {}
+    return {**row, "seconds": time.process_time() - started}
