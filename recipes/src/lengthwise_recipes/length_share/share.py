@@ -41,14 +41,6 @@ class StepNoise(NamedTuple):
     extra_steps: float
     needed_steps: float
 
-    def __str__(self) -> str:
-        """Returns what a step is worth, in random sequences."""
-        size, worth = self.effective_size * self.variance_ratio, max(1, round(self.effective_size))
-        return (
-            f"The gradients of these steps of {size:.0f} vary {self.variance_ratio:.1f} (± {self.standard_error:.1f}) "
-            f"times as much as those of random steps: as much as random steps of {worth}."
-        )
-
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LengthShare:

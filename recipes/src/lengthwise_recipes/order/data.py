@@ -15,14 +15,15 @@ import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from lengthwise.checks import sentence, value_error
-from lengthwise_recipes.contents import fingerprint
 
 # Pattern of a file, the first digits of its SHA-256, how one gets it.
 KRITA = ("krita-l10n_*.deb", "ad2b1d244e1021b4", "apt-get download krita-l10n=1:5.1.5+dfsg-2+deb12u1 (Debian 12)")
@@ -37,37 +38,19 @@ LINES = ("speech", "code", "numbers")
 KINDS = {"kinds": LINES, "control": LINES}  # names of the kinds; of other data, THIRDS
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Pool:
-    """All sequences of a data set, which the seeds split.
+class Pool(NamedTuple):
+    """All sequences of a data set, which the seeds split: n of them."""
 
-    Attributes:
-        tokens: Of each sequence.
-        skipped: [n], the tokens at the start of each that have no loss: the first text of a pair and `SPLIT`.
-        kinds: [n], the kind of each, as a place in `KINDS` or `THIRDS`.
-    """
-
-    tokens: list[NDArray[np.int64]]
-    skipped: NDArray[np.int64]
-    kinds: NDArray[np.int64]
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        return np.array([len(tokens) for tokens in self.tokens])
-
-    @property
-    def vocabulary(self) -> int:
-        return 1 + max(int(tokens.max()) for tokens in self.tokens)
-
-    @property
-    def fingerprint(self) -> str:
-        return fingerprint([*self.tokens, self.skipped])
+    rows: Tensor  # [n, tokens], padded by zeros
+    lengths: NDArray[np.int64]
+    skipped: NDArray[np.int64]  # tokens at the start that have no loss: the first text of a pair and `SPLIT`
+    kinds: NDArray[np.int64]  # places in `KINDS` or `THIRDS`
 
 
 def make_pool(pairs: Iterable[tuple[Sequence[str], Sequence[str]]], kinds: NDArray[np.int64] | None = None) -> Pool:
     """Makes a pool of pairs of texts, the first of which may be empty; without `kinds` they are thirds by length.
 
-    >>> make_pool([("ab", "c"), ("", "bac")]).tokens[0].tolist()  # a, b, SPLIT, c
+    >>> make_pool([("ab", "c"), ("", "bac")]).rows[0].tolist()  # a, b, SPLIT, c
     [2, 3, 1, 4]
     """
     pairs = [pair for pair in pairs if len(pair[0]) + 1 + len(pair[1]) <= LONGEST]
@@ -80,16 +63,12 @@ def make_pool(pairs: Iterable[tuple[Sequence[str], Sequence[str]]], kinds: NDArr
     lengths = np.array([len(row) for row in rows])
     skipped = lengths - np.array([len(second) for _, second in pairs])
     thirds = np.searchsorted(np.quantile(lengths, (1 / 3, 2 / 3)), lengths)
-    return Pool(tokens=list(map(np.array, rows)), skipped=skipped, kinds=thirds if kinds is None else kinds)
+    padded = nn.utils.rnn.pad_sequence(list(map(torch.tensor, rows)), batch_first=True)
+    return Pool(padded, lengths, skipped, thirds if kinds is None else kinds)
 
 
 def read_pool(name: str, folder: Path) -> Pool:
-    """Reads a data set, see the top of this file, from the files in `folder`.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: A file has another content.
-    """
+    """Reads a data set, see the top of this file, from the files in `folder`."""
     if name == "catalogues":
         return make_pool(sorted(_messages(folder)))
     if name == "phonemes":

@@ -1,4 +1,4 @@
-"""The outcomes that the plan names, from the whole seeds of a result: those of which every run of a part is there."""
+"""The outcomes that the plan names, from the whole seeds of a result: those under which all arms have run."""
 
 from __future__ import annotations
 
@@ -16,19 +16,14 @@ Cell = tuple[str, str]  # data and model
 Numbers = NDArray[np.float64]
 
 
-def cells_of(part: Part) -> list[Cell]:
-    return [(data, model) for data in part.data for model in part.models]
-
-
-def whole_seeds(groups: Any, part: Part) -> int:
-    """Returns the number of seeds of which every arm has run on all data and models."""
-    names = [part.group(*cell, arm) for cell in cells_of(part) for arm in part.arms]
-    return min(len(groups.get(name, {}).get("runs", {}).get("seed", ())) for name in names)
+def whole_seeds(groups: Any, part: Part, cell: Cell) -> int:
+    """Returns the number of seeds under which every arm has run on these data with this model."""
+    return min(len(groups.get(part.group(*cell, arm), {}).get("runs", {}).get("seed", ())) for arm in part.arms)
 
 
 def column(groups: Any, part: Part, cell: Cell, arm: str, name: str, seeds: int | None = None) -> Numbers:
     """Returns one column of an arm, for the first seeds or all whole ones: [seeds, ...]."""
-    count = whole_seeds(groups, part) if seeds is None else seeds
+    count = whole_seeds(groups, part, cell) if seeds is None else seeds
     return np.array(groups[part.group(*cell, arm)]["runs"][name][:count], np.float64)
 
 
@@ -37,15 +32,19 @@ def differences(groups: Any, part: Part, cell: Cell, arm: str, name: str = "loss
 
     If the part has no random steps, they are those of another part in the same setting.
     """
-    same = (other for other in (part, *PARTS) if cell[0] in other.data and other.setting == part.setting)
+    same = (other for other in (part, *PARTS) if cell in other.cells and other.setting == part.setting)
     random = next(other for other in same if "random/1" in other.arms)
-    seeds = whole_seeds(groups, part)
-    return column(groups, part, cell, arm, name) / column(groups, random, cell, "random/1", name, seeds) - 1
+    seeds = min(whole_seeds(groups, each, cell) for each in (part, random))
+    losses, random_losses = (
+        column(groups, *pair, name, seeds) for pair in ((part, cell, arm), (random, cell, "random/1"))
+    )
+    return losses / random_losses - 1
 
 
-def mean_difference(groups: Any, part: Part, arm: str) -> Interval:
-    """Returns the interval of `differences`, each seed's averaged over data and models."""
-    return interval(np.mean([differences(groups, part, cell, arm) for cell in cells_of(part)], axis=0))
+def mean_difference(groups: Any, part: Part, arm: str, cells: Sequence[Cell]) -> Interval:
+    """Returns the interval of `differences`, each seed's averaged over data and models that all have it."""
+    values = [differences(groups, part, cell, arm) for cell in cells]
+    return interval(np.mean([rows[: min(map(len, values))] for rows in values], axis=0))
 
 
 def read_ruler(losses: Sequence[float], loss: float) -> float:
@@ -65,7 +64,7 @@ def read_ruler(losses: Sequence[float], loss: float) -> float:
     return float(powers[-1])
 
 
-def shrink(groups: Any, part: Part, cell: Cell, arm: str) -> Interval:
+def shrink(groups: Any, part: Part, cell: Cell, arm: str = "grouped") -> Interval:
     """Returns r of the plan, from the mean losses over the seeds."""
     losses = np.array([column(groups, part, cell, step, "loss") for step in (*RULER, arm)])
     return _over_seeds(losses.T, lambda rows: read_ruler(rows.mean(axis=0)[:-1], rows.mean(axis=0)[-1]))
@@ -76,7 +75,7 @@ def ratios(groups: Any, part: Part, cell: Cell, arm: str) -> Numbers:
     return column(groups, part, cell, "random/1", "ratios")[:, part.compare.index(arm)]
 
 
-def log_ratio(groups: Any, part: Part, cell: Cell, arm: str) -> Interval:
+def log_ratio(groups: Any, part: Part, cell: Cell, arm: str = "grouped") -> Interval:
     """Returns log2 VR of the plan. A mean below 1/4, which noise can give, counts as 1/4."""
     rows = ratios(groups, part, cell, arm)
     return _over_seeds(rows, lambda rows: float(np.log2(np.maximum(rows.mean(axis=0), 0.25)).mean()))

@@ -21,16 +21,11 @@ Steps = list[NDArray[np.int64]]
 
 
 def make_steps(arm: str, lengths: NDArray[np.int64], size: int, seed: int, epoch: int = 0) -> Steps:
-    """Returns the sequences of each step of one pass.
+    """Returns the sequences of each step of one pass; `lengths` are a multiple of `size`, the sequences of a step.
 
-    Args:
-        arm: "random/4" for random steps of a quarter of `size`; "grouped", of similar lengths; "tokens", the same with
-            equally many tokens in each; "half", half of each grouped, the rest random; "trainer", the order of
-            `group_by_length` in transformers; "library", `lw.RandomSteps`; "noise/0.05", `lw.MaxEntropy(padding=0.05)`.
-        lengths: [n], of the training sequences; n is a multiple of `size`.
-        size: Sequences of a step.
-        seed: Of the run.
-        epoch: Number of the pass.
+    Arms: "random/4", random steps of a quarter of `size`; "grouped", of similar lengths; "tokens", the same with
+    equally many tokens in each; "half", half of each grouped, the rest random; "trainer", the order of
+    `group_by_length` in transformers; "library", `lw.RandomSteps`; "noise/0.05", `lw.MaxEntropy(padding=0.05)`.
 
     >>> lengths = np.array([1, 9, 2, 8])
     >>> sorted(sorted(lengths[step].tolist()) for step in make_steps("grouped", lengths, 2, seed=0))
@@ -39,8 +34,7 @@ def make_steps(arm: str, lengths: NDArray[np.int64], size: int, seed: int, epoch
     name, _, knob = arm.partition("/")
     count, rng = len(lengths) // size, np.random.default_rng([seed, epoch])
     if name == "library":
-        batching = lw.Batching(cut=lw.FixedSize(size // RANKS), deal=lw.RandomSteps())
-        plan = lw.make_plan(lengths, batching, world_size=RANKS, seed=seed, epoch=epoch)
+        plan = _library_plan(lengths, size, seed, epoch)
         return [np.concatenate(parts) for parts in zip(*map(plan.batches, range(RANKS)), strict=True)]
     if name == "noise":
         batching = lw.Batching(cut=lw.FixedSize(size), order=lw.MaxEntropy(padding=float(knob)))
@@ -67,11 +61,19 @@ def _rising(numbers: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[n
     return numbers[np.argsort(lengths[numbers], kind="stable")]
 
 
-def measure_steps(arm: str, steps: Steps, lengths: NDArray[np.int64], ranks: int) -> tuple[float, float]:
-    """Returns padding and waiting of the steps, each in a batch for each rank: shares of computed tokens and of time.
+def _library_plan(lengths: NDArray[np.int64], size: int, seed: int, epoch: int) -> lw.Plan:
+    batching = lw.Batching(cut=lw.FixedSize(size // RANKS), deal=lw.RandomSteps())
+    return lw.make_plan(lengths, batching, world_size=RANKS, seed=seed, epoch=epoch)
 
-    Random steps are cut as they come, all others are sorted first.
+
+def measure_steps(arm: str, steps: Steps, lengths: NDArray[np.int64], ranks: int, seed: int) -> tuple[float, float]:
+    """Returns padding and waiting, as shares.
+
+    Random steps are cut into equal batches as they come, those of the library by its plan, all others when sorted.
     """
+    if arm == "library":
+        measured = lw.measure(_library_plan(lengths, len(steps[0]), seed, 0), lengths)
+        return measured.padding_share, measured.straggler_waste
     computed = waited = 0.0
     for step in steps:
         rows = step if arm.startswith("random") else _rising(step, lengths)

@@ -7,8 +7,6 @@ under the others. Three seeds follow. When all data and models of the part have 
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,29 +18,26 @@ import torch
 from lengthwise import files
 from lengthwise.checks import value_error
 from lengthwise_recipes import record
+from lengthwise_recipes.contents import fingerprint
 from lengthwise_recipes.order.data import Pool
 from lengthwise_recipes.order.steps import PADDINGS, RULER
 from lengthwise_recipes.order.training import Setting, run
+from lengthwise_recipes.study.settings import Settings
+from lengthwise_recipes.study.study import describe_machine
 
 RATES = {"gru": (0.008, 0.016, 0.032, 0.064, 0.128), "transformer": (0.002, 0.004, 0.008, 0.016, 0.032)}
 MOMENTUM_RATES = {"gru": (0.05, 0.1, 0.2, 0.4, 0.8)}
 SEARCH_SEEDS = (1_000, 1_001, 1_002)
-BEST = 2  # rates that run under all of them
-FIRST_SEEDS = 3
+BEST, FIRST_SEEDS = 2, 3
 BOTH = ("random/1", "grouped")
 GROUPED = (*RULER, "grouped", "library")
 MORE = ("tokens", "half", "trainer")
 NOISE = (*BOTH, *(f"noise/{padding:g}" for padding in PADDINGS))
-_DIGITS = 5
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Part:
-    """One part of the experiment: every arm on all data and models.
-
-    Attributes:
-        compare: The arms whose variance ratio is measured on random runs.
-    """
+    """One part of the experiment: every arm on all data and models."""
 
     name: str
     data: Sequence[str] = ("kinds", "catalogues")
@@ -51,7 +46,7 @@ class Part:
     setting: Setting = Setting()
     seeds: int = 10
     rates: Mapping[str, Sequence[float]] = field(default_factory=RATES.copy)
-    compare: tuple[str, ...] = ()
+    compare: tuple[str, ...] = ()  # the arms whose variance ratio is measured on random runs
 
     @property
     def cells(self) -> list[tuple[str, str]]:
@@ -135,8 +130,9 @@ def all_runs(parts: Sequence[Part] = PARTS) -> Iterator[Run]:
             yield from (Run(part, *cell, arm, seed) for cell in part.cells for arm in part.arms)
 
 
-def progress(groups: Any, parts: Sequence[Part] = PARTS) -> Iterator[str]:
+def progress(path: Path, parts: Sequence[Part] = PARTS) -> Iterator[str]:
     """Yields a line for each part: what is done and what is left, in hours of one core where runs have shown it."""
+    groups = _read(path)["groups"]
     for part in parts:
         planned = list(all_runs([part]))
         left = [each for each in planned if each.is_left(groups)]
@@ -147,58 +143,40 @@ def progress(groups: Any, parts: Sequence[Part] = PARTS) -> Iterator[str]:
 
 
 def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Sequence[Part] = PARTS) -> Iterator[Run]:
-    """Runs what the result at `path` lacks, and yields each run before it begins.
+    """Runs what the result at `path` lacks, and yields each run before it begins; `read` returns the pool of a name.
 
-    Args:
-        read: Returns the pool of a name.
-        path: Of the result, which may be new. Only one process may write it.
-        command: For the result.
-        parts: Of the experiment.
+    Only one process may write a result.
 
     Raises:
         ValueError: The data are not those of the result.
     """
     torch.set_num_threads(1)
-    document = json.loads(path.read_text()) if path.exists() else _new_document(command)
-    groups, pools = document["groups"], {}
+    pools: dict[str, Pool] = {}
+    document: dict[str, Any] = {"command": command, **_read(path)}
+    groups = document["groups"]
     for planned in all_runs(parts):
         if not planned.is_left(groups):
             continue
         if planned.data not in pools:
-            pools[planned.data] = _check(planned.data, read(planned.data), document["data"])
+            pool = pools[planned.data] = read(planned.data)
+            digits = fingerprint([pool.rows.numpy(), pool.lengths, pool.skipped])
+            if (wanted := document["data"].setdefault(planned.data, digits)) != digits:
+                remedy = "Take the files and the Python that the result names, or begin another."
+                raise value_error("data", f"{planned.data} of fingerprint {wanted}", digits, remedy)
         yield planned
-        part, search = planned.part, planned.kind == "search"
-        how: Any = {"search": search, "compare": part.compare if planned.arm == "random/1" and not search else ()}
-        rate = planned.rate or planned.best_rates(groups, SEARCH_SEEDS)[0]
-        row = run(pools[planned.data], part.setting, planned.model, planned.arm, rate=rate, seed=planned.seed, **how)
+        search, rate = planned.kind == "search", planned.rate or planned.best_rates(groups, SEARCH_SEEDS)[0]
+        compare = None if search else planned.part.compare if planned.arm == "random/1" else ()
+        row = run(pools[planned.data], planned.part.setting, planned.model, planned.arm, rate, planned.seed, compare)
+        rounded = json.loads(json.dumps(row), parse_float=lambda digits: round(float(digits), 5))
         columns = groups.setdefault(planned.group, {}).setdefault(planned.kind, {})
         for name in ("seed", "rate", "loss", "seconds") if search else row:
-            columns.setdefault(name, []).append(_round(row[name]))
+            columns.setdefault(name, []).append(rounded[name])
         document["date"] = record.now()
-        files.write(path, write(document))
+        files.write(path, json.dumps(document) + "\n")
 
 
-def write(document: dict[str, Any]) -> str:
-    """Returns a result as JSON, with a line for each group."""
-    groups = ",\n".join(f"{json.dumps(name)}: {json.dumps(group)}" for name, group in document["groups"].items())
-    head = json.dumps({name: value for name, value in document.items() if name != "groups"}, indent=1)
-    return f'{head[:-2]},\n "groups": {{\n{groups}\n}}}}\n'
-
-
-def _new_document(command: str) -> dict[str, Any]:
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    machine = {"cpu": record.processor_name(), "device_name": "", "cores": os.cpu_count(), "threads": 1, **versions}
-    return {"date": record.now(), "command": command, "machine": machine, "data": {}, "groups": {}}
-
-
-def _check(name: str, pool: Pool, fingerprints: dict[str, str]) -> Pool:
-    if (wanted := fingerprints.setdefault(name, pool.fingerprint)) != pool.fingerprint:
-        remedy = "Take the files and the version of Python that the result names, or begin a new one."
-        raise value_error("data", f"the {name} of the result, of fingerprint {wanted}", pool.fingerprint, remedy)
-    return pool
-
-
-def _round(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_round(item) for item in value]
-    return round(value, _DIGITS) if isinstance(value, float) else value
+def _read(path: Path) -> dict[str, Any]:
+    """Returns a result, or an empty one of this machine."""
+    if path.exists():
+        return json.loads(path.read_text())
+    return {"machine": describe_machine(Settings()), "data": {}, "groups": {}}

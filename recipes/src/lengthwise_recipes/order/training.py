@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,19 +25,6 @@ from lengthwise_recipes.order.steps import Steps, make_steps, measure_steps
 POINTS = (0.25, 0.5, 1.0)  # of a run, where the held-out loss is measured
 CHECKPOINTS = (1 / 6, 1 / 2, 5 / 6)  # of a run, where the variance ratios are measured
 _CHUNK = 64  # sequences that the CPU computes together
-
-
-class Gru(nn.Module):
-    """One layer of 64 cells; returns [rows, tokens, width]."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, 32)
-        self.recurrent = nn.GRU(32, 64, batch_first=True)
-        self.output = nn.Linear(64, vocabulary)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self.recurrent(self.embedding(tokens))[0]
 
 
 class Block(nn.Module):
@@ -56,20 +43,24 @@ class Block(nn.Module):
         return hidden + self.further(hidden)
 
 
-class Transformer(nn.Module):
-    """Two causal layers; returns [rows, tokens, width]."""
+class Model(nn.Module):
+    """Embeds tokens and returns hidden states, [rows, tokens, width]; `output` makes scores of them.
 
-    def __init__(self, vocabulary: int) -> None:
+    "gru" has one layer of 64 cells, "transformer" two causal layers of width 48 with four heads.
+    """
+
+    def __init__(self, name: str, vocabulary: int) -> None:
         super().__init__()
-        self.embedding, self.places = nn.Embedding(vocabulary, 48), nn.Embedding(LONGEST, 48)
-        self.layers = nn.Sequential(Block(), Block(), nn.LayerNorm(48))
-        self.output = nn.Linear(48, vocabulary)
+        gru = name == "gru"
+        self.embedding = nn.Embedding(vocabulary, 32 if gru else 48)
+        self.places = None if gru else nn.Embedding(LONGEST, 48)
+        self.layers = nn.GRU(32, 64, batch_first=True) if gru else nn.Sequential(Block(), Block(), nn.LayerNorm(48))
+        self.output = nn.Linear(64 if gru else 48, vocabulary)
 
     def forward(self, tokens: Tensor) -> Tensor:
+        if self.places is None:
+            return self.layers(self.embedding(tokens))[0]
         return self.layers(self.embedding(tokens) + self.places.weight[: tokens.shape[1]])
-
-
-MODELS = {"gru": Gru, "transformer": Transformer}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,29 +78,22 @@ class Setting:
     sample: int = 128  # gradients for the variance ratios
 
 
-@lru_cache(maxsize=4)
-def _pad(pool: Pool) -> tuple[Tensor, NDArray[np.int64]]:
-    return nn.utils.rnn.pad_sequence([torch.as_tensor(row) for row in pool.tokens], batch_first=True), pool.lengths
-
-
 class Data:
     """A pool, split by a seed into sequences to train on and others to judge by."""
 
     def __init__(self, pool: Pool, setting: Setting, seed: int) -> None:
-        order = np.random.default_rng([seed, 2**20]).permutation(len(pool.tokens))
+        order = np.random.default_rng([seed, 2**20]).permutation(len(pool.lengths))
         self.train, self.held_out = order[: setting.size * setting.updates], order[len(order) - setting.held_out :]
-        self.rows, self.lengths = _pad(pool)
-        self.kinds, self.skipped = pool.kinds, pool.skipped
-        self.sought = self.lengths - pool.skipped
+        self.pool, self.lengths, self.sought = pool, pool.lengths, pool.lengths - pool.skipped
         self.setting, self.seed = setting, seed
         self.mean_tokens = self.sought[self.train].mean()
 
     def losses(self, model: Any, numbers: NDArray[np.int64]) -> Tensor:
         """Returns the loss of each sequence, summed over its tokens: [rows]."""
         lengths = torch.as_tensor(self.lengths[numbers])[:, None]
-        tokens = self.rows[torch.as_tensor(numbers), : int(lengths.max())]
+        tokens = self.pool.rows[torch.as_tensor(numbers), : int(lengths.max())]
         places = torch.arange(tokens.shape[1])
-        sought = (places < lengths) & (places >= torch.as_tensor(self.skipped[numbers])[:, None])
+        sought = (places < lengths) & (places >= torch.as_tensor(self.pool.skipped[numbers])[:, None])
         hidden = model(nn.functional.pad(tokens[:, :-1], (1, 0)))
         loss = nn.functional.cross_entropy(model.output(hidden[sought]), tokens[sought], reduction="none")
         return torch.zeros(len(numbers)).index_add(0, sought.nonzero()[:, 0], loss)
@@ -129,7 +113,8 @@ class Data:
         chunks = self.chunks(self.held_out)
         numbers = np.concatenate(chunks)
         losses = torch.cat([self.losses(model, chunk) for chunk in chunks]).double().numpy()
-        masks = [self.kinds[numbers] >= 0, *(self.kinds[numbers] == kind for kind in np.unique(self.kinds))]
+        kinds = self.pool.kinds[numbers]
+        masks = [kinds >= 0, *(kinds == kind for kind in range(3))]
         return [float(losses[mask].sum() / self.sought[numbers][mask].sum()) for mask in masks]
 
     def steps(self, arm: str, epoch: int = 0) -> Steps:
@@ -153,33 +138,25 @@ class Data:
 
 
 def run(
-    pool: Pool,
-    setting: Setting,
-    model_name: str,
-    arm: str,
-    *,
-    rate: float,
-    seed: int,
-    search: bool = False,
-    compare: Sequence[str] = (),
+    pool: Pool, setting: Setting, model_name: str, arm: str, rate: float, seed: int, compare: Sequence[str] | None = ()
 ) -> dict[str, Any]:
     """Trains one model and returns its losses and, at `CHECKPOINTS`, the variance ratio of each arm in `compare`.
 
-    A search of the rate measures the last loss alone.
+    A search of the rate, with `compare=None`, measures the last loss alone.
     """
     started, data = time.process_time(), Data(pool, setting, seed)
     torch.manual_seed(seed)
-    model = MODELS[model_name](pool.vocabulary)
+    model = Model(model_name, 1 + int(pool.rows.max()))
     sgd = partial(torch.optim.SGD, momentum=0.9)
     optimizer: Any = (sgd if setting.optimizer == "sgd" else torch.optim.Adam)(model.parameters(), lr=rate)
     steps = [step for epoch in range(setting.passes) for step in data.steps(arm, epoch)]
     constant = data.mean_tokens * np.mean([len(step) for step in steps])
-    judged = {math.ceil(point * len(steps)) for point in (POINTS[-1:] if search else POINTS)}
+    judged = {math.ceil(point * len(steps)) for point in (POINTS[-1:] if compare is None else POINTS)}
     measured = {int(point * len(steps)) for point in CHECKPOINTS} if compare else ()
     curve, ratios = [], []
     for number, step in enumerate(steps):
         if number in measured:
-            ratios.append(data.ratios(model, compare))
+            ratios.append(data.ratios(model, compare or ()))
         members = data.train[step]
         scale = data.sought[members].sum() if setting.token_mean else constant
         optimizer.param_groups[0]["lr"] = rate * (1 - number / len(steps) if setting.decay else 1)
@@ -189,7 +166,7 @@ def run(
         optimizer.step()
         if number + 1 in judged:
             curve.append(data.judge(model))
-    padding, waiting = measure_steps(arm, steps, data.lengths[data.train], setting.ranks)
+    padding, waiting = measure_steps(arm, steps, data.lengths[data.train], setting.ranks, seed)
     row = {"seed": seed, "rate": rate, "loss": curve[-1][0], "curve": [losses[0] for losses in curve[:-1]]}
     row |= {"kinds": curve[-1][1:], "padding": padding, "waiting": waiting}
     row |= {"ratios": [list(arm) for arm in zip(*ratios, strict=True)]} if compare else {}
