@@ -76,6 +76,7 @@ def test_a_catalogue_is_read():
 def test_a_pool_marks_what_has_no_loss():
     made = make_pool([("ab", "c"), ("", "ab"), ("x" * LONGEST, "y")])
     assert [made.skipped.tolist(), made.lengths.tolist()] == [[3, 0], [4, 2]]
+    assert made.rows.tolist() == [[2, 3, 1, 4], [2, 3, 0, 0]]  # a, b, SPLIT, c
 
 
 def test_other_files_are_refused(tmp_path):
@@ -191,8 +192,7 @@ def test_the_outcomes_are_those_of_the_plan():
 
 def test_the_page_says_how_many_seeds_it_holds():
     text = page.results(invented(3), link="/x.json")
-    assert text.startswith("**3 of 20 seeds, running; 0 of 4 pairs of data and model are missing.** Steps grouped")
-    assert " of +10.0 % (+10.0 to +10.0) over random steps" in text
-    losses, powers = "**+10.0 % (+10.0 to +10.0)** | +0.0 % (+0.0 to +0.0)", 2 * "3.0 (3.0 to 3.0) | "
+    assert text.startswith("**3 of 20 seeds, 4 of 4 pairs of data and model, running.** Grouped steps end +10.0 %")
+    losses, powers = "**+10.0 % (+10.0 to +10.0)** | +0.0 % (+0.0 to +0.0)", "3.0 | 3.0 | "
     assert f"| kinds, gru | 3 | {losses} | {powers}16 | 16 |" in text
     assert page.results({"groups": {}}, link="") == "None yet."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,9 @@ def run(arguments: argparse.Namespace) -> int:
     with explain_missing("a study"):
         from lengthwise_recipes.order.data import read_pool
         from lengthwise_recipes.order.study import progress, study
-    read, path = partial(read_pool, folder=check_folder("data", arguments.data)), Path(arguments.json)
+    folder, path = check_folder("data", arguments.data), Path(arguments.json)
     show.say("\n".join(progress(path)))
-    for planned in study(read, path, command=command()):
+    for planned in study(lambda name: read_pool(name, folder), path, command=command()):
         show.say(f"{planned.group}, seed {planned.seed}, {planned.rate or 'chosen'} rate")
     show.say("\n".join(progress(path)))
     return 0

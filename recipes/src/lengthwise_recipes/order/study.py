@@ -26,7 +26,6 @@ from lengthwise_recipes.study.settings import Settings
 from lengthwise_recipes.study.study import describe_machine
 
 RATES = {"gru": (0.008, 0.016, 0.032, 0.064, 0.128), "transformer": (0.002, 0.004, 0.008, 0.016, 0.032)}
-MOMENTUM_RATES = {"gru": (0.05, 0.1, 0.2, 0.4, 0.8)}
 SEARCH_SEEDS = (1_000, 1_001, 1_002)
 BEST, FIRST_SEEDS = 2, 3
 BOTH = ("random/1", "grouped")
@@ -68,7 +67,7 @@ PARTS = (
     Part(name="more orders", data=("kinds", "catalogues", *_OTHER), models=_MODELS, arms=MORE),
     Part(name="five passes", setting=Setting(passes=5)),
     Part(name="constant rate", setting=Setting(decay=False)),
-    Part(name="momentum", setting=Setting(optimizer="sgd"), rates=MOMENTUM_RATES),
+    Part(name="momentum", setting=Setting(optimizer="sgd"), rates={"gru": (0.05, 0.1, 0.2, 0.4, 0.8)}),
     Part(name="token mean", arms=("random/1", "tokens"), setting=Setting(token_mean=True)),
 )
 
@@ -102,10 +101,7 @@ class Run(NamedTuple):
         return not (is_out and self.seed in SEARCH_SEEDS[1:])
 
     def best_rates(self, groups: Any, seeds: Sequence[int]) -> list[float]:
-        """Returns the rates that have run under all these search seeds, by their mean loss, the best first.
-
-        The library's steps take the rates of random steps, which they are.
-        """
+        """Returns the rates that have run under all these search seeds, the best first; of random for the library's."""
         group = self.part.group(self.data, self.model, "random/1" if self.arm == "library" else self.arm)
         search = groups.get(group, {}).get("search", {"seed": (), "rate": (), "loss": ()})
         losses: dict[float, list[float]] = {rate: [] for rate in self.part.rates[self.model]}
@@ -145,10 +141,7 @@ def progress(path: Path, parts: Sequence[Part] = PARTS) -> Iterator[str]:
 def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Sequence[Part] = PARTS) -> Iterator[Run]:
     """Runs what the result at `path` lacks, and yields each run before it begins; `read` returns the pool of a name.
 
-    Only one process may write a result.
-
-    Raises:
-        ValueError: The data are not those of the result.
+    Only one process may write a result. Other data than those of the result are refused.
     """
     torch.set_num_threads(1)
     pools: dict[str, Pool] = {}

@@ -1,8 +1,4 @@
-"""Two small models of sequences of tokens, and one run of one of them.
-
-The gradient of a step is the sum over its tokens, divided by the mean number of tokens of a step: a constant. So it
-does not depend on how the step is cut into batches. Steps are sorted here and cut into batches for the CPU.
-"""
+"""Two small models of sequences of tokens, and one run: a step's loss is summed and divided by a constant."""
 
 from __future__ import annotations
 
@@ -44,10 +40,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    """Embeds tokens and returns hidden states, [rows, tokens, width]; `output` makes scores of them.
-
-    "gru" has one layer of 64 cells, "transformer" two causal layers of width 48 with four heads.
-    """
+    """Returns hidden states, [rows, tokens, width]: a GRU's, or those of two causal layers of a transformer."""
 
     def __init__(self, name: str, vocabulary: int) -> None:
         super().__init__()
@@ -125,15 +118,12 @@ class Data:
 
         The loss of a sequence is its sum over a constant, as in the steps. So all weights are 1.
         """
-        share = length_share(
-            model,
-            lambda model, number: self.losses(model, number).sum() / self.mean_tokens,
-            self.train,
-            self.lengths[self.train],
-            collate_fn=np.array,
-            sample=self.setting.sample,
-            seed=self.seed,
-        )
+
+        def loss(model: nn.Module, number: NDArray[np.int64]) -> Tensor:
+            return self.losses(model, number).sum() / self.mean_tokens
+
+        how: Any = {"collate_fn": np.array, "sample": self.setting.sample, "seed": self.seed}
+        share = length_share(model, loss, self.train, self.lengths[self.train], **how)
         return [share.measure_steps(self.steps(arm)).variance_ratio for arm in arms]
 
 
