@@ -184,7 +184,7 @@ def test_the_outcomes_are_those_of_the_plan():
     assert outcomes.log_ratio(groups, PARTS[0], cell).mean == pytest.approx(3)
     assert outcomes.read_ruler([2.0, 2.1, 2.3, 2.7], 1.9) == 0.0
     assert outcomes.read_ruler([2.0, 2.1, 2.3, 2.7], 2.8) == 6.0
-    planned = next(each for each in all_runs(PARTS[:1]) if each.arm == "library")
+    planned = next(run for run in all_runs(PARTS[:1]) if run.arm == "library")
     assert planned.seed == 0
     first = Part(name="primary", data=["kinds"], arms=["random/1"], rates={"gru": (0.1, 0.2)})
     assert planned._replace(part=first).best_rates(groups, [0]) == [0.2, 0.1]

@@ -24,7 +24,7 @@ def add(studies: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs what is missing; says before and after what is done and what is left."""
+    """Trains the missing runs, and prints before and after how many are left."""
     with explain_missing("a study"):
         from lengthwise_recipes.order.data import read_pool
         from lengthwise_recipes.order.study import progress, study

@@ -1,1 +1,1 @@
-"""What the order of sequences costs a model: the registered experiment of docs/order.md."""
+"""The registered experiment of docs/order.md: what the order of sequences costs a model."""

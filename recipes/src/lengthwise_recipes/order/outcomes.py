@@ -31,8 +31,8 @@ def differences(groups: Any, part: Part, cell: Cell, arm: str, name: str = "loss
 
     If the part has no random steps, they are those of another part in the same setting.
     """
-    same = (other for other in (part, *PARTS) if cell in other.cells and other.setting == part.setting)
-    random = next(other for other in same if "random/1" in other.arms)
+    same = (peer for peer in (part, *PARTS) if cell in peer.cells and peer.setting == part.setting)
+    random = next(peer for peer in same if "random/1" in peer.arms)
     losses, random_losses = column(groups, part, cell, arm, name), column(groups, random, cell, "random/1", name)
     seeds = min(len(losses), len(random_losses))
     return losses[:seeds] / random_losses[:seeds] - 1

@@ -27,19 +27,19 @@ NOTE = (
 def results(document: Mapping[str, Any], *, link: str) -> str:
     """Returns the section of results; data and models with fewer than two whole seeds are left out."""
     groups = document["groups"]
-    done = {part: [cell for cell in part.cells if outcomes.whole_seeds(groups, part, cell) > 1] for part in PARTS}
-    done = {part: cells for part, cells in done.items() if cells}
-    if not done:
+    shown = {part: [cell for cell in part.cells if outcomes.whole_seeds(groups, part, cell) > 1] for part in PARTS}
+    shown = {part: cells for part, cells in shown.items() if cells}
+    if not shown:
         return "None yet."
-    sections = [text for part, cells in done.items() for text in _section(groups, part, cells)]
+    sections = [text for part, cells in shown.items() for text in _section(groups, part, cells)]
     departures = f"**Departures from the plan.** {DEPARTURES}"
-    return "\n\n".join((*_answers(groups, done), *sections, departures, machine_note(document, link=link)))
+    return "\n\n".join((*_answers(groups, shown), *sections, departures, machine_note(document, link=link)))
 
 
-def _answers(groups: Any, done: Mapping[Part, Sequence[Cell]]) -> list[str]:
+def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
     """Returns the primary outcome, and a sentence for each condition of the plan that has its runs."""
-    primary, cells = PARTS[0], done.get(PARTS[0], [])
-    rulers = [(part, cell) for part, cells in done.items() if "random/4" in part.arms for cell in cells]
+    primary, cells = PARTS[0], shown.get(PARTS[0], [])
+    rulers = [(part, cell) for part, cells in shown.items() if "random/4" in part.arms for cell in cells]
     grouped, library = (mean_difference(groups, primary, arm, cells) for arm in ("grouped", "library"))
     running = len(cells) < len(primary.cells) or grouped.runs < primary.seeds
     lead = (
@@ -60,8 +60,8 @@ def _answers(groups: Any, done: Mapping[Part, Sequence[Cell]]) -> list[str]:
         f"r - log2 VR: {texts}.",
         f"Largest mean difference of a check: {percent(worst)}.",
     ]
-    for part in (part for part in done if part.setting.passes > 1):
-        passes = signed(mean_difference(groups, part, "grouped", done[part]))
+    for part in (part for part in shown if part.setting.passes > 1):
+        passes = signed(mean_difference(groups, part, "grouped", shown[part]))
         sentences.append(f"Five passes: {passes}.")
     return [lead, "\n".join(f"- {sentence}" for sentence in sentences)]
 
@@ -69,7 +69,7 @@ def _answers(groups: Any, done: Mapping[Part, Sequence[Cell]]) -> list[str]:
 def _section(groups: Any, part: Part, cells: Sequence[Cell]) -> list[str]:
     """Returns the tables of a part, with a row for each data set and model."""
     is_ruled, arms = "random/4" in part.arms, [arm for arm in part.arms if arm not in RULER]
-    heads, rows, means = ["data, model", "seeds", *arms], [], []
+    heads, rows, means = ["data, model", "seeds", *(arm.replace("library", "`RandomSteps`") for arm in arms)], [], []
     for cell in cells:
         losses = [bold(interval(differences(groups, part, cell, arm))) for arm in arms]
         powers = [read(groups, part, cell) for read in (outcomes.shrink, outcomes.log_ratio) if is_ruled]

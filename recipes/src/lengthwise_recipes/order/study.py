@@ -1,4 +1,4 @@
-"""All runs of the experiment, in turn. Each is written to the result before the next begins, and is never run again.
+"""Runs the experiment. Each run is written to the result before the next begins, and is never repeated.
 
 For each data set and model of a part the rates are sought first: all under the first search seed, and the best two
 under the others. Three seeds follow. When all data and models of the part have them, the other seeds follow.
@@ -127,13 +127,13 @@ def all_runs(parts: Sequence[Part] = PARTS) -> Iterator[Run]:
 
 
 def progress(path: Path, parts: Sequence[Part] = PARTS) -> Iterator[str]:
-    """Yields a line for each part: what is done and what is left, in hours of one core where runs have shown it."""
+    """Yields a line for each part: how many runs are left, and the hours of one core for those like finished ones."""
     groups = _read(path)["groups"]
     for part in parts:
         planned = list(all_runs([part]))
-        left = [each for each in planned if each.is_left(groups)]
-        known = [groups.get(each.group, {}).get(each.kind) for each in left]
-        seconds = [fmean(columns["seconds"]) for columns in known if columns]
+        left = [missing for missing in planned if missing.is_left(groups)]
+        alike = [groups.get(missing.group, {}).get(missing.kind) for missing in left]
+        seconds = [fmean(columns["seconds"]) for columns in alike if columns]
         hours = f"; {len(seconds):,} of them take {sum(seconds) / 3600:.1f} hours" if seconds else ""
         yield f"{part.name}: {len(planned) - len(left):,} of {len(planned):,} runs done, {len(left):,} left{hours}."
 

@@ -58,7 +58,7 @@ class Model(nn.Module):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """How the runs of one part train."""
+    """Settings of the training of one part."""
 
     size: int = 128  # sequences of a step
     ranks: int = 8  # batches of a step
