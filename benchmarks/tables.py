@@ -19,6 +19,7 @@ from lengthwise import files
 from lengthwise_recipes.doetsch2017 import page as doetsch2017_page
 from lengthwise_recipes.ge2021 import page as ge2021_page
 from lengthwise_recipes.khomenko2016 import page as khomenko2016_page
+from lengthwise_recipes.order import page as order_page
 from lengthwise_recipes.pages import command_block
 from lengthwise_recipes.quality import page as quality_page
 from lengthwise_recipes.record import read
@@ -30,6 +31,7 @@ RESULTS = (ROOT / "benchmarks" / "results", ROOT / "recipes" / "results")
 PAGE = ROOT / "docs" / "results.md"
 PAPERS = ROOT / "recipes" / "docs" / "papers"
 QUALITY = ROOT / "recipes" / "docs" / "quality.md"
+ORDER = ROOT / "recipes" / "docs" / "order.md"
 RECIPES = ROOT / "recipes" / "README.md"
 TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 END = "<!-- end -->"
@@ -75,7 +77,9 @@ def pages() -> dict[Path, str]:
     quality_text = quality_in_short(list(latest_quality().values()))
     sections = [part for title, members in GROUPS.items() for part in group(title, members)]
     recipes = fill(RECIPES.read_text(), "quality", quality_text)
-    return {RECIPES: recipes, PAGE: "\n".join([HEAD, *sections]), **papers(), **quality()}
+    path, document = results("order")[-1]
+    order = fill(ORDER.read_text(), "results", order_page.results(document, link=link(path)))
+    return {RECIPES: recipes, ORDER: order, PAGE: "\n".join([HEAD, *sections]), **papers(), **quality()}
 
 
 def fill(text: str, name: str, content: str) -> str:

@@ -17,7 +17,7 @@ ROOMS = (
     *("__init__", "skipped", "contents", "kept", "record", "intervals", "claims", "pages", "knobs"),
     *("mixing", "pictures", "limits", "length_share", "study"),
     *("speech", "handwriting", "acoustic", "synthesis", "compiled"),
-    *("khomenko2016", "doetsch2017", "ge2021", "quality", "commands"),
+    *("khomenko2016", "doetsch2017", "ge2021", "quality", "order", "commands"),
 )
 
 # Public modules of the library, beside its public names; of the command line, what commands of other packages may use.

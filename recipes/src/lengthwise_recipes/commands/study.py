@@ -12,7 +12,7 @@ import lengthwise as lw
 from lengthwise.cli import show
 from lengthwise.cli.parser import Input, add_batches, choose_cut, command
 from lengthwise.cli.strategies import parse_strategies
-from lengthwise_recipes.commands import quality
+from lengthwise_recipes.commands import order, quality
 from lengthwise_recipes.commands.options import add_machine, explain_missing, wholes
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run, file_option="--data")
     quality.add(studies)
+    order.add(studies)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -174,7 +174,14 @@ class LengthShare:
             if not isinstance(plan, Plan):
                 raise checks.type_error("plan", "a Plan", plan, "Make one, such as make_plan(lengths, batching).")
             self._check_lengths(plan)
-        members = [_members(plan) for plan in several]
+        return self._compare([_members(plan) for plan in several])
+
+    def measure_steps(self, steps: Sequence[ArrayLike]) -> StepNoise:
+        """Returns the gradient noise of steps, each given by the numbers of its sequences, as from another sampler."""
+        members = [np.asarray(step, np.int64) for step in steps]
+        return self._compare([(np.concatenate(members), np.repeat(np.arange(len(members)), [*map(len, members)]))])
+
+    def _compare(self, members: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> StepNoise:
         sizes = np.concatenate([np.bincount(steps) for _, steps in members])
         plan_counts = _join([self._count(*pair) for pair in members])
         random_counts = self._count_random(sizes)

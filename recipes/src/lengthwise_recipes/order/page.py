@@ -1,0 +1,105 @@
+"""The section of results on the page of the experiment, made only from JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from lengthwise_recipes.intervals import interval
+from lengthwise_recipes.order import outcomes
+from lengthwise_recipes.order.outcomes import Cell, column, differences, mean_difference
+from lengthwise_recipes.order.steps import RULER
+from lengthwise_recipes.order.study import PARTS, Part
+from lengthwise_recipes.pages import machine_note, percent, table, within
+from lengthwise_recipes.quality.page import bold, detectable, signed
+
+DEPARTURES = (
+    "The GRU's first search had its best rate, 0.032, at the end of the five: they became 0.008 to 0.128. Only the "
+    "best two under the first seed run under the others. Each pair gets three seeds before the next begins, GRU first."
+)
+NOTE = (
+    "*Worth*: random sequences that train as well as {size} grouped ones. *Ruler*: B/4, B/16, B/64. *Course*: grouped "
+    "at 1/4 and 1/2. *Kinds*: speech, code, numbers; or short, middle, long."
+)
+
+
+def results(document: Mapping[str, Any], *, link: str) -> str:
+    """Returns the section of results; data and models with fewer than two whole seeds are left out."""
+    groups = document["groups"]
+    shown = {part: [cell for cell in part.cells if outcomes.whole_seeds(groups, part, cell) > 1] for part in PARTS}
+    shown = {part: cells for part, cells in shown.items() if cells}
+    if not shown:
+        return "None yet."
+    sections = [text for part, cells in shown.items() for text in _section(groups, part, cells)]
+    departures = f"**Departures from the plan.** {DEPARTURES}"
+    return "\n\n".join((*_answers(groups, shown), *sections, departures, machine_note(document, link=link)))
+
+
+def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
+    """Returns the primary outcome, and a sentence for each condition of the plan that has its runs."""
+    primary, cells = PARTS[0], shown.get(PARTS[0], [])
+    rulers = [(part, cell) for part, cells in shown.items() if "random/4" in part.arms for cell in cells]
+    grouped, library = (mean_difference(groups, primary, arm, cells) for arm in ("grouped", "library"))
+    running = len(cells) < len(primary.cells) or grouped.runs < primary.seeds
+    lead = (
+        f"**{grouped.runs} of {primary.seeds} seeds, {len(cells)} of {len(primary.cells)} pairs of data and model"
+        f"{', running' * running}.** Grouped steps end {signed(grouped)} above random ones. We would detect "
+        f"{detectable(grouped)}. `RandomSteps`: {signed(library)}."
+    )
+    gaps: dict[str, list[float]] = {}
+    for part, cell in rulers:
+        shrink, log_ratio = (read(groups, part, cell).mean for read in (outcomes.shrink, outcomes.log_ratio))
+        gaps.setdefault(cell[0], []).append(shrink - log_ratio)
+    texts = ", ".join(f"{fmean(gap):+.1f} on {data}" for data, gap in gaps.items())
+    checks = [(part, cell, "library") for part, cell in rulers]
+    checks += [(part, cell, "grouped") for part, cell in rulers if cell[0] == "control"]
+    worst = max(abs(differences(groups, *check).mean()) for check in checks)
+    sentences = [
+        f"The primary interval {'lies' if grouped.high < 0.01 else 'does not lie'} below 1 %.",
+        f"r - log2 VR: {texts}.",
+        f"Largest mean difference of a check: {percent(worst)}.",
+    ]
+    for part in (part for part in shown if part.setting.passes > 1):
+        passes = signed(mean_difference(groups, part, "grouped", shown[part]))
+        sentences.append(f"Five passes: {passes}.")
+    return [lead, "\n".join(f"- {sentence}" for sentence in sentences)]
+
+
+def _section(groups: Any, part: Part, cells: Sequence[Cell]) -> list[str]:
+    """Returns the tables of a part, with a row for each data set and model."""
+    is_ruled, arms = "random/4" in part.arms, [arm for arm in part.arms if arm not in RULER]
+    heads, rows, means = ["data, model", "seeds", *(arm.replace("library", "`RandomSteps`") for arm in arms)], [], []
+    for cell in cells:
+        losses = [bold(interval(differences(groups, part, cell, arm))) for arm in arms]
+        powers = [read(groups, part, cell) for read in (outcomes.shrink, outcomes.log_ratio) if is_ruled]
+        worths = [f"{part.setting.size / 2**power.mean:.0f}" for power in powers]
+        texts = [f"{power.mean:.1f}{within(power.low, power.high, digits=1)}" for power in powers]
+        rows.append((", ".join(cell), str(outcomes.whole_seeds(groups, part, cell)), *losses, *texts, *worths))
+        means.append((", ".join(cell), *_means(groups, part, cell)) if is_ruled else ())
+    if not is_ruled:
+        return [f"### {part.name.capitalize()}", table(heads, rows)]
+    tables = table([*heads, "r", "log2 VR", "worth", "by VR"], rows), table(("data, model", *_MEANS), means)
+    facts = "; ".join(f"{arm} {_facts(groups, part, cells, arm)}" for arm in ("random/1", *arms))
+    note = f"{NOTE.format(size=part.setting.size)} Padding, waiting and seconds: {facts}."
+    return [f"### {part.name.capitalize()}", tables[0], note, tables[1]]
+
+
+_MEANS = ("ruler, %", "course, %", "kinds, %", "VR")
+
+
+def _means(groups: Any, part: Part, cell: Cell) -> list[str]:
+    """Returns means over the seeds, under `_MEANS`."""
+    ruler = [differences(groups, part, cell, arm).mean() for arm in RULER[1:]]
+    course, kinds = (differences(groups, part, cell, "grouped", name).mean(axis=0) for name in ("curve", "kinds"))
+    ratios = outcomes.ratios(groups, part, cell, "grouped").mean(axis=0)
+    shares = ("/".join(f"{100 * value:+.1f}" for value in values) for values in (ruler, course, kinds))
+    return [*shares, "/".join(f"{ratio:.1f}" for ratio in ratios)]
+
+
+def _facts(groups: Any, part: Part, cells: Sequence[Cell], arm: str) -> str:
+    names = ("padding", "waiting", "seconds")
+    padding, waiting, seconds = (
+        fmean(column(groups, part, cell, arm, name).mean() for cell in cells) for name in names
+    )
+    return f"{padding:.1%}, {waiting:.1%}, {seconds:.0f}"
