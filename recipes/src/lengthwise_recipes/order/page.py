@@ -58,7 +58,7 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
     sentences = [
         f"The primary interval {'lies' if grouped.high < 0.01 else 'does not lie'} below 1 %.",
         f"r - log2 VR: {texts}.",
-        f"Largest mean difference of a check: {percent(worst)}.",
+        f"Largest mean difference of a check: {percent(worst)}. Beyond 1 % the plan calls the experiment void.",
     ]
     for part in (part for part in shown if part.setting.passes > 1):
         passes = signed(mean_difference(groups, part, "grouped", shown[part]))
