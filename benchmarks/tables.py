@@ -52,10 +52,6 @@ command of the measurement. Long tables show some rows; the JSON has all.
   Multi30k en-de, or "pairs", is pairs of English and German sentences, in tokens.
 - Plans have changed: until 2026-11-25 epochs differed in their steps; until 2026-11-24 `max-entropy` mixed more at
   equal padding ([how much](theory.md#how-near-the-plans-come)).
-- Elsewhere: what mixing is worth ([quality](/recipes/docs/quality.md)), research on
-  [how much mixing you need](/recipes/docs/length-share.md) and on [limits](theory.md#more-limits), and three papers
-  run again: [khomenko2016](/recipes/docs/papers/khomenko2016.md),
-  [doetsch2017](/recipes/docs/papers/doetsch2017.md), [ge2021](/recipes/docs/papers/ge2021.md).
 """
 
 

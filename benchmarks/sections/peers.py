@@ -132,10 +132,11 @@ def lead(by: Rows, shown: list[str]) -> str:
     marks = ("over", "lost", "repeated", "unequal")
     rows = [by[name, SHOWN, WORLD] for name in (*OURS, *others)]
     clean = [NAMES[row["peer"]] for row in rows if not any(row.get(mark, 1) for mark in marks)]
+    kept = "; ".join(clean).replace("*", "")
     return (
-        f"These keep the cap, take each sequence once, and give ranks as many steps: {', '.join(clean)}. Of the other "
-        f"columns, Lengthwise does not lead in {'; '.join(behind)}. Another system has a lower price in {len(cheaper)} "
-        f"of {2 * len(data)} cases{': ' if cheaper else ''}{'; '.join(cheaper)}."
+        f"These keep the cap, take each sequence once, and give ranks as many steps: {kept}. "
+        f"Others lead in {'; '.join(behind)}. They have a lower price in {len(cheaper)} of {2 * len(data)} cases"
+        f"{': ' if cheaper else ''}{'; '.join(cheaper)}."
     )
 
 
