@@ -154,8 +154,8 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
         f"{document['updates']} updates of {document['micro_batches']} batches, of {document['size']} sequences on "
         f"average. *Larger budget*: group_by_length's largest batch, until as much data is seen, "
         f"{by[*cases[0], ways[-1]]['updates']} updates or so. One seed. oneDNN keeps something for each shape of "
-        "batch; ours have more shapes, and so few updates pay for them. On one rank, the LSTM takes 345 MB, and 141 "
-        "with ONEDNN_PRIMITIVE_CACHE_CAPACITY=0; by group_by_length 294 and 218. The Trainer is not run yet."
+        "batch, unless ONEDNN_PRIMITIVE_CACHE_CAPACITY=0; ours have more shapes, and so few updates pay for them. The "
+        "Trainer is not run yet."
     )
     return f"Useful tokens a second of the default: {'; '.join(times)}.", table(heads, cells), note
 
