@@ -1,8 +1,8 @@
 """The evaluation of a Trainer on planned batches.
 
 The Trainer averages the losses of batches as if all were equally large. Batches under a budget are not: 100 short
-sequences or 5 long ones. So each loss is multiplied by the labels of its batch, and the mean of these products is
-divided by that of the labels.
+sequences or 5 long ones. So each loss is multiplied by the number of labels in its batch. At the end, the sum of these
+products is divided by the number of all labels.
 """
 
 from __future__ import annotations
