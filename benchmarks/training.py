@@ -14,6 +14,8 @@ group_by_length; it stops once it has seen as much data as the others.
 
 On a GPU time is that of the clock, networks compute in bfloat16, and they and the lengths are larger. On a CPU, oneDNN
 keeps what it makes for each shape of batch; the LSTM is also trained without this cache.
+
+Last come the microseconds of a step that computes next to nothing: of a loader alone, and of the Trainer.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +59,8 @@ def main() -> None:
     options.add_argument("--case", help="the case of this process, in JSON")
     arguments = options.parse_args()
     if arguments.case:
-        measures = train(json.loads(arguments.case))
+        case = json.loads(arguments.case)
+        measures = train(case) if "way" in case else overheads()
         if os.environ.get("RANK", "0") == "0":
             print(json.dumps(measures))
         return
@@ -64,21 +68,27 @@ def main() -> None:
     loops += [("transformer", "Trainer")] if "transformer" in arguments.models else []
     cases = [*itertools.product(loops, arguments.ranks, WAYS)]
     cases += [(("lstm", "no cache"), 1, way) for way in WAYS if "lstm" in arguments.models]
-    threads, cache = {"OMP_NUM_THREADS": "1"}, {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0"}
+    settings = {"updates": arguments.updates, "device": arguments.device}
     rows = []
     for (model, loop), ranks, way in tqdm(cases, disable=None):
         case = {"model": model, "loop": loop, "ranks": ranks, "way": way}
-        settings = {"updates": arguments.updates, "device": arguments.device}
-        several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
-        command = [sys.executable, "-W", "ignore", *several, __file__, "--case", json.dumps(case | settings)]
-        variables = os.environ | threads | (cache if loop == "no cache" else {})
-        process = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
-        printed = [line for line in process.stdout.splitlines() if line.startswith('{"tokens')]
-        rows.append(case | (json.loads(printed[0]) if printed else {"error": process.stderr[-300:]}))
+        rows.append(case | call(case | settings))
         tqdm.write(json.dumps(rows[-1]))
     name = torch.cuda.get_device_name() if arguments.device == "cuda" else ""
     facts = {"size": SIZE, "micro_batches": MICRO_BATCHES, "sequences": COUNT, "updates": arguments.updates}
-    print(write("training", {"torch": torch.__version__, **facts, "rows": rows}, device_name=name))
+    facts |= {"torch": torch.__version__, "transformers": version("transformers")}
+    print(write("training", {**facts, "overheads": call({"loop": "overheads"}), "rows": rows}, device_name=name))
+
+
+def call(case: dict[str, Any]) -> dict[str, Any]:
+    """Returns the measures of a case from processes of its own; or, if it fails, its error."""
+    ranks, variables = case.get("ranks", 1), os.environ | {"OMP_NUM_THREADS": "1"}
+    variables |= {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0"} if case["loop"] == "no cache" else {}
+    several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
+    command = [sys.executable, "-W", "ignore", *several, __file__, "--case", json.dumps(case)]
+    process = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
+    printed = [line for line in process.stdout.splitlines() if line.startswith('{"')]
+    return json.loads(printed[-1]) if printed else {"error": process.stderr[-300:]}
 
 
 def train(case: dict[str, Any]) -> dict[str, Any]:
@@ -261,6 +271,57 @@ def with_trainer(case: dict[str, Any], model: nn.Module, samples: list[Any], run
         started = clock(case)
         trainer.train()
     return [clock(case) - started], batches[: steps * MICRO_BATCHES]  # it has read one more
+
+
+class OneWeight(nn.Module):
+    """A model that computes next to nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, input_ids: torch.Tensor, labels: torch.Tensor, attention_mask: torch.Tensor) -> Any:
+        return {"loss": self.weight * attention_mask.shape[0]}
+
+
+def overheads() -> dict[str, float]:
+    """Returns the microseconds of a step by loop and way: medians over steps, the least of five runs in turn."""
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
+    from lengthwise.torch.huggingface import PlannedTrainer
+
+    data = [{"input_ids": torch.zeros(8, dtype=torch.long), "labels": torch.zeros(8, dtype=torch.long)}] * 4_000
+    batching, collate, times = lw.Batching(budget=8 * SIZE), lw.torch.PadCollate(), list[float]()
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            times.append(time.perf_counter())
+
+    def load(batches: Iterable[Any]) -> None:
+        times.extend(time.perf_counter() for _ in batches)
+
+    def with_trainer(way: str, **options: Any) -> None:
+        shared = {"max_steps": 400, "per_device_train_batch_size": SIZE, "report_to": "none", "use_cpu": True}
+        shared |= {"save_strategy": "no", "logging_strategy": "no", "disable_tqdm": True}
+        settings = TrainingArguments(tempfile.gettempdir(), train_sampling_strategy=way, **shared)
+        kind = PlannedTrainer if options else Trainer
+        kind(OneWeight(), settings, collate, data, callbacks=[Clock()], **options).train()
+
+    ways: dict[str, Any] = {
+        "loader, random": lambda: load(torch.utils.data.DataLoader(data, SIZE, True, collate_fn=len)),
+        "loader, lengthwise": lambda: load(
+            lw.torch.DataLoader(data, lw.torch.BatchSampler([8] * len(data), batching), collate_fn=len)
+        ),
+        "Trainer, random": lambda: with_trainer("random"),
+        "Trainer, group_by_length": lambda: with_trainer("group_by_length"),
+        "Trainer, lengthwise": lambda: with_trainer("random", batching=batching),
+    }
+    least = dict.fromkeys(ways, float("inf"))
+    for _, (name, run) in itertools.product(range(5), ways.items()):
+        times.clear()
+        run()
+        least[name] = min(least[name], 1e6 * float(np.median(np.diff(times))))
+    return least
 
 
 if __name__ == "__main__":
