@@ -155,7 +155,7 @@ def test_the_lines_say_the_numbers_of_the_rows(unit, world):
         f"The largest batch: {costs[0]} padded frames now, so many fit; {costs[1]} by group_by_length, {costs[2]} then."
     )
     assert count == f"Steps of an epoch: {steps[0]} now, {steps[1]} then."
-    assert code == f"The code: lw.torch.BatchSampler(lengths, {write_batching(best.batching)})"
+    assert code == f"The code, for lw.torch.BatchSampler or PlannedTrainer: {write_batching(best.batching)}"
 
 
 @pytest.mark.parametrize("count", [1, 2, 500])

@@ -74,6 +74,7 @@ def sections():
 
 # The second epoch was taken whole; Lightning has gone on to the third.
 WHOLE = "\nassert (loader.epoch, loader.delivered) in {(1, len(loader)), (2, 0)}\n"
+ALL_STEPS = "\nassert trainer.state.global_step == trainer.args.num_train_epochs * trainer.batch_sampler.steps\n"
 
 
 @pytest.mark.parametrize(("name", "head", "title", "text"), sections(), ids=[title for _, _, title, _ in sections()])
@@ -86,7 +87,8 @@ def test_each_section_runs_with_its_system(name, head, title, text, tmp_path):
     for package in missing(code):
         pytest.importorskip(package, reason=f"needs {package}")
     trains = re.search(r"^(?! ).*(?<!\.)\bloader\b", blocks(text), re.MULTILINE) is not None  # not within a function
-    (tmp_path / "page.py").write_text(code + WHOLE * trains, encoding="utf-8")
+    code += WHOLE * trains + ALL_STEPS * ("\ntrainer.train()" in text)
+    (tmp_path / "page.py").write_text(code, encoding="utf-8")
     status, printed, errors = run_program(tmp_path / "page.py", tmp_path, message=OURS)
     assert status == 0, errors
     assert blocks(text, "text").strip() in printed

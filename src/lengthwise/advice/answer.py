@@ -146,7 +146,7 @@ def write_sentence(
             f"The largest batch: {costs[0]:,.0f} padded frames now, so many fit; {costs[1]:,.0f} by group_by_length, "
             f"{costs[2]:,.0f} then.",
             f"Steps of an epoch: {steps[0]:,} now, {steps[1]:,} then.",
-            f"The code: lw.torch.BatchSampler(lengths, {write_batching(best.batching)})",
+            f"The code, for lw.torch.BatchSampler or PlannedTrainer: {write_batching(best.batching)}",
         ]
     )
 
