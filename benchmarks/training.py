@@ -1,6 +1,6 @@
 """Trains small networks on random batches, on two strategies of the Hugging Face Trainer, and on those of Lengthwise.
 
-    python -m benchmarks.training [--models NAME ...] [--ranks 1 2] [--updates 80] [--device cuda]
+    python -m benchmarks.training [--models NAME ...] [--ranks 1 2] [--updates 25] [--rounds 3] [--device cuda]
 
 Each case is a process for each rank, with one thread: a loop with DDP (gloo, or nccl), and for the transformer the
 Trainer, too. An update has 4 batches on each rank, of 8 sequences on average. All ways have the same data, first
@@ -55,6 +55,7 @@ def main() -> None:
     options.add_argument("--models", nargs="*", choices=MODELS, default=MODELS)
     options.add_argument("--ranks", nargs="*", type=int, default=[1, 2])
     options.add_argument("--updates", type=int, default=25)
+    options.add_argument("--rounds", type=int, default=3, help="of which the median speed is kept (%(default)s)")
     options.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options.add_argument("--case", help="the case of this process, in JSON")
     arguments = options.parse_args()
@@ -69,13 +70,17 @@ def main() -> None:
     cases = [*itertools.product(loops, arguments.ranks, WAYS)]
     cases += [(("lstm", "no cache"), 1, way) for way in WAYS if "lstm" in arguments.models]
     settings = {"updates": arguments.updates, "device": arguments.device}
-    rows = []
-    for (model, loop), ranks, way in tqdm(cases, disable=None):
-        case = {"model": model, "loop": loop, "ranks": ranks, "way": way}
-        rows.append(case | call(case | settings))
-        tqdm.write(json.dumps(rows[-1]))
+    measured: list[list[dict[str, Any]]] = [[] for _ in cases]
+    for _ in range(arguments.rounds):
+        for rounds, ((model, loop), ranks, way) in zip(measured, tqdm(cases, disable=None), strict=True):
+            case = {"model": model, "loop": loop, "ranks": ranks, "way": way}
+            rounds.append(case | call(case | settings))
+            tqdm.write(json.dumps(rounds[-1]))
+    speeds = [sorted(rounds, key=lambda row: row.get("tokens_a_second", 0.0)) for rounds in measured]
+    rows = [rounds[len(rounds) // 2] | {"slowest": rounds[0].get("tokens_a_second", 0.0)} for rounds in speeds]
     name = torch.cuda.get_device_name() if arguments.device == "cuda" else ""
-    facts = {"size": SIZE, "micro_batches": MICRO_BATCHES, "sequences": COUNT, "updates": arguments.updates}
+    facts = {"size": SIZE, "micro_batches": MICRO_BATCHES, "sequences": COUNT}
+    facts |= {"updates": arguments.updates, "rounds": arguments.rounds}
     facts |= {"torch": torch.__version__, "transformers": version("transformers")}
     print(write("training", {**facts, "overheads": call({"loop": "overheads"}), "rows": rows}, device_name=name))
 
