@@ -295,7 +295,8 @@ def overheads() -> dict[str, float]:
 
     from lengthwise.torch.huggingface import PlannedTrainer
 
-    data = [{"input_ids": torch.zeros(8, dtype=torch.long), "labels": torch.zeros(8, dtype=torch.long)}] * 4_000
+    sample = {"input_ids": torch.zeros(8, dtype=torch.long), "labels": torch.zeros(8, dtype=torch.long)}
+    data: Any = [sample] * 4_000
     batching, collate, times = lw.Batching(budget=8 * SIZE), lw.torch.PadCollate(), list[float]()
 
     class Clock(TrainerCallback):
@@ -306,7 +307,12 @@ def overheads() -> dict[str, float]:
         times.extend(time.perf_counter() for _ in batches)
 
     def with_trainer(way: str, **options: Any) -> None:
-        shared = {"max_steps": 400, "per_device_train_batch_size": SIZE, "report_to": "none", "use_cpu": True}
+        shared: dict[str, Any] = {
+            "max_steps": 400,
+            "per_device_train_batch_size": SIZE,
+            "report_to": "none",
+            "use_cpu": True,
+        }
         shared |= {"save_strategy": "no", "logging_strategy": "no", "disable_tqdm": True}
         settings = TrainingArguments(tempfile.gettempdir(), train_sampling_strategy=way, **shared)
         kind = PlannedTrainer if options else Trainer
