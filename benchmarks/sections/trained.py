@@ -8,6 +8,8 @@ from lengthwise_recipes.intervals import Interval, interval, smallest_shares
 from lengthwise_recipes.pages import could_tell, percent, spread, table
 from sections.shared import some_rows
 
+LOOPS = ("loader", "Trainer")  # whose steps are timed without a model
+
 
 def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
     """Returns a row for each strategy of a study."""
@@ -137,28 +139,41 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
     by = {(row["model"], row["loop"], row["ranks"], row["way"]): row for row in rows}
     ways = list(dict.fromkeys(row["way"] for row in rows))
     cases = [case for case in dict.fromkeys(case[:3] for case in by) if all((*case, way) in by for way in ways)]
-    times = []
-    for name in ways[:3]:
-        pairs = [(by[*case, "lengthwise"], by[*case, name]) for case in cases if case[1] != "no cache"]
-        ratios = [ours["tokens_a_second"] / theirs["tokens_a_second"] for ours, theirs in pairs]
-        times.append(f"{min(ratios):.2f} to {max(ratios):.2f} times those of {name}")
+
+    def times(name: str, column: str, ours: str = "lengthwise") -> str:
+        """Returns the range over cases of a measure of ours, as a multiple of that of another way."""
+        ratios = [by[*case, ours][column] / by[*case, name][column] for case in cases if case[1] != "no cache"]
+        return f"{min(ratios):.2f} to {max(ratios):.2f}"
+
+    losses = [[by[*case, way]["loss"] for way in ways[:4]] for case in cases]
+    apart = max(max(values) - min(values) for values in losses)
+    loads, trainers = ([document["overheads"][f"{loop}, {way}"] for way in ("random", "lengthwise")] for loop in LOOPS)
+    heads = ("network, loop, ranks", *ways[:3], "Lengthwise", "larger budget")
     cells = [
         (f"{model}, {loop}, {ranks}", *(training_cell(by[model, loop, ranks, way]) for way in ways))
         for model, loop, ranks in cases
-        if ranks > 1 or loop == "no cache"
     ]
-    heads = ("network, loop, ranks", *ways[:3], "Lengthwise", "larger budget")
+    slower = percent(1 - min(row["slowest"] / row["tokens_a_second"] for row in rows))
     note = (
-        "In each cell: useful tokens a CPU second, by the slowest rank of an update; peak memory, less that before "
-        "training, in MB; padded tokens of the largest batch; and the loss of sequences held out. "
-        f"{document['updates']} updates of {document['micro_batches']} batches, of {document['size']} sequences on "
-        f"average. *Larger budget*: group_by_length's largest batch, until as much data is seen, "
-        f"{by[*cases[0], ways[-1]]['updates']} updates or so. One seed. oneDNN keeps something for each shape of "
-        "batch, unless ONEDNN_PRIMITIVE_CACHE_CAPACITY=0; ours have more shapes, and so few updates pay for them. The "
-        "Trainer is not run yet."
+        "In each cell: useful tokens a CPU second, by the slowest rank of an update, and peak memory, less that before "
+        f"training, in MB. {document['updates']} updates of {document['micro_batches']} batches, of {document['size']} "
+        f"sequences on average; medians of {document['rounds']} rounds (the slowest up to {slower} below); one seed. "
+        f"Held-out losses of the first four ways differ by at most {apart:.2f} in a row. *Larger budget*: "
+        f"group_by_length's largest batch, until as much data is seen, {by[*cases[0], ways[-1]]['updates']} updates or "
+        "so. oneDNN keeps something for each shape of batch, unless ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 (*no cache*); "
+        "ours have more shapes, and so few updates pay for them. A step that computes next to nothing takes our loader "
+        f"{loads[1]:.0f} us, PyTorch's {loads[0]:.0f}; `PlannedTrainer` {trainers[1] / 1e3:.1f} ms, the Trainer "
+        f"{trainers[0] / 1e3:.1f}."
     )
-    return f"Useful tokens a second of the default: {'; '.join(times)}.", table(heads, cells), note
+    answer = (
+        f"Useful tokens a second of the default, at equal updates: {times('random', 'tokens_a_second')} times those of "
+        f"random batches, {times('group_by_length', 'tokens_a_second')} times those of group_by_length, "
+        f"{times('batch_rebalance', 'tokens_a_second')} times those of batch_rebalance. Its largest batch is "
+        f"{times('group_by_length', 'largest')} of group_by_length's. With a budget of that size: "
+        f"{times('group_by_length', 'tokens_a_second', ways[-1])} times those of group_by_length."
+    )
+    return answer, table(heads, cells), note
 
 
 def training_cell(row: dict[str, Any]) -> str:
-    return f"{round(row['tokens_a_second'], -1):,.0f}, {row['memory']:.0f}, {row['largest']:,}, {row['loss']:.2f}"
+    return f"{round(row['tokens_a_second'], -1):,.0f}, {row['memory']:.0f}"
