@@ -18,12 +18,16 @@ from typing import Any
 from lengthwise import files
 from lengthwise_recipes.doetsch2017 import page as doetsch2017_page
 from lengthwise_recipes.ge2021 import page as ge2021_page
+from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.khomenko2016 import page as khomenko2016_page
+from lengthwise_recipes.order import outcomes
 from lengthwise_recipes.order import page as order_page
+from lengthwise_recipes.order.study import PARTS
 from lengthwise_recipes.pages import command_block
+from lengthwise_recipes.quality import contrasts
 from lengthwise_recipes.quality import page as quality_page
 from lengthwise_recipes.record import read
-from sections import GROUPS, Section
+from sections import GROUPS, Section, trained
 from sections.shared import processor
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +36,7 @@ PAGE = ROOT / "docs" / "results.md"
 PAPERS = ROOT / "recipes" / "docs" / "papers"
 QUALITY = ROOT / "recipes" / "docs" / "quality.md"
 ORDER = ROOT / "recipes" / "docs" / "order.md"
+README = ROOT / "README.md"
 RECIPES = ROOT / "recipes" / "README.md"
 TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 END = "<!-- end -->"
@@ -75,7 +80,8 @@ def pages() -> dict[Path, str]:
     recipes = fill(RECIPES.read_text(), "quality", quality_text)
     path, document = results("order")[-1]
     order = fill(ORDER.read_text(), "results", order_page.results(document, link=link(path)))
-    return {RECIPES: recipes, ORDER: order, PAGE: "\n".join([HEAD, *sections]), **papers(), **quality()}
+    readme = fill(README.read_text(), "evidence", evidence())
+    return {README: readme, RECIPES: recipes, ORDER: order, PAGE: "\n".join([HEAD, *sections]), **papers(), **quality()}
 
 
 def fill(text: str, name: str, content: str) -> str:
@@ -88,6 +94,36 @@ def fill(text: str, name: str, content: str) -> str:
     head, _, tail = text.partition(start)
     _, _, ending = tail.partition(END)
     return f"{head}{start}\n{content}\n{END}{ending}"
+
+
+def evidence() -> str:
+    """Returns a line for each of the studies that a reader of the README may ask for."""
+    rows = [row for row in results("peers")[-1][1]["rows"] if (row["data"], row["world"]) == ("long-tailed", "8x4")]
+    waits = {row["peer"]: f"{100 * row['waiting']:.2g} %" for row in rows if "waiting" in row}
+    training = results("training")[-1][1]
+    speed, largest = (
+        trained.span(trained.ratios(training, column, "lengthwise", "group_by_length"))
+        for column in ("tokens_a_second", "largest")
+    )
+    worse = outcomes.mean_difference(results("order")[-1][1]["groups"], PARTS[0], "grouped", PARTS[0].cells)
+    told = [
+        100 * interval(contrasts.sorted_to_random(study, "epochs")).smallest_difference
+        for study in latest_quality().values()
+    ]
+    lines = (
+        f"- **Beside others**: on 8 ranks x 4 batches, ranks wait {waits['lengthwise']} of the time; "
+        f"{waits['group_by_length']} by the Trainer's `group_by_length`, {waits['lhotse']} by lhotse ([who leads]"
+        "(docs/results.md#compared-with-other-systems)).",
+        f"- **Trained** on CPUs: {speed} times the tokens a second of `group_by_length`, with {largest} of its largest "
+        "batch ([table](docs/results.md#training-beside-strategies-of-the-trainer)).",
+        f"- **Models**: [sorted batches](recipes/docs/quality.md) ended as random ones; {min(told):.0f} to "
+        f"{max(told):.0f} % would show. Steps grouped by length ended {100 * worse.mean:.0f} % worse [in an experiment "
+        f"of {worse.runs} seeds](recipes/docs/order.md).",
+        "- **Promises** are [tested](docs/guide.md#promises); [numbers](docs/results.md) name their command.",
+    )
+    return "\n".join(
+        "\n".join(textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)) for line in lines
+    )
 
 
 def quality() -> dict[Path, str]:

@@ -102,7 +102,7 @@ def test_the_page_on_a_given_step_says_what_was_measured():
 
 
 def test_the_readme_is_three_screens_with_the_change_on_the_first():
-    lines = README.splitlines()
+    lines = [line for line in README.splitlines() if not line.startswith("<!--")]
     assert len(lines) <= 130
     assert len(README.split()) <= 900
     assert "```diff" in lines[:40]

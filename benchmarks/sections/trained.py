@@ -139,12 +139,6 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
     by = {(row["model"], row["loop"], row["ranks"], row["way"]): row for row in rows}
     ways = list(dict.fromkeys(row["way"] for row in rows))
     cases = [case for case in dict.fromkeys(case[:3] for case in by) if all((*case, way) in by for way in ways)]
-
-    def times(name: str, column: str, ours: str = "lengthwise") -> str:
-        """Returns the range over cases of a measure of ours, as a multiple of that of another way."""
-        ratios = [by[*case, ours][column] / by[*case, name][column] for case in cases if case[1] != "no cache"]
-        return f"{min(ratios):.2f} to {max(ratios):.2f}"
-
     losses = [[by[*case, way]["loss"] for way in ways[:4]] for case in cases]
     apart = max(max(values) - min(values) for values in losses)
     loads, trainers = ([document["overheads"][f"{loop}, {way}"] for way in ("random", "lengthwise")] for loop in LOOPS)
@@ -165,14 +159,25 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
         f"{loads[1]:.0f} us, PyTorch's {loads[0]:.0f}; `PlannedTrainer` {trainers[1] / 1e3:.1f} ms, the Trainer "
         f"{trainers[0] / 1e3:.1f}."
     )
+    speeds = [span(ratios(document, "tokens_a_second", "lengthwise", way)) for way in ways[:3]]
     answer = (
-        f"Useful tokens a second of the default, at equal updates: {times('random', 'tokens_a_second')} times those of "
-        f"random batches, {times('group_by_length', 'tokens_a_second')} times those of group_by_length, "
-        f"{times('batch_rebalance', 'tokens_a_second')} times those of batch_rebalance. Its largest batch is "
-        f"{times('group_by_length', 'largest')} of group_by_length's. With a budget of that size: "
-        f"{times('group_by_length', 'tokens_a_second', ways[-1])} times those of group_by_length."
+        f"Useful tokens a second of the default, at equal updates: {speeds[0]} times those of random batches, "
+        f"{speeds[1]} times those of group_by_length, {speeds[2]} times those of batch_rebalance. Its largest batch is "
+        f"{span(ratios(document, 'largest', 'lengthwise', ways[1]))} of group_by_length's. With a budget of that size: "
+        f"{span(ratios(document, 'tokens_a_second', ways[-1], ways[1]))} times those of group_by_length."
     )
     return answer, table(heads, cells), note
+
+
+def ratios(document: dict[str, Any], column: str, ours: str, theirs: str) -> list[float]:
+    """Returns a measure of one way over that of another, for each network, loop and number of ranks that has both."""
+    rows = [row for row in document["rows"] if column in row and row["loop"] != "no cache"]
+    by = {(row["model"], row["loop"], row["ranks"], row["way"]): row[column] for row in rows}
+    return [by[case] / by[*case[:3], theirs] for case in by if case[3] == ours and (*case[:3], theirs) in by]
+
+
+def span(values: list[float]) -> str:
+    return f"{min(values):.2f} to {max(values):.2f}"
 
 
 def training_cell(row: dict[str, Any]) -> str:
