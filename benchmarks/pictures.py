@@ -29,10 +29,8 @@ from lengthwise_recipes.limits import mixing_limit
 from lengthwise_recipes.pages import figure_name
 from lengthwise_recipes.pictures import save, sweep
 from lengthwise_recipes.quality import page as quality
-from lengthwise_recipes.study import figure as study
 
 DOCS = ROOT / "docs"
-STUDY = "study-handwriting-latin-greek"
 MOST_PADDING = 0.3  # of docs/trade-off.svg: more padding is of no interest
 OURS, LIMIT = "max-entropy", "the limit"
 DASHES = [[1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [1, 0], [5, 4]]  # semi-sorted, bucketed, ..., and the limit
@@ -58,8 +56,6 @@ def pictures() -> dict[Draw, list[Path]]:
         draw_trade_off: [DOCS / "trade-off.svg"],
         theory.draw: [DOCS / "theory-joint.svg", DOCS / "theory-noise.svg"],
     }
-    path = DOCS / "handwriting.svg"
-    paths_by_draw[partial(study.write_figure, latest(STUDY), path)] = [path]
     path = QUALITY.parent / quality.FIGURE
     paths_by_draw[partial(quality.write_figure, list(latest_quality().values()), path)] = [path]
     for module in (khomenko2016, doetsch2017, ge2021):

@@ -14,7 +14,6 @@ GROUPS: dict[str, dict[str, tuple[str, Section]]] = {
         "peers": ("Compared with other systems", peers.peers),
         "training": ("Training, beside strategies of the Trainer", trained.training),
         "steps": ("Random steps, by the batches in a step", steps.steps),
-        "study-handwriting-latin-greek": ("A trained network: online handwriting", trained.handwriting),
         "gradients": ("Exact gradients", trained.gradients),
         "planning": ("Time and memory of planning", planning.planning),
     },

@@ -1,73 +1,13 @@
-"""The sections on trained networks: handwriting, other strategies, gradients, and seconds of steps."""
+"""The sections on trained networks: speed beside others, gradients, and seconds of steps."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lengthwise_recipes.intervals import Interval, interval, smallest_shares
-from lengthwise_recipes.pages import could_tell, percent, spread, table
+from lengthwise_recipes.pages import percent, table
 from sections.shared import some_rows
 
 LOOPS = ("loader", "Trainer")  # whose steps are timed without a model
-
-
-def handwriting(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns a row for each strategy of a study."""
-    first = document["summary"][0]
-    quickest = min(document["summary"], key=lambda row: row["seconds_per_epoch"])
-    rows = [
-        (
-            f"`{row['strategy']}`",
-            percent(row["padding_share"]),
-            f"{1.0 / (1.0 - row['padding_share']):.2f}",
-            f"{row['seconds_per_epoch']:.1f}",
-            spread(row["validation_loss"]),
-            percent(row["character_error_rate"]["mean"]),
-        )
-        for row in document["summary"]
-    ]
-    last = f"loss, epoch {document['settings']['epochs']}"
-    heads = ("strategy", "padding", "computed", "s / epoch", last, "CER")
-    data = document["data"]
-    answer = (
-        f"An epoch takes {first['seconds_per_epoch']:.1f} s with `{first['strategy']}`, and at least "
-        f"{quickest['seconds_per_epoch']:.1f} s, with `{quickest['strategy']}`. {told_apart(document)}"
-    )
-    note = (
-        f"*Loss*: on validation words, in nats per symbol, mean of {document['settings']['seeds']} seeds (least to "
-        f"greatest; [picture](handwriting.svg)). *CER*: the share of wrong characters. Data: "
-        f"{data['train_samples']:,} {data['name']}, and {data['validation_samples']:,} for validation; "
-        f"{data['split']}. On two processes: "
-        "[JSON](/benchmarks/results/study-handwriting-parallel_amd-epyc_2026-11-21.json)."
-    )
-    return answer, table(heads, rows), note
-
-
-def told_apart(document: dict[str, Any]) -> str:
-    """Returns a sentence on the strategies whose last loss differs from that of the first, and on the power."""
-    first, *names = (row["strategy"] for row in document["summary"])
-    base = last_losses(document, first)
-    differences = {name: difference(last_losses(document, name), base) for name in names}
-    apart = [f"`{name}`" for name, interval in differences.items() if interval.excludes_zero]
-    shares = smallest_shares(differences.values(), [sum(base) / len(base)] * len(differences))
-    subject = f"The last losses of {', '.join(apart)} differ" if apart else "No strategy's last loss differs"
-    least = could_tell(shares).replace(")", ", by strategy)")
-    return (
-        f"{subject} from that of `{first}` by more than chance explains. With {len(base)} seeds we would "
-        f"detect a difference of {least} in 4 of 5 studies."
-    )
-
-
-def difference(losses: list[float], base: list[float]) -> Interval:
-    """Returns the difference from the losses of another strategy, seed by seed."""
-    return interval([ours - theirs for ours, theirs in zip(losses, base, strict=True)])
-
-
-def last_losses(document: dict[str, Any], strategy: str) -> list[float]:
-    """Returns the validation loss after the last epoch under each seed."""
-    last = document["settings"]["epochs"]
-    rows = [row for row in document["rows"] if row["strategy"] == strategy and row["epoch"] == last]
-    return [row["validation_loss"] for row in sorted(rows, key=lambda row: row["seed"])]
 
 
 def step_cost(document: dict[str, Any]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise_recipes.intervals import interval, smallest_shares
+from lengthwise_recipes.intervals import interval
 
 # Two-sided 95 %, and the noncentrality of 80 % power: from printed tables, the latter of the paired t-test.
 T_TABLE = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262, 11: 2.228, 30: 2.045, 121: 1.980}
@@ -40,13 +40,6 @@ def test_as_many_runs_as_the_tables_of_power_print_are_just_enough(runs, effect)
 def _of_spread_one(runs):
     values = np.arange(runs, dtype=float)
     return interval((values - values.mean()) / values.std(ddof=1))
-
-
-def test_shares_are_of_the_mean_that_is_compared_with():
-    three, alone = interval([1.0, 2.0, 3.0]), interval([1.0])
-    found = smallest_shares([three, alone, three], [5.6535 / 3**0.5, 1.0, 10.0])
-    assert found == pytest.approx([1.0, 0.3264], rel=1e-3)
-    assert smallest_shares([], []) == []
 
 
 def test_one_run_could_tell_nothing_apart_and_equal_runs_everything():

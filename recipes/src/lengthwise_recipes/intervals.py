@@ -7,7 +7,6 @@ effect of a seed cancels out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,23 +70,6 @@ class Interval:
 
         noncentrality = float(special.nctdtrinc(self.runs - 1, 1.0 - POWER, t))
         return noncentrality * (self.high - self.mean) / t
-
-
-def smallest_shares(differences: Iterable[Interval], of: Iterable[float]) -> list[float]:
-    """Returns the smallest differences that comparisons would show, each divided by a mean.
-
-    Args:
-        differences: One for each comparison.
-        of: The mean of each comparison, such as the other strategy's loss, in the unit of the difference.
-
-    Returns:
-        The shares. Comparisons of a single run, or with a run that diverged, are left out.
-
-    >>> smallest_shares([interval([1.0, 2.0, 3.0]), interval([1.0])], [32.64, 5.0])[0].__round__(3)
-    0.1
-    """
-    shares = (difference.smallest_difference / mean for difference, mean in zip(differences, of, strict=True))
-    return [share for share in shares if math.isfinite(share)]
 
 
 def interval(values: ArrayLike) -> Interval:

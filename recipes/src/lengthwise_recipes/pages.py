@@ -112,18 +112,6 @@ def within(least: float, greatest: float, *, digits: int = 2) -> str:
     return "" if low == high else f" ({low} to {high})"
 
 
-def could_tell(shares: Sequence[float]) -> str:
-    """Returns the mean and the range of the smallest differences that some comparisons would show.
-
-    >>> could_tell([0.08, 0.12]), could_tell([])
-    ('10.0 % (8.0 to 12.0)', 'nothing')
-    """
-    if not shares:
-        return "nothing"
-    low, high = 100 * min(shares), 100 * max(shares)
-    return f"{100 * sum(shares) / len(shares):.1f} %{within(low, high, digits=1)}"
-
-
 def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
