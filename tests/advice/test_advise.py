@@ -152,7 +152,7 @@ def test_the_lines_say_the_numbers_of_the_rows(unit, world):
     costs = [f"{row.measures.largest_cost:,.0f}" for row in (random, grouped, best)]
     steps = [f"{row.measures.steps // row.measures.epochs:,}" for row in (random, best)]
     assert largest == (
-        f"The largest batch: {costs[0]} padded frames now, so many fit; {costs[1]} by group_by_length, {costs[2]} then."
+        f"The largest batch: {costs[0]} padded frames now, which fit; {costs[1]} by group_by_length, {costs[2]} then."
     )
     assert count == f"Steps of an epoch: {steps[0]} now, {steps[1]} then."
     assert code == f"The code, for lw.torch.BatchSampler or PlannedTrainer: {write_batching(best.batching)}"

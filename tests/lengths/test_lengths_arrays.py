@@ -103,7 +103,7 @@ def test_integers_pass_unchanged_or_the_first_bad_one_is_named(values):
         assert lengths.ravel().tolist() == numbers
         return
     dims = 1 if values.ndim == 1 else values.shape[1]
-    with pytest.raises(ValueError, match=rf"but is {numbers[bad[0]]} at sequence {bad[0] // dims}[.,]"):
+    with pytest.raises(ValueError, match=rf"but is {numbers[bad[0]]} at sequence {bad[0] // dims}[., ]"):
         as_lengths(values)
 
 

@@ -197,6 +197,15 @@ def test_what_cannot_be_a_loader_is_refused(sampler, options, said):
     assert complaint(lambda: lw.torch.DataLoader(Data(), sampler, **options)).startswith(said)
 
 
+@pytest.mark.parametrize("sample", [("abc", 1), {"text": "abc", "label": 1}])
+def test_the_number_of_parts_of_a_sample_is_not_its_length(sample):
+    said = "ValueError: `lengths` must be those of the sequences, but is '2 for all'. That is the number of parts of a"
+    assert complaint(lambda: lw.torch.DataLoader([sample] * 24, lw.torch.BatchSampler([2] * 24, BATCHING))).startswith(
+        said
+    )
+    lw.torch.DataLoader(["ab"] * 24, lw.torch.BatchSampler([2] * 24, BATCHING))
+
+
 class Unsized:
     def __getitem__(self, item):
         return item
@@ -251,7 +260,8 @@ class Noise(Data):
 
 def drawn(*, epoch=0, taken=0, **place):
     """The numbers that the workers of a loader draw from this place on."""
-    sampler = sampler_of(**place)
+    # Of equal lengths, a loader reads the first sample.
+    sampler = lw.torch.BatchSampler([*LENGTHS[1:], 6], BATCHING, **{"seed": 2} | place)
     sampler.set_epoch(epoch)
     sampler.resume(sampler.state_after(taken))
     return list(lw.torch.DataLoader(Noise(), sampler, collate_fn=list, quiet=True, num_workers=1))

@@ -106,7 +106,8 @@ def test_whoever_takes_over_plans_what_was_left_for_its_own_ranks_and_micro_batc
     assert elsewhere.start == taken
     assert len(elsewhere) == taken + len(rest)
     assert state["runs"] == earlier
-    assert elsewhere.state_after(taken + 1)["runs"] == [*earlier, [world_size, micro_batches, 1]]
+    within = taken + micro_batches + (micro_batches > 1)
+    assert elsewhere.state_after(within)["runs"] == [*earlier, [world_size, micro_batches, micro_batches]]
 
 
 def test_loss_scales_are_those_of_the_batches_that_a_pass_yields():
@@ -123,6 +124,13 @@ def test_loss_scales_are_those_of_the_batches_that_a_pass_yields():
     assert sampler.loss_scales().tolist() == whole[4:]
     elsewhere = made_after(state, rank=0, world_size=1)
     assert elsewhere.loss_scales().tolist() == lw.loss_scales(elsewhere.plan).ravel().tolist()
+
+
+def test_a_state_from_within_a_step_begins_with_the_step():
+    sampler = made(micro_batches=2)
+    assert sampler.state_after(5) == sampler.state_after(4)
+    sampler.resume(sampler.state_after(5))
+    assert sampler.start == 4
 
 
 def test_a_state_is_the_callers_own_and_holds_pythons_numbers():

@@ -46,6 +46,7 @@ def test_after_any_changes_the_ranks_take_what_the_runs_before_have_left(batchin
         delivered = sum(batches for _, _, batches in runs) + taken
         (state,) = {json.dumps(sampler.state_after(delivered)) for sampler in ranks}
         assert len(state) < 1_000
+        taken -= taken % micro_batches  # the gradients of an unfinished step are lost: it is taken again
         runs += [[world_size, micro_batches, taken]] if taken else []
         assert json.loads(state)["runs"] == runs
 

@@ -143,7 +143,7 @@ def write_sentence(
             now,
             f"The Trainer's group_by_length {_describe(grouped, unit, slots, s='s')}.",
             f"{ours} {_describe(best, unit, slots)}.",
-            f"The largest batch: {costs[0]:,.0f} padded frames now, so many fit; {costs[1]:,.0f} by group_by_length, "
+            f"The largest batch: {costs[0]:,.0f} padded frames now, which fit; {costs[1]:,.0f} by group_by_length, "
             f"{costs[2]:,.0f} then.",
             f"Steps of an epoch: {steps[0]:,} now, {steps[1]:,} then.",
             f"The code, for lw.torch.BatchSampler or PlannedTrainer: {write_batching(best.batching)}",

@@ -64,9 +64,8 @@ def describe_longest(lengths: NDArray[np.int64], batch_size: int = BATCH_SIZE) -
     count = int(np.count_nonzero(lengths > budget)) if lengths.ndim == 1 else 0
     subject = "1 sequence is" if count == 1 else f"{count:,} sequences are"
     them = "it" if count == 1 else "them"
-    remedy = (
-        f"cut {them}, plan with lengths.clip(max={budget}), or --max-length {budget}; or drop {them} by oversize='drop'"
-    )
+    drop = f"cut=lw.Budget({budget}, oversize='drop')"
+    remedy = f"cut {them}, plan with lengths.clip(max={budget}), or --max-length {budget}; or drop {them}: {drop}"
     return f"{subject} longer than {budget:,} and set{'s' * (count == 1)} the budget: {remedy}." if count else ""
 
 

@@ -50,7 +50,9 @@ def whole_lengths(
     # All values at once: millions of lengths take milliseconds.
     lengths, good = convert(values, frame_shift)
     if not good.all():
-        raise bad_value(values, int(np.argmin(good)), frame_shift, name=name, place=place, remedy=remedy)
+        at, more = int(np.argmin(good)), int(np.count_nonzero(~good)) - 1
+        where = f"{place(at)} and {more:,} more" if more else place(at)
+        raise bad_value(values, at, frame_shift, name=name, place=lambda _: where, remedy=remedy)
     return lengths
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch.utils.data import DistributedSampler, get_worker_info
 
 from lengthwise import checks
@@ -106,8 +108,9 @@ def check_wrappers(sampler: object, *, world_size: int, start: int) -> None:
             raise checks.state_error(state, "Loop over the loader itself.")
 
 
-def check_dataset(dataset: Any, sequences: int) -> None:
-    """Refuses a data set whose size is not the number of lengths: they describe another data set."""
+def check_dataset(dataset: Any, lengths: NDArray[Any]) -> None:
+    """Refuses a data set of another size than the lengths, and lengths that are the number of parts of a sample."""
+    sequences = len(lengths)
     try:
         size = len(dataset)
     except (TypeError, NotImplementedError):  # a data set of unknown size
@@ -116,6 +119,12 @@ def check_dataset(dataset: Any, sequences: int) -> None:
         rule = f"as many as the {size} sequences of the loader's dataset"
         remedy = "Give the lengths of this dataset, in its order."
         raise checks.value_error("lengths", rule, sequences, remedy)
+    # Most data sets differ within the first few: only others are read on.
+    if sequences > 1 and all(len(np.unique(part)) == 1 for part in (lengths[:1_000], lengths)):
+        sample = dataset[0]
+        if isinstance(sample, tuple | dict) and len(sample) == lengths.flat[0]:
+            remedy = "That is the number of parts of a sample: take [len(tokens) for tokens, label in dataset]."
+            raise checks.value_error("lengths", "those of the sequences", f"{len(sample)} for all", remedy)
 
 
 def unused(epoch: int) -> ValueError:

@@ -126,13 +126,12 @@ class PlannedEpochs(Callback):
             self.sampler.set_epoch(trainer.current_epoch + 1)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Saves the position at the last whole step: a checkpoint has no gradients of a partial step."""
+        """Saves the position in the epoch."""
         sampler = self.sampler
         batches = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]
         # Once the next epoch is set, Lightning's count is still that of the last epoch.
         trained = batches["processed"] if sampler.epoch == self._epoch else sampler.start
-        steps = max(trained - sampler.start, 0) // sampler.micro_batches
-        checkpoint[KEY] = sampler.state_after(sampler.start + steps * sampler.micro_batches)
+        checkpoint[KEY] = sampler.state_after(max(trained, sampler.start))
 
     def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         # Validating or predicting from a checkpoint draws nothing from the sampler.

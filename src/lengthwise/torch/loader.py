@@ -30,7 +30,8 @@ from lengthwise.torch.summary import describe_padding
 class DataLoader(data.DataLoader[Any]):
     """PyTorch's `DataLoader` over the batches of a sampler. It counts the batches that it yields.
 
-    `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. If a wrapper, such as a
+    `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. Within a step it has the
+    position before the step, whose gradients no checkpoint has. If a wrapper, such as a
     prefetching thread, reads batches ahead of the training loop, the loader counts them too: then give
     `state_dict(delivered=...)` your own count.
 
@@ -86,7 +87,7 @@ class DataLoader(data.DataLoader[Any]):
         **options: Any,
     ) -> None:
         check_sampler("batch_sampler", batch_sampler)
-        check_dataset(dataset, len(batch_sampler.lengths))
+        check_dataset(dataset, batch_sampler.lengths)
         if not options.get("in_order", True):
             remedy = "Leave it out: the position is a count of the plan's first batches."
             raise checks.value_error("in_order", "True", False, remedy)

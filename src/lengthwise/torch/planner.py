@@ -53,8 +53,9 @@ class Planner:
             raise checks.value_error("lengths", "at least one", 0, "Look for the path or the filter that leaves none.")
         numbered = None if groups is None else read_groups(groups, len(array))
         checked_times = None if times is None else read_times(times, len(array))
-        if checked_times is not None:
-            _check_sum(checked_times)
+        # By rounding, the sum of ten numbers 0.1 is a little less than 1.
+        if checked_times is not None and (total := float(checked_times.sum())) < 1.0 - 1e-9:
+            raise checks.value_error("times", "at least 1 in sum, for each epoch to take some sequence", total, _MORE)
         return cls(array, batching, seed, checked_times, numbered)
 
     def plan(self, epoch: int, world: World, after: Sequence[tuple[int, int, int]]) -> EpochPlan:
@@ -85,13 +86,6 @@ class Planner:
 
 
 _MORE = "Give larger times, and train fewer epochs: twice the times for half the epochs."
-
-
-def _check_sum(times: NDArray[np.float64]) -> None:
-    """Refuses times so small that some epochs take no sequence."""
-    # By rounding, the sum of ten numbers 0.1 is a little less than 1.
-    if len(times) and (total := float(times.sum())) < 1.0 - 1e-9:
-        raise checks.value_error("times", "at least 1 in sum, for each epoch to take some sequence", total, _MORE)
 
 
 def _check_not_empty(copies: Copies, epoch: int) -> None:

@@ -221,6 +221,8 @@ class BatchSampler(RankSampler):
     def state_after(self, delivered: int) -> dict[str, Any]:
         """Returns the position after `delivered` batches, the same on every rank, under a kilobyte.
 
+        A checkpoint has no gradients of an unfinished step: from within a step, a resumed run takes the step again.
+
         Args:
             delivered: The batches of the epoch that the training loop has had, including `start`. `lw.torch.DataLoader`
                 counts them, and its `state_dict` returns this state.
@@ -232,8 +234,8 @@ class BatchSampler(RankSampler):
         plan, least, most = remainder.plan, remainder.start, remainder.batches_in_epoch
         count = checks.check_whole("delivered", delivered, minimum=least, maximum=most, remedy=remedy)
         facts = self._identity | {"sequences": len(self.lengths), "epoch": plan.epoch, "plan": remainder.fingerprint}
-        world = World(plan.world_size, plan.micro_batches)
-        return write_state(facts, world, remainder.runs(count - remainder.earlier_batches))
+        world, taken = World(plan.world_size, plan.micro_batches), count - remainder.earlier_batches
+        return write_state(facts, world, remainder.runs(taken - taken % plan.micro_batches))
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Resumes where `state` was saved: the next pass yields the rest of its epoch.

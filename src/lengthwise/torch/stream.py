@@ -339,5 +339,6 @@ class StreamBatches:
                 raise nested_error(batch[0]) from error
             self.loss_scale = scales[place]
             self.last_of_step = (place + 1) % world.micro_batches == 0
-            self._position = position._replace(runs=(*runs, EarlierRun(world, place + 1)))
+            if self.last_of_step:  # the gradients of an unfinished step are in no checkpoint: it is taken again
+                self._position = position._replace(runs=(*runs, EarlierRun(world, place + 1)))
             yield collated

@@ -73,7 +73,8 @@ def summarize(
     size = max(1, round(measures.mean_batch)) if batch_size is None else batch_size
     item = "sequence" if batching.chunks is None else "chunk"
     mean = measures.mean_batch * measures.batches / measures.steps
-    sentences.append(f"A batch holds {_range(measures, item)}, a step {_number(mean)} on average")
+    on_average = f"{mean:,.0f}" if mean >= 100 else f"{mean:.3g}"
+    sentences.append(f"A batch holds {_range(measures, item)}, a step {on_average} on average")
     share, frames = words.percent(measures.padding_share), words.computed(measures.padding_share)
     sentences.append(f"Padding is {share}{where}: {frames} frames are computed for each frame of data")
     useful, computed = np.asarray(arrived).tolist()
@@ -190,7 +191,3 @@ def _exceptions(measures: Measures, item: str) -> list[str]:
     if measures.over_max_cost:
         sentences.append(f"Over the budget: {words.count(measures.over_max_cost, 'batch', 'batches')}")
     return sentences
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
