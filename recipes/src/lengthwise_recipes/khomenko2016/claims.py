@@ -162,8 +162,8 @@ def _speed_up_claim(rows: Sequence[EpochRow], lengths: NDArray[np.int64], seed_r
         holds = of_each(holds, of_effect([middle], PAPER_SPEED_UP, no_effect=1.0))
         seeds = (
             f"Under {len(seed_ratios)} seeds of the data they are {min(seed_ratios):.2f} to {max(seed_ratios):.2f} "
-            f"times fewer, at the median {middle:.2f}; {reached} seeds reach 4. The verdict is on both, the runs and "
-            "the median. "
+            f"times fewer, at the median {middle:.2f}; {reached} of them reach 4. The verdict is on both, the runs "
+            "and the median. "
         )
     return Claim(
         claim="an epoch with Q = 3 is close to 4 times shorter than with Q = 1",
