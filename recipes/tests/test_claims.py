@@ -157,4 +157,7 @@ def test_the_table_says_seeds_and_what_they_could_tell():
     assert line == "| 1. it is more | reproduced | section 2 | 1 | 1.00 % (0.90 to 1.10) | 3 | 0.33 % |"
     assert judgement(claims).splitlines()[-1] == "1. So it is."
     found = [claimed([1.0]), claimed([-1.0, 0.0, 1.0], size=SMALLER), claimed([-1.0, 0.0, 1.0])]
-    assert verdicts(found) == f"Of 3 claims: 2 undecided; 1 agrees, in one run. Size, for 1 claims: {SMALLER}."
+    assert (
+        verdicts(found)
+        == f"Of 3 claims: 2 undecided; 1 agrees, in one run. 1 claims depend on the size: ours is {SMALLER}."
+    )

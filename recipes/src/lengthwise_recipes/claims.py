@@ -62,7 +62,7 @@ class Claim:
         no_effect: The number without an effect: 0 for differences, 1 for ratios.
         effect: The difference of the paper's number from `no_effect`. For a claim of equality, the tolerated
             difference. None if the paper prints no number.
-        size: Of a claim that depends on it, such as on losses.
+        size: Our size, if the claim depends on it, as on losses.
         unit: The unit of `ours`: "" for a plain number, "%" for shares in percent.
         kind: Such as "speed". The head of a page gives the smallest differences of each kind; "" leaves the claim out.
 

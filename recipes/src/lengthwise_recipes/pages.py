@@ -43,7 +43,7 @@ def verdicts(claims: Sequence[Claim]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     parts = "; ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     sizes = [claim.size for claim in claims if claim.size is not None]
-    size = f" Size, for {len(sizes)} claims: {sizes[0]}." if sizes else ""
+    size = f" {len(sizes)} claims depend on the size: ours is {sizes[0]}." if sizes else ""
     return f"Of {len(claims)} claims: {parts}.{size}{_smallest_differences(claims)}"
 
 

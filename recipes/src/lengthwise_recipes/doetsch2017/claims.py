@@ -72,7 +72,7 @@ def claims(outcomes: Mapping[str, Outcome], bins: Sequence[int], *, frames: int,
     Args:
         outcomes: By label, see `outcomes`.
         bins: Three rising numbers of bins of alternated sorting.
-        frames, utterances: Of the training speech, whole.
+        frames, utterances: Frames and whole utterances of the training speech.
     """
     size = Size(ours=frames, paper=PAPER_SPEECH, source="18 hours of one microphone of CHiME-4")
     times = (
@@ -205,16 +205,16 @@ def _sorted_error(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim
 def _falling_with_bins(outcomes: Mapping[str, Outcome], bins: Sequence[int], *, speed: bool) -> Claim:
     runs = [outcomes[bins_label(count)] for count in bins]
     values = [run.utterances_per_second if speed else run.word_error_rates for run in runs]
-    few, many = (PAPER[name].speed if speed else PAPER[name].error for name in ("8", "256"))
+    printed = [PAPER[name].speed if speed else PAPER[name].error for name in ("8", "256")]
     numbers = listing(values, ".1f") if speed else ", ".join(map(_percent, runs))
     return Claim(
         claim=f"{'speed' if speed else 'the word error rate'} falls as the number of bins rises; ours: with {bins[0]} "
         f"bins over {bins[-1]}",
         where="table 2",
-        paper=f"{few / many:.2f}",
+        paper=f"{printed[0] / printed[1]:.2f}",
         ours=ratios(values[0], values[-1]),
         no_effect=1.0,
-        effect=few / many - 1.0,
+        effect=printed[0] / printed[1] - 1.0,
         holds=of_order((values[0], values[-1]), *itertools.pairwise(values)),
         why=f"{'Utterances a second' if speed else 'Word error rates'}: {numbers} with {_listed(bins)} bins.",
     )

@@ -58,8 +58,8 @@ def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     alike, *counts = claims_of_plans(padding, document["knobs"], size, table1)
     trained, printed = document["knobs"]["falls"], document["paper_knobs"] and document["paper_knobs"]["falls"]
     curves = claim_of_curves(trained, printed, None if table1 else size)
-    again = [prepared_again_claim(document["parted"])] if document["parted"] else []
-    claims = [alike, curves, *counts, *again, *claims_of_times(by_label), *claims_of_losses(by_label)]
+    prepared = [prepared_again_claim(document["parted"])] if document["parted"] else []
+    claims = [alike, curves, *counts, *prepared, *claims_of_times(by_label), *claims_of_losses(by_label)]
     return [replace(claim, size=size) if claim.kind == "validation loss" else claim for claim in claims]
 
 

@@ -10,7 +10,7 @@ from lengthwise_recipes import pages
 from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 from lengthwise_recipes.ge2021.claims import claims_of
 from lengthwise_recipes.ge2021.figures import FIGURES, PAPER
-from lengthwise_recipes.ge2021.outcomes import AVERAGE, STAGES, Outcome, outcomes, reduction
+from lengthwise_recipes.ge2021.outcomes import AVERAGE, PAPER_EPOCHS, STAGES, Outcome, outcomes, reduction
 from lengthwise_recipes.ge2021.printed import RANDOM_MINUTES, SAVED, SAVED_MINUTES, TABLE_2, TABLE_4, printed_reduction
 from lengthwise_recipes.ge2021.table1 import IN_RANGE, UNITS, read_row, tally
 from lengthwise_recipes.intervals import interval
@@ -145,7 +145,8 @@ def settings_note(document: Mapping[str, Any]) -> str:
         f"{len(data['skipped'])}. Network: Tacotron 2 of {size['width']:g} times the width of Shen et al. 2018 (Ge et "
         f"al. print none), mel bands: {size['bands']}, frames a decoder step: {size['reduction']}. Adam, rate "
         f"{trained['learning_rate']:g}, weight decay {trained['weight_decay']:g}. Base batch: {size['batch_size']}, "
-        f"epochs: {trained['epochs']}, seeds: {trained['seeds']}. Validated on {data['validation_sequences']:,}."
+        f"epochs: {trained['epochs']} (the paper: {PAPER_EPOCHS}), seeds: {trained['seeds']}. Validated on "
+        f"{data['validation_sequences']:,}."
     )
 
 

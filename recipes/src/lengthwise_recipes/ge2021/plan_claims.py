@@ -43,7 +43,7 @@ def claims_of_plans(padding: Measured, knobs: Fields, size: Size, table1: Sequen
     Args:
         padding: From `batchings.measure_batching`, for every strategy and RAND-DBS.
         knobs: Knobs for the same lengths.
-        size: Of the recordings trained on.
+        size: Size of the recordings trained on.
         table1: The paper's table 1 on its own lengths. ZPR and batches are judged on it unless it is empty.
     """
     rows = {(row.strategy, row.sizes, row.quantity): row for row in table1}
@@ -65,7 +65,7 @@ def claim_of_curves(
     Args:
         trained: Of the recordings trained on.
         printed: Of the paper's own lengths. None if they are missing.
-        size: Of the recordings, if `printed` is missing.
+        size: Size of the recordings, if `printed` is missing.
     """
     points = [100 * np.array([falls[order] for order in PAPER_KNOBS]) for falls in (printed, trained) if falls]
     pairs = [(drops[1:].min(axis=0), drops[0]) for drops in points]
