@@ -1,16 +1,17 @@
-"""Verdicts: what a claim's seeds and regime allow to say of it, by hand."""
+"""Verdicts: what a claim's seeds allow to say of it, by hand."""
 
 import dataclasses
 import math
+from pathlib import Path
 
 import pytest
 
 from lengthwise_recipes.claims import (
+    CLOSE,
     HOLDS,
-    RULE,
     Claim,
-    Regime,
-    name_data,
+    Size,
+    of_each,
     of_effect,
     of_likeness,
     of_order,
@@ -18,11 +19,10 @@ from lengthwise_recipes.claims import (
 )
 from lengthwise_recipes.pages import claims_table, judgement, verdicts
 
-SAME = Regime(what="steps", ours=100, paper=1000)
-SMALLER = Regime(what="steps", ours=300, paper=144_100)
+SMALLER = Size(ours=300, paper=144_100, source="clips")
 
 
-def claimed(ours, *, holds="whole", effect=1.0, no_effect=0.0, regime=SAME, unit=""):
+def claimed(ours, *, holds="whole", effect=1.0, no_effect=0.0, size=None, unit=""):
     return Claim(
         claim="it is more",
         where="section 2",
@@ -31,25 +31,18 @@ def claimed(ours, *, holds="whole", effect=1.0, no_effect=0.0, regime=SAME, unit
         holds=holds,
         no_effect=no_effect,
         effect=effect,
-        regime=regime,
+        size=size,
         unit=unit,
         why="So it is.",
     )
 
 
 @pytest.mark.parametrize("holds", HOLDS)
-def test_outside_the_papers_regime_nothing_is_judged_whatever_holds(holds):
-    found = claimed([1.0, 1.01, 0.99], holds=holds, regime=SMALLER)
-    assert found.verdict == "not comparable"
-    assert found.reason == "Another regime (steps: 300, in the paper 144,100). So it is."
-    assert claimed([1.0], holds=holds, regime=SMALLER).verdict == "not comparable"
-
-
-def test_a_tenth_of_the_papers_training_is_its_regime():
-    assert SAME.comparable
-    assert not Regime(what="steps", ours=99, paper=1000).comparable
-    assert not Regime(what="speed-up", ours=2.5, paper=4.0, least=0.85).comparable
-    assert str(Regime(what="hours", ours=0.0125, paper=30.0, digits=2)) == "hours: 0.01, in the paper 30.00"
+def test_the_size_changes_no_verdict_and_is_named_beside_it(holds):
+    small, bare = (claimed([1.0, 1.01, 0.99], holds=holds, size=size) for size in (SMALLER, None))
+    assert small.verdict == bare.verdict == bare.sized_verdict
+    assert small.sized_verdict == f"{small.verdict}, at 0.21 % of the data"
+    assert str(SMALLER) == "300 frames of training data, 0.21 % of the paper's 144,100 (clips)"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +59,6 @@ def test_one_run_reproduces_nothing_and_refutes_nothing(holds, verdict):
 )
 def test_seeds_that_tell_the_effect_from_none_are_judged_by_what_holds(holds, verdict):
     assert claimed([1.0, 1.1, 0.9], holds=holds).verdict == verdict
-    assert claimed([1.0, 1.1, 0.9], holds=holds, regime=None).verdict == verdict
     assert claimed([-0.1, 0.0, 0.1], holds=holds).verdict == verdict  # it would have been seen: 0.33 is told apart
     assert claimed([2.0, 2.1, 1.9], holds=holds, no_effect=1.0, effect=None).verdict == verdict
 
@@ -74,18 +66,18 @@ def test_seeds_that_tell_the_effect_from_none_are_judged_by_what_holds(holds, ve
 @pytest.mark.parametrize("holds", HOLDS)
 def test_seeds_too_far_apart_to_see_the_papers_effect_judge_nothing(holds):
     wide = claimed([-1.0, 0.0, 1.0], holds=holds, unit="%")  # 5.65 / sqrt(3) is told apart, and the effect is 1
-    assert wide.verdict == "not comparable"
+    assert wide.verdict == "undecided"
     assert wide.could_tell == "3.26 %"
     assert wide.reason == "These 3 seeds could not show an effect of 1.00 %. So it is."
     directed = claimed([-0.1, 0.0, 0.1], holds=holds, effect=None)
-    assert directed.verdict == "not comparable"
+    assert directed.verdict == "undecided"
     assert directed.reason == "These 3 seeds cannot tell whether there is an effect. So it is."
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_run_that_diverged_judges_nothing(value):
     found = claimed([1.0, value], holds="none")
-    assert (found.verdict, found.could_tell) == ("not comparable", "nothing")
+    assert (found.verdict, found.could_tell) == ("undecided", "nothing")
     assert found.reason == "A run diverged. So it is."
 
 
@@ -129,14 +121,15 @@ def test_a_likeness_holds_if_the_interval_is_within_the_tolerance_and_in_part_if
     assert of_likeness(0.5, near, [math.nan, 0.1]) == "none"
 
 
-def test_a_regime_names_the_data_of_both():
-    plain, bare = name_data([claimed([1.0], regime=SMALLER), claimed([1.0], regime=None)], "on tones", "on LJSpeech")
-    assert str(plain.regime) == "steps: 300 on tones, in the paper 144,100 on LJSpeech"
-    assert bare.regime is None
+def test_a_claim_under_several_choices_holds_whole_only_under_each():
+    assert of_each("whole", "whole") == "whole"
+    assert of_each("whole", "none") == of_each("part", "part") == of_each("none", "part") == "part"
+    assert of_each("none", "none") == "none"
 
 
 def test_the_rule_says_the_tolerance():
-    assert "within 15 % of the paper's, above or below" in RULE
+    words = " ".join((Path(__file__).parents[1] / "README.md").read_text().split())
+    assert f"within {100 * CLOSE:g} % of the paper's, above or below" in words
 
 
 def test_the_first_sentences_say_what_the_seeds_could_tell():
@@ -163,5 +156,8 @@ def test_the_table_says_seeds_and_what_they_could_tell():
     assert heads.count("|") == rule.count("|") == line.count("|")
     assert line == "| 1. it is more | reproduced | section 2 | 1 | 1.00 % (0.90 to 1.10) | 3 | 0.33 % |"
     assert judgement(claims).splitlines()[-1] == "1. So it is."
-    found = [claimed([1.0]), claimed([1.0], regime=SMALLER), claimed([1.0], regime=SMALLER)]
-    assert verdicts(found) == "Of 3 claims: 2 not comparable; 1 agrees, in one run."
+    found = [claimed([1.0]), claimed([-1.0, 0.0, 1.0], size=SMALLER), claimed([-1.0, 0.0, 1.0])]
+    assert (
+        verdicts(found)
+        == f"Of 3 claims: 2 undecided; 1 agrees, in one run. 1 claims depend on the size: ours is {SMALLER}."
+    )

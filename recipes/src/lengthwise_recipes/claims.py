@@ -1,10 +1,9 @@
-"""Claims of a paper, our number under each seed, and a verdict.
+"""Claims of a paper, our number under each seed, and a verdict, by the rule in recipes/README.md.
 
-By our numbers the whole claim holds, a part of it, or none of it. The verdict also depends on regime and seeds:
+By our numbers the whole claim holds, a part of it, or none of it. The verdict also depends on the seeds:
 
-- outside the regime of the paper: not comparable
 - one run: agrees, partly or differs, in one run
-- seeds too far apart to show the effect of the paper: not comparable
+- seeds too far apart to show the effect of the paper: undecided
 - else: reproduced, partly, not reproduced
 """
 
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,59 +20,32 @@ from lengthwise.checks import check_choice, value_error
 from lengthwise_recipes.intervals import Interval, interval
 
 WHOLE, PART, NONE = HOLDS = ("whole", "part", "none")
-NOT_COMPARABLE = "not comparable"
+UNDECIDED = "undecided"
 OF_SEEDS = {WHOLE: "reproduced", PART: "partly", NONE: "not reproduced"}
 OF_ONE_RUN = {WHOLE: "agrees, in one run", PART: "partly, in one run", NONE: "differs, in one run"}
-LEAST_SHARE = 0.1  # of the training of the paper: less is another regime
 CLOSE = 0.15  # our effect may miss the paper's by this share of it, on either side
-
-RULE = (
-    "Verdicts: a claim is *not comparable* if our runs are outside the regime of the paper, or if the seeds could not "
-    "show its effect. Otherwise it is *reproduced*, *partly* reproduced or *not reproduced*. A single run *agrees*, "
-    "agrees *partly* or *differs*.\n\n"
-    f"The regime: a claim on losses or error rates needs at least {100 * LEAST_SHARE:g} % of the paper's data or "
-    f"training. A claim of a printed saving of time needs at least {100 * (1 - CLOSE):g} % of the paper's saving of "
-    "frames, if the paper prints frames. Other claims need no regime.\n\n"
-    "An effect is the difference from no effect: a speed of 1.46 times another is an effect of 0.46. An effect is "
-    f"*reproduced* if the mean of ours is within {100 * CLOSE:g} % of the paper's, above or below, and the sign is "
-    "that of the paper under each seed. It holds *partly* if it has that sign and the seeds tell it from no effect. An "
-    "order is *reproduced* if the seeds tell apart each pair that it orders, and holds *partly* if they tell apart the "
-    "pair in the table. A likeness is *reproduced* if the 95 % interval of each difference lies within the tolerance, "
-    "and holds *partly* if each mean does. Seeds tell two numbers apart if the 95 % interval of their differences, one "
-    "for each seed, excludes 0.\n\n"
-    "*Could tell apart* is the smallest effect that our seeds would show in 4 of 5 tries (80 % power, two-sided 5 %, "
-    "Student's t over the seeds). A smaller effect may exist."
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Regime:
-    """A condition under which a claim is comparable, as one number of the paper and one of ours.
+class Size:
+    """The training data of a rerun and of its paper, in frames.
 
     Attributes:
-        what: Its name and unit, such as "steps of training".
-        ours, paper: Our number and that of the paper.
-        least: The share of the paper's number that ours must reach to be comparable.
-        digits: Digits of both numbers after the point.
-        data, paper_data: Our data and that of the paper, with a preposition, such as "of CHiME-4".
+        ours, paper: The frames of one epoch without padding.
+        source: How the paper's number is known.
     """
 
-    what: str
-    ours: float
-    paper: float
-    least: float = LEAST_SHARE
-    digits: int = 0
-    data: str = ""
-    paper_data: str = ""
+    ours: int
+    paper: int
+    source: str
 
     @property
-    def comparable(self) -> bool:
-        return self.ours >= self.least * self.paper
+    def percent(self) -> str:
+        """Ours in percent of the paper's, to two digits."""
+        return f"{100 * self.ours / self.paper:.2g} %"
 
     def __str__(self) -> str:
-        pairs = ((self.ours, self.data), (self.paper, self.paper_data))
-        ours, paper = (f"{number:,.{self.digits}f} {data}".rstrip() for number, data in pairs)
-        return f"{self.what}: {ours}, in the paper {paper}"
+        return f"{self.ours:,} frames of training data, {self.percent} of the paper's {self.paper:,} ({self.source})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +62,7 @@ class Claim:
         no_effect: The number without an effect: 0 for differences, 1 for ratios.
         effect: The difference of the paper's number from `no_effect`. For a claim of equality, the tolerated
             difference. None if the paper prints no number.
-        regime: None if the claim is about any data and any training.
+        size: Our size, if the claim depends on it, as on losses.
         unit: The unit of `ours`: "" for a plain number, "%" for shares in percent.
         kind: Such as "speed". The head of a page gives the smallest differences of each kind; "" leaves the claim out.
 
@@ -109,7 +81,7 @@ class Claim:
     why: str
     no_effect: float = 0.0
     effect: float | None = None
-    regime: Regime | None = None
+    size: Size | None = None
     unit: str = ""
     kind: str = ""
 
@@ -142,19 +114,20 @@ class Claim:
     @property
     def verdict(self) -> str:
         """The verdict, by the rule at the top of this file."""
-        if self.regime is not None and not self.regime.comparable:
-            return NOT_COMPARABLE
         if self.seeds == 1:
             return OF_ONE_RUN[self.holds]
-        return OF_SEEDS[self.holds] if self.tells else NOT_COMPARABLE
+        return OF_SEEDS[self.holds] if self.tells else UNDECIDED
+
+    @property
+    def sized_verdict(self) -> str:
+        """The verdict, with the size if the claim depends on it."""
+        return self.verdict if self.size is None else f"{self.verdict}, at {self.size.percent} of the data"
 
     @property
     def reason(self) -> str:
-        """The reason why it is not comparable, if so, and then `why`."""
-        if self.verdict != NOT_COMPARABLE:
+        """The reason why it is undecided, if so, and then `why`."""
+        if self.verdict != UNDECIDED:
             return self.why
-        if self.regime is not None and not self.regime.comparable:
-            return f"Another regime ({self.regime}). {self.why}"
         if not math.isfinite(self.mean):
             return f"A run diverged. {self.why}"
         sought = "whether there is an effect" if self.effect is None else f"an effect of {self.effect:.2f}{self._unit}"
@@ -172,14 +145,8 @@ class Claim:
         return f" {self.unit}" if self.unit else ""
 
 
-def name_data(claims: Sequence[Claim], data: str, paper_data: str) -> list[Claim]:
-    """Names our data and the paper's in the regime of each claim, see `Regime`."""
-    regimes = [claim.regime and replace(claim.regime, data=data, paper_data=paper_data) for claim in claims]
-    return [replace(claim, regime=regime) for claim, regime in zip(claims, regimes, strict=True)]
-
-
 def of_effect(ours: Sequence[float], paper: float, *, no_effect: float = 0.0) -> str:
-    """Returns the part that holds of a claim of an effect, one of `HOLDS`, by the rule in `RULE`.
+    """Returns the part that holds of a claim of an effect, one of `HOLDS`, by the rule.
 
     >>> of_effect([1.45, 1.48], 1.46, no_effect=1), of_effect([1.23, 1.24], 1.46, no_effect=1)
     ('whole', 'part')
@@ -190,7 +157,7 @@ def of_effect(ours: Sequence[float], paper: float, *, no_effect: float = 0.0) ->
 
 
 def of_order(*pairs: tuple[ArrayLike, ArrayLike]) -> str:
-    """Returns the part that holds of a claim of an order, one of `HOLDS`, by the rule in `RULE`.
+    """Returns the part that holds of a claim of an order, one of `HOLDS`, by the rule.
 
     Args:
         pairs: The greater and the less by the claim, each [seeds]. The first pair is the one in the table.
@@ -203,7 +170,7 @@ def of_order(*pairs: tuple[ArrayLike, ArrayLike]) -> str:
 
 
 def of_likeness(tolerance: float, *differences: ArrayLike) -> str:
-    """Returns the part that holds of a claim of likeness, one of `HOLDS`, by the rule in `RULE`.
+    """Returns the part that holds of a claim of likeness, one of `HOLDS`, by the rule.
 
     The differences, each [seeds], count as alike up to the tolerance.
 
@@ -220,6 +187,15 @@ def tells_greater(greater: ArrayLike, less: ArrayLike) -> bool:
     """Returns True if the seeds tell that `greater` is above `less`, both [seeds]; for a single run, if it is above."""
     bounds = interval(np.atleast_1d(np.subtract(greater, less)))
     return (bounds.low if bounds.runs > 1 else bounds.mean) > 0.0
+
+
+def of_each(*holds: str) -> str:
+    """Returns the part that holds of a claim with several parts, or under several choices of ours.
+
+    >>> of_each("whole", "none"), of_each("whole", "whole"), of_each("none", "none")
+    ('part', 'whole', 'none')
+    """
+    return extent(whole=set(holds) == {WHOLE}, part=set(holds) != {NONE})
 
 
 def extent(*, whole: bool, part: bool) -> str:

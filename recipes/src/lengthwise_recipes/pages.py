@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from lengthwise_recipes.claims import RULE, Claim
+from lengthwise_recipes.claims import Claim
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -35,14 +35,16 @@ def _is_number(cell: str) -> bool:
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
-    """Returns a sentence with the count of each verdict, and one with the smallest differences for each kind of claim.
+    """Returns sentences: the count of each verdict, the size of ours, the smallest differences of each kind of claim.
 
     >>> verdicts([Claim(claim="", where="", paper="", ours=[1.0, 1.2, 1.4], holds="part", why="", kind="speed")] * 2)
     'Of 2 claims: 2 partly. These 3 seeds could tell a difference of 65 % in speed; smaller ones may exist.'
     """
     counts = Counter(claim.verdict for claim in claims)
     parts = "; ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    return f"Of {len(claims)} claims: {parts}.{_smallest_differences(claims)}"
+    sizes = [claim.size for claim in claims if claim.size is not None]
+    size = f" {len(sizes)} claims depend on the size: ours is {sizes[0]}." if sizes else ""
+    return f"Of {len(claims)} claims: {parts}.{size}{_smallest_differences(claims)}"
 
 
 def _smallest_differences(claims: Sequence[Claim]) -> str:
@@ -63,10 +65,16 @@ def _round(percent: float) -> str:
     return f"{percent:.{0 if percent >= 1.0 else 2}f}"
 
 
+RULE_IN_SHORT = (
+    "Each claim is judged by what our seeds show, at the size that we ran ([the rule]"
+    "(/recipes/README.md#how-a-claim-is-judged)). *Could tell apart*: the smallest effect that these seeds would show."
+)
+
+
 def judgement(claims: Sequence[Claim]) -> str:
-    """Returns the table of the claims, the rule of the verdicts, and the reason of each."""
+    """Returns the table of the claims, a sentence on the verdicts, and the reason of each."""
     reasons = "\n".join(f"{number}. {claim.reason}" for number, claim in enumerate(claims, 1))
-    return f"{claims_table(claims)}\n\n{RULE}\n\nWhy, by the numbers of the table:\n\n{reasons}"
+    return f"{claims_table(claims)}\n\n{RULE_IN_SHORT}\n\nWhy, by the numbers of the table:\n\n{reasons}"
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
@@ -74,7 +82,7 @@ def claims_table(claims: Iterable[Claim]) -> str:
     heads = ("the paper says", "verdict", "section", "paper", "ours (least to greatest)", "seeds", "could tell apart")
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     for number, claim in enumerate(claims, 1):
-        cells = (claim.verdict, claim.where, claim.paper, ours(claim), str(claim.seeds), claim.could_tell)
+        cells = (claim.sized_verdict, claim.where, claim.paper, ours(claim), str(claim.seeds), claim.could_tell)
         lines.append("| " + " | ".join((f"{number}. {claim.claim}", *cells)) + " |")
     return "\n".join(lines)
 

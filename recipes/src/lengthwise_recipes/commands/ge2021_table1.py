@@ -14,7 +14,6 @@ import lengthwise as lw
 from lengthwise.checks import check_whole, value_error
 from lengthwise.cli import show
 from lengthwise.cli.parser import add_lengths, draw_subset, read_lengths
-from lengthwise_recipes.claims import OF_SEEDS
 from lengthwise_recipes.ge2021 import table1
 from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 
@@ -91,7 +90,7 @@ def _cells(rows: list[table1.Row]) -> list[tuple[str, ...]]:
         digits = _DIGITS[row.quantity]
         numbers = [f"{value:.{digits}f}" for value in (row.paper, row.mean, row.least, row.greatest)]
         spread = numbers[2] if numbers[2] == numbers[3] else " to ".join(numbers[2:])
-        unit, verdict = table1.UNITS[row.quantity], OF_SEEDS[row.holds]
+        unit, verdict = table1.UNITS[row.quantity], table1.IN_RANGE[row.in_range]
         cells.append((*(names if names != above else ("", "")), unit, *numbers[:2], spread, verdict))
         above = names
     return cells

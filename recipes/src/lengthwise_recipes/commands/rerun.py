@@ -101,7 +101,7 @@ def print_claims(
     from lengthwise_recipes.pages import ours
     from lengthwise_recipes.skipped import tell
 
-    rows = [(claim.where, claim.paper, ours(claim), claim.could_tell, claim.verdict) for claim in claims]
+    rows = [(claim.where, claim.paper, ours(claim), claim.could_tell, claim.sized_verdict) for claim in claims]
     reasons = [f"{claim.where}: {claim.claim}. {claim.reason}" for claim in claims]
     left_out = tell(document["study"]["data"])
     below = [*reasons, *notes, *left_out, f"JSON, figures and page are in {folder}."]

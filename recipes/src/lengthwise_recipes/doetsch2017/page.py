@@ -94,13 +94,13 @@ def row_cells(
         f"`{label}`",
         f"{fmean(outcome[speed]):.1f}{pages.within(min(outcome[speed]), max(outcome[speed]))}",
         of_whole(outcome[speed], random[speed]),
-        times(paper.speed, base.speed) if paper else "",
+        of_whole([paper.speed], [base.speed]) if paper else "",
         f"{outcome['peak_bytes'] / 1e6:.0f}" if outcome["peak_bytes"] else "",
-        times(outcome["peak_bytes"], random["peak_bytes"]),
-        times(paper.memory, base.memory) if paper else "",
+        of_whole([outcome["peak_bytes"]], [random["peak_bytes"]]),
+        of_whole([paper.memory], [base.memory]) if paper else "",
         over_seeds([100 * rate for rate in outcome[error]], digits=1),
         of_whole(outcome[error], random[error]),
-        times(paper.error, base.error) if paper else "",
+        of_whole([paper.error], [base.error]) if paper else "",
         percent(fmean(outcome["frame_error_rates"])),
         percent(outcome["padding_share"]),
         f"{outcome['mixing']:.2f}",
@@ -108,17 +108,8 @@ def row_cells(
     )
 
 
-def times(value: float | None, base: float | None) -> str:
-    """Returns `value / base` as text, empty if one is unknown.
-
-    >>> times(3.0, 2.0), times(None, 2.0)
-    ('1.50', '')
-    """
-    return f"{value / base:.2f}" if value is not None and base else ""
-
-
 def of_whole(values: list[float], bases: list[float]) -> str:
-    """Returns the mean ratio over seeds as text, empty if a base is 0.
+    """Returns the mean ratio over seeds as text, empty if a base is 0 or None.
 
     >>> of_whole([3.0, 8.0], [1.0, 4.0])
     '2.50'

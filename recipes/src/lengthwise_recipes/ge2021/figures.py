@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.cli.strategies import parse_strategy
 from lengthwise_recipes.ge2021.batchings import CHOICES, PAPER_KNOBS
 from lengthwise_recipes.ge2021.outcomes import smooth
+from lengthwise_recipes.ge2021.table1 import BATCH_SIZE
 from lengthwise_recipes.pages import figure_name
 from lengthwise_recipes.study.results import EpochRow, read_rows, runs_of
 
@@ -19,7 +21,8 @@ PAPER = "ge2021"
 FIGURES = {
     "batches": "48 of the lengths in batches of 8: random, sorted, and semi-sorted with LRF 0.15 (figure 1).",
     "dynamic": "The same lengths in batches of dynamic size, each filled to the cost of 8 of the longest (figure 3).",
-    "knobs": "Knobs against ZPR and ABL, and the values chosen (figure 2; max-entropy batching is ours).",
+    "knobs": "Knobs against ZPR and ABL, and the values chosen: those of the paper on its own lengths, if these are "
+    "given (figure 2; max-entropy batching is ours).",
     "losses": "Validation loss of random, sorted and semi-sorted batching (figure 4).",
     "alike": "Validation loss of the strategies that pad about as much as SSB-BR, and of RAND.",
 }
@@ -42,12 +45,9 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     """Draws the figures of the paper, and one of the strategies with similar padding, into a folder."""
     from lengthwise_recipes.pictures import knob_curves, learning_curves, save
 
-    lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
     samples, fixed = np.array(document["samples"]), lw.FixedSize(SAMPLES_BATCH)
     dynamic = lw.DynamicSize(SAMPLES_BATCH, rule="paper")
-    figures = {
-        "knobs": knob_curves(lengths, lw.FixedSize(document["size"]["batch_size"]), selected=_knob_values(document)),
-    }
+    figures = {"knobs": knob_curves(*_knob_lengths(document), selected=_knob_values(document))}
     for (name, labels), title in zip(SHOWN.items(), (NAMES, NAMES_ALIKE), strict=True):
         rows, looks = _curves(read_rows(document["study"]["rows"]), labels), _looks(labels)
         figures[name] = learning_curves(rows, loss_label="validation loss", title=title, looks=looks)
@@ -60,8 +60,17 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
         save(figure, folder / figure_name(PAPER, name))
 
 
-def _knob_values(document: Mapping[str, Any]) -> dict[str, float]:
+def _knob_lengths(document: Mapping[str, Any]) -> tuple[NDArray[np.int64], lw.FixedSize]:
+    """Returns the lengths and the cut of figure 2: the paper's, or without its lengths those of the rerun."""
+    printed = document["paper_lengths"]
+    histogram, size = (printed, BATCH_SIZE) if printed else (document["lengths"], document["size"]["batch_size"])
+    return np.repeat(histogram["values"], histogram["counts"]), lw.FixedSize(size)
+
+
+def _knob_values(document: Mapping[str, Any]) -> Mapping[str, float]:
     """Returns the values of the paper's knobs. Max-entropy batching has none here: its figure shows padding."""
+    if document["paper_lengths"]:
+        return PAPER_KNOBS
     names = ("randomization_factor", "bucket_size", "bins")
     return dict(zip(PAPER_KNOBS, (document["knobs"][name] for name in names), strict=True))
 

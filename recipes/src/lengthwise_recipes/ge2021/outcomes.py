@@ -1,6 +1,7 @@
 """Losses and seconds of each strategy of Ge et al. 2021, table 2, in every epoch under every seed.
 
 losses            [seeds, epochs]   validation loss after each epoch; nan if the run diverged
+training_losses   [seeds, epochs]   mean loss during each epoch
 seconds           [seeds, epochs]   time of training and planning, without validation
 steps             [seeds, epochs]   optimiser steps
 padded_frames     [seeds, epochs]   computed frames, padding included
@@ -27,6 +28,7 @@ class Outcome:
     """One strategy; the arrays are explained at the top of this file."""
 
     losses: NDArray[np.float64]
+    training_losses: NDArray[np.float64]
     seconds: NDArray[np.float64]
     steps: NDArray[np.int64]
     padded_frames: NDArray[np.float64]
@@ -113,6 +115,7 @@ def spreads(measures: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, 
 def _outcome(runs: Sequence[Sequence[EpochRow]]) -> Outcome:
     return Outcome(
         losses=np.array([[row.validation_loss for row in run] for run in runs]),
+        training_losses=np.array([[row.training_loss for row in run] for run in runs]),
         seconds=np.array([[row.seconds + row.planning_seconds for row in run] for run in runs]),
         steps=np.array([[row.steps for row in run] for run in runs]),
         padded_frames=np.array([[row.useful_frames / (1.0 - row.padding_share) for row in run] for run in runs]),

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lengthwise_recipes.claims import (
     NONE,
     WHOLE,
     Claim,
-    Regime,
+    Size,
     extent,
     listing,
+    of_each,
     of_effect,
     of_likeness,
     of_order,
@@ -23,7 +24,7 @@ from lengthwise_recipes.claims import (
 )
 from lengthwise_recipes.ge2021.batchings import FACTORS, PAPER_KNOBS
 from lengthwise_recipes.ge2021.printed import ALIKE, COUNTS, FIXED_COUNT, TABLE_2
-from lengthwise_recipes.ge2021.table1 import PRINTED_RULE, STRATEGIES, TOLERANCES, TRAINING_CLIPS, Row
+from lengthwise_recipes.ge2021.table1 import PRINTED_RULE, STRATEGIES, Row
 from lengthwise_recipes.pages import within
 
 Fields = Mapping[str, Any]  # of `batchings.Knobs`
@@ -31,35 +32,40 @@ Measured = Mapping[str, Mapping[str, NDArray[np.float64]]]
 Rows = Mapping[tuple[str, str, str], Row]  # by strategy, sizes and quantity
 
 ON_BOTH = "A claim that holds on the paper's lengths alone holds partly."
+SIZES = ("fixed", "dynamic")
+WIDER = ("SSB", "SB")  # with dynamic sizes they pad more
 RATE_POINTS = 0.5  # similar strategies may differ by this many percentage points of ZPR
 
 
-def claims_of_plans(padding: Measured, knobs: Fields, recordings: int, table1: Sequence[Row] = ()) -> list[Claim]:
+def claims_of_plans(padding: Measured, knobs: Fields, size: Size, table1: Sequence[Row] = ()) -> list[Claim]:
     """Judges the claims on padding and batch counts, in tables 1 and 2 and section 4.
 
     Args:
         padding: From `batchings.measure_batching`, for every strategy and RAND-DBS.
         knobs: Knobs for the same lengths.
-        recordings: Number of training lengths; the claims are comparable if there are enough.
+        size: Size of the recordings trained on.
         table1: The paper's table 1 on its own lengths. ZPR and batches are judged on it unless it is empty.
     """
     rows = {(row.strategy, row.sizes, row.quantity): row for row in table1}
     if rows:
         counts = [_paper_count_claim(padding, rows, label) for label in COUNTS]
-        return [_paper_alike_claim(padding, knobs, rows), *counts]
-    trained = [_trained_alike_claim(padding, knobs), *(_trained_count_claim(padding, label) for label in COUNTS)]
-    return [dataclasses.replace(claim, regime=count_recordings(recordings)) for claim in trained]
+        rates = {label: [rows[STRATEGIES[f"{label}-BR"], sizes, "zpr"].values for sizes in SIZES] for label in WIDER}
+        return [_paper_alike_claim(padding, knobs, rows), *counts, _wider_claim(rates)]
+    counts = [_trained_count_claim(padding, label) for label in COUNTS]
+    rates = {label: [100 * padding[f"{label}-{end}"]["zpr"] for end in ("BR", "DBS")] for label in WIDER}
+    trained = [_trained_alike_claim(padding, knobs), *counts, _wider_claim(rates)]
+    return [dataclasses.replace(claim, size=size) for claim in trained]
 
 
 def claim_of_curves(
-    trained: Mapping[str, Sequence[float]], printed: Mapping[str, Sequence[float]] | None, regime: Regime | None
+    trained: Mapping[str, Sequence[float]], printed: Mapping[str, Sequence[float]] | None, size: Size | None
 ) -> Claim:
     """Judges the curves of ZPR by `Knobs.falls`.
 
     Args:
         trained: Of the recordings trained on.
-        printed: Of the paper's own lengths, which need no regime. None if they are missing.
-        regime: Of the recordings.
+        printed: Of the paper's own lengths. None if they are missing.
+        size: Size of the recordings, if `printed` is missing.
     """
     points = [100 * np.array([falls[order] for order in PAPER_KNOBS]) for falls in (printed, trained) if falls]
     pairs = [(drops[1:].min(axis=0), drops[0]) for drops in points]
@@ -73,7 +79,7 @@ def claim_of_curves(
         where="3, figure 2; 6, conclusion 1",
         paper="smoother",
         ours=(smoother - lrf).tolist(),
-        regime=regime,
+        size=size,
         unit="points",
         holds=of_order(*pairs),
         why=f"Within the range of all three curves, the largest drops are {listing(points[0])} points with LRF, bucket "
@@ -83,9 +89,20 @@ def claim_of_curves(
     )
 
 
-def count_recordings(ours: int) -> Regime:
-    """Compares the number of recordings, for claims on plans."""
-    return Regime(what="recordings in the training set", ours=ours, paper=TRAINING_CLIPS)
+def prepared_again_claim(parted: Mapping[str, Sequence[float]]) -> Claim:
+    """Judges section 5 by `table1.parted_share` of SB and SSB, under each seed."""
+    points = {label: 100 * np.array(shares) for label, shares in parted.items()}
+    return Claim(
+        claim="preparing the training set again in each epoch adds randomness, even to sorted batches; ours: percent "
+        "of the pairs in a batch of SB that are apart in the next epoch",
+        where="5",
+        paper="more",
+        ours=points["SB"].tolist(),
+        unit="%",
+        holds=of_order(*((values, 0.0) for values in points.values())),
+        why=f"On the paper's own lengths {listing(list(points.values()))} % with {', '.join(points)}; without it, none "
+        "are apart. The cost, a few seconds in the paper, is the planning in the seconds of table 2.",
+    )
 
 
 def _paper_alike_claim(padding: Measured, knobs: Fields, rows: Rows) -> Claim:
@@ -137,17 +154,15 @@ def _largest_differences(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _paper_count_claim(padding: Measured, rows: Rows, label: str) -> Claim:
     strategy = STRATEGIES[_with_random_steps(label)]
-    fixed, dynamic, printed = (rows[strategy, sizes, "batches"] for sizes in ("fixed", "dynamic", PRINTED_RULE))
-    ours = 100 * (1 - np.array(dynamic.values) / np.array(fixed.values))
+    fixed, dynamic, printed = (rows[strategy, sizes, "batches"] for sizes in (*SIZES, PRINTED_RULE))
+    ours, by_printed_rule = (100 * (1 - np.array(row.values) / np.array(fixed.values)) for row in (dynamic, printed))
     return _count_claim(
         label,
         ours,
-        extent(whole=printed.holds == WHOLE, part=dynamic.holds != NONE),
+        of_each(*(of_effect(falls.tolist(), _printed_fall(label)) for falls in (ours, by_printed_rule))),
         f"On the paper's own lengths {fixed.mean:.1f} batches become {dynamic.mean:.1f}"
         f"{within(dynamic.least, dynamic.greatest, digits=0)}, and {printed.mean:.1f} by the rule that the paper "
-        "prints. We chose our rule because it comes closer to the counts of the paper, so the claim holds partly at "
-        "most. These counts hardly vary with the training set, so the verdict has a narrower rule: their mean must be "
-        f"within {100 * TOLERANCES['batches']:g} % of the paper's. On the recordings trained on "
+        f"prints, {by_printed_rule.mean():.2f} % fewer. On the recordings trained on "
         f"{_describe_counts(padding, label)}.",
     )
 
@@ -173,6 +188,23 @@ def _count_claim(label: str, ours: NDArray[np.float64], holds: str, why: str) ->
         unit="%",
         holds=holds,
         why=why,
+    )
+
+
+def _wider_claim(rates: Mapping[str, Sequence[ArrayLike]]) -> Claim:
+    """Judges the ZPR in percent by strategy, first of fixed and then of dynamic sizes, each [seeds]."""
+    rises = {label: np.subtract(dynamic, fixed) for label, (fixed, dynamic) in rates.items()}
+    printed = {label: TABLE_2[f"{label}-DBS"].zpr - TABLE_2[label].zpr for label in WIDER}
+    return Claim(
+        claim="dynamic batch sizes raise the ZPR of sorted and semi-sorted batches; ours: points added with SSB",
+        where="4, table 2",
+        paper=f"{printed['SSB']:.2f}",
+        ours=rises["SSB"].tolist(),
+        effect=printed["SSB"],
+        unit="points",
+        holds=of_each(*(of_effect(rises[label].tolist(), printed[label]) for label in WIDER)),
+        why=f"Points added, means over seeds: {listing(list(rises.values()))} with {', '.join(WIDER)} (the paper: "
+        f"{listing(list(printed.values()))}).",
     )
 
 

@@ -13,9 +13,8 @@ Deviations:
 - A dynamic batch closes once it has reached the capacity of the base batch, and may exceed it (see
   `lengthwise.DynamicSize`). On the paper's lengths that makes 608, 442 and 418 batches with RAND, SSB and SB. The
   paper has 606, 449 and 419; the rule that it prints makes 645, 462 and 437.
-- The authors' code, branch ssb-dbs of their public repository, has the rule that the paper prints: its batching.py
-  sorts from long to short, and never exceeds the capacity, B0 times the longest clip (`np.max`). Ours sorts from short
-  to long.
+- The authors' code, branch ssb-dbs of their public repository, has the printed rule, and sorts from long to short. Ours
+  sorts from short to long in training.
 - An epoch's time is that of planning and training. The paper does not say what its minutes include.
 """
 
@@ -47,7 +46,7 @@ from lengthwise_recipes.ge2021.batchings import (
 from lengthwise_recipes.ge2021.figures import SAMPLES
 from lengthwise_recipes.ge2021.outcomes import Outcome, frame_saving, outcomes, reduction, spreads, stages, time_saving
 from lengthwise_recipes.ge2021.printed import TABLE_4
-from lengthwise_recipes.ge2021.table1 import BATCH_SIZE, table1
+from lengthwise_recipes.ge2021.table1 import BATCH_SIZE, STRATEGIES, parted_share, table1
 from lengthwise_recipes.speech.corpus import Corpus
 from lengthwise_recipes.study.results import Study, plain
 from lengthwise_recipes.study.settings import Settings
@@ -161,7 +160,6 @@ def _document(
         label: measure_batching(lengths, batching_of(choice, knobs, size.batch_size), seeds=size.seeds)
         for label, choice in choices.items()
     }
-    values, counts = np.unique(lengths, return_counts=True)
     samples = lw.make_plan(lengths, lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(SAMPLES)))  # figures 1 and 3
     sets = list(paper_sets.values())[:KNOB_SETS]
     return {
@@ -175,12 +173,25 @@ def _document(
         "outcomes": {label: plain(_outcome(by_label, label)) for label in by_label},
         "parts": [[plain(_pair(by_label, *pair)) for pair in part.pairs] for part in TABLE_4],
         "ours": [plain(_pair(by_label, like, label)) for label, like in LIKE.items()],
-        "lengths": {"values": values.tolist(), "counts": counts.tolist()},
+        "lengths": _histogram(lengths),
         "samples": lengths[samples.batch(0)].tolist(),
         "study": study.as_dict(),
         "table1": [dataclasses.asdict(row) for row in table1(paper_sets)] if paper_sets else [],
+        "parted": {label: _parted(paper_sets, label) for label in ("SB", "SSB")} if paper_sets else {},
+        "paper_lengths": _histogram(sets[0]) if sets else None,
         "paper_knobs": plain(dataclasses.asdict(find_knobs(sets, BATCH_SIZE))) if sets else None,
     }
+
+
+def _histogram(lengths: NDArray[np.int64]) -> dict[str, list[int]]:
+    values, counts = np.unique(lengths, return_counts=True)
+    return {"values": values.tolist(), "counts": counts.tolist()}
+
+
+def _parted(samples: Mapping[int, NDArray[np.int64]], label: str) -> list[float]:
+    """Returns the share of the pairs in a batch that the next epoch parts, under each seed."""
+    strategy = STRATEGIES[f"{label}-BR"]
+    return [parted_share(sample, strategy, seed=seed) for seed, sample in samples.items()]
 
 
 def _outcome(by_label: Mapping[str, Outcome], label: str) -> dict[str, Any]:

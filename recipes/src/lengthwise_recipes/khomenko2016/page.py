@@ -130,17 +130,10 @@ def headline(document: Mapping[str, Any]) -> str:
     families = [(name, value) for name, value in families if not name.startswith("log-normal")]
     fast = ", ".join(f"{name} ({value:.1f})" for name, value in families if value >= 4.0)
     slow = ", ".join(f"{name} ({value:.1f})" for name, value in families if value < 4.0)
-    ratios = document.get("seed_ratios") or []
-    seeds = (
-        f" Lines under the seeds 0 to {len(ratios) - 1}: {min(ratios):.2f} to {max(ratios):.2f} times, at the median "
-        f"{np.median(ratios):.2f}; {sum(ratio >= 4 for ratio in ratios)} seeds reach 4."
-        if ratios
-        else ""
-    )
     return (
         "The lengths decide how many times fewer frames are computed with Q = 3 than with Q = 1. It is 4 times or more "
         f"for log-normal lengths from a sigma of {document['sigma_that_allows_4']:.3f} on, and for these: {fast}. It "
-        f"is less for these: {slow}. For the lengths trained on here it is {trained[1]:.2f} times.{seeds}"
+        f"is less for these: {slow}. For the lengths trained on here it is {trained[1]:.2f} times."
     )
 
 
