@@ -333,7 +333,7 @@ def test_the_document_says_what_was_trained(document):
     assert len(found) == 13
     sized = [each for each in found if each.size is not None]
     assert (len(sized), {each.size.ours for each in sized}) == (6, {document["study"]["data"]["train_frames"]})
-    assert {each.verdict.partition(", ")[2] for each in found} == {"in one run"}
+    assert {each.at_our_size.partition(", ")[2] for each in found} == {"in one run"}
     told = document["study"]
     assert (told["settings"]["optimizer"], told["settings"]["learning_rate"]) == ("adam", 0.01)
     assert told["data"]["network"] == {"hidden": 12, "layers": 3, "stack": 4}
@@ -448,4 +448,4 @@ def test_what_the_machine_lacks_is_told_before_anything_is_read(tmp_path, capsys
 
 def test_a_perfect_row_makes_no_ratio():
     found = papers_outcomes() | {RANDOM: outcome(7.0, 0.0)}
-    assert math.isinf(judged(found)[2].mean)
+    assert math.isinf(judged(found)[4].mean)

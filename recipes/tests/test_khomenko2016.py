@@ -286,7 +286,7 @@ def test_the_document_says_what_was_trained(document, corpus):
     *times, _, _, _, process = claims_of(document)
     assert all(each.verdict.endswith(", in one run") and each.size is None for each in times)
     assert process.size.ours == sum(corpus.train.lengths)
-    assert process.sized_verdict == f"{process.verdict}, at {process.size.percent} of the data"
+    assert process.sized_verdict.endswith(f"with {process.size.percent} of the data; at our size {process.at_our_size}")
     trained = document["study"]["settings"]
     assert (trained["optimizer"], trained["alpha"], trained["beta"]) == ("adadelta", 1.0, 1e-6)
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])

@@ -1,7 +1,8 @@
 """Claims of a paper, our number under each seed, and a verdict, by the rule in recipes/README.md.
 
-By our numbers the whole claim holds, a part of it, or none of it. The verdict also depends on the seeds:
+By our numbers the whole claim holds, a part of it, or none of it. The verdict also depends on size and seeds:
 
+- on losses, with less than a tenth of the data of the paper: not comparable
 - one run: agrees, partly or differs, in one run
 - seeds too far apart to show the effect of the paper: undecided
 - else: reproduced, partly, not reproduced
@@ -20,9 +21,10 @@ from lengthwise.checks import check_choice, value_error
 from lengthwise_recipes.intervals import Interval, interval
 
 WHOLE, PART, NONE = HOLDS = ("whole", "part", "none")
-UNDECIDED = "undecided"
+UNDECIDED, NOT_COMPARABLE = "undecided", "not comparable"
 OF_SEEDS = {WHOLE: "reproduced", PART: "partly", NONE: "not reproduced"}
 OF_ONE_RUN = {WHOLE: "agrees, in one run", PART: "partly, in one run", NONE: "differs, in one run"}
+LEAST_SHARE = 0.1  # of the frames that the paper trains on, for a claim that depends on size
 CLOSE = 0.15  # our effect may miss the paper's by this share of it, on either side
 
 
@@ -38,6 +40,10 @@ class Size:
     ours: int
     paper: int
     source: str
+
+    @property
+    def is_enough(self) -> bool:
+        return self.ours >= LEAST_SHARE * self.paper
 
     @property
     def percent(self) -> str:
@@ -114,6 +120,11 @@ class Claim:
     @property
     def verdict(self) -> str:
         """The verdict, by the rule at the top of this file."""
+        return NOT_COMPARABLE if self.size is not None and not self.size.is_enough else self.at_our_size
+
+    @property
+    def at_our_size(self) -> str:
+        """What the seeds show, whatever the size."""
         if self.seeds == 1:
             return OF_ONE_RUN[self.holds]
         return OF_SEEDS[self.holds] if self.tells else UNDECIDED
@@ -121,12 +132,14 @@ class Claim:
     @property
     def sized_verdict(self) -> str:
         """The verdict, with the size if the claim depends on it."""
-        return self.verdict if self.size is None else f"{self.verdict}, at {self.size.percent} of the data"
+        if self.size is None or self.size.is_enough:
+            return self.verdict
+        return f"{self.verdict}, with {self.size.percent} of the data; at our size {self.at_our_size}"
 
     @property
     def reason(self) -> str:
         """The reason why it is undecided, if so, and then `why`."""
-        if self.verdict != UNDECIDED:
+        if self.at_our_size != UNDECIDED:
             return self.why
         if not math.isfinite(self.mean):
             return f"A run diverged. {self.why}"

@@ -43,7 +43,7 @@ def verdicts(claims: Sequence[Claim]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     parts = "; ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     sizes = [claim.size for claim in claims if claim.size is not None]
-    size = f" {len(sizes)} claims depend on the size: ours is {sizes[0]}." if sizes else ""
+    size = f" Size matters to {len(sizes)}: ours is {sizes[0]}." if sizes else ""
     return f"Of {len(claims)} claims: {parts}.{size}{_smallest_differences(claims)}"
 
 
@@ -66,8 +66,8 @@ def _round(percent: float) -> str:
 
 
 RULE_IN_SHORT = (
-    "Each claim is judged by what our seeds show, at the size that we ran ([the rule]"
-    "(/recipes/README.md#how-a-claim-is-judged)). *Could tell apart*: the smallest effect that these seeds would show."
+    "[How a claim is judged](/recipes/README.md#how-a-claim-is-judged). *Could tell apart*: the smallest effect that "
+    "these seeds would show."
 )
 
 
