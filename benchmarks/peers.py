@@ -78,7 +78,7 @@ PACKAGES = dict(sorted(PACKAGES.items(), key=lambda item: item[0].endswith("00")
 COUNT, WORLD = 30_000, "8x4"
 WORLDS = {"long-tailed": ("1x1", "8x1", WORLD), "documents": ("1x1", WORLD)}
 # These two are also planned for more sequences: for 10,000,000 by ours, and for as many as take a rank few seconds.
-MANY, MOST_SECONDS = (100_000, 1_000_000, 10_000_000), 10.0
+MANY, MOST_SECONDS = (100_000, 1_000_000, 10_000_000), 5.0
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from lengthwise_recipes.order import page as order_page
 from lengthwise_recipes.pages import command_block
 from lengthwise_recipes.quality import page as quality_page
 from lengthwise_recipes.record import read
-from sections import GROUPS, Section
+from sections import GROUPS, Section, peers
 from sections.shared import processor
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +33,7 @@ PAPERS = ROOT / "recipes" / "docs" / "papers"
 QUALITY = ROOT / "recipes" / "docs" / "quality.md"
 ORDER = ROOT / "recipes" / "docs" / "order.md"
 RECIPES = ROOT / "recipes" / "README.md"
+SWITCH = ROOT / "docs" / "switch.md"
 TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 END = "<!-- end -->"
 HEAD = """# Results
@@ -75,7 +76,9 @@ def pages() -> dict[Path, str]:
     recipes = fill(RECIPES.read_text(), "quality", quality_text)
     path, document = results("order")[-1]
     order = fill(ORDER.read_text(), "results", order_page.results(document, link=link(path)))
-    return {RECIPES: recipes, ORDER: order, PAGE: "\n".join([HEAD, *sections]), **papers(), **quality()}
+    switch = peers.with_measures(SWITCH.read_text(), results("peers")[-1][1])
+    sectioned = "\n".join([HEAD, *sections])
+    return {RECIPES: recipes, ORDER: order, SWITCH: switch, PAGE: sectioned, **papers(), **quality()}
 
 
 def fill(text: str, name: str, content: str) -> str:
