@@ -2,8 +2,8 @@
 
     python -m benchmarks.peers [PEER ...] [--data NAME ...] [--worlds RxM ...] [--sequences N ...]
 
-The rows go into the latest result of this machine, each in place of that of the same peer, lengths, world and count, so
-any part can be measured again. All take some hours, and 13 GB for the environments.
+Any part can be measured again: a row takes the place of that of the same peer, lengths, world and count in the latest
+result of this machine. All take some hours, and 13 GB for the environments.
 
 Each peer is called as its own trainer calls it (`peer_calls.py`), in a process and an environment of its own under
 out/peers, which this command makes: the project installs none of them. All have the same cap of padded frames, or of
@@ -71,7 +71,7 @@ ENVIRONMENTS = {
     "trl": ("trl torch", ("trl",)),
     "axolotl": ("axolotl! transformers[torch] numba numpy", ("axolotl",)),
     "grain": ("grain", ("grain",)),
-    "torchtitan": ("torchtitan! torch torchdata datasets tokenizers tyro spmd_types numpy", ("torchtitan",)),
+    "torchtitan": ("torchtitan! torch torchdata datasets tokenizers tyro spmd_types==0.2.3 numpy", ("torchtitan",)),
 }
 PACKAGES = dict.fromkeys([*OURS, *LIKE]) | {peer: name for name, (_, peers) in ENVIRONMENTS.items() for peer in peers}
 PACKAGES = dict(sorted(PACKAGES.items(), key=lambda item: item[0].endswith("00")))  # other numbers of buckets last
@@ -101,28 +101,30 @@ def main() -> None:
             about |= {"date": f"{datetime.now(UTC):%Y-%m-%d}"}
             rows.append(about | measure(peer, python, name, count, world, judged=count <= COUNT))
             print_row(rows[-1])
-        tqdm.write(str(write_rows(rows)))
+        tqdm.write(write_rows(rows, whole=len(sys.argv) == 1))
 
 
 def cases(peer: str, arguments: Namespace) -> Iterator[tuple[str, str, int]]:
     """Yields the lengths, the world and the count of each row: those that are asked for, or those of the page."""
     names = CAPACITIES if peer in PACKING else ("long-tailed",) if peer in LIKE else CAPS
+    worlds = {} if peer in LIKE else WORLDS
     for name in [name for name in names if name in (arguments.data or names)]:
-        for world in arguments.worlds or (WORLDS.get(name, [WORLD]) if peer not in LIKE else [WORLD]):
-            more = MANY if name in WORLDS and world == WORLD and peer not in LIKE else ()
-            for count in arguments.sequences or (COUNT, *more):
+        for world in arguments.worlds or worlds.get(name, [WORLD]):
+            for count in arguments.sequences or (COUNT, *(MANY if name in worlds and world == WORLD else ())):
                 yield name, world, count
 
 
-def write_rows(rows: list[dict[str, Any]]) -> Path:
-    """Writes rows into the latest result of this machine, under the date of today."""
+def write_rows(rows: list[dict[str, Any]], *, whole: bool) -> str:
+    """Writes rows into the latest result of this machine, under the date of today; without one, only a `whole` run."""
     paths = [path for path in RESULTS.glob("peers_*.json") if read(path)["machine"]["processor"] == hardware()]
+    if not (paths or whole):
+        return "This machine has no result of all peers, so the rows are not written."
     every = merge(read(max(paths))["rows"] if paths else [], rows)
     document = {"epochs": EPOCHS, "caps": CAPS | CAPACITIES, "rows": every}
     path = write("peers", {"command": "python -m benchmarks.peers", **document})
     for older in {*paths} - {path}:
         older.unlink()
-    return path
+    return str(path)
 
 
 def merge(rows: list[dict[str, Any]], newer: list[dict[str, Any]]) -> list[dict[str, Any]]:
