@@ -70,7 +70,7 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
     by = by_case(document)
     shown = [name for name in NAMES if (name, SHOWN, WORLD) in by and name not in HIDDEN]
     heads = ("system", "padding", "waits", "price", "price, attention", "randomness")
-    heads += ("over cap (largest)", "lost, repeated", "unequal", "kept", "1,000 / s", "bytes")
+    heads += ("over cap (largest)", "lost, repeated, unequal", "kept", "1,000 / s", "bytes")
     columns = {data: (data, WORLD) for name, data, _ in by if name == OURS[0] and data != SHOWN}
     columns |= {"8 ranks x 1": (SHOWN, "8x1"), "1 rank": (SHOWN, "1x1")}
     prices = {name: [two_prices(by.get((name, *case), MISSING)) for case in columns.values()] for name in BY_DATA}
@@ -96,12 +96,12 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """Returns the cells of a system, or its error."""
     if "error" in row:
-        return (f"`{row['error'][:60]}`", *[""] * 10)
+        return (f"`{row['error'][:60]}`", *[""] * 9)
     over = f"{percent(row['over'])} ({row['largest']:.1f})" if row["over"] else "0"
     return (
         *(percent(row["padding"]), percent(row["waiting"]), f"{row['price']:.3f}"),
         *(f"{row['attention_price']:.2f}", f"{row['randomness']:.2f}"),
-        *(over, f"{row['lost']:,}, {row['repeated']:,}", f"{row['unequal']:g}", percent(row["kept"])),
+        *(over, f"{row['lost']:,}, {row['repeated']:,}, {row['unequal']:g}", percent(row["kept"])),
         *(f"{row[name]:,.0f}" if name in row else "" for name in ("thousand_a_second", "bytes")),
     )
 
@@ -171,9 +171,9 @@ def with_measures(page: str, document: dict[str, Any]) -> str:
 
 
 FACTS = (
-    "*Resume*: Lengthwise goes on at any batch, on any number of ranks; lhotse and grain did in a trial, on as many. "
-    "The Trainer reads the taken batches again; others go on at an epoch. *Calls*: fairseq's rule is written in Python "
-    "here. RETURNN and tf.data plan a rank's shard. verl pads nothing."
+    "*Resume*: Lengthwise goes on at any batch, on any number of ranks; the Trainer reads the taken batches again; "
+    "most others go on at an epoch. *Calls*: fairseq's rule is written in Python here. RETURNN, tf.data and "
+    "torchtitan plan a rank's shard. verl pads nothing."
 )
 
 
@@ -190,11 +190,9 @@ def packers(document: dict[str, Any], by: Rows) -> tuple[str, ...]:
         randomness = f"{one['randomness']:.2f}", f"{row['randomness']:.2f}"
         cells_of.append((NAMES[name], fill, *randomness, wait, f"{row['unequal']:g}", same, rate))
     heads = ("packer", "fill", "randomness", "of steps", "waits, attention", "unequal", "kept", "1,000 / s")
-    pool, best = (by[name, "documents", "1x1"] for name in ("lengthwise_rows", "lengthwise_best_fit"))
     return (
-        f"Packed rows of {document['caps']['documents']:,} tokens, of log-normal lengths of mean 1,400. From a pool of "
-        f"1,024 sequences rows are {percent(1 - pool['padding'])} full, by best fit {percent(1 - best['padding'])}. "
-        "Steps of ours are less random than others, since rows of similar attention share a step:",
+        f"Packed rows of {document['caps']['documents']:,} tokens, of log-normal lengths of mean 1,400. Steps of ours "
+        "are less random than others, since rows of similar attention share a step:",
         table(heads, cells_of),
         "*Fill* and *randomness* are of rows on one rank, the rest is of 8 ranks x 4 rows; others' are dealt in turn.",
     )
