@@ -26,8 +26,8 @@ NAMES = {
     "speechbrain:300": "SpeechBrain, 300 buckets",
     "espnet": "ESPnet",
     "returnn": "RETURNN",
-    "fairseq": "fairseq's rule, multiples of 8",
-    "fairseq:1": "fairseq's rule, any count",
+    "fairseq": "fairseq, multiples of 8",
+    "fairseq:1": "fairseq, any count",
     "tf_data": "tf.data, 30 buckets",
     "tf_data:100": "tf.data, 100 buckets",
     "fastai": "fastai",
@@ -59,14 +59,15 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[float], str]]] = {
 }
 WHY = {"fairseq": "it sorts all data, and keeps its batches", "lhotse": "its buckets are narrow"}
 # What is nearest to systems of docs/switch.md, beside the "like_..." of others.
-NEAREST = {"nemo": "like_lhotse", "espnet": "like_fairseq", "trl": "lengthwise_best_fit", "axolotl": "lengthwise_rows"}
+NEAREST = {"nemo": "like_lhotse", "espnet": "like_fairseq", "trl": "lengthwise_best_fit"}
+NEAREST |= dict.fromkeys(("axolotl", "torchtitan"), "lengthwise_rows")
 
 MISSING = {"error": "not run"}
 Rows = dict[tuple[str, str, str], dict[str, Any]]
 
 
 def peers(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns a row for each system, then prices and padding by lengths, then packed rows."""
+    """Returns a row for each system, then speeds, then prices by lengths and worlds, then packed rows."""
     by = by_case(document)
     shown = [name for name in NAMES if (name, SHOWN, WORLD) in by and name not in HIDDEN]
     heads = ("system", "padding", "waits", "price", "price, attention", "randomness")
@@ -82,8 +83,8 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
         "*Price*: what ranks compute, with waiting, by unit of the data's own cost. *Attention*: L frames cost "
         "L (1 + 0.001 L), and `balance` is this cost. *Over cap*: the share of batches, and the largest, in caps. "
         "*Unequal*: the most steps of a rank less the fewest. *Kept*: the share of neighbours in a batch that share "
-        "one in the next epoch. *1,000 / s*: thousand sequences planned a CPU second by one rank. *Bytes*: peak memory "
-        f"for each sequence. {FACTS}",
+        "one in the next epoch. *1,000 / s*: thousand sequences a CPU second of one rank. *Bytes*: peak memory for "
+        f"each sequence. {FACTS}",
         "The speed for more sequences. Systems without a row take over 5 seconds for a million:",
         speeds(document),
         f"Prices of frames and of attention on other lengths, and on fewer batches in a step of {SHOWN} ones. Others "
@@ -147,7 +148,9 @@ def lead(by: Rows, shown: list[str]) -> str:
 
 def speeds(document: dict[str, Any]) -> str:
     """Returns a table of the speeds of many sequences."""
-    rows = [row for row in document["rows"] if row["data"] == SHOWN and row["sequences"] > COUNT and "error" not in row]
+    rows = [
+        row for row in document["rows"] if row["data"] == SHOWN and row["sequences"] >= 10**6 and "error" not in row
+    ]
     rates = {(row["peer"], row["sequences"]): f"{row['thousand_a_second']:,.0f}" for row in rows}
     counts = sorted({count for _, count in rates})
     names = [name for name in NAMES if (name, 10**6) in rates and name not in UNTIMED]
