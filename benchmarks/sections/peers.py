@@ -159,7 +159,7 @@ def speeds(document: dict[str, Any]) -> str:
 
 
 def with_measures(page: str, document: dict[str, Any]) -> str:
-    """Returns docs/switch.md; its rows end with the padding and the price of the system, and of the row's setting."""
+    """Returns docs/switch.md; the last cells are padding and price of the system, and of the row's setting."""
     by = by_case(document)
     pairs = {name.removeprefix("like_"): name for name, _, _ in by if name.startswith("like_")} | NEAREST
     lines = page.splitlines(keepends=True)
@@ -169,7 +169,7 @@ def with_measures(page: str, document: dict[str, Any]) -> str:
             case = ("documents" if name in PACKERS else SHOWN, WORLD)
             theirs, here = by[name, *case], by[pairs[name], *case]
             padding = f"{100 * theirs['padding']:.1f}→{percent(here['padding'])}"
-            lines[place] = f"{line.rsplit(' | ', 2)[0]} | {padding} | {theirs['price']:.2f}→{here['price']:.2f} |\n"
+            lines[place] = f"{line.rsplit(' | ', 1)[0]} | {padding}, {theirs['price']:.2f}→{here['price']:.2f} |\n"
     return "".join(lines)
 
 
