@@ -43,7 +43,7 @@ BY_DATA = ("lengthwise", "lengthwise_attention", "group_by_length", "batch_rebal
 BY_DATA += ("espnet", "fairseq:1", "returnn")
 PACKERS = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain", "torchtitan")
 OURS = "lengthwise", "lengthwise_attention"
-UNTIMED = ("fairseq", "fairseq:1", "verl")  # a rule written in Python, and steps that are given
+UNTIMED = ("fairseq", "fairseq:1", "verl", SORTED)  # a rule in Python, steps that are given, memory of compiling
 REFERENCES = ("random", "verl", "lhotse_concurrent")  # no padded batches of a system that take all sequences
 # For each column, its name, whether the most is best, and how it is written.
 COLUMNS: dict[str, tuple[str, bool, Callable[[float], str]]] = {
