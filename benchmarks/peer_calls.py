@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 from unittest.mock import MagicMock
 
 import numpy as np
+import peer_ours
 
 Batches: TypeAlias = list[list[int]]
 
@@ -57,6 +58,20 @@ class Run:
         return [*edges, float(self.lengths.max())]
 
     @cached_property
+    def quantiles(self) -> Any:
+        """The edges of buckets of equal counts."""
+        shares = np.linspace(0, 1, 1 + (self.buckets or 30))[1:]
+        return np.unique(np.quantile(self.lengths, shares, method="higher"))
+
+    @cached_property
+    def messages(self) -> Any:
+        from datasets import Dataset
+
+        texts = [f"{place} {length}" for place, length in enumerate(self.numbers)]
+        pairs = [[{"role": role, "content": text} for role in ("user", "assistant")] for text in texts]
+        return Dataset.from_dict({"messages": pairs})
+
+    @cached_property
     def tokens(self) -> Any:
         from datasets import Dataset
 
@@ -82,42 +97,6 @@ def cut_in_order(order: Sequence[int], run: Run, *, multiple: int = 1) -> Batche
             longest = max(run.numbers[each] for each in [*batch, place])
         batch.append(place)
     return [*batches, batch]
-
-
-def _planned(run: Run, epoch: int, **choices: Any) -> list[Any]:
-    import lengthwise as lw
-
-    world = {"world_size": run.ranks, "micro_batches": run.micro_batches}
-    plan = lw.make_plan(run.sides, lw.Batching(**choices), epoch=epoch, **world)
-    return [list(plan.batches(rank)) for rank in range(run.ranks)]
-
-
-def _packed(run: Run, epoch: int, **options: Any) -> list[Any]:
-    import lengthwise as lw
-
-    return _planned(run, epoch, cut=lw.Rows(run.cap, **options), cost=lw.Quadratic(quadratic=0.001))
-
-
-def lengthwise(run: Run, epoch: int) -> list[Any]:
-    """The default."""
-    return _planned(run, epoch, budget=run.cap)
-
-
-def lengthwise_attention(run: Run, epoch: int) -> list[Any]:
-    """The default, which balances attention."""
-    import lengthwise as lw
-
-    return _planned(run, epoch, budget=run.cap, balance=lw.Quadratic(quadratic=0.001))
-
-
-def lengthwise_rows(run: Run, epoch: int) -> list[Any]:
-    """Packed rows, filled from a pool of 1,024 sequences, or of as many as there are `buckets`."""
-    return _packed(run, epoch, pool=run.buckets or 1_024)
-
-
-def lengthwise_best_fit(run: Run, epoch: int) -> list[Any]:
-    """Packed rows, filled by best fit."""
-    return _packed(run, epoch, by="best-fit")
 
 
 def random(run: Run, epoch: int) -> list[Batches]:
@@ -252,7 +231,7 @@ def tf_data(run: Run, epoch: int) -> list[Batches]:
     """tf.data's `bucket_by_sequence_length` with buckets of equal counts, on a shard of the data for each rank."""
     import tensorflow as tf
 
-    edges = np.unique(np.quantile(run.lengths, np.linspace(0, 1, 1 + (run.buckets or 30))[1:], method="higher"))
+    edges = run.quantiles
     sizes = [max(1, run.cap // int(edge)) for edge in edges]
     lengths = tf.constant(run.lengths)
     batches = []
@@ -315,6 +294,22 @@ def grain(run: Run, epoch: int) -> Callable[[], list[Batches]]:
     return lambda: _dealt([list(dict.fromkeys(row.tolist())) for row in rows], run, epoch)
 
 
+def torchtitan(run: Run, epoch: int) -> Callable[[], list[Batches]]:
+    """torchtitan's `ChatDataset`, one row a batch, whose end is filled up with tokens that end a sequence."""
+    from torchtitan.hf_datasets.text_datasets import ChatDataset
+
+    tokenizer = MagicMock(eos_id=-1, apply_chat_template=lambda messages, **_: messages[0]["content"])
+    tokenizer.encode = lambda text, **_: [int(text.split()[0])] * int(text.split()[1])
+    rows = []
+    for rank in range(run.ranks):
+        options: dict[str, Any] = {"seq_len": run.cap, "dp_rank": rank, "dp_world_size": run.ranks}
+        data = ChatDataset(run.messages, tokenizer, lambda sample: sample["messages"], **options)
+        for _ in range(epoch):
+            data.reloop()
+        rows.append([inputs["input"].numpy() for inputs, _ in data])
+    return lambda: [[np.unique(row[row >= 0]).tolist() for row in of_rank] for of_rank in rows]
+
+
 def verl(run: Run, epoch: int) -> list[Batches]:
     """verl's partitions of random steps, by rank into equal counts, then into a number of micro-batches."""
     _leave_out("verl", "verl.protocol", "verl.utils", "verl.utils.device")
@@ -331,26 +326,16 @@ def verl(run: Run, epoch: int) -> list[Batches]:
     return batches
 
 
-CALLS: dict[str, Callable[[Run, int], Any]] = {
+CALLS: dict[str, Callable[[Run, int], Any]] = peer_ours.CALLS | {
     call.__name__: call
     for call in (
-        *(lengthwise, lengthwise_attention, lengthwise_rows, lengthwise_best_fit, random),
-        *(group_by_length, batch_rebalance, lhotse, lhotse_concurrent, nemo, speechbrain, espnet, returnn),
-        *(fairseq, tf_data, fastai, verl, trl, axolotl, grain),
+        *(random, group_by_length, batch_rebalance, lhotse, lhotse_concurrent, nemo, speechbrain, espnet, returnn),
+        *(fairseq, tf_data, fastai, verl, trl, axolotl, grain, torchtitan),
     )
 }
 INPUTS = {"lhotse": ("cuts",), "lhotse_concurrent": ("cuts",), "nemo": ("cuts", "edges"), "trl": ("tokens",)}
-ONCE = (
-    "lengthwise",
-    "random",
-    "espnet",
-    "fairseq",
-    "fastai",
-    "verl",
-    "trl",
-    "axolotl",
-    "grain",
-)  # computes all ranks at once
+INPUTS["torchtitan"] = ("messages",)
+ALL_AT_ONCE = ("random", "espnet", "fairseq", "fastai", "verl", "trl", "axolotl", "grain", *peer_ours.CALLS)  # ranks
 
 
 def flatten(ranks: Iterable[Batches]) -> dict[str, Any]:
@@ -388,7 +373,7 @@ def main() -> None:
     for epoch in range(int(given["epochs"])):
         started = time.process_time()
         batches = CALLS[peer](run, epoch)
-        arrays[f"seconds{epoch}"] = (time.process_time() - started) / (1 if peer.startswith(ONCE) else run.ranks)
+        arrays[f"seconds{epoch}"] = (time.process_time() - started) / (1 if peer in ALL_AT_ONCE else run.ranks)
         if epoch == 0:
             arrays["peak"] = peak_bytes() - before
         batches = batches() if callable(batches) else batches

@@ -1,6 +1,9 @@
 """Plans the same lengths by other systems and by Lengthwise, and measures the batches that each rank would get.
 
-    python -m benchmarks.peers [PEER ...] [--data NAME ...] [--sequences N] [--worlds RxM ...]
+    python -m benchmarks.peers [PEER ...] [--data NAME ...] [--worlds RxM ...] [--sequences N ...]
+
+Any part can be measured again: a row takes the place of that of the same peer, lengths, world and count in the latest
+result of this machine. All take some hours, and 13 GB for the environments.
 
 Each peer is called as its own trainer calls it (`peer_calls.py`), in a process and an environment of its own under
 out/peers, which this command makes: the project installs none of them. All have the same cap of padded frames, or of
@@ -14,6 +17,8 @@ of length L as L (1 + L / 1,000). Lengths are drawn, but for those of LJSpeech a
     unequal                    the most steps of a rank less the fewest, over ranks and epochs
     kept                       the share of neighbours in a batch that share a batch in the next epoch, too
     thousand_a_second, bytes   sequences a CPU second of one rank, at best, and peak bytes for each sequence
+
+Peers named "like_..." are Lengthwise with the settings that docs/switch.md gives to those who come from another system.
 """
 
 from __future__ import annotations
@@ -22,16 +27,21 @@ import json
 import subprocess
 import sys
 import tempfile
+from argparse import Namespace
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import peer_ours
 from numpy.typing import NDArray
-from record import DATA, parser, write
+from record import DATA, RESULTS, hardware, parser, write
 from tqdm import tqdm
 
 import lengthwise as lw
+from lengthwise_recipes.record import read
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "out" / "peers"
@@ -40,8 +50,9 @@ LIMIT = 1_800  # seconds of one call of a peer
 ATTENTION = lw.Quadratic(quadratic=0.001)
 CAPS = {"long-tailed": 20_000, "LJSpeech": 20_000, "chats": 32_768, "two humps": 20_000, "pairs": 4_096}
 CAPACITIES = {"documents": 4_096}  # of rows, for those that pack
-PACKING = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain")
+PACKING = ("lengthwise_rows", "lengthwise_rows:64", "lengthwise_best_fit", "trl", "axolotl", "grain", "torchtitan")
 OURS = ("lengthwise", "lengthwise_attention", *PACKING[:3])
+LIKE = tuple(f"like_{name}" for name in peer_ours.LIKE)  # measured on long-tailed lengths and several ranks alone
 # For each environment, what pip installs, and its peers, with a number of buckets, or a multiple, after a colon. A
 # package with "!" comes without what it requires, because only one module of it is imported.
 ENVIRONMENTS = {
@@ -60,36 +71,66 @@ ENVIRONMENTS = {
     "trl": ("trl torch", ("trl",)),
     "axolotl": ("axolotl! transformers[torch] numba numpy", ("axolotl",)),
     "grain": ("grain", ("grain",)),
+    "torchtitan": ("torchtitan! torch torchdata datasets tokenizers tyro spmd_types==0.2.3 numpy", ("torchtitan",)),
 }
-PACKAGES = dict.fromkeys(OURS) | {peer: name for name, (_, peers) in ENVIRONMENTS.items() for peer in peers}
+PACKAGES = dict.fromkeys([*OURS, *LIKE]) | {peer: name for name, (_, peers) in ENVIRONMENTS.items() for peer in peers}
 PACKAGES = dict(sorted(PACKAGES.items(), key=lambda item: item[0].endswith("00")))  # other numbers of buckets last
-ONE_RANK = ("long-tailed", "documents")
-TIMED = ("long-tailed", "8x4"), ("documents", "8x4")  # also planned for MANY sequences, if they take few seconds
-MANY, MOST_SECONDS = (1_000_000, 10_000_000), 3.0  # the second number is for ours
+COUNT, WORLD = 30_000, "8x4"
+WORLDS = {"long-tailed": ("1x1", "8x1", WORLD), "documents": ("1x1", WORLD)}
+# These two are also planned for more sequences: for 10,000,000 by ours, and for as many as take a rank few seconds.
+MANY, MOST_SECONDS = (100_000, 1_000_000, 10_000_000), 5.0
 
 
 def main() -> None:
-    """Measures, prints the rows, and writes the result."""
+    """Measures, prints the rows, and writes them into the result."""
     options = parser(__doc__)
     options.add_argument("peers", nargs="*", metavar="PEER", help=f"of {', '.join(PACKAGES)} (all)")
-    options.add_argument("--data", nargs="*", default=[*CAPS, *CAPACITIES], metavar="NAME", help="(%(default)s)")
-    options.add_argument("--sequences", type=int, default=30_000, metavar="N", help="drawn lengths (%(default)s)")
-    options.add_argument("--worlds", nargs="*", metavar="RxM", help="(8x4; and 1x1 on some data)")
+    options.add_argument("--data", nargs="*", metavar="NAME", help=f"of {', '.join(CAPS | CAPACITIES)} (all)")
+    options.add_argument("--worlds", nargs="*", metavar="RxM", help=f"ranks x micro-batches ({WORLD}; {WORLDS})")
+    many = f"({COUNT}; up to {MANY[-1]} of {', '.join(WORLDS)})"
+    options.add_argument("--sequences", nargs="*", type=int, metavar="N", help=f"numbers of drawn lengths {many}")
     arguments = options.parse_args()
-    rows: list[dict[str, Any]] = []
     for peer in tqdm(arguments.peers or list(PACKAGES), disable=None):
         python, release = prepare(PACKAGES[peer])
-        for name in [name for name in arguments.data if (name in CAPACITIES) == (peer in PACKING)]:
-            for world in arguments.worlds or (["1x1", "8x4"] if name in ONE_RANK else ["8x4"]):
-                about: dict[str, Any] = {"peer": peer, "version": release, "data": name, "world": world}
-                rows.append(about | measure(peer, python, name, arguments.sequences, world))
-                print_row(rows[-1])
-                for count in MANY[: 1 + (peer in OURS)] if (name, world) in TIMED else ():
-                    if count / 1e3 < MOST_SECONDS * rows[-1].get("thousand_a_second", 0.0):
-                        rows.append(about | measure(peer, python, name, count, world, judged=False))
-                        print_row(rows[-1])
-        # After each peer: all take an hour.
-        tqdm.write(str(write("peers", {"epochs": EPOCHS, "caps": CAPS | CAPACITIES, "rows": rows})))
+        rows: list[dict[str, Any]] = []
+        for name, world, count in cases(peer, arguments):
+            slow = count > COUNT and not arguments.sequences and peer not in OURS
+            if slow and count / 1e3 > MOST_SECONDS * rows[-1].get("thousand_a_second", 0.0):
+                continue
+            about = {"peer": peer, "version": release, "data": name, "world": world}
+            about |= {"date": f"{datetime.now(UTC):%Y-%m-%d}"}
+            rows.append(about | measure(peer, python, name, count, world, judged=count <= COUNT))
+            print_row(rows[-1])
+        tqdm.write(write_rows(rows, whole=len(sys.argv) == 1))
+
+
+def cases(peer: str, arguments: Namespace) -> Iterator[tuple[str, str, int]]:
+    """Yields the lengths, the world and the count of each row: those that are asked for, or those of the page."""
+    names = CAPACITIES if peer in PACKING else ("long-tailed",) if peer in LIKE else CAPS
+    worlds = {} if peer in LIKE else WORLDS
+    for name in [name for name in names if name in (arguments.data or names)]:
+        for world in arguments.worlds or worlds.get(name, [WORLD]):
+            for count in arguments.sequences or (COUNT, *(MANY if name in worlds and world == WORLD else ())):
+                yield name, world, count
+
+
+def write_rows(rows: list[dict[str, Any]], *, whole: bool) -> str:
+    """Writes rows into the latest result of this machine, under the date of today; without one, only a `whole` run."""
+    paths = [path for path in RESULTS.glob("peers_*.json") if read(path)["machine"]["processor"] == hardware()]
+    if not (paths or whole):
+        return "This machine has no result of all peers, so the rows are not written."
+    every = merge(read(max(paths))["rows"] if paths else [], rows)
+    document = {"epochs": EPOCHS, "caps": CAPS | CAPACITIES, "rows": every}
+    path = write("peers", {"command": "python -m benchmarks.peers", **document})
+    for older in {*paths} - {path}:
+        older.unlink()
+    return str(path)
+
+
+def merge(rows: list[dict[str, Any]], newer: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns both, in the order of the peers; a newer row replaces that of the same peer, lengths, world and count."""
+    by_case = {tuple(row[name] for name in ("peer", "data", "world", "sequences")): row for row in [*rows, *newer]}
+    return sorted(by_case.values(), key=lambda row: [*PACKAGES].index(row["peer"]))
 
 
 def measure(peer: str, python: Path, name: str, count: int, world: str, *, judged: bool = True) -> dict[str, Any]:

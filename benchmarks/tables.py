@@ -27,7 +27,7 @@ from lengthwise_recipes.pages import command_block
 from lengthwise_recipes.quality import contrasts
 from lengthwise_recipes.quality import page as quality_page
 from lengthwise_recipes.record import read
-from sections import GROUPS, Section, trained
+from sections import GROUPS, Section, peers, trained
 from sections.shared import processor
 
 ROOT = Path(__file__).parents[1]
@@ -38,6 +38,7 @@ QUALITY = ROOT / "recipes" / "docs" / "quality.md"
 ORDER = ROOT / "recipes" / "docs" / "order.md"
 README = ROOT / "README.md"
 RECIPES = ROOT / "recipes" / "README.md"
+SWITCH = ROOT / "docs" / "switch.md"
 TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 END = "<!-- end -->"
 HEAD = """# Results
@@ -81,7 +82,9 @@ def pages() -> dict[Path, str]:
     path, document = results("order")[-1]
     order = fill(ORDER.read_text(), "results", order_page.results(document, link=link(path)))
     readme = fill(README.read_text(), "evidence", evidence())
-    return {README: readme, RECIPES: recipes, ORDER: order, PAGE: "\n".join([HEAD, *sections]), **papers(), **quality()}
+    switch = peers.with_measures(SWITCH.read_text(), results("peers")[-1][1])
+    front = {README: readme, RECIPES: recipes, ORDER: order, SWITCH: switch}
+    return {**front, PAGE: "\n".join([HEAD, *sections]), **papers(), **quality()}
 
 
 def fill(text: str, name: str, content: str) -> str:

@@ -100,14 +100,6 @@ def test_with_one_length_fairseqs_rule_makes_the_same_batches(names):
     assert ours == theirs
 
 
-def test_pairs_pad_less_than_in_fairseqs_order(names):
-    by_rule = cut_by_tokens(np.lexsort((pairs()[:, 1], pairs()[:, 0])), pairs().max(axis=1), 2_000)
-    batching = batching_of("fairseq", names)
-    ours = batches_of(lw.make_plan(pairs(), lw.Batching(cut=lw.Budget(2_000), order=lw.Sorted(), cost=batching.cost)))
-    theirs, here = 100 * padding_of(by_rule, pairs()), 100 * padding_of(ours, pairs())
-    assert f"pad {here:.1f} %, and {theirs:.1f} % in fairseq's order" in TEXT
-
-
 def test_a_table_of_buckets_fills_the_batches_of_tf_data(names):
     """Each sequence goes to the first bucket whose boundary is above it; a bucket gives a batch when it is full."""
     plan = lw.make_plan(names["lengths"], names["batching"])
@@ -122,13 +114,6 @@ def test_a_table_of_buckets_fills_the_batches_of_tf_data(names):
         (bucket,) = set(bucket_of[batch].tolist())
         batches[bucket, len(batch)] += 1
     assert batches == +expected
-
-
-def test_at_equal_padding_batches_are_as_much_more_random_as_the_page_says():
-    windows = randomness_gained(lw.Batching(cut=lw.FixedSize(32), order=lw.Windowed(3_200)))
-    buckets = randomness_gained(lw.Batching(cut=lw.Budget(20_000), order=lw.Bucketed(buckets=30)))
-    assert f"our batches of 32 have {windows:.1f} times the randomness of windows of 3,200" in TEXT
-    assert f"Our batches of 20,000 frames have {buckets:.1f} times that of 30 buckets" in TEXT
 
 
 def test_the_batches_of_the_trainer_pad_and_are_as_random_as_its_row(names):
@@ -170,15 +155,6 @@ def test_the_shares_of_sources_are_those_of_the_page(names):
             taken = np.add.reduceat(plan.times, [0, sizes[0]])
             assert (np.abs(taken - weights * total) < 1).all()
     assert names["weights"][0] / names["weights"][1] == pytest.approx((sizes[0] / sizes[1]) ** 0.2)
-
-
-def randomness_gained(batching):
-    """How often as random max-entropy batches of the same cut and padding are."""
-    theirs = lw.measure([lw.make_plan(LENGTHS, batching, epoch=epoch) for epoch in range(4)], LENGTHS)
-    asked = lw.Batching(cut=batching.cut, padding=theirs.padding_share)
-    ours = lw.measure([lw.make_plan(LENGTHS, asked, epoch=epoch) for epoch in range(4)], LENGTHS)
-    assert ours.padding_share == pytest.approx(theirs.padding_share, abs=0.005)
-    return ours.randomness / theirs.randomness
 
 
 def pairs():

@@ -200,10 +200,9 @@ def test_what_cannot_be_a_loader_is_refused(sampler, options, said):
 @pytest.mark.parametrize("sample", [("abc", 1), {"text": "abc", "label": 1}])
 def test_the_number_of_parts_of_a_sample_is_not_its_length(sample):
     said = "ValueError: `lengths` must be those of the sequences, but is '2 for all'. That is the number of parts of a"
-    assert complaint(lambda: lw.torch.DataLoader([sample] * 24, lw.torch.BatchSampler([2] * 24, BATCHING))).startswith(
-        said
-    )
-    lw.torch.DataLoader(["ab"] * 24, lw.torch.BatchSampler([2] * 24, BATCHING))
+    sampler = lw.torch.BatchSampler([2] * 24, BATCHING)
+    assert complaint(lambda: lw.torch.DataLoader([sample] * 24, sampler)).startswith(said)
+    lw.torch.DataLoader(["ab"] * 24, sampler)
 
 
 class Unsized:
