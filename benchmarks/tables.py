@@ -108,20 +108,20 @@ def evidence() -> str:
         trained.span(trained.ratios(training, column, "lengthwise", "group_by_length"))
         for column in ("tokens_a_second", "largest")
     )
-    worse = outcomes.mean_difference(results("order")[-1][1]["groups"], PARTS[0], "grouped", PARTS[0].cells)
-    told = [
-        100 * interval(contrasts.sorted_to_random(study, "epochs")).smallest_difference
-        for study in latest_quality().values()
-    ]
+    groups, studies = results("order")[-1][1]["groups"], latest_quality().values()
+    worse = outcomes.mean_difference(groups, PARTS[0], "grouped", PARTS[0].cells)
+    control = outcomes.mean_difference(groups, PARTS[1], "grouped", [("control", "gru"), ("control", "transformer")])
+    told = [100 * interval(contrasts.sorted_to_random(study, "epochs")).smallest_difference for study in studies]
     lines = (
         f"- **Beside others**: on 8 ranks x 4 batches, ranks wait {waits['lengthwise']} of the time; "
         f"{waits['group_by_length']} by the Trainer's `group_by_length`, {waits['lhotse']} by lhotse ([who leads]"
         "(docs/results.md#compared-with-other-systems)).",
         f"- **Trained** on CPUs: {speed} times the tokens a second of `group_by_length`, with {largest} of its largest "
         "batch ([table](docs/results.md#training-beside-strategies-of-the-trainer)).",
-        f"- **Models**: [sorted batches](recipes/docs/quality.md) ended as random ones; {min(told):.0f} to "
-        f"{max(told):.0f} % would show. Steps grouped by length ended {100 * worse.mean:.0f} % worse [in an experiment "
-        f"of {worse.runs} seeds](recipes/docs/order.md).",
+        "- **Models**: [sorted batches](recipes/docs/quality.md) ended as random ones; "
+        f"{min(told):.0f} to {max(told):.0f} % would show. Steps grouped by length ended {100 * worse.mean:.0f} % "
+        f"worse [under {worse.runs} seeds](recipes/docs/order.md), and {100 * control.mean:.0f} % if length says nothing "
+        "of the content.",
         "- **Promises** are [tested](docs/guide.md#promises); [numbers](docs/results.md) name their command.",
     )
     return "\n".join(
