@@ -51,7 +51,7 @@ def whole_lengths(
     lengths, good = convert(values, frame_shift)
     if not good.all():
         at, more = int(np.argmin(good)), int(np.count_nonzero(~good)) - 1
-        where = f"{place(at)} and {more:,} more" if more else place(at)
+        where = f"{place(at)} and at {more:,} more" if more else place(at)
         raise bad_value(values, at, frame_shift, name=name, place=lambda _: where, remedy=remedy)
     return lengths
 
