@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import DistributedSampler, get_worker_info
 
@@ -120,7 +119,7 @@ def check_dataset(dataset: Any, lengths: NDArray[Any]) -> None:
         remedy = "Give the lengths of this dataset, in its order."
         raise checks.value_error("lengths", rule, sequences, remedy)
     # Most data sets differ within the first few: only others are read on.
-    if sequences > 1 and all(len(np.unique(part)) == 1 for part in (lengths[:1_000], lengths)):
+    if sequences > 1 and all((part == lengths[0]).all() for part in (lengths[:1_000], lengths)):
         sample = dataset[0]
         if isinstance(sample, tuple | dict) and len(sample) == lengths.flat[0]:
             remedy = "That is the number of parts of a sample: take [len(tokens) for tokens, label in dataset]."

@@ -31,9 +31,8 @@ class DataLoader(data.DataLoader[Any]):
     """PyTorch's `DataLoader` over the batches of a sampler. It counts the batches that it yields.
 
     `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. Within a step it has the
-    position before the step, whose gradients no checkpoint has. If a wrapper, such as a
-    prefetching thread, reads batches ahead of the training loop, the loader counts them too: then give
-    `state_dict(delivered=...)` your own count.
+    position before the step, whose gradients no checkpoint has. If a wrapper, such as a prefetching thread, reads
+    batches ahead of the training loop, the loader counts them too: then give `state_dict(delivered=...)` your own count.
 
     - Every batch that a loop yields counts. To look at a batch, take `peek`: it counts nothing.
     - A batch that cannot be read counts once the loop reads the next one. Until then, a resumed run tries it again.
