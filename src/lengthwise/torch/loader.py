@@ -32,7 +32,8 @@ class DataLoader(data.DataLoader[Any]):
 
     `state_dict` is exact at every batch, even with workers, and loads on any number of ranks. Within a step it has the
     position before the step, whose gradients no checkpoint has. If a wrapper, such as a prefetching thread, reads
-    batches ahead of the training loop, the loader counts them too: then give `state_dict(delivered=...)` your own count.
+    batches ahead of the training loop, the loader counts them too: then give your own count by
+    `state_dict(delivered=...)`.
 
     - Every batch that a loop yields counts. To look at a batch, take `peek`: it counts nothing.
     - A batch that cannot be read counts once the loop reads the next one. Until then, a resumed run tries it again.
