@@ -74,7 +74,7 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
         f"Largest mean difference of `RandomSteps`: {percent(worst['library'])}; of grouped steps on control: "
         f"{percent(worst['grouped'])}. Beyond 1 % the plan calls the experiment void{void}",
         f"The primary interval {'lies' if grouped.high < 0.01 else 'does not lie'} below 1 %.",
-        f"r - log2 VR: {texts}.",
+        f"r - log2 VR: {texts}; beyond 1 on {sum(abs(fmean(gap)) > 1 for gap in gaps.values())} of {len(gaps)}.",
     ]
     for part in (part for part in shown if part.setting.passes > 1):
         passes = signed(mean_difference(groups, part, "grouped", shown[part]))
