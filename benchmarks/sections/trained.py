@@ -91,10 +91,10 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
     note = (
         "In each cell: useful tokens a CPU second, by the slowest rank of an update, and peak memory, less that before "
         f"training, in MB. {document['updates']} updates of {document['micro_batches']} batches, of {document['size']} "
-        f"sequences on average; the fastest of {document['rounds']} rounds (the slowest up to {slower} below). One "
-        f"seed. Held-out losses of the first four ways differ by at most {apart:.2f} in a row. *Larger budget*: "
+        f"sequences on average; the fastest of {document['rounds']} rounds (the slowest up to {slower} below; another "
+        f"run had up to 27 % more memory). One seed. Held-out losses of the first four ways differ by at most {apart:.2f} in a row. *Larger budget*: "
         f"group_by_length's largest batch, until as much data is seen, {by[*cases[0], ways[-1]]['updates']} updates or "
-        "so. oneDNN keeps something for each shape of batch, unless ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 (*no cache*); "
+        "so. oneDNN keeps something for each shape of batch, unless ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 (*no cache*, not in the ranges); "
         "ours have more shapes, and so few updates pay for them. A step that computes next to nothing takes our loader "
         f"{loads[1]:.0f} us, PyTorch's {loads[0]:.0f}; `PlannedTrainer` {trainers[1] / 1e3:.1f} ms, the Trainer "
         f"{trainers[0] / 1e3:.1f}."
