@@ -14,9 +14,8 @@ group_by_length; it stops once it has seen as much data as the others.
     loss               after the last update, of 64 sequences that no batch holds
 
 On a GPU time is that of the clock, networks compute in bfloat16, and they and the lengths are larger. On a CPU, oneDNN
-keeps what it makes for each shape of batch; the LSTM is also trained without this cache.
-
-Last come the microseconds of a step that computes next to nothing: of a loader alone, and of the Trainer.
+keeps what it makes for each shape of batch; the LSTM is also trained without this cache. The result also has the
+microseconds of a step that computes next to nothing: of a loader alone, and of the Trainer.
 """
 
 from __future__ import annotations
