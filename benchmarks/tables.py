@@ -121,7 +121,7 @@ def evidence() -> str:
         "- **Models**: [sorted batches](recipes/docs/quality.md) ended as random ones; "
         f"{min(told):.0f} to {max(told):.0f} % would show. Steps grouped by length ended {100 * worse.mean:.0f} % "
         f"worse [under {worse.runs} seeds](recipes/docs/order.md), and {100 * control.mean:.0f} % if length says "
-        "nothing of the content.",
+        f"nothing of the content{': by its plan, the experiment is void' * (control.mean > 0.01)}.",
         "- **Promises** are [tested](docs/guide.md#promises); [numbers](docs/results.md) name their command.",
     )
     return "\n".join(

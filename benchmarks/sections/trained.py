@@ -87,12 +87,12 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
         (f"{model}, {loop}, {ranks}", *(training_cell(by[model, loop, ranks, way]) for way in ways))
         for model, loop, ranks in cases
     ]
-    slower = percent(1 - min(row["slowest"] / row["tokens_a_second"] for row in rows))
+    slower = percent(1 - min(row["rounds"][0] / row["tokens_a_second"] for row in rows))
     note = (
         "In each cell: useful tokens a CPU second, by the slowest rank of an update, and peak memory, less that before "
         f"training, in MB. {document['updates']} updates of {document['micro_batches']} batches, of {document['size']} "
-        f"sequences on average; the fastest of {document['rounds']} rounds (the slowest up to {slower} below; memory "
-        f"of other runs differed by up to a quarter). One seed. Held-out losses of the first four ways differ by at "
+        f"sequences on average; medians of {document['rounds']} rounds (the slowest up to {slower} below; memory "
+        f"varies between runs, too). One seed. Held-out losses of the first four ways differ by at "
         f"most {apart:.2f} in a row. *Larger budget*: "
         f"group_by_length's largest batch, until as much data is seen, {by[*cases[0], ways[-1]]['updates']} updates or "
         "so. oneDNN keeps something for each shape of batch, unless ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 (*no cache*, not "

@@ -18,7 +18,7 @@ DEPARTURES = (
     "The GRU's first search had its best rate, 0.032, at the end of the five: they became 0.008 to 0.128. Only the "
     "best two under the first seed run under the others. Each pair gets three seeds before the next begins, GRU first. "
     "After the first runs of the search the code became faster; a run of the GRU gave the same loss before and after. "
-    "Three pairs of the other orders ran before their turn, to explain the control."
+    "Three pairs of the other orders ran before their turn, in a second process, to explain the control."
 )
 AFTERWARDS = (
     "Found afterwards: a step's gradient is a sum over its tokens, so steps of long sequences weigh more, whatever "
