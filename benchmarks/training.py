@@ -4,22 +4,26 @@
 
 Each case is a process for each rank, with one thread: a loop with DDP (gloo, or nccl), and for the transformer the
 Trainer, too. An update has 4 batches on each rank, of 8 sequences on average. All ways have the same data, first
-weights and updates, and weigh each frame of an update alike. "Equal memory" has as budget the largest batch of
-group_by_length; it stops once it has seen as much data as the others.
+weights and updates, and weigh each frame of an update alike. "Equal memory" has the largest of a few budgets
+with which its peak memory is at most that of group_by_length; it stops once it has seen as much data as the others.
 
     tokens a second    useful ones of all ranks; an update lasts as long as the rank of most CPU time; the median
-                       of several rounds; the result has the speed of each
+                       of several rounds, which all cases take in turn; the result has the speed of each
     memory             peak of a rank beyond that before training, in MB; of the GPU with `--device cuda`
+    by default         the same in the runs that are timed, their median
     largest            padded tokens of the largest batch
     loss               after the last update, of 64 sequences that no batch holds
 
-On a GPU time is that of the clock, networks compute in bfloat16, and they and the lengths are larger. On a CPU, oneDNN
-keeps what it makes for each shape of batch; the LSTM is also trained without this cache. The result also has the
-microseconds of a step that computes next to nothing: of a loader alone, and of the Trainer.
+Memory is that of a run of its own, in which the C library gives each block of 128 KiB back once it is free, and oneDNN
+keeps nothing for the next batch of a shape. By default both keep more, and not as much in each run. On a GPU time is
+that of the clock, networks compute in bfloat16, and they and the lengths are larger. On a CPU, the LSTM is also trained
+without what oneDNN keeps. The result also has the microseconds of a step that computes next to nothing: of a loader
+alone, and of the Trainer.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import os
@@ -28,8 +32,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -46,17 +52,18 @@ import lengthwise as lw
 WAYS = ("random", "group_by_length", "batch_rebalance", "lengthwise", "equal memory")
 MODELS = ("transformer", "lstm", "convolution")
 SIZE, MICRO_BATCHES, COUNT, HELD_OUT = 8, 4, 2_000, 64
+BUDGETS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # of equal memory, in largest batches of group_by_length
 SYMBOLS, FRAMES = 32, 4  # symbols, and the frames of one in the tasks of frames
 
 
 def main() -> None:
     """Runs every case in processes of its own, and writes the result."""
     options = parser(__doc__)
-    options.add_argument("--models", nargs="*", choices=MODELS, default=MODELS)
-    options.add_argument("--ranks", nargs="*", type=int, default=[1, 2])
-    options.add_argument("--updates", type=int, default=25)
+    options.add_argument("--models", nargs="*", choices=MODELS, default=MODELS, help="(all)")
+    options.add_argument("--ranks", nargs="*", type=int, default=[1, 2], help="processes of a case (1 2)")
+    options.add_argument("--updates", type=int, default=25, help="of each case (%(default)s)")
     options.add_argument("--rounds", type=int, default=3, help="of which the median counts (%(default)s)")
-    options.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    options.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(%(default)s)")
     options.add_argument("--case", help="the case of this process, in JSON")
     arguments = options.parse_args()
     if arguments.case:
@@ -67,28 +74,55 @@ def main() -> None:
         return
     loops = [(model, "DDP") for model in arguments.models]
     loops += [("transformer", "Trainer")] if "transformer" in arguments.models else []
-    cases = [*itertools.product(loops, arguments.ranks, WAYS)]
-    cases += [(("lstm", "no cache"), 1, way) for way in WAYS if "lstm" in arguments.models]
+    kinds = [*itertools.product(loops, arguments.ranks)]
+    kinds += [(("lstm", "no cache"), 1)] if "lstm" in arguments.models else []
     settings = {"updates": arguments.updates, "device": arguments.device}
-    measured: list[list[dict[str, Any]]] = [[] for _ in cases]
+    rows: list[dict[str, Any]] = []
+    for (model, loop), ranks in tqdm(kinds, disable=None):
+        rows += with_memory({"model": model, "loop": loop, "ranks": ranks}, settings)
+    rounds: list[list[dict[str, Any]]] = [[] for _ in rows]
     for _ in range(arguments.rounds):
-        for rounds, ((model, loop), ranks, way) in zip(measured, tqdm(cases, disable=None), strict=True):
-            case = {"model": model, "loop": loop, "ranks": ranks, "way": way}
-            rounds.append(case | call(case | settings))
-            tqdm.write(json.dumps(rounds[-1]))
-    speeds = [sorted(rounds, key=lambda row: row.get("tokens_a_second", 0.0)) for rounds in measured]
-    rows = [each[len(each) // 2] | {"rounds": [row.get("tokens_a_second", 0.0) for row in each]} for each in speeds]
+        for row, measured in zip(tqdm(rows, disable=None), rounds, strict=True):
+            measured.append(call(row | settings))
+            tqdm.write(json.dumps(row | measured[-1]))
+    for row, measured in zip(rows, rounds, strict=True):
+        row["rounds"] = [each.get("tokens_a_second", 0.0) for each in measured]
+        row["tokens_a_second"] = median(row["rounds"])
+        row["by_default"] = median(each.get("memory", 0.0) for each in measured)
     name = torch.cuda.get_device_name() if arguments.device == "cuda" else ""
     facts = {"size": SIZE, "micro_batches": MICRO_BATCHES, "sequences": COUNT}
     facts |= {"updates": arguments.updates, "rounds": arguments.rounds}
     facts |= {"torch": torch.__version__, "transformers": version("transformers")}
-    print(write("training", {**facts, "overheads": call({"loop": "overheads"}), "rows": rows}, device_name=name))
+    whole = (*arguments.models, *arguments.ranks) == (*MODELS, 1, 2)
+    print(
+        write(
+            "training" if whole else "part-of-training",
+            {**facts, "overheads": call({"loop": "overheads"}), "rows": rows},
+            device_name=name,
+        )
+    )
 
 
-def call(case: dict[str, Any]) -> dict[str, Any]:
+def with_memory(case: dict[str, Any], settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns a row for each way, with its memory; the budget of the last is sought."""
+    rows = [case | {"way": way} for way in WAYS]
+    for row in rows[:-1]:
+        row |= call(row | settings, frees=True)
+    theirs, ours = rows[1], rows[-1]
+    for share in BUDGETS:
+        tried = ours | {"budget": int(share * theirs.get("largest", 0))}
+        tried |= call(tried | settings, frees=True)
+        if "error" in tried or ("memory" in ours and tried["memory"] > 1.02 * theirs["memory"]):
+            break
+        ours |= tried
+    return rows
+
+
+def call(case: dict[str, Any], *, frees: bool = False) -> dict[str, Any]:
     """Returns the measures of a case from processes of its own; or, if it fails, its error."""
     ranks, variables = case.get("ranks", 1), os.environ | {"OMP_NUM_THREADS": "1"}
-    variables |= {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0"} if case["loop"] == "no cache" else {}
+    variables |= {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0"} if frees or case["loop"] == "no cache" else {}
+    variables |= {"MALLOC_MMAP_THRESHOLD_": str(2**17)} if frees else {}
     several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
     command = [sys.executable, "-W", "ignore", *several, __file__, "--case", json.dumps(case)]
     process = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
@@ -107,11 +141,14 @@ def train(case: dict[str, Any]) -> dict[str, Any]:
         torch.cuda.set_device(device)
     lengths = 4 + lw.example_lengths("long-tailed", count=COUNT + HELD_OUT) // (1 if cuda else 8)
     samples, training = draw(lengths), lengths[:-HELD_OUT]
-    budget = int(SIZE * training.mean() / 0.95)
-    if case["way"] == "equal memory":
-        grouped = CALLS["group_by_length"](Run(training, budget, case["ranks"], MICRO_BATCHES), 0)
-        budget = max(len(batch) * int(training[batch].max()) for batches in grouped for batch in batches)
+    budget = case.get("budget") or int(SIZE * training.mean() / 0.95)
+    if case["loop"] == "Trainer":
+        import_module("lengthwise.torch.huggingface")  # its memory is not that of training
     model = build(case["model"], int(lengths.max()), large=cuda).to(device)
+    first = copy.deepcopy(model)  # what the first step loads and compiles is not of training
+    model_loss(case, first, samples[:1]).backward()
+    torch.optim.AdamW(first.parameters()).step()
+    del first
     if not cuda:
         Path("/proc/self/clear_refs").write_text("5")  # the peak is that of now
     start_bytes = torch.cuda.memory_allocated() if cuda else peak_bytes()
