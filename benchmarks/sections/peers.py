@@ -58,6 +58,10 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[float], str]]] = {
     "attention_price": ("Price of attention", False, "{:.3f}".format),
 }
 WHY = {"fairseq": "it sorts all data, and keeps its batches", "lhotse": "its buckets are narrow"}
+WHY |= {"returnn": "a rank plans its shard alone, and for more sequences ours are fewer"}
+RESUMES = dict.fromkeys(OURS, "any ranks") | dict.fromkeys(("lhotse", "nemo", "fairseq", "tf_data"), "same ranks")
+RESUMES |= dict.fromkeys(("group_by_length", "batch_rebalance", "speechbrain"), "reads again")
+RESUMES |= {"espnet": "epoch", "returnn": "epoch"}
 # What is nearest to systems of docs/switch.md, beside the "like_..." of others.
 NEAREST = {"nemo": "like_lhotse", "espnet": "like_fairseq", "trl": "lengthwise_best_fit"}
 NEAREST |= dict.fromkeys(("axolotl", "torchtitan"), "lengthwise_rows")
@@ -71,7 +75,7 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
     by = by_case(document)
     shown = [name for name in NAMES if (name, SHOWN, WORLD) in by and name not in HIDDEN]
     heads = ("system", "padding", "waits", "price", "price, attention", "randomness")
-    heads += ("over cap (largest)", "lost, repeated, unequal", "kept", "1,000 / s", "bytes")
+    heads += ("over cap (largest)", "lost, repeated, unequal", "kept", "resumes", "1,000 / s", "bytes")
     columns = {data: (data, WORLD) for name, data, _ in by if name == OURS[0] and data != SHOWN}
     columns |= {"8 ranks x 1": (SHOWN, "8x1"), "1 rank": (SHOWN, "1x1")}
     prices = {name: [two_prices(by.get((name, *case), MISSING)) for case in columns.values()] for name in BY_DATA}
@@ -85,7 +89,7 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
         "*Unequal*: the most steps of a rank less the fewest. *Kept*: the share of neighbours in a batch that share "
         "one in the next epoch. *1,000 / s*: thousand sequences a CPU second of one rank. *Bytes*: peak memory for "
         f"each sequence. {FACTS}",
-        "The speed for more sequences. Systems without a row take over 5 seconds for a million:",
+        "The speed for more sequences; of packers, for more documents. What is left out takes a rank over a minute:",
         speeds(document),
         f"Prices of frames and of attention on other lengths, and on fewer batches in a step of {SHOWN} ones. Others "
         "plan the sum of both lengths of pairs, and exceed the cap. The JSON has more:",
@@ -97,12 +101,13 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """Returns the cells of a system, or its error."""
     if "error" in row:
-        return (f"`{row['error'][:60]}`", *[""] * 9)
+        return (f"`{row['error'][:60]}`", *[""] * 10)
     over = f"{percent(row['over'])} ({row['largest']:.1f})" if row["over"] else "0"
     return (
         *(percent(row["padding"]), percent(row["waiting"]), f"{row['price']:.3f}"),
         *(f"{row['attention_price']:.2f}", f"{row['randomness']:.2f}"),
         *(over, f"{row['lost']:,}, {row['repeated']:,}, {row['unequal']:g}", percent(row["kept"])),
+        RESUMES.get(row["peer"].partition(":")[0], ""),
         *(f"{row[name]:,.0f}" if name in row else "" for name in ("thousand_a_second", "bytes")),
     )
 
@@ -148,12 +153,10 @@ def lead(by: Rows, shown: list[str]) -> str:
 
 def speeds(document: dict[str, Any]) -> str:
     """Returns a table of the speeds of many sequences."""
-    rows = [
-        row for row in document["rows"] if row["data"] == SHOWN and row["sequences"] >= 10**6 and "error" not in row
-    ]
+    rows = [row for row in document["rows"] if row["sequences"] >= 10**5 and "error" not in row]
     rates = {(row["peer"], row["sequences"]): f"{row['thousand_a_second']:,.0f}" for row in rows}
     counts = sorted({count for _, count in rates})
-    names = [name for name in NAMES if (name, 10**6) in rates and name not in UNTIMED]
+    names = [name for name in NAMES if (name, counts[0]) in rates and name not in UNTIMED]
     cells_of = [(NAMES[name], *(rates.get((name, count), "") for count in counts)) for name in names]
     return table(("system", *(f"{count:,}" for count in counts)), cells_of)
 
@@ -174,8 +177,8 @@ def with_measures(page: str, document: dict[str, Any]) -> str:
 
 
 FACTS = (
-    "*Resume*: Lengthwise goes on at any batch, on any number of ranks; the Trainer reads the taken batches again; "
-    "most others go on at an epoch. *Calls*: fairseq's rule is written in Python here. RETURNN, tf.data and "
+    "*Resumes* within an epoch, by their documents and code: on any number of ranks, on as many, or by reading the "
+    "taken batches again; or at an epoch. *Calls*: fairseq's rule is written in Python here. RETURNN, tf.data and "
     "torchtitan plan a rank's shard. verl pads nothing."
 )
 

@@ -82,31 +82,30 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
     losses = [[by[*case, way]["loss"] for way in ways[:4]] for case in cases]
     apart = max(max(values) - min(values) for values in losses)
     loads, trainers = ([document["overheads"][f"{loop}, {way}"] for way in ("random", "lengthwise")] for loop in LOOPS)
-    heads = ("network, loop, ranks", *ways[:3], "Lengthwise", "larger budget")
+    heads = ("network, loop, ranks", *ways[:3], "Lengthwise", "equal memory")
     cells = [
         (f"{model}, {loop}, {ranks}", *(training_cell(by[model, loop, ranks, way]) for way in ways))
         for model, loop, ranks in cases
     ]
-    slower = percent(1 - min(row["rounds"][0] / row["tokens_a_second"] for row in rows))
+    slower = percent(1 - min(min(row["rounds"]) / row["tokens_a_second"] for row in rows))
     note = (
-        "In each cell: useful tokens a CPU second, by the slowest rank of an update, and peak memory, less that before "
-        f"training, in MB. {document['updates']} updates of {document['micro_batches']} batches, of {document['size']} "
-        f"sequences on average; medians of {document['rounds']} rounds (the slowest up to {slower} below; memory "
-        f"varies between runs, too). One seed. Held-out losses of the first four ways differ by at "
-        f"most {apart:.2f} in a row. *Larger budget*: "
-        f"group_by_length's largest batch, until as much data is seen, {by[*cases[0], ways[-1]]['updates']} updates or "
-        "so. oneDNN keeps something for each shape of batch, unless ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 (*no cache*, not "
-        "in the ranges); "
-        "ours have more shapes, and so few updates pay for them. A step that computes next to nothing takes our loader "
-        f"{loads[1]:.0f} us, PyTorch's {loads[0]:.0f}; `PlannedTrainer` {trainers[1] / 1e3:.1f} ms, the Trainer "
-        f"{trainers[0] / 1e3:.1f}."
+        "In each cell: useful tokens a CPU second, by the slowest rank of an update; peak memory beyond that before "
+        "training, in MB, if neither the C library nor oneDNN keeps what is free; and in brackets by default, which "
+        f"varies. {document['updates']} updates of {document['micro_batches']} batches, of {document['size']} "
+        f"sequences on average; medians of {document['rounds']} rounds (the slowest up to {slower} below). One seed. "
+        f"Held-out losses of the first four ways differ by at most {apart:.2f} in a row. *Equal memory*: with the "
+        "largest of seven budgets that needs no more memory than group_by_length, until as much data is seen, "
+        f"{by[*cases[0], ways[-1]]['updates']} updates or so. oneDNN keeps something for each shape of batch, unless "
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 (*no cache*, not in the ranges); ours have more shapes, and so few updates "
+        f"pay for them. A step that computes next to nothing takes our loader {loads[1]:.0f} us, PyTorch's "
+        f"{loads[0]:.0f}; `PlannedTrainer` {trainers[1] / 1e3:.1f} ms, the Trainer {trainers[0] / 1e3:.1f}."
     )
     speeds = [span(ratios(document, "tokens_a_second", "lengthwise", way)) for way in ways[:3]]
     answer = (
         f"Useful tokens a second of the default, at equal updates: {speeds[0]} times those of random batches, "
-        f"{speeds[1]} times those of group_by_length, {speeds[2]} times those of batch_rebalance. Its largest batch is "
-        f"{span(ratios(document, 'largest', 'lengthwise', ways[1]))} of group_by_length's. With a budget of that size: "
-        f"{span(ratios(document, 'tokens_a_second', ways[-1], ways[1]))} times those of group_by_length."
+        f"{speeds[1]} times those of group_by_length, {speeds[2]} times those of batch_rebalance. Its memory is "
+        f"{span(ratios(document, 'memory', 'lengthwise', ways[1]))} of group_by_length's. With as much memory: "
+        f"{span(ratios(document, 'tokens_a_second', ways[-1], ways[1]))} times its tokens."
     )
     return answer, table(heads, cells), note
 
@@ -123,4 +122,4 @@ def span(values: list[float]) -> str:
 
 
 def training_cell(row: dict[str, Any]) -> str:
-    return f"{round(row['tokens_a_second'], -1):,.0f}, {row['memory']:.0f}"
+    return f"{round(row['tokens_a_second'], -1):,.0f}, {row['memory']:.0f} ({row['by_default']:.0f})"

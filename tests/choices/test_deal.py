@@ -28,7 +28,9 @@ def test_in_turn_deals_as_the_batches_were_cut():
 def test_ranks_get_about_equal_shares_of_a_step():
     costs = np.array([10.0, 9.0, 8.0, 7.0, 6.0, 5.0])
     # By falling cost, the second row backwards: rank 0 has 10 + 5, rank 1 has 9 + 6, rank 2 has 8 + 7.
-    assert share_out(np.array([[5, 0, 4, 1, 3, 2]]), costs, 3).tolist() == [[[0, 1, 2], [5, 4, 3]]]
+    first, second = share_out(np.array([[5, 0, 4, 1, 3, 2]] * 2), costs, 3).tolist()
+    assert first == [[0, 1, 2], [5, 4, 3]]
+    assert second == [[1, 2, 0], [4, 3, 5]], "in turn: else rank 0 would always have the costliest"
 
 
 @settings(max_examples=60, derandomize=True)
@@ -49,12 +51,6 @@ def test_no_other_pairs_make_ranks_wait_less_and_of_more_no_swap_does(data):
         gain = costs[batch] - costs[partner]
         other = sums[np.nonzero(step == partner)[1][0]] + gain
         assert gain <= 0 or max(sums[costliest] - gain, other) >= sums.max()
-
-
-def test_a_rank_with_one_very_costly_batch_takes_the_cheapest_beside_it():
-    costs = np.array([60.0, 12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0])
-    step = share_out(np.arange(8)[None], costs, 2)[0]
-    assert step[:, 0].tolist() == [0, 5, 6, 7]
 
 
 def test_a_split_tail_cuts_a_row_where_rows_are_fewer_than_places():

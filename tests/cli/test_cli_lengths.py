@@ -44,5 +44,8 @@ def test_a_table_is_read_to_its_end_and_its_bad_rows_are_named(run, tmp_path, mo
     write_table(Path("a.jsonl").absolute(), n=[0, 5, 0])
     done = run("lengths", "a.jsonl", "-o", "a.npy")
     assert (done.status, done.out, Path("a.npy").exists()) == (2, "", False)
-    assert '2 of 3 have none. Repair them, or give `write_lengths` bad="one"' in done.err
-    assert "`output` must be the path of a .npy file, but is 'a'." in run("lengths", "a.jsonl", "-o", "a").err
+    assert '2 of 3 rows of `source` have no length. Repair them, or count each as 1 by bad="one"' in done.err
+    done = run("lengths", "a.jsonl", "-o", "a.npy", "--bad", "one")
+    assert "Rows without a length, counted as 1: 2." in done.out
+    assert np.load("a.npy").tolist() == [1, 5, 1]
+    assert "`path` must be the path of a .npy file on a disk, but is 'a'." in run("lengths", "a.jsonl", "-o", "a").err

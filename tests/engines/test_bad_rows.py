@@ -18,11 +18,10 @@ def test_bad_rows_are_named_with_their_files(tmp_path, out):
         write_table(tmp_path / "data" / f"{name}.parquet", n=pa.array(rows, pa.int64()))
     at = tmp_path / "data"
     message = (
-        "`source` must be rows that have a length each, but 4 of 8 have none. Repair them, or give `write_lengths` "
-        f'bad="one", which counts each as 1. Row 1: `n` must be at least 1, but is 0 at row 1 of {at}/a.parquet. Drop '
-        f"the sequence or repair its length. Row 3: `n` must be given, but is None at row 0 of {at}/b.parquet. Fill it "
-        f"in, or drop the row. Row 4: `n` must be given, but is None at row 1 of {at}/b.parquet. Fill it in, or drop "
-        "the row."
+        '4 of 8 rows of `source` have no length. Repair them, or count each as 1 by bad="one" (--bad one). Row 1: `n` '
+        f"must be at least 1, but is 0 at row 1 of {at}/a.parquet. Drop the sequence or repair its length. Row 3: `n` "
+        f"must be given, but is None at row 0 of {at}/b.parquet. Fill it in, or drop the row. Row 4: `n` must be "
+        f"given, but is None at row 1 of {at}/b.parquet. Fill it in, or drop the row."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         lw.write_lengths(at, out, column="n")

@@ -40,6 +40,15 @@ def test_an_epoch_that_is_left_before_its_end_warns_once(kind):
     loader.set_epoch(2)
 
 
+def test_the_loss_scales_of_other_batches_warn():
+    loader = loader_of()
+    loader.batch_sampler.loss_scales()
+    list(loader)
+    loader.set_epoch(1)
+    with pytest.warns(UserWarning, match="^Epoch 1 is taken with the loss scales of other batches. Call `loss_scales`"):
+        list(loader)
+
+
 class Ending(Data):
     """Ends every loop over it without an error, as `next` of an iterator does that is at its end."""
 

@@ -25,8 +25,8 @@ BATCHINGS = {
     "random": lw.Batching(cut=lw.Budget(900), order=lw.Shuffled()),
 }
 SAID = (
-    r"^`lengths` must be those of the dataset, in its order, but is '\d+ and \d+ for batches that are padded to \d+ "
-    r"and \d+'\. Measure them after the dataset is shuffled, filtered and tokenized\.$"
+    r"^Batches planned for lengths of up to \d+ and \d+ are padded to \d+ and \d+\. `lengths` must be those of the "
+    r"dataset, in its order, after it is shuffled, filtered and tokenized\.$"
 )
 
 

@@ -55,18 +55,16 @@ def first_budget(
 def describe_longest(lengths: NDArray[np.int64], batch_size: int = BATCH_SIZE) -> str:
     """Returns a sentence on the sequences that are longer than a budget of the mean; "" if there are none.
 
-    >>> describe_longest(np.array([90, 100, 9_000]), 1).partition("; or drop it")[0]
-    '1 sequence is longer than 104 and sets the budget: cut it, plan with lengths.clip(max=104), or --max-length 104'
+    >>> describe_longest(np.array([90, 100, 9_000]), 1).partition(", or")[0]
+    'The budget is set by 1 sequence longer than 104: cut there, and plan with lengths.clip(max=104)'
     """
     budget = int(lengths.max())
     while (lower := _budget_of_mean(lengths.clip(max=budget), batch_size, DEFAULT_PADDING)) < budget:
         budget = lower  # cutting lowers the mean
     count = int(np.count_nonzero(lengths > budget)) if lengths.ndim == 1 else 0
-    subject = "1 sequence is" if count == 1 else f"{count:,} sequences are"
-    them = "it" if count == 1 else "them"
-    drop = f"cut=lw.Budget({budget}, oversize='drop')"
-    remedy = f"cut {them}, plan with lengths.clip(max={budget}), or --max-length {budget}; or drop {them}: {drop}"
-    return f"{subject} longer than {budget:,} and set{'s' * (count == 1)} the budget: {remedy}." if count else ""
+    state = f"The budget is set by {count:,} sequence{'s' * (count > 1)} longer than {budget:,}"
+    cut = f"cut there, and plan with lengths.clip(max={budget}), or --max-length {budget}"
+    return f"{state}: {cut}; or give cut=lw.Budget({budget}, oversize='alone'), or 'drop'." if count else ""
 
 
 def _budget_of_mean(sizes: NDArray[np.int64], batch_size: int, padding: float) -> int:

@@ -146,7 +146,7 @@ class Balanced(_OnePortion):
     >>> costs = np.array([9.0, 1.0, 8.0, 2.0])
     >>> grid = Balanced().grid(np.array([[0, 1, 2, 3]]), costs, World(2, 1), Key())
     >>> costs[grid].tolist()  # two steps of two ranks
-    [[[9.0, 8.0]], [[2.0, 1.0]]]
+    [[[9.0, 8.0]], [[1.0, 2.0]]]
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -165,7 +165,7 @@ class Mixed(_OnePortion):
         tail: The policy for a last step that is not full: "split", "repeat" or "drop"; see `Deal`.
 
     >>> Mixed().grid(np.array([[0, 1, 2, 3]]), np.ones(4), World(2, 1), Key(seed=2)).tolist()  # two steps of two ranks
-    [[[0, 3]], [[1, 2]]]
+    [[[0, 3]], [[2, 1]]]
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -208,7 +208,7 @@ class Stratified(_OnePortion):
 
     >>> grid = Stratified().grid(np.array([[0, 1, 2, 3]]), np.ones(4), World(2, 1), Key())
     >>> grid.tolist()  # each of two steps has one of 0 and 1, and one of 2 and 3
-    [[[0, 2]], [[1, 3]]]
+    [[[0, 2]], [[3, 1]]]
     """
 
     def grid(self, numbers: NDArray[np.int64], costs: NDArray[np.float64], world: World, key: Key) -> NDArray[np.int64]:
@@ -308,7 +308,8 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
 
     If a rank takes two, the costliest batch goes with the cheapest, the next with the next: no other pairs make ranks
     wait less. If it takes more, each batch, from the costliest, goes to the rank with the least cost so far. Then ranks
-    swap batches, as long as the costliest rank gets cheaper.
+    swap batches, as long as the costliest rank gets cheaper. Ranks take the parts of a step in turn: otherwise the
+    first would always have the longest sequences.
 
     Args:
         steps: [steps, slots] batch numbers.
@@ -330,13 +331,13 @@ def share_out(steps: NDArray[np.int64], costs: NDArray[np.float64], world_size: 
     if world_size == 1 or micro_batches <= 2:
         grid = ranked.reshape(count, micro_batches, world_size)
         grid[:, 1::2] = grid[:, 1::2, ::-1].copy()
-        return grid
-    ranks = np.empty(ranked.size, np.int64)
-    places, of_step = np.arange(ranked.size), np.full(count, slots)
-    _kernels.share_rows(costs[ranked].reshape(-1), places, of_step, world_size, micro_batches, ranks)
-    by_rank = np.argsort(ranks.reshape(count, slots), axis=1, kind="stable")
-    grid = np.take_along_axis(ranked, by_rank, axis=1).reshape(count, world_size, micro_batches)
-    return np.ascontiguousarray(grid.swapaxes(1, 2))
+    else:
+        ranks = np.empty(ranked.size, np.int64)
+        places, of_step = np.arange(ranked.size), np.full(count, slots)
+        _kernels.share_rows(costs[ranked].reshape(-1), places, of_step, world_size, micro_batches, ranks)
+        by_rank = np.argsort(ranks.reshape(count, slots), axis=1, kind="stable")
+        grid = np.take_along_axis(ranked, by_rank, axis=1).reshape(count, world_size, micro_batches).swapaxes(1, 2)
+    return np.take_along_axis(grid, (np.arange(world_size) + np.arange(count)[:, None, None]) % world_size, axis=2)
 
 
 def _in_order(steps: NDArray[np.int64]) -> NDArray[np.int64]:

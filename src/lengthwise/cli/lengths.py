@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import lengthwise as lw
-from lengthwise.checks import value_error
 from lengthwise.cli import show
 from lengthwise.cli.parser import Input, add_reading, read_file, reading_options
 from lengthwise.engines.write import save_lengths
@@ -20,9 +19,10 @@ def add(subparsers: Any) -> None:
     """Adds `lengths`."""
     text = "write the lengths of a data set of any size into one file"
     parser = subparsers.add_parser("lengths", help=text, description=f"{text.capitalize()}.")
-    text = "file, folder or pattern, with the column if there are several"
-    parser.add_argument("source", type=Input, metavar="FILE[:COLUMN]", help=text)
+    parser.add_argument("source", type=Input, metavar="FILE[:COLUMN]", help="file, folder or pattern, and its column")
     parser.add_argument("--output", "-o", required=True, metavar="PATH", help="the file to write (.npy)")
+    text = "rows without a length, such as empty texts: an error (by default), or counted as 1 each"
+    parser.add_argument("--bad", choices=("error", "one"), default="error", help=text)
     add_reading(parser)
     parser.set_defaults(run=run)
 
@@ -31,21 +31,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the file, and prints the next command."""
     show.check(arguments)
     path = arguments.output
-    if Path(path).suffix != ".npy":
-        raise value_error("output", "the path of a .npy file", path, "Name it lengths.npy, for example.")
-    lengths = read_file(arguments.source, read=_write, output=path, **reading_options(arguments))
+    lengths = read_file(arguments.source, read=_write, output=path, bad=arguments.bad, **reading_options(arguments))
     longest = " x ".join(f"{most:,}" for most in lengths.reshape(len(lengths), -1).max(axis=0).tolist())
     show.say(f"Sequences: {len(lengths):,}. The longest: {longest}. Written: {path}. Next:\n")
     show.program(f"    lengthwise advise {shlex.quote(path)}")
     return 0
 
 
-def _write(source: str, *, output: str, **options: Any) -> Any:
+def _write(source: str, *, output: str, bad: str, **options: Any) -> Any:
     """Writes the lengths of a source, and returns them. Only those that `write_lengths` takes may exceed the memory."""
     path, choice = Path(source), options["column"] or options.get("count")
     is_large = has_tables(path, choice) if path.is_dir() else find_format(path).is_large
-    if is_large or not path.exists():  # a pattern or a URL
-        return lw.write_lengths(source, output, **options).lengths
+    if is_large or bad == "one" or not path.exists():  # a pattern or a URL
+        written = lw.write_lengths(source, output, bad=bad, **options)
+        if written.bad_rows:
+            show.say(f"Rows without a length, counted as 1: {len(written.bad_rows):,}.")
+        return written.lengths
     lengths = lw.read_lengths(source, **options, progress=True)
     save_lengths(lengths, output)
     return lengths

@@ -145,9 +145,8 @@ def write_lengths(
         with tqdm(unit=" rows", unit_scale=True, disable=None if progress else True) as bar:
             shape, longest, bad_rows = _spool(read_blocks(source, rule, batch_size), spool, max_bad, bar)
         if bad_rows and bad == "error":
-            remedy = f'Repair them, or give `write_lengths` bad="one", which counts each as 1. {_show(bad_rows)}'
-            state = f"`source` must be rows that have a length each, but {len(bad_rows)} of {shape[0]} have none"
-            raise checks.state_error(state, remedy)
+            remedy = f'Repair them, or count each as 1 by bad="one" (--bad one). {_show(bad_rows)}'
+            raise checks.state_error(f"{len(bad_rows)} of {shape[0]} rows of `source` have no length", remedy)
         if not shape[0]:
             raise checks.value_error("source", "of at least one row", 0, "Is it the right data set?")
         _copy(spool, target, shape, longest)

@@ -57,6 +57,11 @@ class Notices:
         remedy = f"Begin with epoch {loaded}: `for epoch in range({loaded}, epochs)`."
         self._warn("left position", f"Epoch {epoch} is set, so the loaded position in epoch {loaded} is lost", remedy)
 
+    def warn_old_scales(self, epoch: int) -> None:
+        """Warns that loss scales were asked for before the epoch or the position was set."""
+        remedy = "Call `loss_scales` anew after each `set_epoch` and `load_state_dict`."
+        self._warn("old scales", f"Epoch {epoch} is taken with the loss scales of other batches", remedy)
+
     def _warn(self, name: str, state: str, remedy: str) -> None:
         # Warn once for each kind, not for each epoch: 100 epochs would repeat the warning 100 times.
         if self.is_first(name):

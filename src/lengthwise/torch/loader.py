@@ -216,6 +216,9 @@ class DataLoader(data.DataLoader[Any]):
         if latest.taken and not (self.quiet or sampler.rank) and sampler.notices.is_first("what an epoch pads"):
             earlier = latest.remainder.earlier_batches
             print(describe_padding(latest.remainder.plan, sampler.lengths, earlier_batches=earlier), file=sys.stderr)
+        # A trainer may draw the batches of a step before it asks for their scales.
+        if latest.taken > sampler.micro_batches and sampler.scaled not in (None, latest.remainder):
+            sampler.notices.warn_old_scales(self.epoch)
         self._passes = [*(loop for loop in passes if loop.state == "open" and loop is not latest), latest]
 
 

@@ -250,12 +250,11 @@ def _tell_of_order(longest: NDArray[np.int64], padded: Sizes) -> bool:
     place = max(shares, key=lambda place: (shares[place], str(place)), default=())
     if shares.get(place, 0.0) < _TOLD:
         return False
-    shortest, longest_at = int(longest[:, 0].argmin()), int(longest[:, 0].argmax())
-    low, high = longest[shortest, 0], longest[longest_at, 0]
-    short, long = padded[place][shortest], padded[place][longest_at]
-    value = f"{low} and {high} for batches that are padded to {short} and {long}"
-    remedy = "Measure them after the dataset is shuffled, filtered and tokenized."
-    checks.warn(checks.sentence("lengths", "those of the dataset, in its order", value, remedy))
+    ends = [int(longest[:, 0].argmin()), int(longest[:, 0].argmax())]
+    (low, high), (short, long) = longest[ends, 0], padded[place][ends]
+    state = f"Batches planned for lengths of up to {low} and {high} are padded to {short} and {long}"
+    remedy = "`lengths` must be those of the dataset, in its order, after it is shuffled, filtered and tokenized."
+    checks.warn(f"{state}. {remedy}")
     return True
 
 
