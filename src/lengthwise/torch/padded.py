@@ -105,8 +105,8 @@ class PaddedAsPlanned:
             how_many = f"{np.count_nonzero(over):,} of {self._watched:,} are over the budget of {most[over][0]:,.16g}"
             remedy = (
                 "If you cut the lengths, cut the samples too. Are the lengths in the order of the data set? "
-                "Read them after your trainer has prepared the data: PlannedTrainer(batching=...) does, or "
-                "lengths = [len(ids) for ids in trainer.train_dataset['input_ids']]."
+                "Read them from ready samples: lengths = [len(ids) for ids, label in dataset]. Under a trainer, "
+                "PlannedTrainer(batching=...) does, or [len(ids) for ids in trainer.train_dataset['input_ids']]."
             )
             checks.warn(f"Batches hold {ratio:.2f} x the frames of the plan: {how_many}. {remedy}")
         elif len(batches) > 1 and ratio < _FAR_LESS and np.ptp(held / costs) > 1.0 - _FAR_LESS:
