@@ -36,7 +36,7 @@ def test_frames_are_counted_by_the_masks_of_a_batch(batch, dims, counts):
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("template", [0, 40])
 def test_the_summary_and_the_log_give_the_padding_that_was_computed(template, workers):
-    samples = [torch.ones(int(length) + template) for length in LENGTHS]
+    samples = [np.ones(length + template, np.float32) for length in LENGTHS]
     sampler, speed = lw.torch.BatchSampler(LENGTHS, BATCHING), Speed()
     loader = lw.torch.DataLoader(samples, sampler, quiet=True, num_workers=workers)
     assert "were read" not in sampler.summary()

@@ -96,6 +96,7 @@ def printed_table(document: Mapping[str, Any]) -> list[str]:
             IN_RANGE[row.in_range],
         )
         for row in rows
+        if (row.sizes, row.quantity) != ("fixed", "batches")
     ]
     heads = ("strategy", "batch size", "quantity", "paper", "ours", "least", "greatest", "in range")
     note = f"The paper's own knobs on its own lengths, random training sets of its size. {tally(rows)}"
