@@ -147,7 +147,8 @@ def measure(peer: str, python: Path, name: str, count: int, world: str, *, judge
         except subprocess.TimeoutExpired:
             return {"sequences": len(lengths), "error": f"took over {LIMIT} s"}
         if process.returncode:
-            return {"sequences": len(lengths), "error": process.stderr.strip().rpartition("\n")[2][:200]}
+            error = process.stderr.strip().rpartition("\n")[2][:200]
+            return {"sequences": len(lengths), "error": "out of memory" if process.returncode == -9 else error}
         arrays = dict(np.load(out))
     epochs = [{name: arrays[f"{name}{epoch}"] for name in ("places", "sizes", "counts")} for epoch in range(EPOCHS)]
     seconds = min(float(arrays[f"seconds{epoch}"]) for epoch in range(EPOCHS))

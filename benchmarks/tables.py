@@ -43,8 +43,8 @@ TASKS = ("handwriting", "acoustic", "synthesis")  # of the study of quality
 END = "<!-- end -->"
 HEAD = """# Results
 
-All measurements, also those that speak against this package. Each section begins with the answer, and ends with the
-command of the measurement. Long tables show some rows; the JSON has all.
+All measurements, also those that speak against this package. Sections begin with the answer and end with the command.
+Long tables show some rows; the JSON has all.
 
 - *Padding* is the share of all computed frames that hold no data. *Computed* is the number of frames computed for each
   frame of data, 1 / (1 - padding).

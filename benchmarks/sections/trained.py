@@ -89,16 +89,16 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
     ]
     slower = percent(1 - min(min(row["rounds"]) / row["tokens_a_second"] for row in rows))
     note = (
-        "In each cell: useful tokens a CPU second, by the slowest rank of an update; peak memory beyond that before "
-        "training, in MB, if neither the C library nor oneDNN keeps what is free; and in brackets by default, which "
-        f"varies. {document['updates']} updates of {document['micro_batches']} batches, of {document['size']} "
+        "In each cell: useful tokens a CPU second, by the slowest rank of an update; MB of peak memory for training, "
+        "if neither the C library nor oneDNN keeps what is free; and in brackets by default, which varies. "
+        f"{document['updates']} updates of {document['micro_batches']} batches, of {document['size']} "
         f"sequences on average; medians of {document['rounds']} rounds (the slowest up to {slower} below). One seed. "
         f"Held-out losses of the first four ways differ by at most {apart:.2f} in a row. *Equal memory*: with the "
-        "largest of seven budgets that needs no more memory than group_by_length, until as much data is seen, "
-        f"{by[*cases[0], ways[-1]]['updates']} updates or so. oneDNN keeps something for each shape of batch, unless "
-        "ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 (*no cache*, not in the ranges); ours have more shapes, and so few updates "
-        f"pay for them. A step that computes next to nothing takes our loader {loads[1]:.0f} us, PyTorch's "
-        f"{loads[0]:.0f}; `PlannedTrainer` {trainers[1] / 1e3:.1f} ms, the Trainer {trainers[0] / 1e3:.1f}."
+        "largest of seven budgets that needs no more memory than group_by_length, for as much data, in about "
+        f"{by[*cases[0], ways[-1]]['updates']} updates. oneDNN keeps something for each shape of batch, unless "
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 (*no cache*, not in the ranges); ours have more shapes. A step that "
+        f"computes next to nothing takes our loader {loads[1]:.0f} us, PyTorch's {loads[0]:.0f}; `PlannedTrainer` "
+        f"{trainers[1] / 1e3:.1f} ms, the Trainer {trainers[0] / 1e3:.1f}."
     )
     speeds = [span(ratios(document, "tokens_a_second", "lengthwise", way)) for way in ways[:3]]
     answer = (

@@ -14,13 +14,13 @@ from table_files import write_table
 
 
 def test_bad_rows_are_named_with_their_files(tmp_path, out):
-    for name, rows in (("a", [7, 0, 8]), ("b", [None, None]), ("c", [9, -1, 4])):
+    for name, rows in (("a", [7, -2, 8]), ("b", [None, None]), ("c", [9, -1, 4])):
         write_table(tmp_path / "data" / f"{name}.parquet", n=pa.array(rows, pa.int64()))
     at = tmp_path / "data"
     message = (
-        '4 of 8 rows of `source` have no length. Repair them, or count each as 1 by bad="one" (--bad one). Row 1: `n` '
-        f"must be at least 1, but is 0 at row 1 of {at}/a.parquet. Drop the sequence or repair its length. Row 3: `n` "
-        f"must be given, but is None at row 0 of {at}/b.parquet. Fill it in, or drop the row. Row 4: `n` must be "
+        '4 of 8 rows of `source` have no length. Repair them, or count each as 1 by bad="one" (--bad one). Row 1: '
+        f"`n` must be at least 1, but is -2 at row 1 of {at}/a.parquet. Drop the sequence or repair its length. Row 3: "
+        f"`n` must be given, but is None at row 0 of {at}/b.parquet. Fill it in, or drop the row. Row 4: `n` must be "
         f"given, but is None at row 1 of {at}/b.parquet. Fill it in, or drop the row."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

@@ -57,9 +57,9 @@ def as_lengths(values: ArrayLike) -> NDArray[np.int64]:
 
     >>> as_lengths([3, 1, 2.0])
     array([3, 1, 2])
-    >>> as_lengths([3, 0, 4])
+    >>> as_lengths([3, -1, 4])
     Traceback (most recent call last):
-    ValueError: `lengths` must be at least 1, but is 0 at sequence 1. Drop the sequence or repair its length.
+    ValueError: `lengths` must be at least 1, but is -1 at sequence 1. Drop the sequence or repair its length.
     """
     raw = as_numbers(values)
     check_dims(1 if raw.ndim == 1 else raw.shape[1])

@@ -20,6 +20,7 @@ Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 LONGEST = 2**63 - 1
 MOST_DIMS = 8  # lengths of one sequence; a wider table is most likely padded token ids
 _REPAIR = "Drop the sequence or repair its length."
+_EMPTY = "Drop the sequence, or count it as 1: max(1, length), or `lengthwise lengths --bad one`."
 _SECONDS = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
 
 
@@ -43,9 +44,9 @@ def whole_lengths(
 
     >>> whole_lengths(np.array([3.0, 5.0]), name="frames", place=str)
     array([3, 5])
-    >>> whole_lengths(np.array([3, 0]), name="frames", place="line {} of a.txt".format)
+    >>> whole_lengths(np.array([3, -1]), name="frames", place="line {} of a.txt".format)
     Traceback (most recent call last):
-    ValueError: `frames` must be at least 1, but is 0 at line 1 of a.txt. Drop the sequence or repair its length.
+    ValueError: `frames` must be at least 1, but is -1 at line 1 of a.txt. Drop the sequence or repair its length.
     """
     # All values at once: millions of lengths take milliseconds.
     lengths, good = convert(values, frame_shift)
@@ -122,7 +123,7 @@ def _broken_rule(value: float, frame_shift: float | None, bits: int, remedy: str
     if value != math.floor(value):
         return "a whole number", remedy
     if value < 1 or value > LONGEST:
-        return ("at least 1" if value < 1 else "at most 2**63 - 1"), _REPAIR
+        return ("at least 1" if value < 1 else "at most 2**63 - 1"), _REPAIR if value else _EMPTY
     # The number breaks no other rule: it is whole, but the float may have rounded it.
     exact = "Floats round larger whole numbers: give integers, which in a file have digits only."
     return f"below 2**{bits} as a float", exact

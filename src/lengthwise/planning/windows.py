@@ -315,10 +315,7 @@ class Windows:
         raw = np.asarray(self.lengths)[numbers]
         dims = raw[:1].size or 1
         checked = whole_lengths(
-            raw.reshape(-1),
-            name="lengths",
-            place=lambda at: f"sequence {numbers[at // dims]}",
-            remedy="Drop the sequence or repair its length.",
+            raw.reshape(-1), name="lengths", place=lambda at: f"sequence {numbers[at // dims]}", remedy="Round it."
         )
         return checked.reshape(raw.shape)
 

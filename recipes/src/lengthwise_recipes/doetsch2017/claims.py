@@ -253,7 +253,7 @@ def _alternated_like_both(outcomes: Mapping[str, Outcome], bins: Sequence[int]) 
         effect=NEAR,
         holds=extent(whole=accurate and fast, part=accurate or fast),
         why=f"{bins[-1]} bins have {fmean(gain_shares):.0%} of the speed that sorting gains, in the paper "
-        f"{paper_share:.0%}. They pad {outcomes[label].padding_share:.0%}.",
+        f"{paper_share:.0%}. They pad {outcomes[label].padding_share:.0%}. Rates {NEAR:.0%} apart count as alike.",
     )
 
 

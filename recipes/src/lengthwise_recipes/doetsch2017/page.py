@@ -168,6 +168,6 @@ COLUMNS = (
     "Columns: *WER* is the word error rate after the last epoch. *Frame error* is the share of wrong states among the "
     "network's validation frames (joined frames have the state of the middle one). All numbers but memory are means "
     "over seeds, some with the least and the greatest. Speed is that of the median epoch. Memory is that of a step on "
-    "the costliest batch of the first seed. *Of whole* is the number before it, divided by that of `random`, whole "
-    "utterances in random order."
+    "the costliest batch of the first seed. *Of whole* is the number before it over that of `random`, whole "
+    "utterances in random order, seed by seed."
 )

@@ -210,7 +210,7 @@ def _same_time_claim(by_label: Outcomes) -> Claim:
         unit="%",
         holds=_all_above_zero(falls.mean(axis=0), falls),
         why=f"Means over seeds: {listing(falls)} % with {', '.join(ALIKE)}. This is speed: in the same time they take "
-        "more epochs.",
+        "more epochs. Losses are means with those of the epochs beside, one of which may end later.",
     )
 
 

@@ -44,16 +44,16 @@ def claims_of_plans(padding: Measured, knobs: Fields, size: Size, table1: Sequen
         padding: From `batchings.measure_batching`, for every strategy and RAND-DBS.
         knobs: Knobs for the same lengths.
         size: Size of the recordings trained on.
-        table1: The paper's table 1 on its own lengths. ZPR and batches are judged on it unless it is empty.
+        table1: The paper's table 1 on its own lengths. ZPR and batches are judged on it, too, unless it is empty.
     """
     rows = {(row.strategy, row.sizes, row.quantity): row for row in table1}
+    of_trained = {label: [100 * padding[f"{label}-{end}"]["zpr"] for end in ("BR", "DBS")] for label in WIDER}
     if rows:
         counts = [_paper_count_claim(padding, rows, label) for label in COUNTS]
         rates = {label: [rows[STRATEGIES[f"{label}-BR"], sizes, "zpr"].values for sizes in SIZES] for label in WIDER}
-        return [_paper_alike_claim(padding, knobs, rows), *counts, _wider_claim(rates)]
+        return [_paper_alike_claim(padding, knobs, rows), *counts, _wider_claim(rates, of_trained)]
     counts = [_trained_count_claim(padding, label) for label in COUNTS]
-    rates = {label: [100 * padding[f"{label}-{end}"]["zpr"] for end in ("BR", "DBS")] for label in WIDER}
-    trained = [_trained_alike_claim(padding, knobs), *counts, _wider_claim(rates)]
+    trained = [_trained_alike_claim(padding, knobs), *counts, _wider_claim(of_trained)]
     return [dataclasses.replace(claim, size=size) for claim in trained]
 
 
@@ -156,14 +156,15 @@ def _paper_count_claim(padding: Measured, rows: Rows, label: str) -> Claim:
     strategy = STRATEGIES[_with_random_steps(label)]
     fixed, dynamic, printed = (rows[strategy, sizes, "batches"] for sizes in (*SIZES, PRINTED_RULE))
     ours, by_printed_rule = (100 * (1 - np.array(row.values) / np.array(fixed.values)) for row in (dynamic, printed))
+    trained = 100 * (1 - np.divide(*_counts(padding, label)[::-1]))
     return _count_claim(
         label,
         ours,
-        of_each(*(of_effect(falls.tolist(), _printed_fall(label)) for falls in (ours, by_printed_rule))),
+        of_each(*(of_effect(falls.tolist(), _printed_fall(label)) for falls in (ours, by_printed_rule, trained))),
         f"On the paper's own lengths {fixed.mean:.1f} batches become {dynamic.mean:.1f}"
         f"{within(dynamic.least, dynamic.greatest, digits=0)}, and {printed.mean:.1f} by the rule that the paper "
         f"prints, {by_printed_rule.mean():.2f} % fewer. On the recordings trained on "
-        f"{_describe_counts(padding, label)}.",
+        f"{_describe_counts(padding, label)}. {ON_BOTH}",
     )
 
 
@@ -191,9 +192,10 @@ def _count_claim(label: str, ours: NDArray[np.float64], holds: str, why: str) ->
     )
 
 
-def _wider_claim(rates: Mapping[str, Sequence[ArrayLike]]) -> Claim:
-    """Judges the ZPR in percent by strategy, first of fixed and then of dynamic sizes, each [seeds]."""
-    rises = {label: np.subtract(dynamic, fixed) for label, (fixed, dynamic) in rates.items()}
+def _wider_claim(*rates: Mapping[str, Sequence[ArrayLike]]) -> Claim:
+    """Judges the ZPR in percent by strategy, first of fixed and then of dynamic sizes, each [seeds]; on all lengths."""
+    all_rises = [{label: np.subtract(*pair[::-1]) for label, pair in of_lengths.items()} for of_lengths in rates]
+    rises, trained = all_rises[0], all_rises[1:]
     printed = {label: TABLE_2[f"{label}-DBS"].zpr - TABLE_2[label].zpr for label in WIDER}
     return Claim(
         claim="dynamic batch sizes raise the ZPR of sorted and semi-sorted batches; ours: points added with SSB",
@@ -202,9 +204,10 @@ def _wider_claim(rates: Mapping[str, Sequence[ArrayLike]]) -> Claim:
         ours=rises["SSB"].tolist(),
         effect=printed["SSB"],
         unit="points",
-        holds=of_each(*(of_effect(rises[label].tolist(), printed[label]) for label in WIDER)),
+        holds=of_each(*(of_effect(each[label].tolist(), printed[label]) for each in all_rises for label in WIDER)),
         why=f"Points added, means over seeds: {listing(list(rises.values()))} with {', '.join(WIDER)} (the paper: "
-        f"{listing(list(printed.values()))}).",
+        f"{listing(list(printed.values()))})."
+        + "".join(f" On the recordings trained on {listing(list(each.values()))}. {ON_BOTH}" for each in trained),
     )
 
 

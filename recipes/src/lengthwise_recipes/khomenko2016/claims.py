@@ -246,7 +246,7 @@ def _early_loss_claim(rows: Sequence[EpochRow]) -> Claim:
         of_epochs.append(100 * (fast[epochs - 1].validation_loss / slow[epochs - 1].validation_loss - 1.0))
     return Claim(
         claim="validation loss converges faster, mainly at the beginning; ours: percent by which it is lower with "
-        "Q = 3 than with Q = 1, after a third of the time of Q = 3",
+        "Q = 3 than with Q = 1, in the time of a third of the epochs of Q = 3",
         where="IV.B, figure 3",
         paper="faster",
         ours=[100 * drop for drop in drops],

@@ -106,7 +106,8 @@ def lead(documents: Sequence[Document]) -> list[str]:
     faster = {task: difference for task, difference in in_time.items() if difference.excludes_zero}
     alike = [task for task, difference in in_time.items() if not (difference.excludes_zero or difference.unknown)]
     ties = f". They show no difference on {_listed(alike)}" if alike else ""
-    speed = f" In equal time, where speed counts, the losses differ: {_signed_tasks(faster)}{ties}." if faster else ""
+    when = "In equal time (when the faster one has its last 3 epochs), where speed counts,"
+    speed = f" {when} the losses differ: {_signed_tasks(faster)}{ties}." if faster else ""
     seeds = documents[0]["settings"]["seeds"]
     sorted_mixing, random_mixing = (_span(documents, {order}) for order in ("sorted", documents[0]["reference"]))
     return [
@@ -145,12 +146,8 @@ def span_sentence(documents: Sequence[Document]) -> str:
 
 def _span(documents: Sequence[Document], orders: set[str]) -> str:
     """Returns the least and the greatest mixing of orders with a fixed size, as text."""
-    mixing = [
-        row["mixing"]
-        for document in documents
-        for row in document["strategies"]
-        if row["order"] in orders and not row["dynamic"]
-    ]
+    rows = (row for document in documents for row in document["strategies"])
+    mixing = [row["mixing"] for row in rows if row["order"] in orders and not row["dynamic"]]
     return " to ".join(dict.fromkeys(f"{bound:.2f}" for bound in (min(mixing), max(mixing))))
 
 
