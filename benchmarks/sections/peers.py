@@ -89,7 +89,7 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
         "*Unequal*: the most steps of a rank less the fewest. *Kept*: the share of neighbours in a batch that share "
         "one in the next epoch. *1,000 / s*: thousand sequences a CPU second of one rank. *Bytes*: peak memory for "
         f"each sequence. {FACTS}",
-        "The speed for more sequences; of packers, for more documents. What is left out takes a rank over a minute:",
+        "The speed for more sequences, of packers for more documents, if a rank needs at most a minute:",
         speeds(document),
         f"Prices of frames and of attention on other lengths, and on fewer batches in a step of {SHOWN} ones. Others "
         "plan the sum of both lengths of pairs, and exceed the cap. The JSON has more:",
@@ -153,7 +153,7 @@ def lead(by: Rows, shown: list[str]) -> str:
 
 def speeds(document: dict[str, Any]) -> str:
     """Returns a table of the speeds of many sequences."""
-    rows = [row for row in document["rows"] if row["sequences"] >= 10**5]
+    rows = [row for row in document["rows"] if row["sequences"] >= 10**6]
     rates = {(row["peer"], row["sequences"]): row.get("error") or f"{row['thousand_a_second']:,.0f}" for row in rows}
     counts = sorted({count for _, count in rates})
     names = [name for name in NAMES if (name, counts[0]) in rates and name not in UNTIMED]

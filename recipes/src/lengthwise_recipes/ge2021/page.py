@@ -216,11 +216,7 @@ def ours_table(document: Mapping[str, Any]) -> str:
         for pair in document["ours"]
     ]
     heads = ("from", "to", "padding", "to padding", "mixing", "to mixing", "reduction", "could tell apart")
-    note = (
-        "Padding and mixing are over four epochs. *Could tell apart*: the smallest reduction that this number of seeds "
-        "would detect in 4 of 5 tries (80 % power)."
-    )
-    return f"{table(heads, rows)}\n\n{note}"
+    return f"{table(heads, rows)}\n\nPadding and mixing are over four epochs."
 
 
 def speaking(document: Mapping[str, Any]) -> str:
@@ -232,7 +228,7 @@ def speaking(document: Mapping[str, Any]) -> str:
         f"Means over seeds, the least and the greatest strategy: {percent(stopped[0])} to {percent(stopped[1])} of the "
         f"validation texts after which the network stops by itself; |spoken - true frames| / true frames of "
         f"{percent(error[0])} to {percent(error[1])}; and the largest weight of attention, a mean over steps, "
-        f"{focus[0]:.2f} to {focus[1]:.2f}, which is 1 if each step reads one character. The JSON has each strategy."
+        f"{focus[0]:.2f} to {focus[1]:.2f}, which is 1 if each step reads one character."
     )
 
 

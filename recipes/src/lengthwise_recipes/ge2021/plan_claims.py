@@ -194,7 +194,9 @@ def _count_claim(label: str, ours: NDArray[np.float64], holds: str, why: str) ->
 
 def _wider_claim(*rates: Mapping[str, Sequence[ArrayLike]]) -> Claim:
     """Judges the ZPR in percent by strategy, first of fixed and then of dynamic sizes, each [seeds]; on all lengths."""
-    all_rises = [{label: np.diff(np.array(pair), axis=0)[0] for label, pair in of_lengths.items()} for of_lengths in rates]
+    all_rises = [
+        {label: np.diff(np.array(pair), axis=0)[0] for label, pair in of_lengths.items()} for of_lengths in rates
+    ]
     rises, trained = all_rises[0], all_rises[1:]
     printed = {label: TABLE_2[f"{label}-DBS"].zpr - TABLE_2[label].zpr for label in WIDER}
     return Claim(

@@ -77,6 +77,16 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
         f"are means over models, chosen after the results: by the GRU alone it is {by_gru}. From 2 on, the plan says "
         "that variance is not the mechanism.",
     ]
+    for part, cells in shown.items():
+        padded = [arm for arm in part.arms if arm.startswith("noise/")][-1:]
+        pairs = [[differences(groups, part, cell, arm) for arm in ("grouped", *padded)] for cell in cells if padded]
+        gaps_of = [interval(noisy - grouped) for grouped, noisy in pairs]
+        if gaps_of:
+            paid = "" if any(gap.high < 0 for gap in gaps_of) else ": nothing pays for that padding"
+            texts = " and ".join(map(signed, gaps_of))
+            sentences.append(
+                f"{part.name.capitalize()} that pad {percent(float(padded[0][6:]))} end {texts} from sorted ones{paid}."
+            )
     for part in (part for part in shown if part.setting.passes > 1):
         passes = signed(mean_difference(groups, part, "grouped", shown[part]))
         sentences.append(f"Five passes: {passes}.")
