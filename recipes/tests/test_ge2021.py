@@ -337,7 +337,7 @@ def test_on_the_papers_lengths_its_plans_are_judged_too():
         in claims[2].why
     )
     by_printed_rule = {("random", PRINTED_RULE, "batches"): 606.0}
-    assert claims_of_plans(apart, FIELDS, SIZE, in_table1(by_printed_rule))[1].holds == "whole"
+    assert claims_of_plans(plans(**{"RAND-DBS": 606}), FIELDS, SIZE, in_table1(by_printed_rule))[1].holds == "whole"
     assert "On the recordings trained on 655.0 batches become 700.0" in claims[2].why
 
 
