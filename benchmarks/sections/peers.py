@@ -59,8 +59,8 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[float], str]]] = {
 }
 WHY = {"fairseq": "it sorts all data, and keeps its batches", "lhotse": "its buckets are narrow"}
 WHY |= {"returnn": "a rank plans its shard alone; ours are fewer from a million on"}
-RESUMES = dict.fromkeys(OURS, "any ranks") | dict.fromkeys(("lhotse", "nemo", "fairseq", "tf_data"), "same ranks")
-RESUMES |= dict.fromkeys(("group_by_length", "batch_rebalance", "speechbrain"), "reads again")
+RESUMES = dict.fromkeys(OURS, "any") | dict.fromkeys(("lhotse", "nemo", "fairseq", "tf_data"), "same")
+RESUMES |= dict.fromkeys(("group_by_length", "batch_rebalance", "speechbrain"), "again")
 RESUMES |= {"espnet": "epoch", "returnn": "epoch"}
 # What is nearest to systems of docs/switch.md, beside the "like_..." of others.
 NEAREST = {"nemo": "like_lhotse", "espnet": "like_fairseq", "trl": "lengthwise_best_fit"}
@@ -75,7 +75,7 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
     by = by_case(document)
     shown = [name for name in NAMES if (name, SHOWN, WORLD) in by and name not in HIDDEN]
     heads = ("system", "padding", "waits", "price", "price, attention", "randomness")
-    heads += ("over cap (largest)", "lost, repeated, unequal", "kept", "resumes", "1,000 / s", "bytes")
+    heads += ("over cap (largest)", "lost, repeated, unequal", "kept", "resume", "1,000/s, bytes")
     columns = {data: (data, WORLD) for name, data, _ in by if name == OURS[0] and data != SHOWN}
     columns |= {"8 ranks x 1": (SHOWN, "8x1"), "1 rank": (SHOWN, "1x1")}
     prices = {name: [two_prices(by.get((name, *case), MISSING)) for case in columns.values()] for name in BY_DATA}
@@ -87,9 +87,10 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
         "*Price*: what ranks compute, with waiting, by unit of the data's own cost. *Attention*: L frames cost "
         "L (1 + 0.001 L), and `balance` is this cost. *Over cap*: the share of batches, and the largest, in caps. "
         "*Unequal*: the most steps of a rank less the fewest. *Kept*: the share of neighbours in a batch that share "
-        "one in the next epoch. *1,000 / s*: thousand sequences a CPU second of one rank. *Bytes*: peak memory for "
+        "one in the next epoch. *1,000/s*: thousand sequences a CPU second of one rank. *Bytes*: peak memory for "
         f"each sequence. {FACTS}",
-        "The speed for more sequences, of packers for more documents, if a rank needs at most a minute:",
+        "The speed for more sequences, of packers for more documents, if a rank needs at most a minute; TRL needs more "
+        "than 24 GB for a million:",
         speeds(document),
         f"Prices of frames and of attention on other lengths, and on fewer batches in a step of {SHOWN} ones. Others "
         "plan the sum of both lengths of pairs, and exceed the cap. The JSON has more:",
@@ -101,14 +102,14 @@ def peers(document: dict[str, Any]) -> tuple[str, ...]:
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """Returns the cells of a system, or its error."""
     if "error" in row:
-        return (f"`{row['error'][:60]}`", *[""] * 10)
+        return (f"`{row['error'][:60]}`", *[""] * 9)
     over = f"{percent(row['over'])} ({row['largest']:.1f})" if row["over"] else "0"
     return (
         *(percent(row["padding"]), percent(row["waiting"]), f"{row['price']:.3f}"),
         *(f"{row['attention_price']:.2f}", f"{row['randomness']:.2f}"),
         *(over, f"{row['lost']:,}, {row['repeated']:,}, {row['unequal']:g}", percent(row["kept"])),
         RESUMES.get(row["peer"].partition(":")[0], ""),
-        *(f"{row[name]:,.0f}" if name in row else "" for name in ("thousand_a_second", "bytes")),
+        ", ".join(f"{row[name]:,.0f}" for name in ("thousand_a_second", "bytes") if name in row),
     )
 
 
@@ -153,8 +154,8 @@ def lead(by: Rows, shown: list[str]) -> str:
 
 def speeds(document: dict[str, Any]) -> str:
     """Returns a table of the speeds of many sequences."""
-    rows = [row for row in document["rows"] if row["sequences"] >= 10**6]
-    rates = {(row["peer"], row["sequences"]): row.get("error") or f"{row['thousand_a_second']:,.0f}" for row in rows}
+    rows = [row for row in document["rows"] if row["sequences"] >= 10**6 and "error" not in row]
+    rates = {(row["peer"], row["sequences"]): f"{row['thousand_a_second']:,.0f}" for row in rows}
     counts = sorted({count for _, count in rates})
     names = [name for name in NAMES if (name, counts[0]) in rates and name not in UNTIMED]
     cells_of = [(NAMES[name], *(rates.get((name, count), "") for count in counts)) for name in names]
@@ -177,7 +178,7 @@ def with_measures(page: str, document: dict[str, Any]) -> str:
 
 
 FACTS = (
-    "*Resumes* within an epoch, by their documents and code: on any number of ranks, on as many, or by reading the "
+    "*Resume* within an epoch, by their documents and code: on any number of ranks, on the same, or by reading the "
     "taken batches again; or at an epoch. *Calls*: fairseq's rule is written in Python here. RETURNN, tf.data and "
     "torchtitan plan shards. verl pads nothing."
 )
@@ -195,7 +196,7 @@ def packers(document: dict[str, Any], by: Rows) -> tuple[str, ...]:
         fill, wait = f"{100 - 100 * one['padding']:.2f} %", percent(row["attention_waiting"])
         randomness = f"{one['randomness']:.2f}", f"{row['randomness']:.2f}"
         cells_of.append((NAMES[name], fill, *randomness, wait, f"{row['unequal']:g}", same, rate))
-    heads = ("packer", "fill", "randomness", "of steps", "waits, attention", "unequal", "kept", "1,000 / s")
+    heads = ("packer", "fill", "randomness", "of steps", "waits, attention", "unequal", "kept", "1,000/s")
     return (
         f"Packed rows of {document['caps']['documents']:,} tokens, of log-normal lengths of mean 1,400. Steps of ours "
         "are less random than others, since rows of similar attention share a step:",
