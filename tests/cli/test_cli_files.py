@@ -60,7 +60,7 @@ def test_a_folder_and_a_pattern_are_read_as_by_write_lengths(run):
     assert "'parts/*.pq'. Check the path; a pattern" in run("inspect", "parts/*.pq").err
     write_table(Path("parts/c.parquet"), n=[5, 0])
     assert "`n` must be at least 1, but is 0 at row 1 of" in (error := run("inspect", "parts").err)
-    assert "parts/c.parquet. Drop the sequence, or count it as 1: max(1, length), or `lengthwise lengths" in error
+    assert "parts/c.parquet. Drop it, or count it as 1: max(1, length), or the same file" in error
 
 
 def lengths_of(done):

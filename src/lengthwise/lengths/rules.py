@@ -20,7 +20,7 @@ Place = Callable[[int], str]  # 6 -> "line 8 of train.csv"
 LONGEST = 2**63 - 1
 MOST_DIMS = 8  # lengths of one sequence; a wider table is most likely padded token ids
 _REPAIR = "Drop the sequence or repair its length."
-_EMPTY = "Drop the sequence, or count it as 1: max(1, length), or `lengthwise lengths --bad one`."
+_EMPTY = "Drop it, or count it as 1: max(1, length), or the same file by `lengthwise lengths` -o lengths.npy --bad one."
 _SECONDS = "If these are seconds, give `frame_shift` (on the command line: --frame-shift) to get frames."
 
 
