@@ -104,8 +104,10 @@ def evidence() -> str:
     rows = [row for row in results("peers")[-1][1]["rows"] if (row["data"], row["world"]) == ("long-tailed", "8x4")]
     waits = {row["peer"]: f"{100 * row['waiting']:.2g} %" for row in rows if "waiting" in row}
     training = results("training")[-1][1]
-    spans = ("tokens_a_second", "lengthwise"), ("memory", "lengthwise"), ("tokens_a_second", "equal memory")
-    speed, memory, equal = (trained.span(trained.ratios(training, *pair, "group_by_length")) for pair in spans)
+    speed, equal = (
+        trained.span(trained.ratios(training, "tokens_a_second", way, "group_by_length"))
+        for way in ("lengthwise", "equal memory")
+    )
     groups, studies = results("order")[-1][1]["groups"], latest_quality().values()
     worse = outcomes.mean_difference(groups, PARTS[0], "grouped", PARTS[0].cells)
     control = outcomes.mean_difference(groups, PARTS[1], "grouped", [("control", "gru"), ("control", "transformer")])
@@ -114,8 +116,8 @@ def evidence() -> str:
         f"- **Beside others**: on 8 ranks x 4 batches, ranks wait {waits['lengthwise']} of the time; "
         f"{waits['group_by_length']} by the Trainer's `group_by_length`, {waits['lhotse']} by lhotse ([who leads]"
         "(docs/results.md#compared-with-other-systems)).",
-        f"- **Trained** on CPUs: {speed} times the tokens a second of `group_by_length`, in {memory} of its memory; in "
-        f"as much, {equal} times ([table](docs/results.md#training-beside-strategies-of-the-trainer)).",
+        f"- **Trained** on CPUs: {speed} times the tokens a second of `group_by_length`, or {equal} "
+        "in as much memory ([table](docs/results.md#training-beside-strategies-of-the-trainer)).",
         "- **Models**: [sorted batches](recipes/docs/quality.md) ended as random ones; "
         f"{min(told):.0f} to {max(told):.0f} % would show. Steps grouped by length ended {100 * worse.mean:.0f} % "
         f"worse [under {worse.runs} seeds](recipes/docs/order.md), and {100 * control.mean:.0f} % if length says "

@@ -4,8 +4,8 @@
 
 Each case is a process for each rank, with one thread: a loop with DDP (gloo, or nccl), and for the transformer the
 Trainer, too. An update has 4 batches on each rank, of 8 sequences on average. All ways have the same data, first
-weights and updates, and weigh each frame of an update alike. "Equal memory" has the largest of a few budgets
-with which its peak memory is at most that of group_by_length; it stops once it has seen as much data as the others.
+weights and updates, and weigh each frame of an update alike. "Equal memory" has the largest of a few budgets with
+which its peak memory is at most 2 % above that of group_by_length; it stops once it has seen as much data as others.
 
     tokens a second    useful ones of all ranks; an update lasts as long as the rank of most CPU time; the median
                        of several rounds, which all cases take in turn; the result has the speed of each

@@ -58,7 +58,7 @@ COLUMNS: dict[str, tuple[str, bool, Callable[[float], str]]] = {
     "attention_price": ("Price of attention", False, "{:.3f}".format),
 }
 WHY = {"fairseq": "it sorts all data, and keeps its batches", "lhotse": "its buckets are narrow"}
-WHY |= {"returnn": "a rank plans its shard alone; ours are fewer from a million on"}
+WHY |= {"returnn": "a rank plans its shard alone; for a million ours are fewer, and it is faster"}
 RESUMES = dict.fromkeys(OURS, "any") | dict.fromkeys(("lhotse", "nemo", "fairseq", "tf_data"), "same")
 RESUMES |= dict.fromkeys(("group_by_length", "batch_rebalance", "speechbrain"), "again")
 RESUMES |= {"espnet": "epoch", "returnn": "epoch"}

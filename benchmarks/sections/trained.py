@@ -89,13 +89,15 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
     ]
     slower = percent(1 - min(min(row["rounds"]) / row["tokens_a_second"] for row in rows))
     note = (
-        "In each cell: useful tokens a CPU second, by the slowest rank of an update; MB of peak memory for training, "
-        "if neither the C library nor oneDNN keeps what is free; and in brackets by default, which varies. "
+        "Cells: useful tokens a CPU second, by the slowest rank of an update; MB of peak memory for training, "
+        "if neither the C library nor oneDNN keeps what is free; in brackets by default, which varies. "
         f"{document['updates']} updates of {document['micro_batches']} batches, of {document['size']} "
         f"sequences on average; medians of {document['rounds']} rounds (the slowest up to {slower} below). One seed. "
-        f"Held-out losses of the first four ways differ by at most {apart:.2f} in a row. *Equal memory*: with the "
-        "largest of seven budgets that needs no more memory than group_by_length, for as much data, in about "
-        f"{by[*cases[0], ways[-1]]['updates']} updates. oneDNN keeps something for each shape of batch, unless "
+        f"Held-out losses of the first four differ by at most {apart:.2f}. *Equal memory* with "
+        "group_by_length: the largest of seven budgets, up to 1.4 of its largest batch, that needs at most 2 % more, "
+        f"for as much data, in about {by[*cases[0], ways[-1]]['updates']} updates, which end at losses of "
+        f"{span([row['loss'] for row in rows if row['way'] == ways[-1]])}. Memory is of one run: of 15 that ran again, "
+        "14 agreed within 5 %. oneDNN keeps something for each shape of batch, unless "
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY=0 (*no cache*, not in the ranges); ours have more shapes. A step that "
         f"computes next to nothing takes our loader {loads[1]:.0f} us, PyTorch's {loads[0]:.0f}; `PlannedTrainer` "
         f"{trainers[1] / 1e3:.1f} ms, the Trainer {trainers[0] / 1e3:.1f}."
@@ -104,7 +106,8 @@ def training(document: dict[str, Any]) -> tuple[str, ...]:
     answer = (
         f"Useful tokens a second of the default, at equal updates: {speeds[0]} times those of random batches, "
         f"{speeds[1]} times those of group_by_length, {speeds[2]} times those of batch_rebalance. Its memory is "
-        f"{span(ratios(document, 'memory', 'lengthwise', ways[1]))} of group_by_length's. With as much memory: "
+        f"{span(ratios(document, 'memory', 'lengthwise', ways[1]))} of group_by_length's, or by default, where oneDNN "
+        f"keeps something for each shape, {span(ratios(document, 'by_default', 'lengthwise', ways[1]))}. With as much: "
         f"{span(ratios(document, 'tokens_a_second', ways[-1], ways[1]))} times its tokens."
     )
     return answer, table(heads, cells), note
