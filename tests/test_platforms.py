@@ -33,37 +33,37 @@ def digest(*arrays):
 # Lengths of a sequence, order, cut, deal, cost, arrangement, and the fingerprint of the plan. It is the same on x86-64,
 # AArch64 and s390x: `python tests/test_platforms.py` prints the table on another platform. A new choice adds a line.
 PLANS = """
-1 shuffled fixed Balanced_split padded in_order 573c7cb0cef1cdc8
-1 sorted one Balanced_repeat quadratic shuffled 3b11dd5b2d035157
-1 falling fixed_drop Balanced_drop per_length shortest 7d303fd7cab38017
-1 semi_sorted budget Mixed_split largest longest 59d43bb45b9a76b1
-1 alternated budget_few Mixed_repeat padded shortest_at_first 64f6bcd6cd5c53dd
-1 windowed budget_alone Mixed_drop quadratic costliest 2e0e30b6fa63ce23
-1 bucketed budget_drop Stratified_split per_length costliest_all a128cef3f396e383
-1 edges_drop budget_multiples Stratified_repeat largest in_order ebad19e64ffda568
-1 edges_fixed budget_drop_multiples Stratified_drop padded shuffled b58533282aff61e5
+1 shuffled fixed Balanced_split padded in_order 8091ba6f24478310
+1 sorted one Balanced_repeat quadratic shuffled 6295ac15d016559c
+1 falling fixed_drop Balanced_drop per_length shortest d0b836349bb6a4db
+1 semi_sorted budget Mixed_split largest longest 2d2ba6843ee06e94
+1 alternated budget_few Mixed_repeat padded shortest_at_first b9218aa500c374f8
+1 windowed budget_alone Mixed_drop quadratic costliest 4e37b369498a34d3
+1 bucketed budget_drop Stratified_split per_length costliest_all df71d109e500fcb2
+1 edges_drop budget_multiples Stratified_repeat largest in_order 406edcedb33c28f5
+1 edges_fixed budget_drop_multiples Stratified_drop padded shuffled c61b08ad87745bff
 1 optimal fixed_multiple InTurn_split quadratic shortest 108d558ec57e11bf
 1 optimal_fixed dynamic InTurn_repeat per_length longest 3a4d070cabe4625c
 1 uniform dynamic_multiples InTurn_drop largest shortest_at_first 967daa45b8457de9
 1 quantile_fixed dynamic_paper portions padded costliest f74479c93ef54ce8
-1 exponential rows RandomSteps_split quadratic costliest_all e04e52c7176a89b8
-1 entropy_padding rows_best_fit RandomSteps_repeat per_length in_order 79b9034556f644bd
-1 entropy_scale rows_of_two RandomSteps_drop largest shuffled 4d3be25cb361ba62
-2 shuffled rows_best_fit_of_three RandomSteps_by_count padded shortest b12a3fc2e96cff43
-2 sorted rows_drop Balanced_split quadratic longest a6bdca29922b3aba
-2 falling fixed Balanced_repeat per_length shortest_at_first 42d2710e083b81d9
-2 semi_sorted one Balanced_drop largest costliest a49d7382d3889949
-2 alternated fixed_drop Mixed_split padded costliest_all e0d7ee2040035413
-2 windowed budget Mixed_repeat quadratic in_order 52fcd908bffcde22
-2 bucketed budget_few Mixed_drop per_length shuffled 1688d8969e4f4a67
-2 entropy_padding budget_alone Stratified_split largest shortest 8289bede7a07409c
-2 entropy_scale budget_drop Stratified_repeat padded longest 541796d6bb884f0b
-2 edges_drop budget_multiples Stratified_drop quadratic shortest_at_first 615ea41b71a6ad09
+1 exponential rows RandomSteps_split quadratic costliest_all 8c83ad43e5bf210b
+1 entropy_padding rows_best_fit RandomSteps_repeat per_length in_order 60a355eae1b7d1c2
+1 entropy_scale rows_of_two RandomSteps_drop largest shuffled d7ca02f6489c2c55
+2 shuffled rows_best_fit_of_three RandomSteps_by_count padded shortest fd841ed66ebb5852
+2 sorted rows_drop Balanced_split quadratic longest b2f2de21bcec2d4a
+2 falling fixed Balanced_repeat per_length shortest_at_first b536fd3873af9f94
+2 semi_sorted one Balanced_drop largest costliest 6ec6e4cca422e910
+2 alternated fixed_drop Mixed_split padded costliest_all c121ea854f2ccba2
+2 windowed budget Mixed_repeat quadratic in_order d8b544ae0846a954
+2 bucketed budget_few Mixed_drop per_length shuffled 85742543dda4fe50
+2 entropy_padding budget_alone Stratified_split largest shortest 055b6c9fcbc8657f
+2 entropy_scale budget_drop Stratified_repeat padded longest 5183fee1dd50918c
+2 edges_drop budget_multiples Stratified_drop quadratic shortest_at_first 970008decf09ad39
 2 edges budget_drop_multiples InTurn_split per_length costliest 57bb6504ba5817e1
 2 edges_drop_fixed fixed_multiple InTurn_repeat largest costliest_all 19f2dff382e15c1b
 2 edges_fixed dynamic InTurn_drop padded in_order b7ce6db4a7d207c0
-1 sorted rows_best_fit_of_three Mixed_split padded in_order ae04d02bce6c3c57
-1 windowed rows_drop Balanced_split quadratic shuffled 3e078a059e02d812
+1 sorted rows_best_fit_of_three Mixed_split padded in_order 3c34ec2044f3a6d5
+1 windowed rows_drop Balanced_split quadratic shuffled 1cd989e9a7ae3424
 """
 TABLE = [line.split() for line in PLANS.strip().splitlines()]
 

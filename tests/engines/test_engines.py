@@ -53,7 +53,7 @@ def check_engine(source, out):
     assert write(column="tokens").lengths.tolist() == LENGTHS
     assert write(column="text", count="words").lengths.tolist() == LENGTHS
     assert write(column="audio.frames,audio.channels").lengths.tolist() == [[10 * n, 2] for n in LENGTHS]
-    with pytest.raises(ValueError, match=rf"^`source` must be .* but {len(bad)} of 120 have none\..* Row {bad[0]}: "):
+    with pytest.raises(ValueError, match=rf"^{len(bad)} of 120 rows of `source` have no length\..* Row {bad[0]}: "):
         write(column="gaps")
     with pytest.raises(ValueError, match=r"^`text` must be a number, but is 'x .*if these are texts, give `count` as"):
         write(column="text")

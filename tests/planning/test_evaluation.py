@@ -36,9 +36,9 @@ def test_by_hand():
     # Sorted: 2, 4 | 5, 9 | 11; the cheapest, [0, 2], stands again on rank 1 so that both take two batches.
     plan = lw.evaluation_plan([2, 9, 4, 11, 5], lw.FixedSize(2), world_size=2)
     taken = [[batch.tolist() for batch in plan.batches(rank)] for rank in (0, 1)]
-    assert taken == [[[4, 1], [0, 2]], [[3], [0, 2]]]
-    np.testing.assert_allclose(lw.evaluation_weights(plan)[:, 0, :], [[0.4, 0.2], [0.4, 0.0]])
-    assert lw.restore_order(plan, [["e", "b", "a", "c"], ["d", "again", "again"]]) == ["a", "b", "c", "d", "e"]
+    assert taken == [[[3], [0, 2]], [[4, 1], [0, 2]]]
+    np.testing.assert_allclose(lw.evaluation_weights(plan)[:, 0, :], [[0.2, 0.4], [0.4, 0.0]])
+    assert lw.restore_order(plan, [["d", "a", "c"], ["e", "b", "again", "again"]]) == ["a", "b", "c", "d", "e"]
 
 
 def test_outputs_of_too_few_sequences_are_refused():
