@@ -217,7 +217,7 @@ class DataLoader(data.DataLoader[Any]):
             earlier = latest.remainder.earlier_batches
             print(describe_padding(latest.remainder.plan, sampler.lengths, earlier_batches=earlier), file=sys.stderr)
         # A trainer may draw the batches of a step before it asks for their scales.
-        if latest.taken > sampler.micro_batches and sampler.scaled not in (None, latest.remainder):
+        if latest.taken > sampler.micro_batches and sampler.scaled not in (None, (sampler.epoch, sampler.start)):
             sampler.notices.warn_old_scales(self.epoch)
         self._passes = [*(loop for loop in passes if loop.state == "open" and loop is not latest), latest]
 

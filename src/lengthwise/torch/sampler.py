@@ -95,7 +95,7 @@ class BatchSampler(RankSampler):
             self.groups: NDArray[np.int64] | None = self._planner.groups
             self._remainder = self._plan_remainder(0)
             self._identity = self._planner.identity(self._remainder.plan)
-        self.scaled: Remainder | None = None  # the pass of the latest `loss_scales`
+        self.scaled: tuple[int, int] | None = None  # the epoch and the start of the latest `loss_scales`
 
     def __repr__(self) -> str:
         rank = f"rank {self.rank} of {self.world_size}"
@@ -212,8 +212,8 @@ class BatchSampler(RankSampler):
         [2] 0.33
         """
         averaged: Any = {"ranks_averaged": ranks_averaged, "micro_batches_averaged": micro_batches_averaged}
-        self.scaled = remainder = self._ask()
-        plan, start = remainder.plan, remainder.plan_start
+        remainder = self._ask()
+        plan, start, self.scaled = remainder.plan, remainder.plan_start, (remainder.plan.epoch, remainder.start)
         if isinstance(plan, WindowEpoch):
             scales = plan.loss_scales(weights, rank=self.rank, start=start, reduction=reduction, **averaged)
             return np.fromiter(scales, np.float64)
