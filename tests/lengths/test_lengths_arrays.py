@@ -56,7 +56,7 @@ def test_result_is_read_only_and_never_a_view():
 
 BAD = [
     (np.ma.array([1, 2], mask=[False, True]), ValueError, "without masked values, but is 'masked'."),
-    ([3, 0], ValueError, "`lengths` must be at least 1, but is 0 at sequence 1. Drop the sequence"),
+    ([3, 0], ValueError, "`lengths` must be at least 1, but is 0 at sequence 1. Drop it, or count"),
     ([3.0, float("nan")], ValueError, "`lengths` must be finite, but is nan at sequence 1."),
     ([1, 2.5], ValueError, "is 2.5 at sequence 1. If these are seconds, turn them into"),
     ([[1, 2], [3, 0]], ValueError, "`lengths` must be at least 1, but is 0 at sequence 1, dimension 1."),
