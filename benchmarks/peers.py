@@ -42,6 +42,7 @@ from tqdm import tqdm
 
 import lengthwise as lw
 from lengthwise_recipes.record import read
+from sections.peers import peers as section
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "out" / "peers"
@@ -89,7 +90,7 @@ def main() -> None:
     options.add_argument("--worlds", nargs="*", metavar="RxM", help=f"ranks x micro-batches ({WORLD}; {WORLDS})")
     many = f"({COUNT}; up to {MANY[-1]} of {', '.join(WORLDS)})"
     options.add_argument("--sequences", nargs="*", type=int, metavar="N", help=f"numbers of drawn lengths {many}")
-    arguments = options.parse_args()
+    arguments, written = options.parse_args(), ""
     for peer in tqdm(arguments.peers or list(PACKAGES), disable=None):
         python, release = prepare(PACKAGES[peer])
         rows: list[dict[str, Any]] = []
@@ -101,7 +102,10 @@ def main() -> None:
             about |= {"date": f"{datetime.now(UTC):%Y-%m-%d}"}
             rows.append(about | measure(peer, python, name, count, world, judged=count <= COUNT))
             print_row(rows[-1])
-        tqdm.write(write_rows(rows, whole=len(sys.argv) == 1))
+        written = write_rows(rows, whole=len(sys.argv) == 1)
+        tqdm.write(written)
+    if written.endswith(".json"):
+        print(*section(read(Path(written))), sep="\n\n")
 
 
 def cases(peer: str, arguments: Namespace) -> Iterator[tuple[str, str, int]]:

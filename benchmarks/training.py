@@ -48,6 +48,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
 import lengthwise as lw
+from sections.trained import training as section
 
 WAYS = ("random", "group_by_length", "batch_rebalance", "lengthwise", "equal memory")
 MODELS = ("transformer", "lstm", "convolution")
@@ -94,13 +95,9 @@ def main() -> None:
     facts |= {"updates": arguments.updates, "rounds": arguments.rounds}
     facts |= {"torch": torch.__version__, "transformers": version("transformers")}
     whole = (*arguments.models, *arguments.ranks) == (*MODELS, 1, 2)
-    print(
-        write(
-            "training" if whole else "part-of-training",
-            {**facts, "overheads": call({"loop": "overheads"}), "rows": rows},
-            device_name=name,
-        )
-    )
+    document = {**facts, "overheads": call({"loop": "overheads"}), "rows": rows}
+    print(write("training" if whole else "part-of-training", document, device_name=name))
+    print(*section(document), sep="\n\n")
 
 
 def with_memory(case: dict[str, Any], settings: dict[str, Any]) -> list[dict[str, Any]]:
