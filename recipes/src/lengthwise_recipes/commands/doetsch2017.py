@@ -25,7 +25,7 @@ def add(papers: Any) -> None:
         run=run,
         help="Speed, memory and word error rate by batches, of Doetsch et al. 2017.",
         description="Trains a bidirectional LSTM acoustic model on chunks and on whole utterances in every order of "
-        "Doetsch et al. 2017 and of this package, decodes, and writes JSON, figures and a page that sets the claims "
+        "Doetsch et al. 2017 and in the default one, decodes, and writes JSON, figures and a page that sets the claims "
         "of the paper beside what came out.",
         add_data=_add_data,
         small="half an hour on one core",
@@ -34,6 +34,7 @@ def add(papers: Any) -> None:
         seeds="3",
     )
     size.add_argument("--count", type=int, help="utterances to train on (400; full 8738)")
+    size.add_argument("--testing", type=int, help="strings of digits to decode (200; full 1000)")
 
 
 def run(arguments: argparse.Namespace) -> int:

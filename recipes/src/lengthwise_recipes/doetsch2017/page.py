@@ -11,7 +11,7 @@ import numpy as np
 
 import lengthwise as lw
 from lengthwise_recipes import pages
-from lengthwise_recipes.doetsch2017.batchings import BUCKET_SPAN, COUNTED, FIGURE_BINS, MXNET, RANDOM, figure_batchings
+from lengthwise_recipes.doetsch2017.batchings import BUCKET_SPAN, FIGURE_BINS, MXNET, RANDOM, figure_batchings
 from lengthwise_recipes.doetsch2017.claims import CHUNKS, Row, claims_of, labels_of_orders, paper_rows
 from lengthwise_recipes.doetsch2017.outcomes import ratios
 from lengthwise_recipes.pages import over_seeds, percent
@@ -46,8 +46,6 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         "padded to the edge of their bucket.",
         "## Beyond the paper",
         rows_table(document, [RANDOM, *more_labels]),
-        f'"{COUNTED}" is random order with padding counted in the {document["size"]["frames"]:,} frames of a batch. '
-        "Such a budget bounds memory; it makes more steps of fewer utterances.",
         f"{settings_note(document)}\n\n{words_note(document)} {pages.features_note(document['study']['data'])}",
         COLUMNS,
         pages.figures(PAPER, FIGURES),

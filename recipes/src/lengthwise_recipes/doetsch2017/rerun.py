@@ -6,7 +6,7 @@
 2. A GMM-HMM gives every frame a state.
 3. Three bidirectional LSTM layers learn the states with Adam at a constant rate of 0.01.
 4. Posteriors over priors are decoded with a language model scaled by 12.
-All rows of tables 1 and 2, and the other strategies of this package, are trained from the same weights.
+All rows of tables 1 and 2, and the default order of this package, are trained from the same weights.
 
 Deviations:
 - CHiME-4 is not public, so any speech may be given.
