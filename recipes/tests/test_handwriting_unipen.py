@@ -133,7 +133,7 @@ def test_a_corpus_of_unipen_is_read_from_a_file_and_from_a_folder(tmp_path):
     corpus = read_corpus(tmp_path, count=18)
     assert (len(corpus.train), len(corpus.validation)) == (17, 1)
     assert corpus.alphabet == "0123abcde"
-    assert corpus.name.startswith("UNIPEN files of ")
+    assert corpus.name == f"UNIPEN segments of {tmp_path.parent.name}/{tmp_path.name}"
     alone = read_corpus(tmp_path / "0.dat", validation_share=0.2)
     assert (len(alone.train), len(alone.validation)) == (4, 1)
     assert np.isfinite(np.concatenate(alone.train.strokes)).all()

@@ -20,8 +20,6 @@ pytest.importorskip("jiwer")
 pytest.importorskip("altair")
 
 from lengthwise.cli import main  # noqa: E402
-from lengthwise_recipes.commands.khomenko2016 import DATA_SEED  # noqa: E402
-from lengthwise_recipes.handwriting.data import read_corpus  # noqa: E402
 from lengthwise_recipes.khomenko2016.bounds import bound_of, families, log_normal, sigma_that_allows, speed_up_bound  # noqa: E402
 from lengthwise_recipes.khomenko2016.claims import (  # noqa: E402
     BUCKETS,
@@ -37,7 +35,7 @@ from lengthwise_recipes.khomenko2016.claims import (  # noqa: E402
     speed_ups,
 )
 from lengthwise_recipes.khomenko2016.page import FIGURES, by_processes, headline, page, times_table, write_figures  # noqa: E402
-from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, lengths_by_seed, reproduce, settings  # noqa: E402
+from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
 from lengthwise_recipes.record import read  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow  # noqa: E402
 
@@ -127,19 +125,6 @@ def test_the_sigma_that_allows_4_times():
     assert sigma_that_allows(4.0, buckets=3, count=100) > sigma  # of fewer the longest is shorter
 
 
-def test_the_page_shows_how_rare_the_chosen_seed_is(monkeypatch):
-    monkeypatch.setattr("lengthwise_recipes.khomenko2016.rerun.SEEDS", 2)
-    # Four points are a frame, so that the ratio of points is nearly the same.
-    points = [read_corpus(None, count=40, seed=seed).train.lengths for seed in (0, 1)]
-    ratios = [speed_up_bound(lengths, 3) for lengths in lengths_by_seed(40)]
-    assert ratios == pytest.approx([speed_up_bound(lengths, 3) for lengths in points], rel=0.01)
-
-
-def test_the_small_rerun_has_lengths_that_allow_4_times():
-    lengths = read_corpus(None, count=SMALL.count, seed=DATA_SEED).train.lengths
-    assert speed_up_bound(lengths, 3) > 4.0
-
-
 def test_every_batch_is_padded_to_its_bucket_and_short_buckets_come_first(corpus):
     import lengthwise as lw
 
@@ -171,16 +156,6 @@ def test_a_paper_that_holds_holds_whole():
     assert early.mean == pytest.approx(100 * (1 - 0.25 / 2))
     assert early.why.endswith(
         "After as many epochs of both, a third of all, it differs from that of Q = 1 by -50.00 % (-50.00 to -50.00)."
-    )
-
-
-def test_a_speed_up_under_a_chosen_seed_of_the_data_holds_partly_unless_the_median_seed_allows_it():
-    rows = rows_of(seconds=(8, 4, 2, 1.9, 1.8, 1.7), losses=(4, 3, 2, 3, 3, 3), seeds=2)
-    chosen, usual = (bucket_claims(rows, FIFTH, seed_ratios=ratios)[0] for ratios in ([2.0, 2.8, 4.5], [3.8, 4.0, 4.2]))
-    assert (chosen.holds, usual.holds) == ("part", "whole")
-    assert (
-        "Under 3 seeds of the data they are 2.00 to 4.50 times fewer, at the median 2.80; 1 of them reach 4."
-        in chosen.why
     )
 
 

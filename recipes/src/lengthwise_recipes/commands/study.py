@@ -198,7 +198,7 @@ def add_data(parser: argparse.ArgumentParser, *, count: str) -> None:
     group.add_argument("--count", type=int, help=f"lines or words, train and validation together ({count})")
     group.add_argument("--validation-share", type=float, default=0.05, help="share kept for validation (%(default)s)")
     group.add_argument("--scripts", metavar="A,B", help="of an .npz: use these scripts alone")
-    group.add_argument("--data-seed", type=int, default=0, help="seed of the lines or words (%(default)s)")
+    group.add_argument("--data-seed", type=int, default=0, help="seed of the lines, words or files (%(default)s)")
     group.add_argument(
         "--strict", action="store_true", help="refuse unusable files and samples in place of skipping them"
     )

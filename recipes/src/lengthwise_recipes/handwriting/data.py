@@ -122,11 +122,13 @@ def ink_samples(
     count: int | None = None,
     validation_share: float = 0.05,
     test_share: float = 0.0,
+    seed: int = 0,
     strict: bool = False,
 ) -> Corpus:
     """Reads the InkML files of a folder, or the labelled segments of UNIPEN files, in the order of their names.
 
-    With `count` it reads the first samples alone. A folder is UNIPEN if it has files with UNIPEN's suffixes, no InkML.
+    With `count` it reads files in an order of `seed` until it has as many samples. A folder is UNIPEN if it has files
+    with UNIPEN's suffixes, no InkML.
 
     Raises:
         ValueError: `count` is below 2, or no file is readable; with `strict` also if any file is unreadable.
@@ -134,10 +136,11 @@ def ink_samples(
     if count is not None:
         _check_count(count)
     kind, held_out, read = ("UNIPEN", "segments", read_unipen) if _is_unipen(path) else ("InkML", "files", read_inkml)
-    samples, texts, skipped = read(path, count=count, strict=strict)
+    samples, texts, skipped = read(path, count=count, seed=seed, strict=strict)
     split = f"{held_out} of every length are held out; one writer may be in several parts"
     shares = (validation_share, test_share)
-    return _make_corpus(f"{kind} files of {Path(path).name}", split, samples, texts, shares, tuple(skipped))
+    name = f"{kind} {held_out} of {'/'.join(Path(path).parts[-2:])}"
+    return _make_corpus(name, split, samples, texts, shares, tuple(skipped))
 
 
 def words_of_characters(
@@ -213,7 +216,7 @@ def read_corpus(
         return words_of_characters(path, count=4860 if count is None else count, scripts=scripts, seed=seed, **shares)
     if not (Path(path).is_dir() or _is_unipen(path)):
         raise value_error("data", "an .npz file, a folder of InkML, or UNIPEN files", str(path), "Give one of these.")
-    return ink_samples(path, count=count, strict=strict, **shares)
+    return ink_samples(path, count=count, seed=seed, strict=strict, **shares)
 
 
 def _is_unipen(path: str | Path) -> bool:

@@ -23,16 +23,18 @@ def read_ink(
     source: str | Path,
     kind: str,
     count: int | None = None,
+    seed: int = 0,
     strict: bool = False,
 ) -> tuple[list[Sample], list[str], list[str]]:
-    """Reads files in their order.
+    """Reads files in their order, or in a random one if a count is given.
 
     Args:
         paths: The files.
         parse: Reads a file, or raises a ValueError that names the file if it is bad.
         source: Origin of the files, for the error if no file is good.
         kind: Name of the format in that error, such as "UNIPEN".
-        count: Stop after this number of samples; None reads all.
+        count: Stop after this number of samples; None reads all. Folders are by writer, so the first are too alike.
+        seed: Seed of the random order.
         strict: Raise for the first bad file instead of skipping it.
 
     Returns:
@@ -46,6 +48,9 @@ def read_ink(
     samples: list[Sample] = []
     texts: list[str] = []
     skipped = Skipped(strict=strict)
+    if count is not None:
+        paths = list(paths)
+        paths = [paths[place] for place in np.random.default_rng(seed).permutation(len(paths))]
     for path in paths:
         if count is not None and len(samples) >= count:
             break

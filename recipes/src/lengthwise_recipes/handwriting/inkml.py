@@ -29,16 +29,16 @@ XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
 
 
 def read_inkml(
-    folder: str | Path, *, count: int | None = None, strict: bool = False
+    folder: str | Path, *, count: int | None = None, seed: int = 0, strict: bool = False
 ) -> tuple[list[Sample], list[str], list[str]]:
     """Reads the InkML files in and below a folder, sorted by path; see `ink_files.read_ink` for results and errors.
 
     Args:
         folder: Has files that end in .inkml.
-        count, strict: See `ink_files.read_ink`.
+        count, seed, strict: See `ink_files.read_ink`.
     """
     files = sorted(Path(folder).rglob("*.inkml"))
-    return read_ink(files, parse_inkml, source=folder, kind=".inkml", count=count, strict=strict)
+    return read_ink(files, parse_inkml, source=folder, kind=".inkml", count=count, seed=seed, strict=strict)
 
 
 def parse_inkml(path: str | Path) -> Segments:

@@ -44,16 +44,17 @@ NO_INK = np.zeros((0, 2))
 
 
 def read_unipen(
-    path: str | Path, *, count: int | None = None, strict: bool = False
+    path: str | Path, *, count: int | None = None, seed: int = 0, strict: bool = False
 ) -> tuple[list[Sample], list[str], list[str]]:
     """Reads a UNIPEN file, or all in and below a folder, by path; see `ink_files.read_ink` for results and errors.
 
     Args:
         path: A file, or a folder with files that end in one of `SUFFIXES`. Files in folders named include are only
             read where another file includes them.
-        count, strict: See `ink_files.read_ink`.
+        count, seed, strict: See `ink_files.read_ink`.
     """
-    return read_ink(unipen_files(path), parse_unipen, source=path, kind="UNIPEN", count=count, strict=strict)
+    paths = unipen_files(path)
+    return read_ink(paths, parse_unipen, source=path, kind="UNIPEN", count=count, seed=seed, strict=strict)
 
 
 def unipen_files(path: str | Path) -> list[Path]:

@@ -14,7 +14,6 @@ from lengthwise_recipes import pages
 from lengthwise_recipes.khomenko2016.claims import (
     BUCKETS,
     BUCKETS_OF_PROCESSES,
-    CHOSEN,
     SHUFFLED,
     claims_of,
     epoch_seconds,
@@ -44,8 +43,8 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     captions = {name: text for name, text in FIGURES.items() if name != "processes" or several(document)}
     parts = [
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
-        f"{pages.verdicts(claims)} {CHOSEN} The paper's data are not public, and the paper does not say its network or "
-        "batch size. The settings of this rerun are below.",
+        f"{pages.verdicts(claims)} The paper's data are not public, and the paper does not say its network or batch "
+        "size. The settings of this rerun are below.",
         *pages.plans_note(document["date"], max_entropy=False),
         pages.machine_note(document, link=json_link),
         pages.judgement(claims),
@@ -228,8 +227,8 @@ def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     data, settings = study["data"], study["settings"]
     return (
         f"Data: {data['train_samples']:,} {data['name']}, of {data['symbols']} symbols, and "
-        f"{data['validation_samples']:,} that validate; {data['split']}. Deviation: the paper validates on a random "
-        f"5 % of the samples, by any writer. Network: bidirectional LSTM with CTC, layers: {settings['layers']}, cells "
+        f"{data['validation_samples']:,} that validate; {data['split']}. The paper validates on a random 5 % of the "
+        f"samples. Network: bidirectional LSTM with CTC, layers: {settings['layers']}, cells "
         f"each way: {settings['hidden']}, points of the pen in a frame: {settings['stack']}. ADADELTA, gradients "
         f"clipped to a norm of {settings['clipped_norm']:g}. Batches of {size['batch_size']}, shorter buckets first. "
         f"Epochs: {settings['epochs']}, seeds: {settings['seeds']}. Times and speed-ups are those of the median "
