@@ -151,12 +151,12 @@ def test_rate_and_optimizer_change_a_run():
     assert len(set(losses)) == 3
 
 
-def invented(seeds):
-    """A result of the primary part in which the loss of grouped steps is 10 % above random, halfway on the ruler."""
-    part, groups = PARTS[0], {}
+def invented(seeds, part=PARTS[0]):
+    """A result of a part in which the loss of grouped steps is 10 % above random, halfway on the ruler."""
+    groups = {}
     losses = {"random/1": 2.0, "random/4": 2.1, "random/16": 2.3, "random/64": 2.7, "grouped": 2.2, "library": 2.0}
     for cell in part.cells:
-        for arm, loss in losses.items():
+        for arm, loss in ((arm, losses[arm]) for arm in part.arms):
             runs = {name: [0.1] * seeds for name in ("rate", "padding", "waiting", "seconds")}
             groups[part.group(*cell, arm)] = {
                 "search": {"rate": [0.1, 0.2], "loss": [1.0, 0.9], "seed": [0, 0]},
@@ -196,3 +196,13 @@ def test_the_page_says_how_many_seeds_it_holds():
     losses, powers = "**+10.0 % (+10.0 to +10.0)** | +0.0 % (+0.0 to +0.0)", "3.0 | 3.0 | "
     assert f"| kinds, gru | 3 | {losses} | {powers}16 | 16 |" in text
     assert page.results({"groups": {}}, link="") == "None yet."
+
+
+def test_other_training_has_one_table():
+    document = invented(3)
+    for name in ("five passes", "momentum"):
+        document["groups"] |= invented(3, next(part for part in PARTS if part.name == name))["groups"]
+    text = page.results(document, link="/x.json")
+    assert "- After five passes grouped steps end +10.0 % (+10.0 to +10.0): the cost is not passing." in text
+    assert "| momentum, catalogues, gru | 3 | **+10.0 % (+10.0 to +10.0)** |" in text
+    assert text.count("### Other training") == 1

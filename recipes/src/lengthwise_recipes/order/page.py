@@ -38,7 +38,9 @@ def results(document: Mapping[str, Any], *, link: str) -> str:
     shown = {part: cells for part, cells in shown.items() if cells}
     if not shown:
         return "None yet."
-    sections = [text for part, cells in shown.items() for text in _section(groups, part, cells)]
+    tables = {part: cells for part, cells in shown.items() if len(part.arms) > 2}
+    sections = [text for part, cells in tables.items() for text in _section(groups, part, cells)]
+    sections += _other_training(groups, {part: cells for part, cells in shown.items() if part not in tables})
     departures = f"**Departures from the plan.** {DEPARTURES}"
     return "\n\n".join((*_answers(groups, shown), *sections, departures, machine_note(document, link=link)))
 
@@ -66,6 +68,7 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
     equal = ", ".join(
         f"{100 * differences(groups, more, cell, 'tokens').mean():+.1f} % on {', '.join(cell)}"
         for cell in shown.get(more, [])
+        if cell[0] == "control"
     )
     with_tokens = f" With equally many tokens in each step grouping costs {equal}." if equal else ""
     void = f", so it is. {AFTERWARDS}{with_tokens}" if max(worst.values()) > 0.01 else "."
@@ -88,8 +91,9 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
                 f"{part.name.capitalize()} that pad {percent(float(padded[0][6:]))} end {texts} from sorted ones{paid}."
             )
     for part in (part for part in shown if part.setting.passes > 1):
-        passes = signed(mean_difference(groups, part, "grouped", shown[part]))
-        sentences.append(f"Five passes: {passes}.")
+        passes = mean_difference(groups, part, "grouped", shown[part])
+        passing = "is" if passes.high < 0.005 else "is not"
+        sentences.append(f"After five passes grouped steps end {signed(passes)}: the cost {passing} passing.")
     return [lead, "\n".join(f"- {sentence}" for sentence in sentences)]
 
 
@@ -110,6 +114,21 @@ def _section(groups: Any, part: Part, cells: Sequence[Cell]) -> list[str]:
     facts = "; ".join(f"{arm} {_facts(groups, part, cells, arm)}" for arm in ("random/1", *arms))
     note = f"{NOTE.format(size=part.setting.size) if part is PARTS[0] else ''} Padding, waiting and seconds: {facts}."
     return [f"### {part.name.capitalize()}", tables[0], note, tables[1]]
+
+
+def _other_training(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
+    """Returns one table of all parts with a single arm beside random steps."""
+    rows = [
+        (
+            ", ".join((part.name, *cell)),
+            str(outcomes.whole_seeds(groups, part, cell)),
+            bold(interval(differences(groups, part, cell, part.arms[1]))),
+        )
+        for part, cells in shown.items()
+        for cell in cells
+    ]
+    note = "Grouped steps. With a token mean they have equally many tokens each."
+    return ["### Other training", table(("training, data, model", "seeds", "grouped"), rows), note] if rows else []
 
 
 _MEANS = ("ruler, %", "course, %", "kinds, %", "VR")
