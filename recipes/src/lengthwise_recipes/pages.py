@@ -163,20 +163,19 @@ def machine_note(document: Mapping[str, Any], *, link: str) -> str:
     return f"Measured on {measured} ([JSON]({link})).{remark}\n\n{command_block(document['command'])}"
 
 
-# For results before each time (UTC): what has changed since in `max-entropy`, and in the steps of an epoch.
-_MAX_ENTROPY = {
+# For results before each time (UTC): what has changed since in plans.
+_CHANGES = {
     "2026-11-23T00:03": "`max-entropy` then had noise by a law fitted on the histogram of lengths. Now the noise is "
     "exponential. Batches mix less than then ([how much](/docs/theory.md#how-near-the-plans-come)).",
+    "2026-11-26T13:01": "Epochs then could differ in their number of steps; now all have the same.",
 }
-_STEPS = {"2026-11-26T13:01": "Epochs then could differ in their number of steps; now all have the same."}
 
 
-def plans_note(date: str, *, max_entropy: bool = True) -> list[str]:
+def plans_note(date: str) -> list[str]:
     """Returns a note on how plans have changed since a result, or nothing if they have not.
 
     Args:
         date: Of the result, in UTC, as in its JSON.
-        max_entropy: False for results without max-entropy batching.
 
     >>> plans_note("2026-11-26T09:00:00+00:00")
     ['Plans have changed since this result of 2026-11-26. Epochs then could differ in their number of steps; now all \
@@ -184,10 +183,7 @@ have the same.']
     >>> plans_note("2026-11-27T09:00:00+00:00")
     []
     """
-    kinds = (_MAX_ENTROPY, _STEPS) if max_entropy else (_STEPS,)
-    # Of each kind, the first change after the date is the one that names what ran.
-    changes = [next((words for until, words in kind.items() if date < until), "") for kind in kinds]
-    notes = " ".join(filter(None, changes))
+    notes = " ".join(words for until, words in _CHANGES.items() if date < until)
     return [f"Plans have changed since this result of {date[:10]}. {notes}"] if notes else []
 
 

@@ -45,7 +45,6 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         "# Khomenko et al. 2016: accelerating recurrent neural network training by sequence bucketing",
         f"{pages.verdicts(claims)} The paper's data are not public, and the paper does not say its network or batch "
         "size. The settings of this rerun are below.",
-        *pages.plans_note(document["date"], max_entropy=False),
         pages.machine_note(document, link=json_link),
         pages.judgement(claims),
         "## For which lengths 3 buckets compute 4 times fewer frames",
