@@ -143,6 +143,15 @@ def write_less(path):
     return path
 
 
+@pytest.mark.parametrize("text", ["", "[]", '{"runs": []}', '{"groups": 1}'])
+def test_a_file_that_is_no_result_is_kept(tmp_path, text):
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="`json` must be a result of this study"):
+        list(study(lambda _: pool(), path, command="x", parts=[]))
+    assert path.read_text() == text
+
+
 def test_rate_and_optimizer_change_a_run():
     arguments = (pool(), SMALL, "gru", "random/1")
     losses = [run(*arguments, rate=rate, seed=0)["loss"] for rate in (0.01, 0.02)]

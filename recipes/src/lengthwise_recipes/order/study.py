@@ -171,5 +171,11 @@ def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Seque
 def _read(path: Path) -> dict[str, Any]:
     """Returns a result, or an empty one of this machine."""
     if path.exists():
-        return json.loads(path.read_text())
+        try:
+            document: dict[str, Any] = json.loads(path.read_text())
+            return document | {"groups": dict(document["groups"])}
+        except (ValueError, TypeError, KeyError) as error:
+            raise value_error(
+                "json", "a result of this study", str(path), "Name another file, or a new one."
+            ) from error
     return {"machine": describe_machine(Settings()), "data": {}, "groups": {}}
