@@ -175,7 +175,5 @@ def _read(path: Path) -> dict[str, Any]:
             document: dict[str, Any] = json.loads(path.read_text())
             return document | {"groups": dict(document["groups"])}
         except (ValueError, TypeError, KeyError) as error:
-            raise value_error(
-                "json", "a result of this study", str(path), "Name another file, or a new one."
-            ) from error
+            raise value_error("json", "a result of this study", str(path), "Name another file.") from error
     return {"machine": describe_machine(Settings()), "data": {}, "groups": {}}
