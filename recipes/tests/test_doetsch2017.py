@@ -37,7 +37,7 @@ from lengthwise_recipes.doetsch2017.batchings import (  # noqa: E402
 )
 from lengthwise_recipes.doetsch2017.claims import claims, claims_of, paper_rows  # noqa: E402
 from lengthwise_recipes.doetsch2017.outcomes import Outcome, outcomes  # noqa: E402
-from lengthwise_recipes.doetsch2017.page import FIGURES, labels_of, page  # noqa: E402
+from lengthwise_recipes.doetsch2017.page import FIGURES, page  # noqa: E402
 from lengthwise_recipes.doetsch2017.rerun import FULL, SMALL, Size, prepare_for, reproduce  # noqa: E402
 from lengthwise_recipes.record import read  # noqa: E402
 from lengthwise_recipes.speech.digits import RATE, WORDS, Strings, digit_strings  # noqa: E402
@@ -324,7 +324,7 @@ def test_the_miniature_learns_as_expected(document):
     labels = {label for label, _ in losses}
     assert len(losses) == 2 * len(labels) == 2 * 11
     falling = [label for label in labels if losses[label, 2] < losses[label, 1]]
-    assert len(falling) >= 18, losses
+    assert len(falling) >= 10, losses
     assert losses[RANDOM, 2] == pytest.approx(EXPECTED_LOSS, rel=0.2)
 
 
@@ -361,9 +361,6 @@ def test_the_page_is_made_from_the_json(document):
     for number, each in enumerate(claims_of(document), 1):
         assert f"| {number}. {each.claim} | {each.sized_verdict} | {each.where} |" in text
         assert f"\n{number}. {each.reason}\n" in text
-    first, second, others = labels_of(document)
-    assert sorted({*first, *second, *others}) == sorted(document["outcomes"])
-    assert others == [OURS]
     assert all(text.count(f"| `{label}` |") == (3 if label == RANDOM else 1) for label in document["outcomes"])
     assert "Numbers of bins (utterances in each): 2 (12), 3 (8), 4 (6)" in text
 

@@ -207,11 +207,11 @@ def test_the_page_says_how_many_seeds_it_holds():
     assert page.results({"groups": {}}, link="") == "None yet."
 
 
-def test_other_training_has_one_table():
+def test_parts_with_the_same_arms_have_one_table():
     document = invented(3)
     for name in ("five passes", "momentum"):
         document["groups"] |= invented(3, next(part for part in PARTS if part.name == name))["groups"]
     text = page.results(document, link="/x.json")
     assert "- After five passes grouped steps end +10.0 % (+10.0 to +10.0): the cost is not passing." in text
-    assert "| momentum, catalogues, gru | 3 | **+10.0 % (+10.0 to +10.0)** |" in text
-    assert text.count("### Other training") == 1
+    assert "| catalogues, gru, momentum | 3 | **+10.0 % (+10.0 to +10.0)** |" in text
+    assert text.count("### Five passes, momentum\n") == 1

@@ -11,7 +11,7 @@ import numpy as np
 
 import lengthwise as lw
 from lengthwise_recipes import pages
-from lengthwise_recipes.doetsch2017.batchings import BUCKET_SPAN, FIGURE_BINS, MXNET, RANDOM, figure_batchings
+from lengthwise_recipes.doetsch2017.batchings import BUCKET_SPAN, FIGURE_BINS, MXNET, OURS, RANDOM, figure_batchings
 from lengthwise_recipes.doetsch2017.claims import CHUNKS, Row, claims_of, labels_of_orders, paper_rows
 from lengthwise_recipes.doetsch2017.outcomes import ratios
 from lengthwise_recipes.pages import over_seeds, percent
@@ -30,7 +30,7 @@ HEADS_OF_ERROR = ("WER, %", "of whole", "paper", "frame error", "padding", "mixi
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
     """Returns the page in Markdown of a document read from JSON; the pictures of `write_figures` are in its folder."""
-    claims, (table1, table2, more_labels) = claims_of(document), labels_of(document)
+    claims = claims_of(document)
     parts = [
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",
         f"{pages.verdicts(claims)} The paper's speech, CHiME-4, is not public, and the paper does not say how many "
@@ -38,13 +38,13 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         pages.machine_note(document, link=json_link),
         pages.judgement(claims),
         "## Chunks (table 1)",
-        rows_table(document, table1),
+        rows_table(document, [*CHUNKS, RANDOM]),
         "## Orders (table 2)",
-        rows_table(document, table2),
+        rows_table(document, labels_of_orders(document["size"]["bins"])),
         f"{bins_note(document)} `{MXNET}` has buckets that span {BUCKET_SPAN} frames each, and batches of one size, "
         "padded to the edge of their bucket.",
         "## Beyond the paper",
-        rows_table(document, [RANDOM, *more_labels]),
+        rows_table(document, [RANDOM, OURS]),
         f"{settings_note(document)}\n\n{words_note(document)} {pages.features_note(document['study']['data'])}",
         COLUMNS,
         pages.figures(PAPER, FIGURES),
@@ -66,12 +66,6 @@ def write_figures(document: Mapping[str, Any], folder: Path) -> None:
     }
     for name, figure in figures.items():
         save(figure, folder / pages.figure_name(PAPER, name))
-
-
-def labels_of(document: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
-    """Returns the labels of table 1, of table 2, and the others."""
-    first, second = [*CHUNKS, RANDOM], labels_of_orders(document["size"]["bins"])
-    return first, second, [label for label in document["outcomes"] if label not in {*first, *second}]
 
 
 def rows_table(document: Mapping[str, Any], labels: Iterable[str]) -> str:

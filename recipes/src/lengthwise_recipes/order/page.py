@@ -10,7 +10,7 @@ from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.order import outcomes
 from lengthwise_recipes.order.outcomes import Cell, column, differences, mean_difference
 from lengthwise_recipes.order.steps import RULER
-from lengthwise_recipes.order.study import PARTS, Part
+from lengthwise_recipes.order.study import PARTS, RATES, SEARCH_SEEDS, Part
 from lengthwise_recipes.pages import machine_note, percent, table, within
 from lengthwise_recipes.quality.page import bold, detectable, signed
 
@@ -18,8 +18,8 @@ DEPARTURES = (
     "The GRU's first search had its best rate, 0.032, at the end of the five: they became 0.008 to 0.128. Only the "
     "best two under the first seed run under the others. Each pair gets three seeds before the next begins, GRU first. "
     "After the first runs of the search the code became faster; a run of the GRU gave the same loss before and after. "
-    "Three pairs of the other orders ran early, in a second process, to explain the control. Random steps "
-    "of the transformer have their best rate, 0.032, at the end of the five: its costs may be too low."
+    "Three pairs of the other orders ran early, to explain the control; two processes wrote two results, which were "
+    "joined. Random steps of the transformer have their best rate, 0.032, at the end of the five"
 )
 AFTERWARDS = (
     "Found afterwards: a step's gradient is a sum over its tokens, so steps of long sequences weigh more, whatever "
@@ -38,10 +38,12 @@ def results(document: Mapping[str, Any], *, link: str) -> str:
     shown = {part: cells for part, cells in shown.items() if cells}
     if not shown:
         return "None yet."
-    tables = {part: cells for part, cells in shown.items() if len(part.arms) > 2}
-    sections = [text for part, cells in tables.items() for text in _section(groups, part, cells)]
-    sections += _other_training(groups, {part: cells for part, cells in shown.items() if part not in tables})
-    departures = f"**Departures from the plan.** {DEPARTURES}"
+    sections = [
+        text for part, cells in shown.items() if RULER[1] in part.arms for text in _section(groups, part, cells)
+    ]
+    for arms in dict.fromkeys(tuple(part.arms) for part in shown if RULER[1] not in part.arms):
+        sections += _table_of(groups, {part: cells for part, cells in shown.items() if tuple(part.arms) == arms})
+    departures = f"**Departures from the plan.** {DEPARTURES}{_beyond(groups)}."
     return "\n\n".join((*_answers(groups, shown), *sections, departures, machine_note(document, link=link)))
 
 
@@ -80,16 +82,13 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
         f"are means over models, chosen after the results: by the GRU alone it is {by_gru}. From 2 on, the plan says "
         "that variance is not the mechanism.",
     ]
-    for part, cells in shown.items():
-        padded = [arm for arm in part.arms if arm.startswith("noise/")][-1:]
-        pairs = [[differences(groups, part, cell, arm) for arm in ("grouped", *padded)] for cell in cells if padded]
-        gaps_of = [interval(noisy - grouped) for grouped, noisy in pairs]
-        if gaps_of:
-            paid = "" if any(gap.high < 0 for gap in gaps_of) else ": nothing pays for that padding"
-            texts = " and ".join(map(signed, gaps_of))
-            sentences.append(
-                f"{part.name.capitalize()} that pad {percent(float(padded[0][6:]))} end {texts} from sorted ones{paid}."
-            )
+    noisy = {part: cells for part, cells in shown.items() if part.arms[-1].startswith("noise/")}
+    for part, cells in noisy.items():
+        pairs = [[differences(groups, part, cell, arm) for arm in ("grouped", part.arms[-1])] for cell in cells]
+        gaps_of = [interval(padded - grouped) for grouped, padded in pairs]
+        paid = "" if any(gap.high < 0 for gap in gaps_of) else ": nothing pays for that padding"
+        share, texts = percent(float(part.arms[-1][6:])), " and ".join(map(signed, gaps_of))
+        sentences.append(f"{part.name.capitalize()} that pad {share} end {texts} from sorted ones{paid}.")
     for part in (part for part in shown if part.setting.passes > 1):
         passes = mean_difference(groups, part, "grouped", shown[part])
         passing = "is" if passes.high < 0.005 else "is not"
@@ -97,38 +96,54 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
     return [lead, "\n".join(f"- {sentence}" for sentence in sentences)]
 
 
+def _beyond(groups: Any) -> str:
+    """Says how much worse the loss of the transformer's random steps is at a rate above the five, if one was tried."""
+    worse, top = [], max(RATES["transformer"])
+    names = [part.group(data, "transformer", "random/1") for part in PARTS[:2] for data in part.data]
+    for search in (groups.get(name, {}).get("search", {}) for name in names):
+        rows = zip(*(search.get(name, ()) for name in ("seed", "rate", "loss")), strict=True)
+        losses = {rate: loss for seed, rate, loss in rows if seed == SEARCH_SEEDS[0]}
+        worse += [loss / losses[top] - 1 for rate, loss in losses.items() if rate > top]
+    if not worse:
+        return ""
+    return (
+        f"; twice that, tried later under one search seed, ends {percent(min(worse))} to {percent(max(worse))} above it"
+    )
+
+
 def _section(groups: Any, part: Part, cells: Sequence[Cell]) -> list[str]:
-    """Returns the tables of a part, with a row for each data set and model."""
-    is_ruled, arms = "random/4" in part.arms, [arm for arm in part.arms if arm not in RULER]
+    """Returns the tables of a part with a ruler, with a row for each data set and model."""
+    arms = [arm for arm in part.arms if arm not in RULER]
     heads, rows, means = ["data, model", "seeds", *(arm.replace("library", "`RandomSteps`") for arm in arms)], [], []
     for cell in cells:
-        losses = [bold(interval(differences(groups, part, cell, arm))) for arm in arms]
-        powers = [read(groups, part, cell) for read in (outcomes.shrink, outcomes.log_ratio) if is_ruled]
+        powers = [read(groups, part, cell) for read in (outcomes.shrink, outcomes.log_ratio)]
         worths = [f"{part.setting.size / 2**power.mean:.0f}" for power in powers]
         texts = [f"{power.mean:.1f}{within(power.low, power.high, digits=1)}" for power in powers]
-        rows.append((", ".join(cell), str(outcomes.whole_seeds(groups, part, cell)), *losses, *texts, *worths))
-        means.append((", ".join(cell), *_means(groups, part, cell)) if is_ruled else ())
-    if not is_ruled:
-        return [f"### {part.name.capitalize()}", table(heads, rows)]
+        rows.append((", ".join(cell), *_losses(groups, part, cell), *texts, *worths))
+        means.append((", ".join(cell), *_means(groups, part, cell)))
     tables = table([*heads, "r", "log2 VR", "worth", "by VR"], rows), table(("data, model", *_MEANS), means)
     facts = "; ".join(f"{arm} {_facts(groups, part, cells, arm)}" for arm in ("random/1", *arms))
     note = f"{NOTE.format(size=part.setting.size) if part is PARTS[0] else ''} Padding, waiting and seconds: {facts}."
     return [f"### {part.name.capitalize()}", tables[0], note, tables[1]]
 
 
-def _other_training(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
-    """Returns one table of all parts with a single arm beside random steps."""
+def _table_of(groups: Any, parts: Mapping[Part, Sequence[Cell]]) -> list[str]:
+    """Returns one table of parts with the same arms, with a row for each part, data set and model."""
+    names = [part.name for part in parts]
+    arms = [arm for arm in next(iter(parts)).arms if arm not in RULER]
     rows = [
-        (
-            ", ".join((part.name, *cell)),
-            str(outcomes.whole_seeds(groups, part, cell)),
-            bold(interval(differences(groups, part, cell, part.arms[1]))),
-        )
-        for part, cells in shown.items()
+        (", ".join((*cell, *[part.name][: len(parts) - 1])), *_losses(groups, part, cell))
+        for part, cells in parts.items()
         for cell in cells
     ]
-    note = "Grouped steps. With a token mean they have equally many tokens each."
-    return ["### Other training", table(("training, data, model", "seeds", "grouped"), rows), note] if rows else []
+    return [f"### {', '.join(names).capitalize()}", table(("data, model", "seeds", *arms), rows)]
+
+
+def _losses(groups: Any, part: Part, cell: Cell) -> list[str]:
+    """Returns the seeds and the differences from random steps, for the arms without the ruler."""
+    arms = (arm for arm in part.arms if arm not in RULER)
+    losses = (bold(interval(differences(groups, part, cell, arm))) for arm in arms)
+    return [str(outcomes.whole_seeds(groups, part, cell)), *losses]
 
 
 _MEANS = ("ruler, %", "course, %", "kinds, %", "VR")
