@@ -38,10 +38,9 @@ def results(document: Mapping[str, Any], *, link: str) -> str:
     shown = {part: cells for part, cells in shown.items() if cells}
     if not shown:
         return "None yet."
-    sections = [
-        text for part, cells in shown.items() if RULER[1] in part.arms for text in _section(groups, part, cells)
-    ]
-    for arms in dict.fromkeys(tuple(part.arms) for part in shown if RULER[1] not in part.arms):
+    ruled = [part for part in shown if RULER[1] in part.arms]
+    sections = [text for part in ruled for text in _section(groups, part, shown[part])]
+    for arms in dict.fromkeys(tuple(part.arms) for part in shown if part not in ruled):
         sections += _table_of(groups, {part: cells for part, cells in shown.items() if tuple(part.arms) == arms})
     departures = f"**Departures from the plan.** {DEPARTURES}{_beyond(groups)}."
     return "\n\n".join((*_answers(groups, shown), *sections, departures, machine_note(document, link=link)))
