@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from lengthwise_recipes.intervals import interval
+from lengthwise_recipes.intervals import Interval, interval
 from lengthwise_recipes.order import outcomes
 from lengthwise_recipes.order.outcomes import Cell, column, differences, mean_difference
 from lengthwise_recipes.order.steps import RULER
@@ -81,13 +81,19 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
         f"are means over models, chosen after the results: by the GRU alone it is {by_gru}. From 2 on, the plan says "
         "that variance is not the mechanism.",
     ]
-    noisy = {part: cells for part, cells in shown.items() if part.arms[-1].startswith("noise/")}
-    for part, cells in noisy.items():
-        pairs = [[differences(groups, part, cell, arm) for arm in ("grouped", part.arms[-1])] for cell in cells]
-        gaps_of = [interval(padded - grouped) for grouped, padded in pairs]
-        paid = "" if any(gap.high < 0 for gap in gaps_of) else ": nothing pays for that padding"
-        share, texts = percent(float(part.arms[-1][6:])), " and ".join(map(signed, gaps_of))
-        sentences.append(f"{part.name.capitalize()} that pad {share} end {texts} from sorted ones{paid}.")
+    noisy, gaps_of = [part for part in shown if part.arms[-1].startswith("noise/")], list[Interval]()
+    for part in noisy:
+        arms, cells = ("grouped", part.arms[-1]), shown[part]
+        pairs = [[differences(groups, part, cell, arm) for arm in arms] for cell in cells]
+        gaps_of += [interval(padded - grouped) for grouped, padded in pairs]
+        falls = [[2 ** outcomes.log_ratio(groups, part, cell, arm).mean for arm in arms] for cell in cells]
+        sentences.append(
+            f"{part.name.capitalize()} that pad {percent(float(part.arms[-1][6:]))} end "
+            f"{' and '.join(map(signed, gaps_of[-len(cells) :]))} from sorted ones; VR falls from "
+            f"{' and from '.join(f'{before:.2f} to {after:.2f}' for before, after in falls)}."
+        )
+    if noisy and all(gap.high >= 0 for gap in gaps_of):
+        sentences[-1] += " Nothing pays for that padding."
     for part in (part for part in shown if part.setting.passes > 1):
         passes = mean_difference(groups, part, "grouped", shown[part])
         passing = "is" if passes.high < 0.005 else "is not"
