@@ -68,7 +68,7 @@ PARTS = (
     Part(name="five passes", setting=Setting(passes=5)),
     Part(name="constant rate", setting=Setting(decay=False)),
     Part(name="momentum", setting=Setting(optimizer="sgd"), rates={"gru": (0.05, 0.1, 0.2, 0.4, 0.8)}),
-    Part(name="token mean", arms=("random/1", "tokens"), setting=Setting(token_mean=True)),
+    Part(name="token mean", arms=(*BOTH, "tokens"), setting=Setting(token_mean=True)),
 )
 
 
