@@ -125,7 +125,6 @@ def processes_label(processes: int) -> str:
 def headline(document: Mapping[str, Any]) -> str:
     """Lists the lengths for which 3 buckets compute 4 times fewer frames, and those for which they do not."""
     trained, *families = ((bound["lengths"], bound["speed_ups"]["3"]) for bound in document["bounds"])
-    families = [(name, value) for name, value in families if not name.startswith("log-normal")]
     fast = ", ".join(f"{name} ({value:.1f})" for name, value in families if value >= 4.0)
     slow = ", ".join(f"{name} ({value:.1f})" for name, value in families if value < 4.0)
     return (
