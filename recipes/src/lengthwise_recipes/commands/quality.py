@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import lengthwise as lw
 from lengthwise.checks import value_error
 from lengthwise.cli import show
 from lengthwise.cli.parser import Input, command
 from lengthwise_recipes.commands.options import add_machine, check_folder, explain_missing, numbers
 
 TASKS = ("handwriting", "acoustic", "synthesis")
-UNITS = {"handwriting": "points", "acoustic": "frames", "synthesis": "frames"}
 DATA = (
     "handwriting: an .npz of pen-drawn characters, UNIPEN or InkML, by default lines written here; acoustic: single "
     "digits (.npz or a folder), a Kaldi data folder, or wav files with texts; synthesis: a folder as LJSpeech's, or "
@@ -42,11 +40,7 @@ def add(studies: Any) -> None:
     group.add_argument("--epochs", type=int, help="epochs of each run (by task)")
     add_machine(group)
     group.add_argument("--checkpoints", metavar="FOLDER", help="where an interrupted study continues")
-    show.add(
-        parser,
-        plot="each order's test loss minus that of random batches, after equally many epochs",
-        html="what was learned, and what the batches hold at the least padding",
-    )
+    show.add(parser, plot="each order's test loss minus that of random batches, after equally many epochs")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run, file_option="--data")
 
@@ -84,13 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
     runs, progress = None if folder is None else folder / "runs", not arguments.quiet
     document = study_quality(task, kind, settings, paddings=paddings, folder=runs, progress=progress, command=command())
     _show(document, arguments)
-    if arguments.html is not None:
-        from lengthwise_recipes.quality.report import first_plans, outcomes
-
-        read = json.loads(json.dumps(document))
-        plans = first_plans(read, task.lengths)
-        rows = {label: lw.measure(plan, task.lengths).as_dict() for label, plan in plans.items()}
-        show.write_html(arguments.html, task.lengths, plans, rows, unit=UNITS[arguments.task], **outcomes(read))
     return 0
 
 

@@ -330,18 +330,6 @@ def _metric(document: Document, label: str, name: str) -> str:
     return reaching(interval(shares), of=100.0, unit=" %", digits=1)
 
 
-def seconds_note(document: Document) -> str:
-    """Returns a sentence on the time differences between strategies of equal padding, which compute equally much."""
-    groups = [
-        [row["seconds_per_epoch"] for row in contrasts.orders_at(document, padding)] for padding in document["paddings"]
-    ]
-    difference = max(max(seconds) / min(seconds) - 1.0 for seconds in groups if seconds)
-    return (
-        "At equal padding strategies compute equally much, but the seconds of an epoch differ by up to "
-        f"{percent(difference)}."
-    )
-
-
 def settings_note(document: Document) -> str:
     """Returns a sentence on the data, the network and the settings."""
     settings, data = document["settings"], document["data"]
