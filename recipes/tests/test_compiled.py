@@ -1,6 +1,7 @@
 """One compilation per bucket, with shared weights: counted, and the same as no compilation."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from lengthwise_recipes.compiled import jax_lstm  # noqa: E402
 from lengthwise_recipes.compiled.__main__ import main  # noqa: E402
 from lengthwise_recipes.compiled.data import Words, training_words  # noqa: E402
 from lengthwise_recipes.compiled.jax_lstm import JaxLearner  # noqa: E402
-from lengthwise_recipes.compiled.learning import computed_frames, find_shapes, run_epochs  # noqa: E402
+from lengthwise_recipes.compiled.learning import computed_frames, find_shapes, run_epochs, time_buckets  # noqa: E402
 from lengthwise_recipes.compiled.torch_encoder import Encoder, TorchLearner, sinusoids  # noqa: E402
 from lengthwise_recipes.handwriting.data import synthetic_lines  # noqa: E402
 from lengthwise_recipes.handwriting.model import ctc_losses as torch_ctc_losses  # noqa: E402
@@ -69,6 +70,21 @@ def test_jax_compiles_a_step_for_each_bucket_and_no_more_in_any_epoch(jax_run):
     assert [row.compilations for row in rows] == [BUCKETS] * 6
     assert [name for name in names if "_step" in name] == ["jit(_step)"] * BUCKETS
     assert rows[-1].loss < rows[0].loss
+
+
+def test_executables_are_kept_and_times_are_of_every_number_of_buckets(tmp_path):
+    cache = jax.config.jax_compilation_cache_dir
+    jax_lstm.keep_executables(tmp_path)
+    try:
+        make = partial(JaxLearner, WORDS, hidden=HIDDEN, layers=1)
+        times = time_buckets(make, WORDS.lengths, (1, 2), batch_size=3, epochs=2)
+    finally:
+        jax.config.update("jax_compilation_cache_dir", cache)
+    assert sum("step" in path.name for path in tmp_path.glob("*-cache")) >= 2  # XLA names each file by its function
+    assert list(times) == ["1", "2"]
+    assert all(
+        len(each["seconds"]) == 2 and 0 < each["load_seconds"] < each["compile_seconds"] for each in times.values()
+    )
 
 
 def test_one_set_of_weights_serves_every_bucket(jax_run):

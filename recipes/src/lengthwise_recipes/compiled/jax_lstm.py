@@ -10,6 +10,7 @@ optimiser are optax's. Another package, for one layer of thirty lines, would hid
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,6 +26,13 @@ CLIPPED_NORM = 1.0
 LEARNING_RATE = 0.01
 
 Weights = dict[str, Any]
+
+
+def keep_executables(folder: Path) -> None:
+    """Keeps what is compiled from now on in a folder, from which a later process loads it."""
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
 class JaxLearner:

@@ -6,9 +6,9 @@ shapes   [k, 2]   rows and padded length
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,30 @@ def run_epochs(
             computed_frames=computed,
             padding_share=1 - int(lengths[plan.sequences].sum()) / computed,
         )
+
+
+def time_buckets(
+    make: Callable[[], Learner], lengths: NDArray[np.int64], buckets: Sequence[int], *, batch_size: int, epochs: int
+) -> dict[str, dict[str, Any]]:
+    """Trains a new learner with each number of buckets, an epoch of each in turn; returns their times as JSON.
+
+    "load_seconds" are those of another learner that compiles the same shapes.
+    """
+    batchings = [
+        lw.Batching(order=lw.Bucketed(buckets=count, pad_to_edge=True), cut=lw.FixedSize(batch_size))
+        for count in buckets
+    ]
+    runs = (run_epochs(make(), lengths, batching, epochs=epochs) for batching in batchings)
+    times = {}
+    for count, batching, rows in zip(buckets, batchings, zip(*zip(*runs, strict=True), strict=True), strict=True):
+        start = time.perf_counter()
+        make().compile(lw.batch_shapes(lengths, batching))
+        times[str(count)] = {
+            "compile_seconds": round(sum(row.compile_seconds for row in rows), 3),
+            "load_seconds": round(time.perf_counter() - start, 3),
+            "seconds": [round(row.seconds, 3) for row in rows],
+        }
+    return times
 
 
 def find_shapes(lengths: NDArray[np.int64], batching: lw.Batching, plan: lw.Plan) -> NDArray[np.int64]:

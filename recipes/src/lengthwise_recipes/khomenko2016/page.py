@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         buckets_table(document),
         settings_note(document["study"], document["size"]),
         *(processes_parts(document) if several(document) else []),
+        *(compiled_parts(document) if document.get("compiled") else []),
         pages.figures(PAPER, captions),
     ]
     return "\n\n".join(parts) + "\n"
@@ -95,10 +96,12 @@ def several(document: Mapping[str, Any]) -> bool:
 
 def series(document: Mapping[str, Any]) -> dict[str, dict[int, list[float]]]:
     """Returns figure 4: median seconds of an epoch under each seed, by processes and by the number of buckets."""
-    return {
+    by_name = {
         processes_label(processes): {buckets: seconds[label(buckets)] for buckets in BUCKETS}
         for processes, seconds in by_processes(document, epoch_seconds).items()
     }
+    compiled = {int(buckets): [median(times["seconds"])] for buckets, times in document.get("compiled", {}).items()}
+    return by_name | ({"compiled": compiled} if compiled else {})
 
 
 def by_processes(
@@ -187,6 +190,29 @@ def processes_parts(document: Mapping[str, Any]) -> list[str]:
         "beta = 1e-6, and the data are dealt to the processes again. Deviation: the paper spawns new processes for "
         "each epoch; ours live through the run and keep the sums of ADADELTA. Waiting is the share of time that "
         "processes wait for each other, computed from the plan.",
+    ]
+
+
+def compiled_parts(document: Mapping[str, Any]) -> list[str]:
+    """Returns the section on one compiled model for each bucket."""
+    seconds = {buckets: median(times["seconds"]) for buckets, times in document["compiled"].items()}
+    rows = [
+        (
+            label(int(buckets)),
+            f"{times['compile_seconds']:.1f}",
+            f"{times['load_seconds']:.1f}",
+            f"{seconds[buckets]:.2f}",
+            f"{seconds['1'] / seconds[buckets]:.2f}",
+            f"{document['bounds'][0]['speed_ups'][buckets]:.2f}",
+        )
+        for buckets, times in document["compiled"].items()
+    ]
+    heads = ("buckets", "compiling, s", "loading, s", "s / epoch", "speed-up", "by frames")
+    return [
+        "## One compiled model for each bucket",
+        table(heads, rows),
+        "The paper compiles a model for each bucket and stores it. Here JAX does, with the same weights for all. "
+        f"Median of {document['size']['compiled']} epochs.",
     ]
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from numpy.typing import NDArray
 
 import lengthwise as lw
 from lengthwise.checks import value_error
+from lengthwise_recipes.compiled.data import training_words
+from lengthwise_recipes.compiled.learning import time_buckets
 from lengthwise_recipes.handwriting.data import Corpus
 from lengthwise_recipes.handwriting.task import HandwritingTask, Network
 from lengthwise_recipes.khomenko2016.bounds import SEQUENCES, bound_of, families, sigma_that_allows
@@ -46,7 +49,10 @@ SCHEMA = "lengthwise-khomenko2016-3"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """The size of a rerun. `count` is train and validation samples together; the first of `processes` is 1."""
+    """The size of a rerun. `count` is train and validation samples together; the first of `processes` is 1.
+
+    `compiled` are the epochs to time with one model of JAX for each bucket, compiled and kept, as the paper's were.
+    """
 
     name: str
     count: int
@@ -56,6 +62,7 @@ class Size:
     layers: int
     batch_size: int
     processes: tuple[int, ...] = (1, 2, 4)
+    compiled: int = 0
     device: str = "cpu"
 
     def __post_init__(self) -> None:
@@ -100,7 +107,19 @@ def reproduce(
         command=command,
         checkpoints=folder,
     )
-    return _document(task.lengths, size, study)
+    return _document(task.lengths, size, study) | {"compiled": _time_compiled(corpus, size, folder)}
+
+
+def _time_compiled(corpus: Corpus, size: Size, folder: Path | None) -> dict[str, Any]:
+    if not size.compiled:
+        return {}
+    from lengthwise_recipes.compiled.jax_lstm import JaxLearner, keep_executables
+
+    if folder is not None:
+        keep_executables(folder / "compiled")
+    words = training_words(corpus)
+    make = partial(JaxLearner, words, hidden=size.hidden, layers=size.layers)
+    return time_buckets(make, words.lengths, BUCKETS, batch_size=size.batch_size, epochs=size.compiled)
 
 
 def settings(size: Size) -> Settings:
