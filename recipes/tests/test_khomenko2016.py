@@ -34,7 +34,15 @@ from lengthwise_recipes.khomenko2016.claims import (  # noqa: E402
     rows_on,
     speed_ups,
 )
-from lengthwise_recipes.khomenko2016.page import FIGURES, by_processes, headline, page, times_table, write_figures  # noqa: E402
+from lengthwise_recipes.khomenko2016.page import (
+    FIGURES,
+    by_processes,
+    headline,
+    page,
+    series,
+    times_table,
+    write_figures,
+)  # noqa: E402
 from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
 from lengthwise_recipes.record import read  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow  # noqa: E402
@@ -297,6 +305,19 @@ def test_the_page_tells_seconds_and_speed_ups_of_every_number_of_buckets_and_pro
     ]
     made = times_table({"study": {"rows": [each.as_dict() for each in rows]}})
     assert "\n| Q = 3 | 3.00 (2.00 to 4.00) | 1.50 | 1.00 | 1.50 |\n" in made
+
+
+def test_compiled_models_have_a_table_and_a_curve(document):
+    times = {
+        str(buckets): {"compile_seconds": 9.0 * buckets, "load_seconds": 0.5, "seconds": [8.0, 6.0 / buckets, 1.0]}
+        for buckets in BUCKETS
+    }
+    compiled = document | {"compiled": times, "size": document["size"] | {"compiled": 3}}
+    text = page(compiled, json_link="")
+    bound = document["bounds"][0]["speed_ups"]["3"]
+    assert f"| Q = 3 | 27.0 | 0.5 | 2.00 | 3.00 | {bound:.2f} |" in text
+    assert series(compiled)["compiled"][3] == [2.0]
+    assert "compiled" not in series(document)
 
 
 def test_processes_have_a_core_each_or_share_them():
