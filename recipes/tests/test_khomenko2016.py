@@ -42,7 +42,7 @@ from lengthwise_recipes.khomenko2016.page import (
     series,
     times_table,
     write_figures,
-)  # noqa: E402
+)
 from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
 from lengthwise_recipes.record import read  # noqa: E402
 from lengthwise_recipes.study.results import EpochRow  # noqa: E402
