@@ -77,12 +77,17 @@ def loss_at(run: Sequence[EpochRow], seconds: float) -> float:
 
 def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     """Judges the claims from a rerun's document, read from JSON, by the current rule."""
-    rows = read_rows(document["study"]["rows"])
+    rows, times = read_rows(document["study"]["rows"]), timed_rows(document)
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
-    claims = bucket_claims(rows, lengths)
+    claims = bucket_claims(rows, lengths, times)
     if max(row.processes for row in rows) > 1:
-        claims.append(process_claim(rows, lengths, hardware(document)))
+        claims.append(process_claim(rows, lengths, hardware(document), times))
     return claims
+
+
+def timed_rows(document: Mapping[str, Any]) -> list[EpochRow]:
+    """Returns the rows to take the times of epochs from: those timed apart, or else those of training."""
+    return read_rows(document.get("timed") or document["study"]["rows"])
 
 
 def hardware(document: Mapping[str, Any]) -> str:
@@ -93,19 +98,20 @@ def hardware(document: Mapping[str, Any]) -> str:
     return "had a core each" if max(size["processes"]) <= cores else f"shared {cores} cores"
 
 
-def bucket_claims(rows: Sequence[EpochRow], lengths: NDArray[np.int64]) -> list[Claim]:
+def bucket_claims(rows: Sequence[EpochRow], lengths: NDArray[np.int64], times: Sequence[EpochRow] = ()) -> list[Claim]:
     """Judges the claims on buckets by the runs on one process.
 
     Args:
         rows: Of all runs.
         lengths: The trained lengths in points, sorted.
+        times: See `timed_rows`; by default `rows`.
     """
-    alone = rows_on(rows, 1)
-    times = (_speed_up_claim(alone, lengths), _falling_claim(alone), _proportional_claim(alone, lengths))
+    alone, timed = rows_on(rows, 1), rows_on(times or rows, 1)
+    speeds = (_speed_up_claim(timed, lengths), _falling_claim(timed), _proportional_claim(timed, lengths))
     losses = [_least_loss_claim(alone), _early_loss_claim(alone)]
     losses += [_short_first_claim(alone)] if any(row.strategy == SHUFFLED for row in alone) else []
     return [
-        *(dataclasses.replace(claim, kind="speed") for claim in times),
+        *(dataclasses.replace(claim, kind="speed") for claim in speeds),
         *(dataclasses.replace(claim, kind="validation loss", size=_size(lengths)) for claim in losses),
     ]
 
@@ -115,11 +121,13 @@ def _size(lengths: NDArray[np.int64]) -> Size:
     return Size(ours=int(lengths.sum()), paper=PAPER_POINTS, source="1 Gb of points, read as bits, 64 for each")
 
 
-def process_claim(rows: Sequence[EpochRow], lengths: NDArray[np.int64], where: str) -> Claim:
+def process_claim(
+    rows: Sequence[EpochRow], lengths: NDArray[np.int64], where: str, times: Sequence[EpochRow] = ()
+) -> Claim:
     """Judges figure 5: the loss of the most processes against that of one, when the faster of the two ends.
 
     Args:
-        rows, lengths: As in `bucket_claims`.
+        rows, lengths, times: As in `bucket_claims`.
         where: The processes' hardware, such as "had a GPU each".
     """
     most, name = max(row.processes for row in rows), label(BUCKETS_OF_PROCESSES)
@@ -128,8 +136,8 @@ def process_claim(rows: Sequence[EpochRow], lengths: NDArray[np.int64], where: s
     for one_run, parallel_run in zip(alone, parallel, strict=True):
         seconds = min(one_run[-1].elapsed_seconds, parallel_run[-1].elapsed_seconds)
         drops.append(1.0 - loss_at(parallel_run, seconds) / loss_at(one_run, seconds))
-    times = [epoch_seconds(rows_on(rows, processes), name) for processes in (1, most)]
-    shares = [parallel_time / one_time for one_time, parallel_time in zip(*times, strict=True)]
+    seconds = [epoch_seconds(rows_on(times or rows, processes), name) for processes in (1, most)]
+    shares = [parallel_time / one_time for one_time, parallel_time in zip(*seconds, strict=True)]
     return Claim(
         claim=f"validation loss at the same wall-clock time is 23 % lower on 6 GPUs than on 1; ours on {most} "
         "processes",

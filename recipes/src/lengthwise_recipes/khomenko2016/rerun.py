@@ -51,6 +51,7 @@ SCHEMA = "lengthwise-khomenko2016-3"
 class Size:
     """The size of a rerun. `count` is train and validation samples together; the first of `processes` is 1.
 
+    `timed` are the repeats of an epoch to take the times from, apart from training; 0 takes those of training.
     `compiled` are the epochs to time with one model of JAX for each bucket, compiled and kept, as the paper's were.
     """
 
@@ -62,6 +63,7 @@ class Size:
     layers: int
     batch_size: int
     processes: tuple[int, ...] = (1, 2, 4)
+    timed: int = 0
     compiled: int = 0
     device: str = "cpu"
 
@@ -99,20 +101,19 @@ def reproduce(
     bucketed = batchings(size)
     shuffled = dataclasses.replace(bucketed[label(BUCKETS_OF_PROCESSES)], arrange=lw.ShuffledSteps())
     unbucketed = lw.Batching(order=lw.Shuffled(), cut=lw.FixedSize(size.batch_size))
-    study = run_study(
-        task,
-        {**bucketed, SHUFFLED: Setup(batching=shuffled), "random": Setup(batching=unbucketed)},
-        settings(size),
-        progress=progress,
-        command=command,
-        checkpoints=folder,
-    )
-    return _document(task.lengths, size, study) | {"compiled": _time_compiled(corpus, size, folder)}
+    setups = {**bucketed, SHUFFLED: Setup(batching=shuffled), "random": Setup(batching=unbucketed)}
+    study = run_study(task, setups, settings(size), progress=progress, command=command, checkpoints=folder)
+    document = _document(task.lengths, size, study)
+    if size.timed:
+        once = dataclasses.replace(settings(size), epochs=1, seeds=size.timed)
+        kept = None if folder is None else folder / "timed"
+        document["timed"] = run_study(task, setups, once, progress=progress, checkpoints=kept).as_dict()["rows"]
+    if size.compiled:
+        document["compiled"] = _time_compiled(corpus, size, folder)
+    return document
 
 
 def _time_compiled(corpus: Corpus, size: Size, folder: Path | None) -> dict[str, Any]:
-    if not size.compiled:
-        return {}
     from lengthwise_recipes.compiled.jax_lstm import JaxLearner, keep_executables
 
     if folder is not None:
