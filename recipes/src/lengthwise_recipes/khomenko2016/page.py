@@ -218,8 +218,9 @@ def compiled_parts(document: Mapping[str, Any]) -> list[str]:
 
 
 def times_table(document: Mapping[str, Any]) -> str:
-    """Returns figure 4 in numbers: seconds and speed-up by buckets (rows) and processes (columns)."""
+    """Returns figure 4 in numbers: seconds and speed-up by buckets (rows) and several processes (columns)."""
     seconds, ups = (by_processes(document, measure) for measure in (epoch_seconds, speed_ups))
+    del seconds[1]  # the table of buckets has them
     columns = [values[processes] for processes in seconds for values in (seconds, ups)]
     rows = [(name, *(over_seeds(column[name]) for column in columns)) for name in map(label, BUCKETS)]
     heads = [head for processes in map(processes_label, seconds) for head in (f"{processes}, s / epoch", "speed-up")]
