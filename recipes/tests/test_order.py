@@ -212,6 +212,7 @@ def test_parts_with_the_same_arms_have_one_table():
     for name in ("five passes", "momentum"):
         document["groups"] |= invented(3, next(part for part in PARTS if part.name == name))["groups"]
     text = page.results(document, link="/x.json")
-    assert "- After five passes grouped steps end +10.0 % (+10.0 to +10.0): the cost is not passing." in text
+    ten = "+10.0 % (+10.0 to +10.0)"
+    assert f"- Five passes: grouped steps end {ten}; one: {ten}. The cost is not passing." in text
     assert "| catalogues, gru, momentum | 3 | **+10.0 % (+10.0 to +10.0)** |" in text
     assert text.count("### Five passes, momentum\n") == 1

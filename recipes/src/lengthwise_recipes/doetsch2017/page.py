@@ -34,7 +34,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     parts = [
         "# Doetsch et al. 2017: batch construction strategies for recurrent neural networks",
         f"{pages.verdicts(claims)} The paper's speech, CHiME-4, is not public, and the paper does not say how many "
-        "cells its network has or how many epochs it trains. The settings of this rerun are below.",
+        "cells its network has or how many epochs it trains.",
         pages.machine_note(document, link=json_link),
         pages.judgement(claims),
         "## Chunks (table 1)",

@@ -30,7 +30,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
     claims = claims_of(document)
     parts = [
         "# Ge et al. 2021: speed up training with variable length inputs by efficient batching strategies",
-        f"{pages.verdicts(claims)} The settings of this rerun are below.",
+        pages.verdicts(claims),
         pages.machine_note(document, link=json_link),
         NAMES,
         pages.judgement(claims),
