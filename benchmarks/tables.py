@@ -132,8 +132,7 @@ def evidence() -> str:
 def quality() -> dict[Path, str]:
     """Returns the page of the study of quality, with the latest study of each task, if there is one."""
     latest = latest_quality()
-    older = {link(path): document for task in TASKS for path, document in results(f"quality-{task}")[:-1]}
-    return {QUALITY: quality_page.page(latest, older)} if latest else {}
+    return {QUALITY: quality_page.page(latest)} if latest else {}
 
 
 def latest_quality() -> dict[str, dict[str, Any]]:

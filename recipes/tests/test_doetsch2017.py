@@ -306,17 +306,19 @@ def test_outcomes_by_hand():
         ),
         peak_bytes={"a": 7},
     )
-    assert outcomes(study) == {
-        "a": Outcome(
-            utterances_per_second=[4.0, 10.0],
-            word_error_rates=[0.0, 0.1],
-            frame_error_rates=[0.25, 0.75],
-            peak_bytes=7,
-            steps=5.5,
-            padding_share=0.375,
-            mixing=0.5,
-        )
-    }
+    found = Outcome(
+        utterances_per_second=[4.0, 10.0],
+        word_error_rates=[0.0, 0.1],
+        frame_error_rates=[0.25, 0.75],
+        peak_bytes=7,
+        steps=5.5,
+        padding_share=0.375,
+        mixing=0.5,
+    )
+    assert outcomes(study) == {"a": found}
+    timed = tuple(row("a", repeat, 1, seconds=seconds) for repeat, seconds in enumerate((5.0, 2.0, 1.0)))
+    apart = outcomes(dataclasses.replace(study, timed=timed))
+    assert apart == {"a": dataclasses.replace(found, utterances_per_second=[2.0, 5.0, 10.0])}
 
 
 def test_the_miniature_learns_as_expected(document):

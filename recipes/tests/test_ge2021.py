@@ -227,8 +227,8 @@ def test_stage_losses_by_hand():
 def test_the_loss_at_a_time_is_the_smoothed_one_of_the_last_epoch_done():
     rows = [row("RAND", epoch=epoch, loss=loss, seconds=2.0) for epoch, loss in ((1, 4.0), (2, 2.0), (3, 0.0))]
     outcome = outcomes(rows)["RAND"]
-    assert [outcome.loss_at(np.array([end])).item() for end in (2.0, 3.9, 4.0, 99.0)] == [3.0, 3.0, 2.0, 1.0]
-    assert math.isnan(outcome.loss_at(np.array([1.9])).item())
+    assert [outcome.loss_at(end).item() for end in (2.0, 3.9, 4.0, 99.0)] == [3.0, 3.0, 2.0, 1.0]
+    assert math.isnan(outcome.loss_at(1.9).item())
 
 
 def test_what_is_saved_by_hand():
@@ -236,6 +236,12 @@ def test_what_is_saved_by_hand():
     both = outcomes(rows)
     assert time_saving(both["RAND"], both["SB-BR"]).tolist() == [0.25]
     assert frame_saving(both["RAND"], both["SB-BR"]) == pytest.approx(1 - 125 / 200)
+    apart = [
+        row(label, seed=repeat, seconds=taken) for label, taken in (("RAND", 2.0), ("SB-BR", 1.0)) for repeat in (0, 1)
+    ]
+    both = outcomes(rows, apart)
+    assert time_saving(both["RAND"], both["SB-BR"]).tolist() == [0.5, 0.5]
+    assert [outcome.losses.shape for outcome in both.values()] == [(1, 1)] * 2
 
 
 @given(rates=st.lists(st.integers(0, 100), min_size=1, max_size=20), target=st.integers(0, 100))

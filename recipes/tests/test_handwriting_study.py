@@ -224,7 +224,6 @@ def test_summaries_by_hand():
     ]
     random, by_length = summarise(rows)
     assert random.useful_frames_per_second == pytest.approx(400 / 12)
-    assert random.sequences_per_second == pytest.approx(80 / 12)
     assert random.seconds_per_epoch == 3.0
     assert (random.validation_loss.mean, random.validation_loss.least, random.validation_loss.greatest) == (
         2.0,

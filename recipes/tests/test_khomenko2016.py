@@ -45,7 +45,7 @@ from lengthwise_recipes.khomenko2016.page import (  # noqa: E402
 )
 from lengthwise_recipes.khomenko2016.rerun import FULL, SMALL, Size, batchings, reproduce, settings  # noqa: E402
 from lengthwise_recipes.record import read  # noqa: E402
-from lengthwise_recipes.study.results import EpochRow  # noqa: E402
+from lengthwise_recipes.study.results import EpochRow, flat  # noqa: E402
 
 PATIENCE = 120.0  # seconds after which a hang is a failure
 EXPECTED_LOSS = 1.1  # nats a symbol
@@ -303,19 +303,19 @@ def test_the_page_tells_seconds_and_speed_ups_of_every_number_of_buckets_and_pro
         for seed, seconds in enumerate(times)
         for name in names
     ]
-    made = times_table({"study": {"rows": [each.as_dict() for each in rows]}})
+    made = times_table({"study": {"rows": [flat(each) for each in rows]}})
     assert "\n| Q = 3 | 1.00 | 1.50 |\n" in made
 
 
 def test_times_apart_from_training_take_the_place_of_those_of_training(document):
     rows = [each | {"seconds": 6.0 / (1 + index % 3)} for index, each in enumerate(document["study"]["rows"])]
     timed = [row for row in rows if row["epoch"] == 1]
-    apart = document | {"timed": timed, "size": document["size"] | {"timed": 1}}
+    apart = document | {"study": document["study"] | {"timed": timed}, "size": document["size"] | {"timed": 1}}
     seconds = {row["strategy"]: row["seconds"] for row in timed}
     speed, *_, early = claims_of(apart)[:5]
     assert speed.ours == [pytest.approx(seconds["Q = 1"] / seconds["Q = 3"])]
     assert early == claims_of(document)[4]  # losses go with the seconds of training
-    assert "those of an epoch of each apart from training, 1 times in turn" in page(apart, json_link="")
+    assert "those of an epoch timed after training, 1 times in turn" in page(apart, json_link="")
 
 
 def test_compiled_models_have_a_table_and_a_curve(document):

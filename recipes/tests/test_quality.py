@@ -360,15 +360,6 @@ def test_the_page_has_every_task_and_order(document):
         assert f"| `{order}` |" in text
 
 
-def test_earlier_results_are_named(document):
-    link = "results/before.json"
-    text = page({"results/a.json": document}, {link: {**document, "date": "2025-01-02T03:04:05"}})
-    assert f"([2025-01-02]({link}))" in text
-    assert text.replace(next(line for line in text.splitlines() if link in line) + "\n\n", "") == page(
-        {"results/a.json": document}
-    )
-
-
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 
 import lengthwise as lw  # noqa: E402
 from lengthwise_recipes.study.checkpoints import Checkpoints  # noqa: E402
-from lengthwise_recipes.study.results import EpochRow, RunRow  # noqa: E402
+from lengthwise_recipes.study.results import EpochRow, RunRow, plain, timed_rows  # noqa: E402
 from lengthwise_recipes.study.settings import Settings  # noqa: E402
 from lengthwise_recipes.study.setups import Setup, costliest_batch, setups  # noqa: E402
 from lengthwise_recipes.study.study import run_study  # noqa: E402
@@ -160,6 +160,26 @@ def test_chunks_are_averaged_after_the_epoch_too(on_two):
     assert rows[-1].validation_loss < rows[0].training_loss
 
 
+def test_epochs_timed_apart_leave_the_training_as_it_is():
+    setups = {"whole": WHOLE, "chunks": CHUNKED}
+    task = Line()
+    study = run_study(task, setups, dataclasses.replace(SETTINGS, timed=2))
+    assert learned(study.rows) == learned(run_study(Line(), setups, SETTINGS).rows)
+    assert [(each.strategy, each.seed, each.epoch) for each in study.timed] == [
+        (label, repeat, 1) for label in setups for repeat in range(2)
+    ]
+    assert all(each.seconds > 0.0 and not each.metrics for each in study.timed)
+    assert study.timed[0].training_loss == study.rows[0].training_loss  # the same first epoch
+    assert task.noted.count("test") == 2  # of training alone
+    document = json.loads(json.dumps(study.as_dict(), allow_nan=False))
+    assert timed_rows(document) == [dataclasses.replace(each, **rounded(each)) for each in study.timed]
+    assert len(timed_rows(document | {"timed": []})) == len(study.rows)
+
+
+def rounded(row):
+    return {name: plain(value) for name, value in dataclasses.asdict(row).items()}
+
+
 def test_rows_of_chunks_count_sequences_and_frames():
     overlapping = dataclasses.replace(CHUNKED, chunks=lw.Chunks(4, step=2))
     study = run_study(Line(), {"whole": WHOLE, "chunks": CHUNKED, "overlapping": overlapping}, SETTINGS)
@@ -169,7 +189,6 @@ def test_rows_of_chunks_count_sequences_and_frames():
     # 3, 9 = 4+4+4+3, 4, 12 = 5 x 4, 5 = 4+3, 7 = 4+4+3, 2, 8 = 3 x 4, 6 = 2 x 4, 10 = 4 x 4, 1, 11 = 4 x 4+3
     assert twice.useful_frames == 3 + 15 + 4 + 20 + 7 + 11 + 2 + 12 + 8 + 16 + 1 + 19
     assert chunks.steps == len(lw.make_plan(LENGTHS, CHUNKED, epoch=1))
-    assert chunks.sequences_per_second == 12 / chunks.seconds
 
 
 def test_the_task_is_given_what_the_plan_says():
@@ -333,7 +352,7 @@ def test_the_json_holds_metrics_tests_and_rates():
         8,
     )
     assert "base_batch" not in document["strategies"]["plain"]
-    assert {"validation_loss", "slope", "sequences_per_second", "training_loss"} <= set(document["rows"][0])
+    assert {"validation_loss", "slope", "seconds", "training_loss"} <= set(document["rows"][0])
     summary = document["summary"][1]
     errors = [row["slope_error"] for row in document["tests"] if row["strategy"] == "scaled"]
     assert summary["tests"]["slope_error"]["least"] == min(errors)

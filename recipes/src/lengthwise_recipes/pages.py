@@ -124,6 +124,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def timed_epoch(size: Mapping[str, Any]) -> str:
+    """Names the epochs of a rerun whose times stand on its page."""
+    return f"an epoch timed after training, {size['timed']} times in turn" if size.get("timed") else "the median epoch"
+
+
 def figure_name(paper: str, name: str) -> str:
     """Returns the file of a figure, in the folder of the page."""
     return f"{paper}-{name}.svg"

@@ -14,6 +14,8 @@ from typing import Any
 
 from lengthwise import files
 
+TABLES = ("rows", "timed")  # of a study
+
 
 def write(path: Path, document: dict[str, Any], *, module: str) -> None:
     """Writes `document` with its origin: the command `python -m module`, the machine and the versions."""
@@ -28,22 +30,24 @@ def write(path: Path, document: dict[str, Any], *, module: str) -> None:
 
 def write_study(path: Path, document: Mapping[str, Any]) -> None:
     """Writes a document with a study, its rows as columns, each on one line: a quarter of the bytes."""
-    rows = document["study"]["rows"]
-    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
-    study = {**document["study"], "rows": {name: f"column {name}" for name in columns}}
+    study, columns = dict(document["study"]), {}
+    for part in (part for part in TABLES if study.get(part)):
+        names = {name: f"column {name} of {part}" for name in study[part][0]}
+        columns |= {word: [row[name] for row in study[part]] for name, word in names.items()}
+        study[part] = names
     text = json.dumps({**document, "study": study}, indent=1, allow_nan=False) + "\n"
-    for name, values in reversed(columns.items()):  # a column may hold the word that stands for a later one
-        text = text.replace(json.dumps(f"column {name}"), json.dumps(values, allow_nan=False), 1)
+    for word, values in reversed(columns.items()):  # a column may hold the word that stands for a later one
+        text = text.replace(json.dumps(word), json.dumps(values, allow_nan=False), 1)
     files.write(path, text)
 
 
 def read(path: Path) -> dict[str, Any]:
     """Reads a document; the rows of its study become dicts again."""
     document = json.loads(path.read_text(encoding="utf-8"))
-    if isinstance(columns := document.get("study", {}).get("rows"), dict):
-        document["study"]["rows"] = [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ]
+    study = document.get("study", {})
+    for part in TABLES:
+        if isinstance(columns := study.get(part), dict):
+            study[part] = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return document
 
 

@@ -31,8 +31,6 @@ def add(papers: Any) -> None:
     )
     text = "numbers of processes: 1 and others (1,2; full 1,2,4)"
     size.add_argument("--processes", type=wholes, metavar="1,N,...", help=text)
-    text = "repeats of an epoch to time apart from training (0: times of training)"
-    size.add_argument("--timed", type=int, metavar="REPEATS", help=text)
     text = "epochs to time with one model of JAX compiled for each bucket (none)"
     size.add_argument("--compiled", type=int, metavar="EPOCHS", help=text)
 

@@ -106,5 +106,5 @@ def _show(document: Mapping[str, Any], arguments: argparse.Namespace) -> None:
             *(f"Left out: {sentence}" for sentence in document["left_out"]),
             *tell(document["data"]),
         ]
-        heads, cells = page.strategy_heads(read), page.strategy_cells(read)
+        heads, cells = (*page.HEADS, *read["metrics"].values()), page.strategy_cells(read)
         show.table(heads, cells, title=title, notes=notes, words=2, spare=page.SPARE)

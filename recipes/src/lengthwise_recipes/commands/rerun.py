@@ -55,6 +55,7 @@ def add(
     kinds.add_argument("--full", action="store_true", help=full)
     group.add_argument("--epochs", type=int, help=f"epochs of each run ({epochs})")
     group.add_argument("--seeds", type=int, help=f"runs of each kind ({seeds})")
+    group.add_argument("--timed", type=int, metavar="REPEATS", help="of an epoch, to time it after training (none)")
     group.add_argument("--device", choices=("cpu", "cuda"), help="(cpu; full cuda)")
     output = parser.add_argument_group("output")
     text = "for all files that the command writes (%(default)s)"

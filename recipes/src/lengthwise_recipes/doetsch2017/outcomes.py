@@ -18,7 +18,8 @@ class Outcome:
     """One row of the tables.
 
     Attributes:
-        utterances_per_second: Training speed in the median epoch of each seed. Chunks count as parts of utterances.
+        utterances_per_second: Training speed in each epoch timed apart, or in the median epoch of each seed. Chunks
+            count as parts of utterances.
         word_error_rates: On the test part after the last epoch of each seed, 0 or more.
         frame_error_rates: On the validation part after the last epoch of each seed, 0..1.
         peak_bytes: Greatest memory of a training step; None if it was not measured.
@@ -68,10 +69,10 @@ def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
 
 def _outcome(study: Study, label: str) -> Outcome:
     runs = runs_of(study.rows, label)
-    rows = [row for run in runs for row in run]
+    rows, timed = [row for run in runs for row in run], runs_of(study.timed, label) or runs
     tests = sorted((test for test in study.tests if test.strategy == label), key=lambda test: test.seed)
     return Outcome(
-        utterances_per_second=[run[0].sequences / median(row.seconds for row in run) for run in runs],
+        utterances_per_second=[run[0].sequences / median(row.seconds for row in run) for run in timed],
         word_error_rates=[test.metrics["word_error_rate"] for test in tests],
         frame_error_rates=[run[-1].metrics["frame_error_rate"] for run in runs],
         peak_bytes=study.peak_bytes.get(label),

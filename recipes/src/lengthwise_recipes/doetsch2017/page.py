@@ -46,7 +46,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         "## Beyond the paper",
         rows_table(document, [RANDOM, OURS]),
         f"{settings_note(document)}\n\n{words_note(document)} {pages.features_note(document['study']['data'])}",
-        COLUMNS,
+        columns_note(document["size"]),
         pages.figures(PAPER, FIGURES),
     ]
     return "\n\n".join(parts) + "\n"
@@ -155,10 +155,12 @@ def words_note(document: Mapping[str, Any]) -> str:
     )
 
 
-COLUMNS = (
-    "Columns: *WER* is the word error rate after the last epoch. *Frame error* is the share of wrong states among the "
-    "network's validation frames (joined frames have the state of the middle one). All numbers but memory are means "
-    "over seeds, some with the least and the greatest. Speed is that of the median epoch. Memory is that of a step on "
-    "the costliest batch of the first seed. *Of whole* is the number before it over that of `random`, whole "
-    "utterances in random order, seed by seed."
-)
+def columns_note(size: Mapping[str, Any]) -> str:
+    """Explains the columns."""
+    return (
+        "Columns: *WER* is the word error rate after the last epoch. *Frame error* is the share of wrong states among "
+        "the network's validation frames (joined frames have the state of the middle one). All numbers but memory are "
+        f"means, some with the least and the greatest. Speed is that of {pages.timed_epoch(size)}. Memory is that of "
+        "a step on the costliest batch of the first seed. *Of whole* is the number before it over that of `random`, "
+        "whole utterances in random order, seed by seed."
+    )

@@ -63,6 +63,7 @@ class Size:
         bins: Three rising numbers of bins of alternated sorting.
         splits: Splits of the GMM-HMM's densities; a state has at most 2 ** splits.
         frames: Frames of a batch.
+        timed: See `Settings`.
         device: cpu or cuda.
     """
 
@@ -77,6 +78,7 @@ class Size:
     bins: tuple[int, int, int]
     splits: int = 3
     frames: int = PAPER_FRAMES
+    timed: int = 0
     device: str = "cpu"
 
     def __post_init__(self) -> None:
@@ -162,6 +164,7 @@ def settings(size: Size) -> Settings:
         seeds=size.seeds,
         device=size.device,
         memory=True,
+        timed=size.timed,
     )
 
 

@@ -21,7 +21,7 @@ from lengthwise_recipes.claims import (
     tells_greater,
 )
 from lengthwise_recipes.ge2021.batchings import CHOICES
-from lengthwise_recipes.ge2021.outcomes import Outcome, frame_saving, outcomes, reduction, time_saving
+from lengthwise_recipes.ge2021.outcomes import Outcome, frame_saving, outcomes_of, reduction, time_saving
 from lengthwise_recipes.ge2021.plan_claims import claim_of_curves, claims_of_plans, prepared_again_claim
 from lengthwise_recipes.ge2021.printed import (
     ALIKE,
@@ -35,7 +35,6 @@ from lengthwise_recipes.ge2021.printed import (
 )
 from lengthwise_recipes.ge2021.table1 import MEAN_FRAMES, TRAINING_CLIPS, read_row
 from lengthwise_recipes.intervals import interval
-from lengthwise_recipes.study.results import read_rows
 
 Outcomes = Mapping[str, Outcome]
 
@@ -45,7 +44,7 @@ REORDERED = TABLE_4[1]  # pairs of the same batches, in order and in random orde
 
 def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     """Judges the claims from a rerun's document, read from JSON, by the current rule."""
-    by_label = outcomes(read_rows(document["study"]["rows"]))
+    by_label = outcomes_of(document)
     padding = {
         label: {name: np.array(spread["values"]) for name, spread in measures.items()}
         for label, measures in document["padding"].items()
@@ -215,8 +214,8 @@ def _same_time_claim(by_label: Outcomes) -> Claim:
 
 
 def ahead_in_time(random: Outcome, faster: Outcome) -> NDArray[np.float64]:
-    """Returns the share by which the loss of one run is below RAND's when the shorter run ends, [seeds]."""
-    end = np.minimum(random.seconds.sum(axis=1), faster.seconds.sum(axis=1))
+    """Returns the share by which the loss of one run is below RAND's when the faster one ends, [seeds]."""
+    end = min(len(run.losses[0]) * run.seconds for run in (random, faster))
     return 1.0 - faster.loss_at(end) / random.loss_at(end)
 
 

@@ -15,7 +15,7 @@ from lengthwise_recipes.ge2021.batchings import CHOICES, PAPER_KNOBS
 from lengthwise_recipes.ge2021.outcomes import smooth
 from lengthwise_recipes.ge2021.table1 import BATCH_SIZE
 from lengthwise_recipes.pages import figure_name
-from lengthwise_recipes.study.results import EpochRow, read_rows, runs_of
+from lengthwise_recipes.study.results import EpochRow, flat, read_rows, runs_of
 
 PAPER = "ge2021"
 FIGURES = {
@@ -88,5 +88,5 @@ def _curves(rows: Sequence[EpochRow], labels: Iterable[str]) -> list[dict[str, A
     curves = []
     for run in (run for label in labels for run in runs_of(rows, label)):
         losses = smooth(np.array([row.validation_loss for row in run])).tolist()
-        curves += [{**row.as_dict(), "validation_loss": loss} for row, loss in zip(run, losses, strict=True)]
+        curves += [{**flat(row), "validation_loss": loss} for row, loss in zip(run, losses, strict=True)]
     return curves

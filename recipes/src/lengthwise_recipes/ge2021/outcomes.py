@@ -1,8 +1,8 @@
 """Losses and seconds of each strategy of Ge et al. 2021, table 2, in every epoch under every seed.
 
+epoch_seconds     [repeats]         time of training and planning, in epochs apart, or in the median one of each seed
 losses            [seeds, epochs]   validation loss after each epoch; nan if the run diverged
 training_losses   [seeds, epochs]   mean loss during each epoch
-seconds           [seeds, epochs]   time of training and planning, without validation
 steps             [seeds, epochs]   optimiser steps
 padded_frames     [seeds, epochs]   computed frames, padding included
 """
@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lengthwise_recipes.study.results import EpochRow, runs_of
+from lengthwise_recipes.study.results import EpochRow, read_rows, runs_of, timed_rows
 
 PAPER_EPOCHS = 220
 PAPER_STAGES = (100, 160, 220)  # early, middle, late
@@ -27,25 +29,21 @@ AVERAGE = "VL_avg"
 class Outcome:
     """One strategy; the arrays are explained at the top of this file."""
 
+    epoch_seconds: NDArray[np.float64]
     losses: NDArray[np.float64]
     training_losses: NDArray[np.float64]
-    seconds: NDArray[np.float64]
     steps: NDArray[np.int64]
     padded_frames: NDArray[np.float64]
 
     @property
-    def median_seconds(self) -> NDArray[np.float64]:
-        """Seconds of the median epoch under each seed, [seeds]: a few disturbed epochs do not count."""
-        return np.median(self.seconds, axis=1)
+    def seconds(self) -> float:
+        """Seconds of a median epoch: a few disturbed ones do not count."""
+        return float(np.median(self.epoch_seconds))
 
-    def loss_at(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the smoothed loss after the last epoch that ends within `seconds` of training, [seeds].
-
-        It is nan if no epoch does.
-        """
-        epochs = np.sum(np.cumsum(self.seconds, axis=1) <= seconds[:, None], axis=1)
-        losses = np.concatenate([np.full((len(epochs), 1), np.nan), smooth(self.losses)], axis=1)
-        return losses[np.arange(len(epochs)), epochs]
+    def loss_at(self, seconds: float) -> NDArray[np.float64]:
+        """Returns the smoothed loss after the last median epoch that ends within `seconds`, or nan, [seeds]."""
+        epochs = min(int(seconds / self.seconds + 1e-9), self.losses.shape[1])
+        return smooth(self.losses)[:, epochs - 1] if epochs else np.full(len(self.losses), np.nan)
 
     def late_loss(self) -> NDArray[np.float64]:
         """Returns VL_3 under each seed, [seeds]."""
@@ -62,9 +60,20 @@ class Outcome:
         return losses | {AVERAGE: self.losses[:, places[0] : places[-1] + 1].mean(axis=1)}
 
 
-def outcomes(rows: Sequence[EpochRow]) -> dict[str, Outcome]:
-    """Returns the outcome of each strategy, in order of appearance; all seeds have the same number of epochs."""
-    return {label: _outcome(runs_of(rows, label)) for label in dict.fromkeys(row.strategy for row in rows)}
+def outcomes(rows: Sequence[EpochRow], times: Sequence[EpochRow] = ()) -> dict[str, Outcome]:
+    """Returns the outcome of each strategy, in order of appearance; all seeds have the same number of epochs.
+
+    Args:
+        rows: Of all runs.
+        times: Epochs to take the times from; by default `rows`.
+    """
+    labels = dict.fromkeys(row.strategy for row in rows)
+    return {label: _outcome(runs_of(rows, label), runs_of(times or rows, label)) for label in labels}
+
+
+def outcomes_of(document: Mapping[str, Any]) -> dict[str, Outcome]:
+    """Returns the outcomes of a rerun's document, read from JSON."""
+    return outcomes(read_rows(document["study"]["rows"]), timed_rows(document["study"]))
 
 
 def stages(epochs: int) -> tuple[int, ...]:
@@ -95,8 +104,8 @@ def reduction(base: Outcome, changed: Outcome) -> NDArray[np.float64]:
 
 
 def time_saving(base: Outcome, changed: Outcome) -> NDArray[np.float64]:
-    """Returns the share by which an epoch becomes shorter from one strategy to another, [seeds]."""
-    return 1.0 - changed.median_seconds / base.median_seconds
+    """Returns the share by which an epoch becomes shorter from one strategy to another, [repeats]."""
+    return 1.0 - changed.epoch_seconds / base.epoch_seconds
 
 
 def frame_saving(base: Outcome, changed: Outcome) -> float:
@@ -112,11 +121,11 @@ def spreads(measures: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, 
     }
 
 
-def _outcome(runs: Sequence[Sequence[EpochRow]]) -> Outcome:
+def _outcome(runs: Sequence[Sequence[EpochRow]], timed: Sequence[Sequence[EpochRow]]) -> Outcome:
     return Outcome(
+        epoch_seconds=np.array([median(row.seconds + row.planning_seconds for row in run) for run in timed]),
         losses=np.array([[row.validation_loss for row in run] for run in runs]),
         training_losses=np.array([[row.training_loss for row in run] for run in runs]),
-        seconds=np.array([[row.seconds + row.planning_seconds for row in run] for run in runs]),
         steps=np.array([[row.steps for row in run] for run in runs]),
         padded_frames=np.array([[row.useful_frames / (1.0 - row.padding_share) for row in run] for run in runs]),
     )

@@ -10,12 +10,11 @@ from lengthwise_recipes import pages
 from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 from lengthwise_recipes.ge2021.claims import claims_of
 from lengthwise_recipes.ge2021.figures import FIGURES, PAPER
-from lengthwise_recipes.ge2021.outcomes import AVERAGE, PAPER_EPOCHS, STAGES, Outcome, outcomes, reduction
+from lengthwise_recipes.ge2021.outcomes import AVERAGE, PAPER_EPOCHS, STAGES, Outcome, outcomes_of, reduction
 from lengthwise_recipes.ge2021.printed import RANDOM_MINUTES, SAVED, SAVED_MINUTES, TABLE_2, TABLE_4, printed_reduction
 from lengthwise_recipes.ge2021.table1 import IN_RANGE, UNITS, read_row, tally
 from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.pages import percent, spread, table
-from lengthwise_recipes.study.results import read_rows
 
 NAMES = (
     "The names are the paper's. RAND: random order; SB: sorted; SSB: semi-sorted, with the randomisation factor LRF; "
@@ -159,8 +158,8 @@ def columns_note(document: Mapping[str, Any]) -> str:
         "the authors (branch ssb-dbs of their public repository) has that rule, and sorts from long to short. Ours "
         "sorts from short to long in training. With DBS, ZPR and ABL are weighted by batch size, as in the paper. "
         f"{', '.join(STAGES)}: validation loss after epochs {epochs}, averaged with its neighbours; {AVERAGE}: the "
-        "mean from the first of these to the last. Seconds are those of the median epoch, planning included. Means "
-        "over seeds (least to greatest)."
+        "mean from the first of these to the last. Seconds are those "
+        f"of {pages.timed_epoch(document['size'])}, planning included. Means (least to greatest)."
     )
 
 
@@ -184,7 +183,7 @@ def saved_table(document: Mapping[str, Any]) -> str:
 
 def parts_table(document: Mapping[str, Any]) -> str:
     """Returns the pairs of table 4, part by part."""
-    by_label = outcomes(read_rows(document["study"]["rows"]))
+    by_label = outcomes_of(document)
     rows = [
         (
             f"{part.title}: {pair['from']}",
@@ -202,7 +201,7 @@ def parts_table(document: Mapping[str, Any]) -> str:
 
 def ours_table(document: Mapping[str, Any]) -> str:
     """Compares max-entropy batching with semi-sorted batching of the same padding."""
-    by_label = outcomes(read_rows(document["study"]["rows"]))
+    by_label = outcomes_of(document)
     rows = [
         (
             pair["from"],

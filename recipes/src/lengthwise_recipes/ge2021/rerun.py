@@ -81,6 +81,7 @@ class Size:
     reduction: int = 1
     max_words: int = 25
     learning_rate: float = 1e-3  # of the NVIDIA recipe
+    timed: int = 0
     device: str = "cpu"
 
 
@@ -144,6 +145,7 @@ def settings(size: Size) -> Settings:
         weight_decay=WEIGHT_DECAY,
         device=size.device,
         memory=True,
+        timed=size.timed,
     )
 
 
@@ -155,7 +157,7 @@ def network(size: Size) -> Network:
 def _document(
     lengths: NDArray[np.int64], size: Size, knobs: Knobs, study: Study, paper_sets: Mapping[int, NDArray[np.int64]]
 ) -> dict[str, Any]:
-    by_label, choices = outcomes(study.rows), CHOICES | COUNTED
+    by_label, choices = outcomes(study.rows, study.timed), CHOICES | COUNTED
     padding = {
         label: measure_batching(lengths, batching_of(choice, knobs, size.batch_size), seeds=size.seeds)
         for label, choice in choices.items()
@@ -198,7 +200,7 @@ def _outcome(by_label: Mapping[str, Outcome], label: str) -> dict[str, Any]:
     """Returns one strategy's row of table 2, without padding, and of table 3."""
     outcome, random = by_label[label], by_label["RAND"]
     saved = time_saving(random, outcome)
-    values = {"seconds": outcome.median_seconds, "steps": outcome.steps.mean(axis=1), "saved": saved}
+    values = {"seconds": outcome.epoch_seconds, "steps": outcome.steps.mean(axis=1), "saved": saved}
     return spreads(values | outcome.stage_losses()) | {"saved_frames": frame_saving(random, outcome)}
 
 

@@ -22,7 +22,7 @@ from lengthwise_recipes.claims import (
     tells_greater,
 )
 from lengthwise_recipes.khomenko2016.bounds import speed_up_bound
-from lengthwise_recipes.study.results import EpochRow, read_rows, runs_of
+from lengthwise_recipes.study.results import EpochRow, read_rows, runs_of, timed_rows
 
 BUCKETS = (1, 2, 3, 4, 6, 8)
 LISTED_BUCKETS = ", ".join(map(str, BUCKETS))
@@ -77,17 +77,12 @@ def loss_at(run: Sequence[EpochRow], seconds: float) -> float:
 
 def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     """Judges the claims from a rerun's document, read from JSON, by the current rule."""
-    rows, times = read_rows(document["study"]["rows"]), timed_rows(document)
+    rows, times = read_rows(document["study"]["rows"]), timed_rows(document["study"])
     lengths = np.repeat(document["lengths"]["values"], document["lengths"]["counts"])
     claims = bucket_claims(rows, lengths, times)
     if max(row.processes for row in rows) > 1:
         claims.append(process_claim(rows, lengths, hardware(document), times))
     return claims
-
-
-def timed_rows(document: Mapping[str, Any]) -> list[EpochRow]:
-    """Returns the rows to take the times of epochs from: those timed apart, or else those of training."""
-    return read_rows(document.get("timed") or document["study"]["rows"])
 
 
 def hardware(document: Mapping[str, Any]) -> str:

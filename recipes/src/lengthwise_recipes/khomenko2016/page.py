@@ -22,10 +22,9 @@ from lengthwise_recipes.khomenko2016.claims import (
     name_alone,
     rows_on,
     speed_ups,
-    timed_rows,
 )
 from lengthwise_recipes.pages import over_seeds, percent, spread, table
-from lengthwise_recipes.study.results import EpochRow
+from lengthwise_recipes.study.results import EpochRow, timed_rows
 
 PAPER = "khomenko2016"
 NAMES = {SHUFFLED: f"{SHUFFLED}, batches in random order", "random": "random, padded to each batch's longest"}
@@ -108,7 +107,7 @@ def by_processes(
     document: Mapping[str, Any], measure: Callable[[Sequence[EpochRow], str], list[float]]
 ) -> dict[int, dict[str, list[float]]]:
     """Applies `measure` to each run, by processes and by the run's name on one process."""
-    rows = timed_rows(document)
+    rows = timed_rows(document["study"])
     groups = {processes: rows_on(rows, processes) for processes in sorted({row.processes for row in rows})}
     return {
         processes: {name: measure(group, name) for name in dict.fromkeys(row.strategy for row in group)}
@@ -250,15 +249,13 @@ def processes_table(document: Mapping[str, Any]) -> str:
 def settings_note(study: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     """Describes data, network and settings."""
     data, settings = study["data"], study["settings"]
-    repeats = f"an epoch of each apart from training, {size.get('timed')} times in turn"
-    times = f"Times and speed-ups are those of {repeats if size.get('timed') else 'the median epoch'}"
     return (
         f"Data: {data['train_samples']:,} {data['name']}, of {data['symbols']} symbols, and "
         f"{data['validation_samples']:,} that validate; {data['split']}. The paper validates on a random 5 % of the "
         f"samples. Network: bidirectional LSTM with CTC, layers: {settings['layers']}, cells "
         f"each way: {settings['hidden']}, points of the pen in a frame: {settings['stack']}. ADADELTA, gradients "
         f"clipped to a norm of {settings['clipped_norm']:g}. Batches of {size['batch_size']}, shorter buckets first. "
-        f"Epochs: {settings['epochs']}, seeds: {settings['seeds']}. {times}, as "
-        "means over seeds. Validation loss is in nats a symbol, as a mean over seeds (least to greatest). "
-        "CER is the character error rate after the last epoch."
+        f"Epochs: {settings['epochs']}, seeds: {settings['seeds']}. Times and speed-ups are those of "
+        f"{pages.timed_epoch(size)}, as means. Validation loss is in nats a symbol, as a mean over seeds "
+        "(least to greatest). CER is the character error rate after the last epoch."
     )

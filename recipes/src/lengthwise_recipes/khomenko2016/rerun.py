@@ -51,8 +51,8 @@ SCHEMA = "lengthwise-khomenko2016-3"
 class Size:
     """The size of a rerun. `count` is train and validation samples together; the first of `processes` is 1.
 
-    `timed` are the repeats of an epoch to take the times from, apart from training; 0 takes those of training.
-    `compiled` are the epochs to time with one model of JAX for each bucket, compiled and kept, as the paper's were.
+    `timed`: see `Settings`. `compiled` are the epochs to time with one model of JAX for each bucket, compiled and kept,
+    as the paper's were.
     """
 
     name: str
@@ -104,10 +104,6 @@ def reproduce(
     setups = {**bucketed, SHUFFLED: Setup(batching=shuffled), "random": Setup(batching=unbucketed)}
     study = run_study(task, setups, settings(size), progress=progress, command=command, checkpoints=folder)
     document = _document(task.lengths, size, study)
-    if size.timed:
-        once = dataclasses.replace(settings(size), epochs=1, seeds=size.timed)
-        kept = None if folder is None else folder / "timed"
-        document["timed"] = run_study(task, setups, once, progress=progress, checkpoints=kept).as_dict()["rows"]
     if size.compiled:
         document["compiled"] = _time_compiled(corpus, size, folder)
     return document
@@ -125,7 +121,7 @@ def _time_compiled(corpus: Corpus, size: Size, folder: Path | None) -> dict[str,
 
 def settings(size: Size) -> Settings:
     """Returns the settings that all runs share; raises a ValueError as `Settings` does."""
-    alone = Settings(optimizer="adadelta", epochs=size.epochs, seeds=size.seeds, device=size.device)
+    alone = Settings(optimizer="adadelta", epochs=size.epochs, seeds=size.seeds, timed=size.timed, device=size.device)
     if size.processes == (1,):
         return alone
     return dataclasses.replace(alone, processes=size.processes, averaging=("parameter",))

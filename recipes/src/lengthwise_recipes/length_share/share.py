@@ -29,17 +29,14 @@ class StepNoise(NamedTuple):
             random; at 16 a step is worth a random step with a sixteenth of its sequences.
         standard_error: Of `variance_ratio`, from the sample of gradients.
         effective_size: Sequences that a random step needs for the same variance.
-        extra_steps: The share of steps that the same progress takes beyond random steps: 0.1 is a tenth more.
-        needed_steps: Steps of the plan that make the progress of one step along the gradient of all sequences.
-            `extra_steps` is its excess over that of random steps. Infinite if the sample cannot distinguish that
-            gradient from 0.
+        extra_steps: The share of steps, beyond random ones, that the progress of one step along the gradient of all
+            sequences takes: 0.1 is a tenth more.
     """
 
     variance_ratio: float
     standard_error: float
     effective_size: float
     extra_steps: float
-    needed_steps: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -193,9 +190,8 @@ class LengthShare:
             variance_ratio=ratio,
             standard_error=_jackknife(ratios),
             effective_size=float(sizes[sizes > 0].mean()) / ratio if ratio > 0 else np.inf,
-            # If the sample cannot distinguish G from 0, all is noise: the needed steps grow as the variance.
+            # If the sample cannot distinguish G from 0, all is noise: the steps grow as the variance.
             extra_steps=(max(self._noise.signal, 0) + variance) / (max(self._noise.signal, 0) + random_variance) - 1,
-            needed_steps=1 + variance / self._noise.signal if self._noise.signal > 0 else np.inf,
         )
 
     def _check_lengths(self, plan: Plan) -> None:

@@ -10,7 +10,6 @@ from statistics import fmean
 from typing import Any
 
 SCHEMA = "lengthwise-study-2"
-RATES = ("sequences_per_second", "useful_frames_per_second")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,29 +57,21 @@ class EpochRow:
     def validation_loss(self) -> float:
         return self.metrics["validation_loss"]
 
-    @property
-    def sequences_per_second(self) -> float:
-        return self.sequences / self.seconds
-
-    @property
-    def useful_frames_per_second(self) -> float:
-        return self.useful_frames / self.seconds
-
-    def as_dict(self) -> dict[str, object]:
-        """Returns a dict for JSON, with the metrics and rates on the top level."""
-        return _flat(self) | {name: getattr(self, name) for name in RATES}
-
 
 def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[EpochRow]:
     """Reads rows from JSON, in which metrics are on the top level and numbers that are not finite are null."""
     fields = [field.name for field in dataclasses.fields(EpochRow) if field.name != "metrics"]
     epoch_rows = []
     for row in rows:
-        finite = {name: math.nan if value is None else value for name, value in row.items()}
-        values: dict[str, Any] = {name: value for name, value in finite.items() if name not in RATES}
+        values: dict[str, Any] = {name: math.nan if value is None else value for name, value in row.items()}
         field_values: dict[str, Any] = {name: values.pop(name) for name in fields}
         epoch_rows.append(EpochRow(**field_values, metrics=values))
     return epoch_rows
+
+
+def timed_rows(study: Mapping[str, Any]) -> list[EpochRow]:
+    """Returns the rows of a study, read from JSON, to take times from: those timed apart, or else those of training."""
+    return read_rows(study.get("timed") or study["rows"])
 
 
 def runs_of(rows: Iterable[EpochRow], strategy: str) -> list[list[EpochRow]]:
@@ -111,7 +102,15 @@ class Peak:
     bytes: int
 
 
-Finding = EpochRow | RunRow | Peak
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timed:
+    """An epoch of a strategy that was timed apart from training; its row has no metrics."""
+
+    strategy: str
+    row: EpochRow
+
+
+Finding = EpochRow | RunRow | Peak | Timed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,21 +126,19 @@ class Spread:
 class Summary:
     """One strategy over all its epochs and seeds; `metrics` and `tests` are from after the last epoch.
 
-    Rates are all sequences, or frames, over all seconds. `share_of_first_seconds` is seconds per epoch, relative to the
+    Frames per second are all frames over all seconds. `share_of_first_seconds` is seconds per epoch, relative to the
     first strategy. `peak_bytes` is None if memory was not measured.
     """
 
     strategy: str
     processes: int
     averaging: str
-    sequences_per_second: float
     useful_frames_per_second: float
     padding_share: float
     mixing: float
     straggler_waste: float
     steps: float
     seconds_per_epoch: float
-    planning_seconds_per_epoch: float
     share_of_first_seconds: float
     best_validation_loss: Spread
     metrics: Mapping[str, Spread]
@@ -168,6 +165,7 @@ class Study:
         command: The command line.
         tests: One for each strategy and seed, if the task has a test.
         peak_bytes: By strategy, if memory was measured.
+        timed: One for each strategy and repeat, if epochs were timed apart from training.
     """
 
     rows: tuple[EpochRow, ...]
@@ -180,6 +178,7 @@ class Study:
     command: str
     tests: tuple[RunRow, ...] = ()
     peak_bytes: Mapping[str, int] = field(default_factory=dict)
+    timed: tuple[EpochRow, ...] = ()
 
     @property
     def origin(self) -> dict[str, object]:
@@ -194,9 +193,10 @@ class Study:
             "data": dict(self.data),
             "settings": dict(self.settings),
             "strategies": dict(self.strategies),
-            "summary": [plain(_flat(summary)) for summary in self.summaries],
-            "tests": [plain(_flat(row)) for row in self.tests],
-            "rows": [plain(row.as_dict()) for row in self.rows],
+            "summary": [plain(flat(summary)) for summary in self.summaries],
+            "tests": [plain(flat(row)) for row in self.tests],
+            "rows": [plain(flat(row)) for row in self.rows],
+            "timed": [plain(flat(row)) for row in self.timed],
         }
 
 
@@ -212,7 +212,7 @@ def summarise(
     )
 
 
-def _flat(row: EpochRow | RunRow | Summary) -> dict[str, object]:
+def flat(row: EpochRow | RunRow | Summary) -> dict[str, object]:
     """Returns a dict for JSON, with the metrics on the top level."""
     values = dataclasses.asdict(row)
     return values | values.pop("metrics")
@@ -238,14 +238,12 @@ def _summary(
         strategy=rows[0].strategy,
         processes=rows[0].processes,
         averaging=rows[0].averaging,
-        sequences_per_second=sum(row.sequences for row in rows) / total,
         useful_frames_per_second=sum(row.useful_frames for row in rows) / total,
         padding_share=fmean(row.padding_share for row in rows),
         mixing=fmean(row.mixing for row in rows),
         straggler_waste=fmean(row.straggler_waste for row in rows),
         steps=fmean(row.steps for row in rows),
         seconds_per_epoch=total / len(rows),
-        planning_seconds_per_epoch=fmean(row.planning_seconds for row in rows),
         share_of_first_seconds=total / len(rows) / first,
         best_validation_loss=_spread([min(row.validation_loss for row in run) for run in runs]),
         metrics=_spreads([run[-1].metrics for run in runs]),

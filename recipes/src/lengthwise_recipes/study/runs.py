@@ -6,6 +6,7 @@ import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,6 +48,13 @@ class Run:
     @property
     def name(self) -> str:
         return run_name(self.setup, self.seed)
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The fields of its rows that say which run they are of."""
+        setup = self.setup
+        strategy = {"strategy": setup.label, "processes": setup.processes, "averaging": setup.averaging}
+        return strategy | {"seed": self.seed}
 
     def keep(self, checkpoints: Checkpoints | None) -> None:
         """Saves the state of the run, if there are checkpoints."""

@@ -30,6 +30,7 @@ class Settings:
             al. 2016, or "gradient" in each step.
         alpha, beta: Parameters of `lengthwise.torch.ParameterAveraging`.
         memory: Measure the peak bytes of a step of each setup, see `memory.peaks`.
+        timed: Repeats of an epoch of each setup, timed after all training: nothing else then slows it.
         length_share: Epochs after which to measure the length share, see `lengthwise_recipes.length_share`. The
             rows of these epochs have more metrics.
     """
@@ -47,6 +48,7 @@ class Settings:
     alpha: float = 1.0
     beta: float = 1e-6
     memory: bool = False
+    timed: int = 0
     length_share: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from lengthwise.checks import value_error
 from lengthwise_recipes.record import now, processor_name
 from lengthwise_recipes.study.checkpoints import Checkpoints
 from lengthwise_recipes.study.parallel import on_ranks
-from lengthwise_recipes.study.results import EpochRow, Finding, Peak, RunRow, Study, summarise
+from lengthwise_recipes.study.results import EpochRow, Finding, Peak, RunRow, Study, Timed, summarise
 from lengthwise_recipes.study.runs import run_name
 from lengthwise_recipes.study.settings import Settings
 from lengthwise_recipes.study.setups import Setup, setups
@@ -54,7 +54,7 @@ def run_study(
         progress: Show a bar on standard error.
         command: The command line, for the record.
         checkpoints: A folder for the state of every run after each epoch. An interrupted study continues from there.
-            Seeds, `memory` and `length_share` may change, and epochs may grow; all else must be the same.
+            Seeds, `memory`, `timed` and `length_share` may change, and epochs may grow; all else must be the same.
 
     Returns:
         The study. On one CPU with the same number of threads, the same arguments give the same losses, bit by bit. For
@@ -108,6 +108,7 @@ def _study(
         command=command,
         tests=tuple(tests),
         peak_bytes=peaks,
+        timed=tuple(finding.row for finding in in_order if isinstance(finding, Timed)),
     )
 
 
@@ -126,7 +127,7 @@ def describe_machine(settings: Settings) -> dict[str, object]:
 
 def _claim(folder: Path, all_setups: Sequence[Setup], settings: Settings, task: Task) -> Checkpoints:
     """Returns the checkpoints in a folder, after a check that they are of this study."""
-    changeable = ("epochs", "seeds", "memory", "length_share")
+    changeable = ("epochs", "seeds", "memory", "timed", "length_share")
     fixed = {name: value for name, value in dataclasses.asdict(settings).items() if name not in changeable}
     checkpoints = Checkpoints(folder)
     strategies = {setup.label: setup.as_dict() for setup in all_setups}

@@ -2,8 +2,9 @@
 
 Epochs are in rounds: epoch 1 of every setup, then epoch 2 of every setup. So other work of the machine slows all setups
 alike. Each round has another order, because batch shapes of the previous setup are computed faster. Only training is
-timed. Every rank runs `train`, and waits while setups of fewer ranks train; rank 0 validates and tests. With
-checkpoints, interrupted training continues after the last epoch of each run, on a CPU with bit-identical results.
+timed; with `settings.timed`, rounds of first epochs are timed after it, and not validated. Every rank runs `train`, and
+waits while setups of fewer ranks train; rank 0 validates and tests. With checkpoints, interrupted training continues
+after the last epoch of each run, on a CPU with bit-identical results.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from lengthwise_recipes.study.checkpoints import Checkpoints
 from lengthwise_recipes.study.memory import peaks
 from lengthwise_recipes.study.noise import measure_noise
 from lengthwise_recipes.study.parallel import ALONE, Place
-from lengthwise_recipes.study.results import EpochRow, Finding, RunRow
+from lengthwise_recipes.study.results import EpochRow, Finding, RunRow, Timed
 from lengthwise_recipes.study.runs import Run, first_runs, trial_step
 from lengthwise_recipes.study.settings import Settings
 from lengthwise_recipes.study.setups import Setup, costliest_batch, waiting_share
@@ -68,6 +69,16 @@ def train(
                 place.wait_for(ranks)
                 if place.rank < setup.processes:
                     yield from _epoch(runs[setup.label], task, epoch, checkpoints)
+    for repeat in range(settings.timed):
+        runs = first_runs(task, setups, settings, seed=repeat, place=place)
+        for run in runs.values():
+            _warm_up(run, task)
+        for setup in in_turn(setups, seed=repeat, epoch=1):
+            place.wait_for(ranks)
+            if place.rank < setup.processes:
+                trained = train_epoch(runs[setup.label], task, 1)
+                if place.rank == 0:
+                    yield Timed(strategy=setup.label, row=_row(runs[setup.label], task, 1, trained, {}))
 
 
 def in_turn(setups: Sequence[Setup], *, seed: int, epoch: int) -> list[Setup]:
@@ -94,7 +105,10 @@ def _epoch(run: Run, task: Task, epoch: int, checkpoints: Checkpoints | None) ->
     if epoch > run.done:
         trained = train_epoch(run, task, epoch)
         if run.place.rank == 0:
-            run.rows.append(_row(run, task, epoch, trained))
+            metrics = judge_model(task.validate, run.model)
+            if epoch in run.settings.length_share:
+                metrics |= measure_noise(task, run.model, trained.plan)
+            run.rows.append(_row(run, task, epoch, trained, metrics))
         run.done, run.tested = epoch, None
         run.keep(checkpoints)
     if run.place.rank == 0:
@@ -103,17 +117,12 @@ def _epoch(run: Run, task: Task, epoch: int, checkpoints: Checkpoints | None) ->
             yield from _test(run, task, checkpoints)
 
 
-def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
-    """Validates and returns the row of an epoch."""
+def _row(run: Run, task: Task, epoch: int, trained: Trained, metrics: Mapping[str, float]) -> EpochRow:
     plan = trained.plan
     spans = whole_spans(task.lengths) if plan.spans is None else plan.spans
-    noise = measure_noise(task, run.model, plan) if epoch in run.settings.length_share else {}
     sequences, starts, stops = spans[plan.sequences].T
     return EpochRow(
-        strategy=run.setup.label,
-        processes=run.setup.processes,
-        averaging=run.setup.averaging,
-        seed=run.seed,
+        **run.origin,
         epoch=epoch,
         steps=plan.steps,
         seconds=trained.seconds,
@@ -125,7 +134,7 @@ def _row(run: Run, task: Task, epoch: int, trained: Trained) -> EpochRow:
         mixing=measure_mixing(plan, task.lengths),
         straggler_waste=waiting_share(run.setup, plan),
         training_loss=trained.loss,
-        metrics=judge_model(task.validate, run.model) | noise,
+        metrics=metrics,
     )
 
 
@@ -135,13 +144,7 @@ def _test(run: Run, task: Task, checkpoints: Checkpoints | None) -> Generator[Ru
         run.tested = judge_model(task.test, run.model)
         run.keep(checkpoints)
     if run.tested:
-        yield RunRow(
-            strategy=run.setup.label,
-            processes=run.setup.processes,
-            averaging=run.setup.averaging,
-            seed=run.seed,
-            metrics=run.tested,
-        )
+        yield RunRow(**run.origin, metrics=run.tested)
 
 
 def train_epoch(run: Run, task: Task, epoch: int) -> Trained:
