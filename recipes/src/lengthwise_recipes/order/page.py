@@ -133,7 +133,7 @@ def _section(groups: Any, part: Part, cells: Sequence[Cell]) -> list[str]:
     tables = table([*heads, "r", "log2 VR", "worth", "by VR"], rows), table(("data, model", *_MEANS), means)
     facts = "; ".join(f"{arm} {_facts(groups, part, cells, arm)}" for arm in ("random/1", *arms))
     note = f"{NOTE.format(size=part.setting.size) if part is PARTS[0] else ''} Padding, waiting and seconds: {facts}."
-    return [f"### {part.name.capitalize()}", tables[0], note, tables[1]]
+    return [f"### {part.name.capitalize()}", tables[0], note.strip(), tables[1]]
 
 
 def _table_of(groups: Any, parts: Mapping[Part, Sequence[Cell]]) -> list[str]:
