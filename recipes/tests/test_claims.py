@@ -69,10 +69,10 @@ def test_seeds_too_far_apart_to_see_the_papers_effect_judge_nothing(holds):
     wide = claimed([-1.0, 0.0, 1.0], holds=holds, unit="%")  # 5.65 / sqrt(3) is told apart, and the effect is 1
     assert wide.verdict == "undecided"
     assert wide.could_tell == "3.26 %"
-    assert wide.reason == "These 3 seeds could not show an effect of 1.00 %. So it is."
+    assert wide.reason == "These 3 runs could not show an effect of 1.00 %. So it is."
     directed = claimed([-0.1, 0.0, 0.1], holds=holds, effect=None)
     assert directed.verdict == "undecided"
-    assert directed.reason == "These 3 seeds cannot tell whether there is an effect. So it is."
+    assert directed.reason == "These 3 runs cannot tell whether there is an effect. So it is."
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -140,7 +140,7 @@ def test_the_first_sentences_say_what_the_seeds_could_tell():
     ]
     told = verdicts([*speeds, shares, claimed([1.0])])
     assert told.endswith(
-        " These 3 seeds could tell a difference of 33 to 65 % in speed and of 3 % in loss; smaller ones may exist."
+        " Our runs could tell a difference of 33 to 65 % in speed and of 3 % in loss; smaller ones may exist."
     )
 
 

@@ -232,7 +232,7 @@ def test_bins_are_ahead_of_mxnet_where_they_are_faster_under_the_same_seed():
     fewest = papers_outcomes() | {bins_label(BINS[0]): outcome(10.1, 0.09), bins_label(BINS[1]): outcome(9.0, 0.095)}
     only = judged(fewest)[9]
     assert only.holds == "part"
-    assert only.why.startswith("The seeds show a higher speed and a lower rate with 2 bins.")
+    assert only.why.startswith("Our runs show a higher speed and a lower rate with 2 bins.")
 
 
 def test_a_larger_effect_than_the_papers_and_an_order_of_equals_hold_in_part():

@@ -1,10 +1,10 @@
-"""Claims of a paper, our number under each seed, and a verdict, by the rule in recipes/README.md.
+"""Claims of a paper, our number in each run, and a verdict, by the rule in recipes/README.md.
 
-By our numbers the whole claim holds, a part of it, or none of it. The verdict also depends on size and seeds:
+By our numbers the whole claim holds, a part of it, or none of it. The verdict also depends on size and runs:
 
 - on losses, with less than a tenth of the data of the paper: not comparable
 - one run: agrees, partly or differs, in one run
-- seeds too far apart to show the effect of the paper: undecided
+- runs too far apart to show the effect of the paper: undecided
 - else: reproduced, partly, not reproduced
 """
 
@@ -62,7 +62,7 @@ class Claim:
         claim: The claim of the paper, in words.
         where: Section or figure.
         paper: The number of the paper, as text; some claims have none.
-        ours: Our number under each seed.
+        ours: Our number in each run: under each seed, or in each epoch timed after training.
         holds: The part of the claim that holds by our numbers, one of `HOLDS`.
         why: The reason, a sentence or two.
         no_effect: The number without an effect: 0 for differences, 1 for ratios.
@@ -97,12 +97,12 @@ class Claim:
         check_choice("holds", self.holds, HOLDS)
 
     @property
-    def seeds(self) -> int:
+    def runs(self) -> int:
         return len(self.ours)
 
     @property
     def mean(self) -> float:
-        return sum(self.ours) / self.seeds
+        return sum(self.ours) / self.runs
 
     @property
     def effects(self) -> Interval:
@@ -111,7 +111,7 @@ class Claim:
 
     @property
     def tells(self) -> bool:
-        """True if the seeds show an effect, or would show one of the paper's size."""
+        """True if the runs show an effect, or would show one of the paper's size."""
         effects = self.effects
         if effects.unknown:
             return False
@@ -124,8 +124,8 @@ class Claim:
 
     @property
     def at_our_size(self) -> str:
-        """What the seeds show, whatever the size."""
-        if self.seeds == 1:
+        """What the runs show, whatever the size."""
+        if self.runs == 1:
             return OF_ONE_RUN[self.holds]
         return OF_SEEDS[self.holds] if self.tells else UNDECIDED
 
@@ -145,11 +145,11 @@ class Claim:
             return f"A run diverged. {self.why}"
         sought = "whether there is an effect" if self.effect is None else f"an effect of {self.effect:.2f}{self._unit}"
         verb = "cannot tell" if self.effect is None else "could not show"
-        return f"These {self.seeds} seeds {verb} {sought}. {self.why}"
+        return f"These {self.runs} runs {verb} {sought}. {self.why}"
 
     @property
     def could_tell(self) -> str:
-        """The smallest difference from no effect that the seeds would show, as text."""
+        """The smallest difference from no effect that the runs would show, as text."""
         smallest = self.effects.smallest_difference
         return f"{smallest:.2f}{self._unit}" if math.isfinite(smallest) else "nothing"
 

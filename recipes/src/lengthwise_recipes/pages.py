@@ -38,7 +38,7 @@ def verdicts(claims: Sequence[Claim]) -> str:
     """Returns sentences: the count of each verdict, the size of ours, the smallest differences of each kind of claim.
 
     >>> verdicts([Claim(claim="", where="", paper="", ours=[1.0, 1.2, 1.4], holds="part", why="", kind="speed")] * 2)
-    'Of 2 claims: 2 partly. These 3 seeds could tell a difference of 65 % in speed; smaller ones may exist.'
+    'Of 2 claims: 2 partly. Our runs could tell a difference of 65 % in speed; smaller ones may exist.'
     """
     counts = Counter(claim.verdict for claim in claims)
     parts = "; ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
@@ -55,10 +55,9 @@ def _smallest_differences(claims: Sequence[Claim]) -> str:
             percents[claim.kind].append(percent)
     if not percents:
         return ""
-    seeds = max(claim.seeds for claim in claims if claim.kind)
     ranges = {kind: dict.fromkeys(map(_round, (min(values), max(values)))) for kind, values in percents.items()}
     told = " and ".join(f"of {' to '.join(ends)} % in {kind}" for kind, ends in ranges.items())
-    return f" These {seeds} seeds could tell a difference {told}; smaller ones may exist."
+    return f" Our runs could tell a difference {told}; smaller ones may exist."
 
 
 def _round(percent: float) -> str:
@@ -67,7 +66,7 @@ def _round(percent: float) -> str:
 
 RULE_IN_SHORT = (
     "[How a claim is judged](/recipes/README.md#how-a-claim-is-judged). *Could tell apart*: the smallest effect that "
-    "these seeds would show."
+    "these runs would show."
 )
 
 
@@ -79,10 +78,10 @@ def judgement(claims: Sequence[Claim]) -> str:
 
 def claims_table(claims: Iterable[Claim]) -> str:
     """Returns a table of the claims: verdict, the paper's number, ours with its spread, and the least effect."""
-    heads = ("the paper says", "verdict", "section", "paper", "ours (least to greatest)", "seeds", "could tell apart")
+    heads = ("the paper says", "verdict", "section", "paper", "ours (least to greatest)", "runs", "could tell apart")
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     for number, claim in enumerate(claims, 1):
-        cells = (claim.sized_verdict, claim.where, claim.paper, ours(claim), str(claim.seeds), claim.could_tell)
+        cells = (claim.sized_verdict, claim.where, claim.paper, ours(claim), str(claim.runs), claim.could_tell)
         lines.append("| " + " | ".join((f"{number}. {claim.claim}", *cells)) + " |")
     return "\n".join(lines)
 

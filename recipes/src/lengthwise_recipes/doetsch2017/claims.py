@@ -277,7 +277,7 @@ def _alternated_against_mxnet(outcomes: Mapping[str, Outcome], bins: Sequence[in
         no_effect=1.0,
         effect=PAPER["64"].speed / PAPER[MXNET].speed - 1.0,
         holds=extent(whole=bins[1] in ahead, part=bool(ahead)),
-        why=f"The seeds show a higher speed and a lower rate with {better} bins. Word error rates: "
+        why=f"Our runs show a higher speed and a lower rate with {better} bins. Word error rates: "
         f"{_percent(middle)} with {bins[1]} bins, {_percent(mxnet)} with bucketing, which pads "
         f"{mxnet.padding_share:.0%}. {ONE_PROGRAM}",
     )

@@ -113,7 +113,7 @@ def _saved_alike_claim(by_label: Outcomes) -> Claim:
     differences = shares[1:] - shares[0]
     farthest = int(np.abs(differences.mean(axis=1)).argmax())
     apart = [label for label, points in zip(ALIKE[1:], differences, strict=True) if interval(points).excludes_zero]
-    telling = f" The seeds tell {' and '.join(apart)} from {ALIKE[0]}." if apart else ""
+    telling = f" The times tell {' and '.join(apart)} from {ALIKE[0]}." if apart else ""
     return Claim(
         claim="BKT-BR and ATS-BR save about as much time as SSB-BR; ours: the larger of the two differences, in points",
         where="6, table 2",
@@ -123,7 +123,7 @@ def _saved_alike_claim(by_label: Outcomes) -> Claim:
         unit="points",
         kind="epoch time",
         holds=of_likeness(POINTS, *differences),
-        why=f"Of RAND's epoch {listing(shares)} % are saved, mean over seeds, with {', '.join(ALIKE)}. We count "
+        why=f"Of RAND's epoch {listing(shares)} % are saved with {', '.join(ALIKE)}. We count "
         f"at most {POINTS:g} points as similar.{telling}",
     )
 
@@ -142,7 +142,7 @@ def _randomized_claim(by_label: Outcomes) -> Claim:
         unit="%",
         kind="epoch time",
         holds=_all_above_zero(ours, shares),
-        why=f"Means over seeds: {listing(means)} % with {names}: shorter with {shorter} of {len(means)}. The batches "
+        why=f"Means: {listing(means)} % with {names}: shorter with {shorter} of {len(means)}. The batches "
         "of a pair differ only in their order. So the difference is noise or caches of the machine, and shows how far "
         "two equal epochs differ here. The paper suspects the allocation of memory.",
     )
