@@ -93,3 +93,13 @@ def test_a_diverged_run_leaves_a_gap():
 def test_no_rows_are_refused(draw):
     with pytest.raises(ValueError, match="`rows` must be at least one epoch"):
         draw([])
+
+
+@pytest.mark.parametrize(
+    ("scale", "ticks"),
+    [(1.0, [0.5, 0.7, 1.0, 1.5, 2.0]), (0.05, [0.98, 1.0, 1.02, 1.04]), (0.0, [1.0])],
+)
+def test_narrow_losses_have_even_ticks(scale, ticks):
+    flat = [{**row, "validation_loss": 1 + scale * (row["validation_loss"] - 1)} for row in rows("random")]
+    spec = learning_curves(flat, title="pens").to_dict()["spec"]["layer"][1]["encoding"]["y"]["axis"]
+    assert spec["values"] == pytest.approx(ticks)

@@ -1,8 +1,7 @@
 """Curves with bands: validation loss against time and epochs, and epoch time against the number of buckets.
 
 Lines are means over seeds, bands reach from the least to the greatest seed. A loss of None (a run diverged) leaves a
-gap. Rows of learning curves are one for each strategy, seed and epoch, with the keys strategy, seed, epoch,
-elapsed_seconds and validation_loss.
+gap. Rows of learning curves are those of a study: one for each strategy, seed and epoch.
 """
 
 from __future__ import annotations
@@ -134,7 +133,10 @@ def _draw_losses(rows: Sequence[Row], curves: Any, looks: Any, texts: tuple[str,
     bounds = [point[end] for _, _, points in curves for point in points for end in ("least", "greatest")]
     known = [bound for bound in bounds if bound is not None] or [1.0]
     low, high = min(known), max(known)
-    ticks = alt.Axis(values=[tick for tick in _TICKS if low <= tick <= high], format="~g")
+    step = float(f"{(high - low) / 4:.0e}") or 1.0
+    even = [step * place for place in range(int(low / step) + 1, int(high / step) + 1)]
+    shown = [tick for tick in _TICKS if low <= tick <= high]
+    ticks = alt.Axis(values=shown if len(shown) > 2 else even or [low], format="~g")
     y = alt.Y(title=None, scale=alt.Scale(type="log", domain=[low, high], nice=False), axis=ticks)
     seeds = len({row["seed"] for row in rows})
     notes = wrap(texts[0], _LETTERS) + [f"Means of {seeds} seeds; bands: from the best to the worst"] * (seeds > 1)
