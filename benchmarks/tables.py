@@ -111,17 +111,19 @@ def evidence() -> str:
     groups, studies = results("order")[-1][1]["groups"], latest_quality().values()
     worse = outcomes.mean_difference(groups, PARTS[0], "grouped", PARTS[0].cells)
     control = outcomes.mean_difference(groups, PARTS[1], "grouped", [("control", "gru"), ("control", "transformer")])
-    told = [100 * interval(contrasts.sorted_to_random(study, "epochs")).smallest_difference for study in studies]
+    by_order = [interval(contrasts.sorted_to_random(study, "epochs")) for study in studies]
+    ended = [f"{100 * each.mean:+.0f}" for each in by_order]
+    told = [100 * each.smallest_difference for each in by_order]
     lines = (
         f"- **Beside others**: on 8 ranks x 4 batches, ranks wait {waits['lengthwise']} of the time; "
         f"{waits['group_by_length']} by the Trainer's `group_by_length`, {waits['lhotse']} by lhotse ([who leads]"
         "(docs/results.md#compared-with-other-systems)).",
         f"- **Trained** on CPUs: {speed} times the tokens a second of `group_by_length`, or {equal} "
         "in as much memory ([table](docs/results.md#training-beside-strategies-of-the-trainer)).",
-        "- **Models**: [sorted batches](recipes/docs/quality.md) ended as random ones; "
-        f"{min(told):.0f} to {max(told):.0f} % would show. Steps grouped by length ended {100 * worse.mean:.0f} % "
-        f"worse [under {worse.runs} seeds](recipes/docs/order.md), and {100 * control.mean:.0f} % if length says "
-        f"nothing of the content{': its plan allows 1 %, and calls the experiment void' * (control.mean > 0.01)}.",
+        f"- **Models**: losses of [sorted batches](recipes/docs/quality.md) end {', '.join(ended)} % from random ones; "
+        f"{min(told):.0f} to {max(told):.0f} % would show. Steps grouped by length end {100 * worse.mean:.0f} % "
+        f"[worse](recipes/docs/order.md), and {100 * control.mean:.0f} % if length says "
+        f"nothing of the content{': beyond 1 % its plan calls the experiment void' * (control.mean > 0.01)}.",
         "- **Promises** are [tested](docs/guide.md#promises); [numbers](docs/results.md) name their command.",
     )
     return "\n".join(

@@ -182,13 +182,13 @@ def plans_note(date: str) -> list[str]:
         date: Of the result, in UTC, as in its JSON.
 
     >>> plans_note("2026-11-26T09:00:00+00:00")
-    ['Plans have changed since this result of 2026-11-26. Epochs then could differ in their number of steps; now all \
-have the same.']
+    ['Plans have changed since the oldest result here, of 2026-11-26. Epochs then could differ in their number of \
+steps; now all have the same.']
     >>> plans_note("2026-11-27T09:00:00+00:00")
     []
     """
     notes = " ".join(words for until, words in _CHANGES.items() if date < until)
-    return [f"Plans have changed since this result of {date[:10]}. {notes}"] if notes else []
+    return [f"Plans have changed since the oldest result here, of {date[:10]}. {notes}"] if notes else []
 
 
 WIDTH = 94  # columns of a command; with margin and backslash a line fits the 100 columns of the site

@@ -69,6 +69,7 @@ def page(documents: Mapping[str, Document]) -> str:
         "The loss of sorted batches minus that of random batches:",
         contrast_table(latest, contrasts.sorted_to_random),
         f"{TIME} {UNIT}",
+        "On 2026-11-22, with the plans of then, handwriting had -4.6 % (-12.5 to +3.3).",
         early_note(latest),
         f"![{PICTURE}]({FIGURE})",
         chance_sentence(latest),
@@ -87,11 +88,10 @@ def page(documents: Mapping[str, Document]) -> str:
         "other measures, and the knob of every order.",
     ]
     for link, document in documents.items():
-        parts += [f"### {document['task'].capitalize()}", settings_note(document), machine_note(document, link=link)]
-    features = dict.fromkeys(
-        features_note(document["data"]) for document in latest if document["task"] != "handwriting"
-    )
-    return "\n\n".join([*parts, *features]) + "\n"
+        features = "" if document["task"] == "handwriting" else f" {features_note(document['data'])}"
+        parts += [f"### {document['task'].capitalize()}", f"{settings_note(document)}{features}"]
+        parts.append(machine_note(document, link=link))
+    return "\n\n".join(parts) + "\n"
 
 
 def lead(documents: Sequence[Document]) -> list[str]:
