@@ -111,7 +111,7 @@ def strategies_table(document: Mapping[str, Any]) -> str:
             *_padding(document, label)[1:],
             f"{outcome['steps']['mean']:.1f}",
             spread(outcome["seconds"]),
-            "" if peaks[label] is None else f"{peaks[label] / 2**20:.0f}",
+            "" if peaks[label] is None else f"{peaks[label] / 1e6:.0f}",
             *(spread(outcome[name], digits=3) for name in (*STAGES, AVERAGE)),
         )
         for label, outcome in document["outcomes"].items()
