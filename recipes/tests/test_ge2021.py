@@ -228,7 +228,7 @@ def test_the_loss_at_a_time_is_the_smoothed_one_of_the_last_epoch_done():
     rows = [row("RAND", epoch=epoch, loss=loss, seconds=2.0) for epoch, loss in ((1, 4.0), (2, 2.0), (3, 0.0))]
     outcome = outcomes(rows)["RAND"]
     assert [outcome.loss_at(end).item() for end in (2.0, 3.9, 4.0, 99.0)] == [3.0, 3.0, 2.0, 1.0]
-    assert math.isnan(outcome.loss_at(1.9).item())
+    assert outcome.loss_at(1.9).item() == 3.0  # none has ended: after the first
 
 
 def test_what_is_saved_by_hand():

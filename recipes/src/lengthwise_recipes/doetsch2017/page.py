@@ -45,7 +45,7 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
         "padded to the edge of their bucket.",
         "## Beyond the paper",
         rows_table(document, [RANDOM, OURS]),
-        f"{settings_note(document)}\n\n{words_note(document)} {pages.features_note(document['study']['data'])}",
+        f"{settings_note(document)}\n\n{words_note(document)} Features by {document['study']['data']['features']}.",
         columns_note(document["size"]),
         pages.figures(PAPER, FIGURES),
     ]
@@ -161,6 +161,7 @@ def columns_note(size: Mapping[str, Any]) -> str:
         "Columns: *WER* is the word error rate after the last epoch. *Frame error* is the share of wrong states among "
         "the network's validation frames (joined frames have the state of the middle one). All numbers but memory are "
         f"means, some with the least and the greatest. Speed is that of {pages.timed_epoch(size)}. Memory is that of "
-        "a step on the costliest batch of the first seed. *Of whole* is the number before it over that of `random`, "
-        "whole utterances in random order, seed by seed."
+        "a step on the costliest batch of all epochs of the first seed. *Padding*, *mixing* ([near 1 in random batches]"
+        "(/docs/theory.md)) and *steps* are those of an epoch. *Of whole* is the number before it over that of "
+        "`random`, whole utterances in random order, seed by seed."
     )

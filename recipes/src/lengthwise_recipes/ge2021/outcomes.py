@@ -41,9 +41,9 @@ class Outcome:
         return float(np.median(self.epoch_seconds))
 
     def loss_at(self, seconds: float) -> NDArray[np.float64]:
-        """Returns the smoothed loss after the last median epoch that ends within `seconds`, or nan, [seeds]."""
-        epochs = min(int(seconds / self.seconds + 1e-9), self.losses.shape[1])
-        return smooth(self.losses)[:, epochs - 1] if epochs else np.full(len(self.losses), np.nan)
+        """Returns the smoothed loss after the last median epoch that ends by then, or the first, [seeds]."""
+        epochs = min(max(int(seconds / self.seconds + 1e-9), 1), self.losses.shape[1])
+        return smooth(self.losses)[:, epochs - 1]
 
     def late_loss(self) -> NDArray[np.float64]:
         """Returns VL_3 under each seed, [seeds]."""

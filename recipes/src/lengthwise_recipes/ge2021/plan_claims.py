@@ -114,7 +114,7 @@ def _paper_alike_claim(padding: Measured, knobs: Fields, rows: Rows) -> Claim:
         100 * trained,
         f"On the paper's own lengths with its knobs, ZPR {listing(rates)} % with {', '.join(ALIKE)}. On the recordings "
         f"trained on, buckets of {knobs['bucket_size']} and {knobs['bins']} bins come closest, and the difference is "
-        f"{100 * trained.mean():.2f} points. {ON_BOTH}",
+        f"{100 * trained.mean():.2f} points{within(100 * trained.min(), 100 * trained.max())}. {ON_BOTH}",
     )
 
 
