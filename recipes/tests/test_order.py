@@ -121,9 +121,14 @@ def test_a_study_goes_on_where_it_was_stopped(tmp_path):
     for _ in range(18):
         next(running)
     running.close()  # the 18th has not run
+    begun = json.loads(stopped.read_text())
+    begun["machine"]["cpu"] = "Another"
+    stopped.write_text(json.dumps(begun))
     assert "one: 21 of 24 runs done, 3 left" in next(progress(stopped, parts))
     assert len(list(study(lambda _: pool(), stopped, command="", parts=parts))) == 3
     results = [json.loads(path.read_text())["groups"] for path in (whole, stopped)]
+    cpus = [json.loads(path.read_text())["machine"]["cpu"] for path in (whole, stopped)]
+    assert cpus[1] == f"Another, then {cpus[0]}"
     for group in (*results[0].values(), *results[1].values()):
         del group["runs"]["seconds"]
         group.get("search", {}).pop("seconds", None)

@@ -146,7 +146,7 @@ def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Seque
     torch.set_num_threads(1)
     pools: dict[str, Pool] = {}
     document: dict[str, Any] = {"command": command, **_read(path)}
-    groups = document["groups"]
+    groups, machine, cpu = document["groups"], document["machine"], describe_machine(Settings())["cpu"]
     for planned in all_runs(parts):
         if not planned.is_left(groups):
             continue
@@ -164,6 +164,7 @@ def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Seque
         columns = groups.setdefault(planned.group, {}).setdefault(planned.kind, {})
         for name in ("seed", "rate", "loss", "seconds") if search else row:
             columns.setdefault(name, []).append(rounded[name])
+        machine["cpu"] += f", then {cpu}" if cpu not in machine["cpu"] else ""
         document["date"] = record.now()
         files.write(path, json.dumps(document) + "\n")
 
