@@ -8,7 +8,7 @@ from typing import Any
 from lengthwise.checks import value_error
 from lengthwise.cli.parser import Input, command
 from lengthwise_recipes.commands import rerun
-from lengthwise_recipes.commands.options import explain_missing
+from lengthwise_recipes.commands.options import explain_missing, wholes
 
 NAME = "doetsch2017"
 SPEECH = (
@@ -35,6 +35,7 @@ def add(papers: Any) -> None:
     )
     size.add_argument("--count", type=int, help="utterances to train on (400; full 8738)")
     size.add_argument("--testing", type=int, help="strings of digits to decode (200; full 1000)")
+    size.add_argument("--bins", type=wholes, metavar="A,B,C", help="of alternated sorting (2,6,18; full 8,64,256)")
 
 
 def run(arguments: argparse.Namespace) -> int:
