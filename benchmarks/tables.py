@@ -153,9 +153,12 @@ def quality_in_short(documents: list[dict[str, Any]]) -> str:
 def papers() -> dict[Path, str]:
     """Returns the page of each rerun paper, from its latest result."""
     by_page = {PAPERS / f"{name}.md": (write, results(f"{name}-small")) for name, write in REPRODUCTIONS.items()}
-    return {
+    texts = {
         page: write(reruns[-1][1], json_link=link(reruns[-1][0])) for page, (write, reruns) in by_page.items() if reruns
     }
+    for path, document in results("doetsch2017-larger")[-1:]:
+        texts[PAPERS / "doetsch2017.md"] += f"\n{doetsch2017_page.larger(document, json_link=link(path))}"
+    return texts
 
 
 REPRODUCTIONS: dict[str, Callable[..., str]] = {

@@ -135,7 +135,7 @@ def figure_name(paper: str, name: str) -> str:
 
 def figures(paper: str, captions: Mapping[str, str]) -> str:
     """Returns the section of the figures, by the name and the caption of each."""
-    shown = (f"![{text}]({figure_name(paper, name)})\n\n{text}" for name, text in captions.items())
+    shown = (f"![{name}]({figure_name(paper, name)})\n\n{text}" for name, text in captions.items())
     return "\n\n".join(("## Figures", *shown))
 
 
