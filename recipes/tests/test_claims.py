@@ -75,6 +75,13 @@ def test_seeds_too_far_apart_to_see_the_papers_effect_judge_nothing(holds):
     assert directed.reason == "These 3 runs cannot tell whether there is an effect. So it is."
 
 
+def test_a_likeness_is_undecided_where_the_runs_reach_into_the_tolerance_and_beyond():
+    across, beyond = ([0.8, 1.5, 2.2], [4.0, 5.5, 7.0])  # 1.5 -+ 1.7 and 5.5 -+ 3.7; the tolerance is 1
+    for ours, verdict in ((across, "undecided"), (beyond, "not reproduced"), ([0.8, 0.7, 0.9], "partly")):
+        alike = claimed(ours, holds="part" if verdict == "partly" else "none")
+        assert dataclasses.replace(alike, likeness=True).verdict == verdict
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_run_that_diverged_judges_nothing(value):
     found = claimed([1.0, value], holds="none")

@@ -1,6 +1,7 @@
 """The registered experiment on order: its data, steps, outcomes, and runs that go on from their result."""
 
 import json
+import math
 import struct
 from itertools import pairwise
 
@@ -173,7 +174,7 @@ def invented(seeds, part=PARTS[0]):
         for arm, loss in ((arm, losses[arm]) for arm in part.arms):
             runs = {name: [0.1] * seeds for name in ("rate", "padding", "waiting", "seconds")}
             groups[part.group(*cell, arm)] = {
-                "search": {"rate": [0.1, 0.2], "loss": [1.0, 0.9], "seed": [0, 0]},
+                "search": {"rate": [0.1, 0.2], "loss": [1.0, 0.9], "seed": [0, 0], "seconds": [1.0, 1.0]},
                 "runs": {
                     **runs,
                     "seed": list(range(seeds)),
@@ -202,6 +203,8 @@ def test_the_outcomes_are_those_of_the_plan():
     assert planned.seed == 0
     first = Part(name="primary", data=["kinds"], arms=["random/1"], rates={"gru": (0.1, 0.2)})
     assert planned._replace(part=first).best_rates(groups, [0]) == [0.2, 0.1]
+    groups["primary: kinds, gru, random/1"]["search"]["loss"] = [math.nan, 0.9]  # a run diverged
+    assert planned._replace(part=first).best_rates(groups, [0]) == [0.2, 0.1]
 
 
 def test_the_page_says_how_many_seeds_it_holds():
@@ -210,6 +213,10 @@ def test_the_page_says_how_many_seeds_it_holds():
     losses, powers = "**+10.0 % (+10.0 to +10.0)** | +0.0 % (+0.0 to +0.0)", "3.0 | 3.0 | "
     assert f"| kinds, gru | 3 | {losses} | {powers}16 | 16 |" in text
     assert page.results({"groups": {}}, link="") == "None yet."
+    diverged = invented(3)
+    diverged["groups"]["primary: kinds, gru, library"]["runs"]["loss"] = [math.nan] * 3
+    assert "Largest mean difference of `RandomSteps`: nan %" in page.results(diverged, link="/x.json")
+    assert "void, so it is" in page.results(diverged, link="/x.json")
 
 
 def test_parts_with_the_same_arms_have_one_table():

@@ -66,8 +66,9 @@ class Claim:
         holds: The part of the claim that holds by our numbers, one of `HOLDS`.
         why: The reason, a sentence or two.
         no_effect: The number without an effect: 0 for differences, 1 for ratios.
-        effect: The difference of the paper's number from `no_effect`. For a claim of equality, the tolerated
-            difference. None if the paper prints no number.
+        effect: The difference of the paper's number from `no_effect`. For a likeness, the tolerated difference.
+            None if the paper prints no number.
+        likeness: True if the claim is one of likeness.
         size: Our size, if the claim depends on it, as on losses.
         unit: The unit of `ours`: "" for a plain number, "%" for shares in percent.
         kind: Such as "speed". The head of a page gives the smallest differences of each kind; "" leaves the claim out.
@@ -87,6 +88,7 @@ class Claim:
     why: str
     no_effect: float = 0.0
     effect: float | None = None
+    likeness: bool = False
     size: Size | None = None
     unit: str = ""
     kind: str = ""
@@ -111,11 +113,12 @@ class Claim:
 
     @property
     def tells(self) -> bool:
-        """True if the runs show an effect, or would show one of the paper's size."""
-        effects = self.effects
+        """True if the runs show an effect, or a difference beyond the tolerance, or would show the paper's effect."""
+        effects, effect = self.effects, self.effect or 0.0
         if effects.unknown:
             return False
-        return effects.excludes_zero or (self.effect is not None and effects.smallest_difference <= self.effect)
+        beyond = max(effects.low, -effects.high) > (effect if self.likeness else 0.0)
+        return beyond or effects.smallest_difference <= effect
 
     @property
     def verdict(self) -> str:

@@ -125,7 +125,11 @@ def percent(share: float) -> str:
 
 def timed_epoch(size: Mapping[str, Any]) -> str:
     """Names the epochs of a rerun whose times stand on its page."""
-    return f"an epoch timed after training, {size['timed']} times in turn" if size.get("timed") else "the median epoch"
+    return (
+        f"a first epoch, run anew after training, {size['timed']} times in turn"
+        if size.get("timed")
+        else "the median epoch"
+    )
 
 
 def figure_name(paper: str, name: str) -> str:
@@ -139,24 +143,6 @@ def figures(paper: str, captions: Mapping[str, str]) -> str:
     return "\n\n".join(("## Figures", *shown))
 
 
-FEATURES_AGREE = 1e-6  # the largest difference of a feature on real speech is below this
-SLOPES_AGREE = 1e-5
-EARLIER_FEATURES = (
-    "Features are by our own code in NumPy, which librosa has replaced since. On the Free Spoken Digit Dataset the "
-    f"cepstra and log-mel spectrograms differ from librosa's by less than {FEATURES_AGREE:g}, and the slopes of the "
-    f"cepstra by less than {SLOPES_AGREE:g} (`pytest recipes/tests/test_features_agree.py`)."
-)
-
-
-def features_note(data: Mapping[str, Any]) -> str:
-    """Returns a sentence on the software of the features; results by our own code do not name it.
-
-    >>> features_note({"features": "librosa 0.11.0"})
-    'Features by librosa 0.11.0.'
-    """
-    return f"Features by {data['features']}." if "features" in data else EARLIER_FEATURES
-
-
 def machine_note(document: Mapping[str, Any], *, link: str) -> str:
     """Returns machine, versions, date, a link to the JSON, its remark if it has one, and the command as a block."""
     machine = document["machine"]
@@ -165,30 +151,6 @@ def machine_note(document: Mapping[str, Any], *, link: str) -> str:
     measured = f"{where}, {threads}, torch {machine['torch']}, {document['date'][:10]}"
     remark = f" {document['remark']}" if "remark" in document else ""
     return f"Measured on {measured} ([JSON]({link})).{remark}\n\n{command_block(document['command'])}"
-
-
-# For results before each time (UTC): what has changed since in plans.
-_CHANGES = {
-    "2026-11-23T00:03": "`max-entropy` then had noise by a law fitted on the histogram of lengths. Now the noise is "
-    "exponential. Batches mix less than then ([how much](/docs/theory.md#how-near-the-plans-come)).",
-    "2026-11-26T13:01": "Epochs then could differ in their number of steps; now all have the same.",
-}
-
-
-def plans_note(date: str) -> list[str]:
-    """Returns a note on how plans have changed since a result, or nothing if they have not.
-
-    Args:
-        date: Of the result, in UTC, as in its JSON.
-
-    >>> plans_note("2026-11-26T09:00:00+00:00")
-    ['Plans have changed since the oldest result here, of 2026-11-26. Epochs then could differ in their number of \
-steps; now all have the same.']
-    >>> plans_note("2026-11-27T09:00:00+00:00")
-    []
-    """
-    notes = " ".join(words for until, words in _CHANGES.items() if date < until)
-    return [f"Plans have changed since the oldest result here, of {date[:10]}. {notes}"] if notes else []
 
 
 WIDTH = 94  # columns of a command; with margin and backslash a line fits the 100 columns of the site

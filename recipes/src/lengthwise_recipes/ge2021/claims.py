@@ -58,8 +58,8 @@ def claims_of(document: Mapping[str, Any]) -> list[Claim]:
     trained, printed = document["knobs"]["falls"], document["paper_knobs"] and document["paper_knobs"]["falls"]
     curves = claim_of_curves(trained, printed, None if table1 else size)
     prepared = [prepared_again_claim(document["parted"])] if document["parted"] else []
-    claims = [alike, curves, *counts, *prepared, *claims_of_times(by_label), *claims_of_losses(by_label)]
-    return [replace(claim, size=size) if claim.kind == "validation loss" else claim for claim in claims]
+    losses = [replace(claim, size=size) for claim in claims_of_losses(by_label)]
+    return [alike, curves, *counts, *prepared, *claims_of_times(by_label), *losses]
 
 
 def claims_of_times(by_label: Outcomes) -> list[Claim]:
@@ -72,7 +72,6 @@ def claims_of_losses(by_label: Outcomes) -> list[Claim]:
     """Judges what section 6 says of the loss: a remark on padding, and the five conclusions on VL_3."""
     sorting, randomizing, sizing = TABLE_4
     judged = [
-        _padding_claim(by_label),
         _similar_claim(by_label),
         _behind_random_claim(by_label),
         _same_time_claim(by_label),
@@ -81,7 +80,7 @@ def claims_of_losses(by_label: Outcomes) -> list[Claim]:
         _part_claim(by_label, randomizing, "5", "BR lowers VL_3, most where the randomness is low"),
         _part_claim(by_label, sizing, "5", "DBS lowers VL_3, most where the randomness is low"),
     ]
-    return [replace(claim, kind="validation loss") for claim in judged]
+    return [_padding_claim(by_label), *(replace(claim, kind="validation loss") for claim in judged)]
 
 
 def _saved_claim(by_label: Outcomes, label: str) -> Claim:
@@ -120,6 +119,7 @@ def _saved_alike_claim(by_label: Outcomes) -> Claim:
         paper="similar",
         ours=differences[farthest].tolist(),
         effect=POINTS,
+        likeness=True,
         unit="points",
         kind="epoch time",
         holds=of_likeness(POINTS, *differences),
@@ -176,6 +176,7 @@ def _similar_claim(by_label: Outcomes) -> Claim:
         paper=f"{np.mean(printed):.2f} %",
         ours=falls.mean(axis=0).tolist(),
         effect=POINTS,
+        likeness=True,
         unit="%",
         holds=of_likeness(POINTS, *falls),
         why=f"Means over seeds: {listing(falls)} % below BKT-BR and ATS-BR (the paper: {listing(printed)}); a "
@@ -232,7 +233,7 @@ def _ahead_of_random_claim(by_label: Outcomes) -> Claim:
         unit="%",
         holds=of_effect(ours.tolist(), printed),
         why=f"It is below under {np.sum(ours > 0.0)} of {len(ours)} seeds, after {steps:.0f} steps where RAND takes "
-        f"{random_steps:.0f}.{_opposites({'RAND to SSB-DBS-BR': ours})}",
+        f"{random_steps:.0f}.{_told({'RAND to SSB-DBS-BR': ours})}",
     )
 
 
@@ -249,14 +250,16 @@ def _part_claim(by_label: Outcomes, part: Part, conclusion: str, text: str) -> C
         unit="%",
         holds=of_order(*((fall, 0.0) for fall in falls), *((falls[0], fall) for fall in falls[1:])),
         why=f"Means over seeds: {listing(falls)} % ({', '.join(names)}; the paper: {listing(printed)})."
-        f"{_opposites(dict(zip(names, falls, strict=True)))}",
+        f"{_told(dict(zip(names, falls, strict=True)))}",
     )
 
 
-def _opposites(falls: Mapping[str, NDArray[np.float64]]) -> str:
-    """Returns a sentence with the pairs whose VL_3 rises by the seeds, or "" if there are none."""
+def _told(falls: Mapping[str, NDArray[np.float64]]) -> str:
+    """Returns a sentence on the pairs of which the seeds tell that VL_3 falls, and on those of which it rises."""
+    falling = [name for name, fall in falls.items() if tells_greater(fall, 0.0)]
     rising = [name for name, fall in falls.items() if tells_greater(0.0, fall)]
-    return f" The seeds tell the opposite, a higher VL_3, from {', '.join(rising)}." if rising else ""
+    lower = f" The seeds tell a lower VL_3 from {', '.join(falling)}." if falling else ""
+    return lower + (f" The seeds tell the opposite, a higher VL_3, from {', '.join(rising)}." if rising else "")
 
 
 def _all_above_zero(mean: NDArray[np.float64], shares: NDArray[np.float64]) -> str:

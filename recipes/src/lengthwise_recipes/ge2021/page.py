@@ -15,6 +15,7 @@ from lengthwise_recipes.ge2021.printed import RANDOM_MINUTES, SAVED, SAVED_MINUT
 from lengthwise_recipes.ge2021.table1 import IN_RANGE, UNITS, read_row, tally
 from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.pages import percent, spread, table
+from lengthwise_recipes.synthesis.network import SPOKEN_TEXTS
 
 NAMES = (
     "The names are the paper's. RAND: random order; SB: sorted; SSB: semi-sorted, with the randomisation factor LRF; "
@@ -22,6 +23,7 @@ NAMES = (
     "of padding, a mean over batches; ABL: the mean padded length of a batch; VL: validation loss. ME is max-entropy "
     "batching, ours."
 )
+FOUR_EPOCHS = "On the recordings trained on, padding, mixing and the batches of claims 3 to 5 are over four epochs."
 
 
 def page(document: Mapping[str, Any], *, json_link: str) -> str:
@@ -214,7 +216,7 @@ def ours_table(document: Mapping[str, Any]) -> str:
         for pair in document["ours"]
     ]
     heads = ("from", "to", "padding", "to padding", "mixing", "to mixing", "reduction", "could tell apart")
-    return f"{table(heads, rows)}\n\nPadding, mixing and the batches of claims 3 to 5 are over four epochs."
+    return f"{table(heads, rows)}\n\n{FOUR_EPOCHS}"
 
 
 def speaking(document: Mapping[str, Any]) -> str:
@@ -223,10 +225,10 @@ def speaking(document: Mapping[str, Any]) -> str:
     names = ("stopped_share", "duration_error", "attention_focus")
     stopped, error, focus = (sorted(test[name]["mean"] for test in tests)[:: len(tests) - 1] for name in names)
     return (
-        f"Means over seeds, the least and the greatest strategy: {percent(stopped[0])} to {percent(stopped[1])} of the "
-        f"validation texts after which the network stops by itself; |spoken - true frames| / true frames of "
-        f"{percent(error[0])} to {percent(error[1])}; and the largest weight of attention, a mean over steps, "
-        f"{focus[0]:.2f} to {focus[1]:.2f}, which is 1 if each step reads one character."
+        f"Means over seeds, the least and the greatest strategy: {percent(stopped[0])} to {percent(stopped[1])} of "
+        f"{SPOKEN_TEXTS} validation texts after which the network stops by itself; |spoken - true frames| / true "
+        f"frames of {percent(error[0])} to {percent(error[1])}; and the largest weight of attention, a mean over "
+        f"steps, {focus[0]:.2f} to {focus[1]:.2f}, which is 1 if each step reads one character."
     )
 
 

@@ -141,6 +141,7 @@ def _alike_claim(points: NDArray[np.float64], trained: NDArray[np.float64], why:
         paper=f"{printed:.2f}",
         ours=points.tolist(),
         effect=RATE_POINTS,
+        likeness=True,
         unit="points",
         holds=extent(whole=alike == alike_trained == WHOLE, part=alike != NONE),
         why=f"{why} A difference of at most {RATE_POINTS:g} points counts as about the same.",

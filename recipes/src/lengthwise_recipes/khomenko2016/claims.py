@@ -196,6 +196,7 @@ def _proportional_claim(rows: Sequence[EpochRow], lengths: NDArray[np.int64]) ->
         ours=shares[-1],
         no_effect=1.0,
         effect=CLOSE,
+        likeness=True,
         holds=of_likeness(CLOSE, *(np.array(ours) - 1.0 for ours in shares)),
         why=f"Speed-ups over those of the frames: {listing(shares)} at Q = {LISTED_BUCKETS.partition(', ')[2]}; we "
         f"tolerate {CLOSE:g}.",

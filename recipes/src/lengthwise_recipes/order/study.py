@@ -7,6 +7,7 @@ under the others. Three seeds follow. When all data and models of the part have 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,9 +109,8 @@ class Run(NamedTuple):
         for seed, rate, loss in zip(search["seed"], search["rate"], search["loss"], strict=True):
             if seed in seeds and rate in losses:
                 losses[rate].append(loss)
-        return sorted(
-            (rate for rate in losses if len(losses[rate]) == len(seeds)), key=lambda rate: fmean(losses[rate])
-        )
+        means = {rate: fmean(found) for rate, found in losses.items() if len(found) == len(seeds)}
+        return sorted(means, key=lambda rate: (math.isnan(means[rate]), means[rate]))
 
 
 def all_runs(parts: Sequence[Part] = PARTS) -> Iterator[Run]:
@@ -164,7 +164,7 @@ def study(read: Callable[[str], Pool], path: Path, *, command: str, parts: Seque
         columns = groups.setdefault(planned.group, {}).setdefault(planned.kind, {})
         for name in ("seed", "rate", "loss", "seconds") if search else row:
             columns.setdefault(name, []).append(rounded[name])
-        machine["cpu"] += f", then {cpu}" if cpu not in machine["cpu"] else ""
+        machine["cpu"] += f", then {cpu}" if cpu not in machine["cpu"].split(", then ") else ""
         document["date"] = record.now()
         files.write(path, json.dumps(document) + "\n")
 

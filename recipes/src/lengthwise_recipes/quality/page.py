@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lengthwise_recipes.intervals import CONFIDENCE, Interval, interval
-from lengthwise_recipes.pages import features_note, machine_note, percent, plans_note, table
+from lengthwise_recipes.pages import machine_note, percent, table
 from lengthwise_recipes.quality import contrasts
 from lengthwise_recipes.quality.contrasts import LAST, Contrast, Document, Equal
 
@@ -29,15 +29,15 @@ UNIT = (
     "The last row is computed from the means over the tasks, one for each seed. It says nothing about other tasks."
 )
 METHOD = (
-    "The knob of each order is fitted to the padding. All strategies start from the same weights and train for the "
-    "same number of epochs. Differences are computed seed by seed. The test sequences chose no knob, no learning rate "
-    "and no number of epochs. Losses between epochs are interpolated linearly. In each round every strategy trains one "
-    "epoch. Seconds are medians over the rounds, relative to the median strategy of each round."
+    "The knob of each order is fitted to the padding in the table; the JSON has what it came to. All strategies start "
+    "from the same weights and train for the same number of epochs. Differences are computed seed by seed. The test "
+    "sequences chose no knob, no learning rate and no number of epochs. Losses between epochs are interpolated "
+    "linearly. In each round every strategy trains one epoch. Seconds are medians over the rounds, relative to the "
+    "median strategy of each round."
 )
 LOSSES = (
     f"A loss is the mean over the last {LAST} epochs, on test sequences. We chose {LAST} by the widths of the "
-    "intervals of 2026-11-22, not by the differences. With the last epoch alone, we would detect differences "
-    "of sorted from random batches of 11.0 % (handwriting), 7.3 % (acoustic) and 4.1 % (synthesis)."
+    "intervals of 2026-11-22, not by the differences."
 )
 DYNAMIC = (
     "Dynamic sizes (Ge et al. 2021) put more short sequences into a batch, so an epoch has fewer steps. Each order has "
@@ -64,7 +64,6 @@ def page(documents: Mapping[str, Document]) -> str:
         "# What mixing is worth",
         answer,
         f"{MIXING} {' '.join(facts)}",
-        *plans_note(min(document["date"] for document in latest)),
         "## Sorted and random batches",
         "The loss of sorted batches minus that of random batches:",
         contrast_table(latest, contrasts.sorted_to_random),
@@ -77,7 +76,7 @@ def page(documents: Mapping[str, Document]) -> str:
         f"{orders_sentence(latest)} {span_sentence(latest)}",
         contrast_table(latest, contrasts.ours_to_orders),
         "The loss of max-entropy minus the mean loss of the other orders at its padding, as a mean over the paddings. "
-        "An earlier study, of 2026-11-21, had +0.9 % (+0.1 to +1.8) for synthesis.",
+        "Earlier studies, of 2026-11-21 and 22, had +0.9 % (+0.1 to +1.8) and +0.3 % (-0.7 to +1.3) for synthesis.",
         "## Dynamic sizes",
         DYNAMIC,
         dynamic_table(latest),
@@ -88,9 +87,8 @@ def page(documents: Mapping[str, Document]) -> str:
         "other measures, and the knob of every order.",
     ]
     for link, document in documents.items():
-        features = "" if document["task"] == "handwriting" else f" {features_note(document['data'])}"
-        parts += [f"### {document['task'].capitalize()}", f"{settings_note(document)}{features}"]
-        parts.append(machine_note(document, link=link))
+        task = document["task"].capitalize()
+        parts += [f"### {task}", settings_note(document), machine_note(document, link=link)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -316,11 +314,12 @@ def settings_note(document: Document) -> str:
     settings, data = document["settings"], document["data"]
     network = ", ".join(f"{name} {value:g}" for name, value in data["network"].items() if not isinstance(value, bool))
     left_out = f" Left out: {'; '.join(document['left_out'])}." if document["left_out"] else ""
+    features = f" Features by {data['features']}." if "features" in data else ""
     return (
         f"{document['words']}: {document['sequences']:,} sequences of {data['name']}; {data['split']}. "
         f"Network: {network}. {settings['optimizer'].capitalize()} at a rate of {settings['learning_rate']:g}, batches "
         f"of {document['batch_size']}; epochs: {settings['epochs']}, seeds: {settings['seeds']}. Loss in "
-        f"{document['loss']['unit']}.{left_out}"
+        f"{document['loss']['unit']}.{left_out}{features}"
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from lengthwise.checks import check_number, check_whole
 
+SPOKEN_TEXTS = 64  # held-out texts that the network speaks in a test, at most
+
 
 def _scaled(size: int) -> property:
     """Returns a property: an even number near width * size, because two directions share the cells of the encoder."""

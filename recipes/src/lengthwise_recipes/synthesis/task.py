@@ -27,7 +27,7 @@ from lengthwise_recipes.synthesis.layers import data_mask
 from lengthwise_recipes.synthesis.loss import MEANS, Errors, synthesis_errors, together
 from lengthwise_recipes.synthesis.mel import LogMel, Mel
 from lengthwise_recipes.synthesis.model import Predicted, Spoken, Tacotron
-from lengthwise_recipes.synthesis.network import Network
+from lengthwise_recipes.synthesis.network import SPOKEN_TEXTS, Network
 from lengthwise_recipes.synthesis.utterances import (
     FEWEST_SYMBOLS,
     Scale,
@@ -38,7 +38,6 @@ from lengthwise_recipes.synthesis.utterances import (
     symbols_of,
 )
 
-SPOKEN_TEXTS = 64  # held-out texts that the network speaks in a test, at most
 LONGEST_SPOKEN = 2  # times the longest training utterance: then the network is stopped
 VALIDATION_SEED = 0  # of the dropout of the prenet, which is always on
 
