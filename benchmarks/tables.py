@@ -156,8 +156,8 @@ def papers() -> dict[Path, str]:
     texts = {
         page: write(reruns[-1][1], json_link=link(reruns[-1][0])) for page, (write, reruns) in by_page.items() if reruns
     }
-    for path, document in results("doetsch2017-larger")[-1:]:
-        texts[PAPERS / "doetsch2017.md"] += f"\n{doetsch2017_page.larger(document, json_link=link(path))}"
+    for path, document in (*results("doetsch2017-larger")[-1:], *results("doetsch2017-tied")[-1:]):
+        texts[PAPERS / "doetsch2017.md"] += f"\n{doetsch2017_page.nearer(document, json_link=link(path))}"
     return texts
 
 
