@@ -158,6 +158,8 @@ def papers() -> dict[Path, str]:
     }
     for path, document in (*results("doetsch2017-larger")[-1:], *results("doetsch2017-tied")[-1:]):
         texts[PAPERS / "doetsch2017.md"] += f"\n{doetsch2017_page.nearer(document, json_link=link(path))}"
+    for path, document in results("ge2021-longer")[-1:]:
+        texts[PAPERS / "ge2021.md"] += f"\n{ge2021_page.longer(document, json_link=link(path))}"
     return texts
 
 

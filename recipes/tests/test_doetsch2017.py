@@ -81,16 +81,14 @@ def document(parts, folder):
     return json.loads(json.dumps(made, allow_nan=False))
 
 
-def outcome(speed, error, *, memory=100, steps=40.0, padding=0.0):
+def outcome(speed, error, *, memory=100, padding=0.0):
     """Two seeds, the second a tenth faster and as much in error."""
     return Outcome(
         utterances_per_second=[speed, 1.1 * speed],
         word_error_rates=[error, error],
         frame_error_rates=[error, error],
         peak_bytes=memory,
-        steps=steps,
         padding_share=padding,
-        mixing=1.0,
     )
 
 
@@ -317,9 +315,7 @@ def test_outcomes_by_hand():
         word_error_rates=[0.0, 0.1],
         frame_error_rates=[0.25, 0.75],
         peak_bytes=7,
-        steps=5.5,
         padding_share=0.375,
-        mixing=0.5,
     )
     assert outcomes(study) == {"a": found}
     timed = tuple(row("a", repeat, 1, seconds=seconds) for repeat, seconds in enumerate((5.0, 2.0, 1.0)))

@@ -41,7 +41,7 @@ from lengthwise_recipes.ge2021.claims import (  # noqa: E402
 )
 from lengthwise_recipes.ge2021.figures import FIGURES  # noqa: E402
 from lengthwise_recipes.ge2021.outcomes import frame_saving, outcomes, reduction, smooth, stages, time_saving  # noqa: E402
-from lengthwise_recipes.ge2021.page import page  # noqa: E402
+from lengthwise_recipes.ge2021.page import longer, page  # noqa: E402
 from lengthwise_recipes.ge2021.plan_claims import claim_of_curves, claims_of_plans, prepared_again_claim  # noqa: E402
 from lengthwise_recipes.ge2021.printed import (  # noqa: E402
     RANDOM_MINUTES,
@@ -571,6 +571,15 @@ def test_the_page_has_every_claim_and_row(ran, document):
     alone = [each.why for each in claims_of(ran[0]) if each.where in ("4", "3, table 1")]
     assert all(why.startswith("On the recordings trained on") for why in alone)
     assert all("depends on the lengths" in why for why in alone)
+
+
+def test_a_longer_rerun_has_a_section_of_the_page(document):
+    text, claims = longer(document, json_link="longer.json"), claims_of(document)
+    epochs, steps = document["size"]["epochs"], document["outcomes"]["RAND"]["steps"]["mean"]
+    assert text.startswith(f"## With {epochs} epochs\n\nRAND takes {epochs * steps:,.0f} steps, in the paper 144,100; ")
+    alike = [str(number) for number, each in enumerate(claims, 1) if each.sized_verdict == claims[-1].sized_verdict]
+    assert f"{claims[-1].sized_verdict}: {', '.join(alike)}" in text
+    assert text.partition("The reductions of table 4 are ")[2].count(" %, ") == 8
 
 
 def test_the_page_has_what_the_paper_prints(document):

@@ -315,7 +315,7 @@ def test_times_apart_from_training_take_the_place_of_those_of_training(document)
     speed, *_, early = claims_of(apart)[:5]
     assert speed.ours == [pytest.approx(seconds["Q = 1"] / seconds["Q = 3"])]
     assert early == claims_of(document)[4]  # losses go with the seconds of training
-    assert "those of a first epoch, run anew after training, 1 times in turn" in page(apart, json_link="")
+    assert "those of a first epoch, run anew 1 times in turn" in page(apart, json_link="")
 
 
 def test_compiled_models_have_a_table_and_a_curve(document):

@@ -47,6 +47,13 @@ def verdicts(claims: Sequence[Claim]) -> str:
     return f"Of {len(claims)} claims: {parts}.{size}{_smallest_differences(claims)}"
 
 
+def by_verdict(claims: Sequence[Claim]) -> str:
+    """Lists the numbers of the claims by their verdicts, such as "partly: 1, 3; undecided: 2"."""
+    found = [claim.sized_verdict for claim in claims]
+    numbers = {verdict: [str(n) for n, each in enumerate(found, 1) if each == verdict] for verdict in found}
+    return "; ".join(f"{verdict}: {', '.join(those)}" for verdict, those in numbers.items())
+
+
 def _smallest_differences(claims: Sequence[Claim]) -> str:
     percents: defaultdict[str, list[float]] = defaultdict(list)
     for claim in claims:
@@ -125,11 +132,7 @@ def percent(share: float) -> str:
 
 def timed_epoch(size: Mapping[str, Any]) -> str:
     """Names the epochs of a rerun whose times stand on its page."""
-    return (
-        f"a first epoch, run anew after training, {size['timed']} times in turn"
-        if size.get("timed")
-        else "the median epoch"
-    )
+    return f"a first epoch, run anew {size['timed']} times in turn" if size.get("timed") else "the median epoch"
 
 
 def figure_name(paper: str, name: str) -> str:

@@ -23,18 +23,14 @@ class Outcome:
         word_error_rates: On the test part after the last epoch of each seed, 0 or more.
         frame_error_rates: On the validation part after the last epoch of each seed, 0..1.
         peak_bytes: Greatest memory of a training step; None if it was not measured.
-        steps: Mean steps of an epoch.
         padding_share: Mean, 0..1.
-        mixing: Mean, see `measure_mixing`.
     """
 
     utterances_per_second: list[float]
     word_error_rates: list[float]
     frame_error_rates: list[float]
     peak_bytes: int | None
-    steps: float
     padding_share: float
-    mixing: float
 
     @property
     def word_error_rate(self) -> float:
@@ -76,7 +72,5 @@ def _outcome(study: Study, label: str) -> Outcome:
         word_error_rates=[test.metrics["word_error_rate"] for test in tests],
         frame_error_rates=[run[-1].metrics["frame_error_rate"] for run in runs],
         peak_bytes=study.peak_bytes.get(label),
-        steps=fmean(row.steps for row in rows),
         padding_share=fmean(row.padding_share for row in rows),
-        mixing=fmean(row.mixing for row in rows),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -53,16 +52,12 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 
 def nearer(document: Mapping[str, Any], *, json_link: str) -> str:
     """Returns a section on a rerun that is nearer to the paper in its utterances and bins, or in its states."""
-    numbers: defaultdict[str, list[str]] = defaultdict(list)
-    for number, claim in enumerate(claims_of(document), 1):
-        numbers[claim.sized_verdict].append(str(number))
-    found = "; ".join(f"{verdict}: {', '.join(those)}" for verdict, those in numbers.items())
     data, size, tied = document["study"]["data"], document["size"], "units" in document["study"]["data"]["labelling"]
     parts = [
         f"## With {'tied states of phonemes in context' if tied else 'as many utterances and bins as the paper'}",
         f"Utterances: {size['count']:,}, frames: {data['train_frames']:,}, seeds: {size['seeds']}, states: "
         f"{data['states']}, word error rate of the GMM-HMM: {percent(document['gmm_word_error_rate'])}. The claims "
-        f"above are {found}.",
+        f"above are {pages.by_verdict(claims_of(document))}.",
         rows_table(document, [*CHUNKS, *labels_of_orders(size["bins"]), OURS], columns=(0, 2, 7, 8)),
         pages.machine_note(document, link=json_link),
     ]

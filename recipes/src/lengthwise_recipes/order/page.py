@@ -71,9 +71,7 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
     texts = ", ".join(f"{fmean(gap):+.1f} on {data}" for data, gap in gaps.items())
     by_gru = sum(abs(gap[0]) > 1 for gap in gaps.values())
     checks = {"library": rulers, "grouped": [pair for pair in rulers if pair[1][0] == "control"]}
-    worst = {
-        arm: np.abs([0, *(differences(groups, *at, arm).mean() for at in ats)]).max() for arm, ats in checks.items()
-    }
+    worst = {arm: np.abs([0, *(differences(groups, *on, arm).mean() for on in at)]).max() for arm, at in checks.items()}
     more = next(part for part in PARTS if part.name == "more orders")
     equal = ", ".join(
         f"{100 * differences(groups, more, cell, 'tokens').mean():+.1f} % on {', '.join(cell)}"
