@@ -120,9 +120,9 @@ def evidence() -> str:
         "(docs/results.md#compared-with-other-systems)).",
         f"- **Trained** on CPUs: {speed} times the tokens a second of `group_by_length`, or {equal} "
         "in as much memory ([table](docs/results.md#training-beside-strategies-of-the-trainer)).",
-        f"- **Models**: losses of [sorted batches](recipes/docs/quality.md) end {', '.join(ended)} % from random ones; "
-        f"{min(told):.0f} to {max(told):.0f} % would show. Steps grouped by length end {100 * worse.mean:.0f} % "
-        f"[worse](recipes/docs/order.md), and {100 * control.mean:.0f} % if length says "
+        f"- **Models**: losses of [sorted batches](recipes/docs/quality.md) of 16 end {', '.join(ended)} % from random "
+        f"ones; {min(told):.0f} to {max(told):.0f} % would show. Steps of 128 grouped by length end "
+        f"{100 * worse.mean:.0f} % [worse](recipes/docs/order.md), and {100 * control.mean:.0f} % if length says "
         f"nothing of the content{': beyond 1 % its plan calls the experiment void' * (control.mean > 0.01)}.",
         "- **Promises** are [tested](docs/guide.md#promises); [numbers](docs/results.md) name their command.",
     )

@@ -230,13 +230,15 @@ def test_bins_are_ahead_of_mxnet_where_they_are_faster_under_the_same_seed():
     found = papers_outcomes() | {bins_label(BINS[1]): uneven, MXNET: mxnet}
     assert judged(found)[9].holds == "part"  # the rate is lower
     worse = papers_outcomes() | {bins_label(BINS[1]): dataclasses.replace(slower, word_error_rates=[0.11, 0.12])}
-    assert judged(worse)[9].holds == "none"  # faster at a higher rate
+    assert judged(worse)[9].holds == "part"  # faster at a higher rate
+    slow = dataclasses.replace(slower, utterances_per_second=[9.0, 9.0], word_error_rates=[0.11, 0.12])
+    assert judged(papers_outcomes() | {bins_label(BINS[1]): slow})[9].holds == "none"
 
 
 def test_error_rates_that_runs_cannot_tell_apart_decide_nothing_on_mxnet():
     noisy = dataclasses.replace(papers_outcomes()[bins_label(BINS[1])], word_error_rates=[0.08, 0.11])
     found = judged(papers_outcomes() | {bins_label(BINS[1]): noisy})[9]
-    assert (found.holds, found.verdict) == ("none", "undecided")
+    assert (found.holds, found.verdict) == ("part", "undecided")  # it is faster
 
 
 def test_a_larger_effect_than_the_papers_and_an_order_of_equals_hold_in_part():
@@ -371,14 +373,14 @@ def test_the_page_is_made_from_the_json(document):
 
 def test_a_rerun_that_is_nearer_to_the_paper_has_a_section_of_the_page(document):
     text, judged = nearer(document, json_link="larger.json"), claims_of(document)
-    assert text.startswith("## With as many utterances and bins as the paper\n\nUtterances: 24, frames: ")
+    assert text.startswith("## With as many utterances as one microphone gave\n\nUtterances: 24, frames: ")
     assert all(text.count(f"| `{label}` |") == 1 for label in document["outcomes"])
     assert "| batches | utt/s of whole | WER, % | of whole |" in text
     first = [str(number) for number, each in enumerate(judged, 1) if each.sized_verdict == judged[0].sized_verdict]
     assert f"The claims above are {judged[0].sized_verdict}: {', '.join(first)}" in text
     labelling = {"labelling": {"units": "a lexicon of 10 words"}}
     tied = document | {"study": document["study"] | {"data": document["study"]["data"] | labelling}}
-    assert nearer(tied, json_link="").startswith("## With tied states of phonemes in context\n")
+    assert nearer(tied, json_link="").startswith("## With states of phonemes in context\n")
 
 
 def test_a_page_is_made_of_a_study_that_measured_no_memory(document):
@@ -398,8 +400,13 @@ def test_digits_have_words_and_other_speech_tied_units(parts):
 def test_the_full_size_is_the_papers():
     assert (FULL.bins, FULL.frames, FULL.stack, FULL.device) == ((8, 64, 256), 5000, 1, "cuda")
     assert PAPER_CHUNKS == (10, 50, 100, 500)
-    with pytest.raises(ValueError, match=r"`bins` must be three, rising, but is \(8, 8, 9\)"):
+    with pytest.raises(ValueError, match=r"`bins` must be three, rising, of 1 to 400, but is \(8, 8, 9\)"):
         dataclasses.replace(SMALL, bins=(8, 8, 9))
+    for bins in ((0, 1, 2), (2, 3, 401)):
+        with pytest.raises(ValueError, match="`bins` must be three, rising, of 1 to 400"):
+            dataclasses.replace(SMALL, bins=bins)
+    with pytest.raises(ValueError, match="`testing` must be at least 1"):
+        dataclasses.replace(SMALL, testing=0)
 
 
 def write_speech(folder, count):

@@ -164,5 +164,6 @@ def _description(parts: Parts, labelling: Labelling, spoken: Mapping[str, Speech
         "vocabulary": len(spoken["train"].corpus.vocabulary),
         "features": MADE_BY,
         "labelling": labelling.describe(),
+        "any_order": parts.any_order,
         "skipped": [sentence for speech in spoken.values() for sentence in speech.corpus.skipped],
     }

@@ -83,8 +83,9 @@ class Size:
 
     def __post_init__(self) -> None:
         check_whole("count", self.count, minimum=2, remedy="Give how many utterances to train on.")
-        if len(self.bins) != 3 or list(self.bins) != sorted(set(self.bins)):
-            raise value_error("bins", "three, rising", self.bins, "Give 8, 64, 256 as the paper, or fewer.")
+        check_whole("testing", self.testing, minimum=1, remedy="Give how many to decode.")
+        if len(self.bins) != 3 or [0, *self.bins, self.count + 1] != sorted({0, *self.bins, self.count + 1}):
+            raise value_error("bins", f"three, rising, of 1 to {self.count}", self.bins, "Give 8, 64, 256, or fewer.")
 
 
 SMALL = Size(

@@ -15,8 +15,8 @@ from lengthwise_recipes.quality import contrasts
 from lengthwise_recipes.quality.contrasts import LAST, Contrast, Document, Equal
 
 MIXING = (
-    "*Mixing* measures how random the lengths in batches are: near 1 in random batches, and near 0 in sorted ones "
-    "([why](../../docs/theory.md))."
+    "*Mixing* measures how random the lengths in batches are ([why](../../docs/theory.md)): near 1 in random batches, "
+    "and near 0 in sorted ones, which are shuffled."
 )
 BETWEEN = (
     "If loss rises or falls steadily with mixing, no order in between differs more from random batches than sorted "
