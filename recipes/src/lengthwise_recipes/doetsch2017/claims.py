@@ -261,8 +261,7 @@ def _alternated_like_both(outcomes: Mapping[str, Outcome], bins: Sequence[int]) 
 
 def _alternated_against_mxnet(outcomes: Mapping[str, Outcome], bins: Sequence[int]) -> Claim:
     label = bins_label(bins[1])
-    middle, mxnet = outcomes[label], outcomes[MXNET]
-    paper, bucketing = PAPER["64"], PAPER[MXNET]
+    middle, mxnet, paper, bucketing = outcomes[label], outcomes[MXNET], PAPER["64"], PAPER[MXNET]
     speeds = _speeds(outcomes, label, MXNET)
     lower, faster = tells_greater(mxnet.word_error_rates, middle.word_error_rates), tells_greater(speeds, 1.0)
     return Claim(
