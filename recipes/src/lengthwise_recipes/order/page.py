@@ -22,9 +22,9 @@ DEPARTURES = (
     "After the first runs of the search the code became faster; a run of the GRU gave the same loss before and after. "
     "Three pairs of the other orders ran early, to explain the control; two processes wrote two results, which were "
     "joined. Grouped steps under a token mean were added when its other results were known. "
-    "Some best rates are at the end of the five. With momentum it is 0.8: random steps, and grouped on catalogues. With "
-    "the transformer it is 0.032: *tokens* and *half* on catalogues, *half* on phonemes, and random steps. For random "
-    "steps 0.032 is best"
+    "Some best rates are at the end of the five. With momentum it is 0.8: random steps, and grouped on catalogues. "
+    "With the transformer it is 0.032: *tokens* and *half* on catalogues, *half* on phonemes, and random steps. For "
+    "random steps 0.032 is best"
 )
 AFTERWARDS = (
     "Found afterwards: a step's gradient is a sum over its tokens, so steps of long sequences weigh more, whatever "
