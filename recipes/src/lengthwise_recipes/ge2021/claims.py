@@ -30,7 +30,6 @@ from lengthwise_recipes.ge2021.printed import (
     SAVED,
     TABLE_2,
     TABLE_4,
-    Part,
     printed_reduction,
 )
 from lengthwise_recipes.ge2021.table1 import MEAN_FRAMES, TRAINING_CLIPS, read_row
@@ -129,10 +128,10 @@ def _saved_alike_claim(by_label: Outcomes) -> Claim:
 
 
 def _randomized_claim(by_label: Outcomes) -> Claim:
-    shares = 100 * np.stack([time_saving(by_label[base], by_label[shuffled]) for base, shuffled in REORDERED.pairs])
+    shares = 100 * np.stack([time_saving(by_label[base], by_label[shuffled]) for base, shuffled in REORDERED])
     ours, means = shares.mean(axis=0), shares.mean(axis=1)
     shorter = int(np.sum(means > 0.0))
-    names = ", ".join(base for base, _ in REORDERED.pairs)
+    names = ", ".join(base for base, _ in REORDERED)
     opposite = " The times tell the opposite: with BR it is longer." if tells_greater(0.0, ours) else ""
     return Claim(
         claim=f"with BR an epoch is slightly shorter than without, with each of {names}; ours: percent shorter, "
@@ -237,10 +236,10 @@ def _ahead_of_random_claim(by_label: Outcomes) -> Claim:
     )
 
 
-def _part_claim(by_label: Outcomes, part: Part, conclusion: str, text: str) -> Claim:
+def _part_claim(by_label: Outcomes, part: tuple[tuple[str, str], ...], conclusion: str, text: str) -> Claim:
     """Judges a part of table 4: all falls are above 0, and the first is the largest."""
-    falls, printed = _reductions(by_label, part.pairs), [printed_reduction(*pair) for pair in part.pairs]
-    names, (base, changed) = [" to ".join(pair) for pair in part.pairs], part.pairs[0]
+    falls, printed = _reductions(by_label, part), [printed_reduction(*pair) for pair in part]
+    names, (base, changed) = [" to ".join(pair) for pair in part], part[0]
     return Claim(
         claim=f"{text}; ours: fall in percent from {base} to {changed}",
         where=f"6, conclusion {conclusion}; table 4",

@@ -11,7 +11,7 @@ from lengthwise_recipes.ge2021.batchings import PAPER_KNOBS
 from lengthwise_recipes.ge2021.claims import claims_of
 from lengthwise_recipes.ge2021.figures import FIGURES, PAPER
 from lengthwise_recipes.ge2021.outcomes import AVERAGE, PAPER_EPOCHS, STAGES, Outcome, outcomes_of, reduction
-from lengthwise_recipes.ge2021.printed import RANDOM_MINUTES, SAVED, SAVED_MINUTES, TABLE_2, TABLE_4, printed_reduction
+from lengthwise_recipes.ge2021.printed import SAVED, TABLE_2, printed_reduction
 from lengthwise_recipes.ge2021.table1 import IN_RANGE, UNITS, read_row, tally
 from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.pages import percent, spread, table
@@ -58,11 +58,13 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 def longer(document: Mapping[str, Any], *, json_link: str) -> str:
     """Returns a section on a rerun of more epochs and fewer seeds."""
     epochs, seeds = (document["size"][name] for name in ("epochs", "seeds"))
+    losses = [f"{label} {spread(outcome[STAGES[-1]], digits=3)}" for label, outcome in document["outcomes"].items()]
+    falls = [f"{pair['from']} to {pair['to']} {_fall(pair)}" for part in document["parts"] for pair in part]
     parts = [
         f"## With {epochs} epochs",
         f"RAND takes {epochs * document['outcomes']['RAND']['steps']['mean']:,.0f} steps, in the paper 144,100; seeds: "
-        f"{seeds}. The claims above are {pages.by_verdict(claims_of(document))}. The reductions of table 4 are "
-        f"{', '.join(_fall(pair) for part in document['parts'] for pair in part)}.",
+        f"{seeds}. The claims above are {pages.by_verdict(claims_of(document))}.",
+        f"VL_3: {', '.join(losses)}. Its reductions, as in table 4: {', '.join(falls)}.",
         speaking(document),
         pages.machine_note(document, link=json_link),
     ]
@@ -106,13 +108,14 @@ def printed_table(document: Mapping[str, Any]) -> list[str]:
             f"`{row.strategy}`",
             row.sizes,
             UNITS[row.quantity],
-            *(f"{value:.2f}" for value in (row.paper, row.mean, row.least, row.greatest)),
+            f"{row.paper:.2f}",
+            f"{row.mean:.2f}{pages.within(row.least, row.greatest)}",
             IN_RANGE[row.in_range],
         )
         for row in rows
         if (row.sizes, row.quantity) != ("fixed", "batches")
     ]
-    heads = ("strategy", "batch size", "quantity", "paper", "ours", "least", "greatest", "in range")
+    heads = ("strategy", "batch size", "quantity", "paper", "ours (least to greatest)", "in range")
     note = f"The paper's own knobs on its own lengths, random training sets of its size. {tally(rows)}"
     return [note, table(heads, cells)]
 
@@ -187,15 +190,9 @@ def saved_table(document: Mapping[str, Any]) -> str:
         if label != "RAND":
             ours = {name: 100 * value for name, value in outcome["saved"].items()}
             paper = f"{SAVED[label]:.2f} %" if label in SAVED else ""
-            minutes = f"{RANDOM_MINUTES - SAVED_MINUTES[label]:.2f}" if label in SAVED_MINUTES else ""
-            rows.append((label, minutes, paper, f"{spread(ours)} %", percent(outcome["saved_frames"])))
-    heads = ("from RAND to", "paper's min / epoch", "paper saves", "ours saves", "padded frames saved")
-    note = (
-        f"The paper's minutes are those of RAND, {RANDOM_MINUTES:.2f}, minus those that its table 3 says are saved; "
-        "its table 2 has minutes of the other strategies, too, but our copy of it is damaged. Ours are seconds, in "
-        "table 2."
-    )
-    return f"{table(heads, rows)}\n\n{note}"
+            rows.append((label, paper, f"{spread(ours)} %", percent(outcome["saved_frames"])))
+    heads = ("from RAND to", "paper saves", "ours saves", "padded frames saved")
+    return f"{table(heads, rows)}\n\nThe paper's minutes for the others are damaged in our copy."
 
 
 def parts_table(document: Mapping[str, Any]) -> str:
@@ -203,14 +200,14 @@ def parts_table(document: Mapping[str, Any]) -> str:
     by_label = outcomes_of(document)
     rows = [
         (
-            f"{part.title}: {pair['from']}",
+            pair["from"],
             pair["to"],
             _fall(pair),
             _could_tell(by_label, pair),
-            f"{printed_reduction(*names):.2f} %",
+            f"{printed_reduction(pair['from'], pair['to']):.2f} %",
         )
-        for part, pairs in zip(TABLE_4, document["parts"], strict=True)
-        for pair, names in zip(pairs, part.pairs, strict=True)
+        for part in document["parts"]
+        for pair in part
     ]
     heads = ("from", "to", "reduction", "could tell apart", "in the paper")
     return f"{table(heads, rows)}\n\nReductions of VL_3."

@@ -1,14 +1,11 @@
 """The numbers that Ge et al. 2021 print: tables 2 to 4 and section 4. Those of table 1 are those of table 2.
 
-Only RAND's minutes in table 2 and the savings of table 3 are certain, so the other minutes are left out. Minutes and
-percentages of table 3 agree except in the last digit.
+Minutes are left out: most of those in our copy of table 2 are not certain.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-RANDOM_MINUTES = 32.82  # an epoch of RAND
 
 
 class Printed(NamedTuple):
@@ -32,23 +29,16 @@ TABLE_2 = {
     "SSB-DBS-BR": Printed(6.62, 557.68, (0.339, 0.320, 0.309, 0.322)),
 }
 SAVED = {"SSB-BR": 29.98, "SB-BR": 36.57, "SSB-DBS-BR": 41.25}  # percent of RAND's epoch, table 3
-SAVED_MINUTES = {"SSB-BR": 9.84, "SB-BR": 12.00, "SSB-DBS-BR": 13.54}  # the same in minutes
 COUNTS = {"RAND": 606, "SSB": 449, "SB": 419}  # batches of dynamic size, section 4
 FIXED_COUNT = 655  # batches of fixed size
 ALIKE = ("SSB-BR", "BKT-BR", "ATS-BR")  # their knobs are chosen for the same ZPR
 
 
-class Part(NamedTuple):
-    """A part of table 4: pairs of strategies, those with the least randomness first."""
-
-    title: str
-    pairs: tuple[tuple[str, str], ...]
-
-
+# Pairs from table 4: from SB to SSB, without and with BR, without and with DBS; those with the least randomness first.
 TABLE_4 = (
-    Part("SB vs. SSB", (("SB", "SSB"), ("SB-BR", "SSB-BR"), ("SB-DBS", "SSB-DBS"))),
-    Part("with or without BR", (("SB", "SB-BR"), ("SSB", "SSB-BR"), ("SSB-DBS", "SSB-DBS-BR"))),
-    Part("with or without DBS", (("SB", "SB-DBS"), ("SSB", "SSB-DBS"), ("SSB-BR", "SSB-DBS-BR"))),
+    (("SB", "SSB"), ("SB-BR", "SSB-BR"), ("SB-DBS", "SSB-DBS")),
+    (("SB", "SB-BR"), ("SSB", "SSB-BR"), ("SSB-DBS", "SSB-DBS-BR")),
+    (("SB", "SB-DBS"), ("SSB", "SSB-DBS"), ("SSB-BR", "SSB-DBS-BR")),
 )
 
 

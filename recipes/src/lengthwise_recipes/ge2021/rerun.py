@@ -173,7 +173,7 @@ def _document(
         "padding": {label: _spreads_and_values(measures) for label, measures in padding.items()},
         "stages": list(stages(size.epochs)),
         "outcomes": {label: plain(_outcome(by_label, label)) for label in by_label},
-        "parts": [[plain(_pair(by_label, *pair)) for pair in part.pairs] for part in TABLE_4],
+        "parts": [[plain(_pair(by_label, *pair)) for pair in part] for part in TABLE_4],
         "ours": [plain(_pair(by_label, like, label)) for label, like in LIKE.items()],
         "lengths": _histogram(lengths),
         "samples": lengths[samples.batch(0)].tolist(),
