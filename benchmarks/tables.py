@@ -115,20 +115,22 @@ def evidence() -> str:
     ended = [f"{100 * each.mean:+.0f}" for each in by_order]
     told = [100 * each.smallest_difference for each in by_order]
     lines = (
-        f"- **Beside others**: on 8 ranks x 4 batches, ranks wait {waits['lengthwise']} of the time; "
-        f"{waits['group_by_length']} by the Trainer's `group_by_length`, {waits['lhotse']} by lhotse ([who leads]"
-        "(docs/results.md#compared-with-other-systems)).",
-        f"- **Trained** on CPUs: {speed} times the tokens a second of `group_by_length`, or {equal} "
-        "in as much memory ([table](docs/results.md#training-beside-strategies-of-the-trainer)).",
-        f"- **Models**: losses of [sorted batches](recipes/docs/quality.md) of 16 end {', '.join(ended)} % from random "
-        f"ones; {min(told):.0f} to {max(told):.0f} % would show. Steps of 128 grouped by length end "
-        f"{100 * worse.mean:.0f} % [worse](recipes/docs/order.md), and {100 * control.mean:.0f} % if length says "
-        f"nothing of the content{': beyond 1 % its plan calls the experiment void' * (control.mean > 0.01)}.",
-        "- **Promises** are [tested](docs/guide.md#promises); [numbers](docs/results.md) name their command.",
+        "- [Beside others](docs/results.md#compared-with-other-systems), 8 ranks x 4 batches wait "
+        f"{waits['lengthwise']} of the time, if it goes by frames; {waits['group_by_length']} by Hugging Face's "
+        f"`group_by_length`, {waits['lhotse']} by lhotse.",
+        f"- [Trained](docs/results.md#training-beside-strategies-of-the-trainer) on CPUs: {speed} times the tokens a "
+        f"second of `group_by_length`; in as much memory, {equal}, in fewer updates.",
+        f"- [Sorted batches](recipes/docs/quality.md) of 16 end at losses {', '.join(ended)} % from random ones on "
+        f"three tasks; we would see {min(told):.0f} to {max(told):.0f} %. Steps of 128 "
+        f"[grouped by length](recipes/docs/order.md) end {100 * worse.mean:.0f} % worse after one pass, and "
+        f"{100 * control.mean:.0f} % if length says nothing of the content"
+        f"{': beyond 1 %, void by its plan' * (control.mean > 0.01)}.",
+        "- Promises are [tested](docs/guide.md#promises); [numbers](docs/results.md) name their command.",
     )
     return "\n".join(
-        "\n".join(textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)) for line in lines
-    )
+        "\n".join(textwrap.wrap(line.replace(" %", "\xa0%"), 100, subsequent_indent="  ", break_on_hyphens=False))
+        for line in lines
+    ).replace("\xa0", " ")
 
 
 def quality() -> dict[Path, str]:

@@ -130,7 +130,7 @@ def by_case(document: dict[str, Any]) -> Rows:
 def lead(by: Rows, shown: list[str]) -> str:
     """Returns where ours does not lead: for each column and each price, the best systems, their value and ours."""
     others = [name for name in shown if name not in (*OURS, *REFERENCES, SORTED)]
-    cases = [(data, world) for name, data, world in by if name == OURS[0] and world != "1x1"]
+    cases = [(data, world) for name, data, world in by if name == OURS[0]]
     items: dict[tuple[str, str], list[str]] = {}
     for column, (title, most, write) in COLUMNS.items():
         for case in cases if "price" in column else [(SHOWN, WORLD)]:
@@ -149,7 +149,7 @@ def lead(by: Rows, shown: list[str]) -> str:
     rows = [by[name, SHOWN, WORLD] for name in (*OURS, *others)]
     clean = [NAMES[row["peer"]].replace("*", "") for row in rows if not any(row.get(mark, 1) for mark in marks)]
     answer = f"These keep the cap, take each sequence once, and give ranks as many steps: {'; '.join(clean)}."
-    return "\n".join([f"{answer} Others lead in:\n", *lines])
+    return "\n".join([f"{answer} Others lead the better of ours in:\n", *lines])
 
 
 def speeds(document: dict[str, Any]) -> str:

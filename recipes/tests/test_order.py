@@ -225,6 +225,6 @@ def test_parts_with_the_same_arms_have_one_table():
         document["groups"] |= invented(3, next(part for part in PARTS if part.name == name))["groups"]
     text = page.results(document, link="/x.json")
     ten = "+10.0 % (+10.0 to +10.0)"
-    assert f"- Five passes: grouped steps end {ten}; one: {ten}. The cost is not passing." in text
+    assert f"- Five passes: grouped steps end {ten}; one: {ten}. The plan does not call the cost passing." in text
     assert "| catalogues, gru, momentum | 3 | **+10.0 % (+10.0 to +10.0)** |" in text
     assert text.count("### Five passes, momentum\n") == 1

@@ -12,7 +12,7 @@ from lengthwise_recipes.ge2021.claims import claims_of
 from lengthwise_recipes.ge2021.figures import FIGURES, PAPER
 from lengthwise_recipes.ge2021.outcomes import AVERAGE, PAPER_EPOCHS, STAGES, Outcome, outcomes_of, reduction
 from lengthwise_recipes.ge2021.printed import SAVED, TABLE_2, printed_reduction
-from lengthwise_recipes.ge2021.table1 import IN_RANGE, UNITS, read_row, tally
+from lengthwise_recipes.ge2021.table1 import UNITS, read_row, tally
 from lengthwise_recipes.intervals import interval
 from lengthwise_recipes.pages import percent, spread, table
 from lengthwise_recipes.synthesis.network import SPOKEN_TEXTS
@@ -110,12 +110,11 @@ def printed_table(document: Mapping[str, Any]) -> list[str]:
             UNITS[row.quantity],
             f"{row.paper:.2f}",
             f"{row.mean:.2f}{pages.within(row.least, row.greatest)}",
-            IN_RANGE[row.in_range],
         )
         for row in rows
         if (row.sizes, row.quantity) != ("fixed", "batches")
     ]
-    heads = ("strategy", "batch size", "quantity", "paper", "ours (least to greatest)", "in range")
+    heads = ("strategy", "batch size", "quantity", "paper", "ours (least to greatest)")
     note = f"The paper's own knobs on its own lengths, random training sets of its size. {tally(rows)}"
     return [note, table(heads, cells)]
 
@@ -174,9 +173,9 @@ def columns_note(document: Mapping[str, Any]) -> str:
     epochs = ", ".join(map(str, document["stages"]))
     return (
         "A dynamic batch closes once it has reached the padded frames of a base batch of the longest sequence. By the "
-        "rule that the paper prints, `B_i L_i <= B_0 L_max < B_{i+1} L_{i+1}`, no batch would exceed them. The code of "
-        "the authors (branch ssb-dbs of their public repository) has that rule, and sorts from long to short. Ours "
-        "sorts from short to long in training. With DBS, ZPR and ABL are weighted by batch size, as in the paper. "
+        "rule that the paper prints, `B_i L_i <= B_0 L_max < B_{i+1} L_{i+1}`, and that the authors' public code has "
+        "(branch ssb-dbs), no batch would exceed them. In training ours sorts from short to long, theirs from long to "
+        "short. With DBS, ZPR and ABL are weighted by batch size, as in the paper. "
         f"{', '.join(STAGES)}: validation loss after epochs {epochs}, averaged with its neighbours; {AVERAGE}: the "
         "mean from the first of these to the last. Seconds are those "
         f"of {pages.timed_epoch(document['size'])}, planning included. Means (least to greatest)."
@@ -237,10 +236,10 @@ def speaking(document: Mapping[str, Any]) -> str:
     names = ("stopped_share", "duration_error", "attention_focus")
     stopped, error, focus = (sorted(test[name]["mean"] for test in tests)[:: len(tests) - 1] for name in names)
     return (
-        f"Means over seeds, the least and the greatest strategy: {percent(stopped[0])} to {percent(stopped[1])} of "
-        f"{SPOKEN_TEXTS} validation texts after which the network stops by itself; |spoken - true frames| / true "
-        f"frames of {percent(error[0])} to {percent(error[1])}; and the largest weight of attention, a mean over "
-        f"steps, {focus[0]:.2f} to {focus[1]:.2f}, which is 1 if each step reads one character."
+        f"By strategy, the network stops by itself after {percent(stopped[0])} to {percent(stopped[1])} of "
+        f"{SPOKEN_TEXTS} validation texts; |spoken - true frames| / true frames is {percent(error[0])} to "
+        f"{percent(error[1])}; and the largest weight of attention, a mean over steps, is {focus[0]:.2f} to "
+        f"{focus[1]:.2f} (1: each step reads one character)."
     )
 
 

@@ -104,11 +104,11 @@ def _answers(groups: Any, shown: Mapping[Part, Sequence[Cell]]) -> list[str]:
     for part in (part for part in shown if part.setting.passes > 1):
         passes = mean_difference(groups, part, "grouped", shown[part])
         once = [differences(groups, primary, cell, "grouped")[: passes.runs] for cell in shown[part]]
-        passing = "is" if passes.high < 0.005 else "is not"
+        calls = "calls" if passes.high < 0.005 else "does not call"
         sentences += [
             f"Five passes: grouped steps end {signed(passes)}; one: {signed(interval(np.mean(once, axis=0)))}."
         ]
-        sentences[-1] += f" The cost {passing} passing."
+        sentences[-1] += f" The plan {calls} the cost passing."
     return [lead, "\n".join(f"- {sentence}" for sentence in sentences)]
 
 
