@@ -122,8 +122,8 @@ def evidence() -> str:
         f"second of `group_by_length`; in as much memory, {equal}, in fewer updates.",
         f"- [Sorted batches](recipes/docs/quality.md) of 16 end at losses {', '.join(ended)} % from random ones on "
         f"three tasks; we would see {min(told):.0f} to {max(told):.0f} %. Steps of 128 "
-        f"[grouped by length](recipes/docs/order.md) end {100 * worse.mean:.0f} % worse after one pass, and "
-        f"{100 * control.mean:.0f} % if length says nothing of the content"
+        f"[grouped by length](recipes/docs/order.md) end {100 * worse.mean:.0f} % worse in one pass, and "
+        f"{100 * control.mean:.0f} % if length says nothing of content"
         f"{': beyond 1 %, void by its plan' * (control.mean > 0.01)}.",
         "- Promises are [tested](docs/guide.md#promises); [numbers](docs/results.md) name their command.",
     )
