@@ -141,9 +141,9 @@ def lead(by: Rows, shown: list[str]) -> str:
                 over = " over the cap" if theirs["over"] else ""
                 value = f"{where}{write(theirs[column])}{over}, ours {write(ours[column])}"
                 items.setdefault((title, theirs["peer"]), []).append(value)
-    lines = []
+    lines, reasons = [], dict(WHY)
     for (title, name), values in items.items():
-        reason = WHY.get(name.partition(":")[0], "")
+        reason = reasons.pop(name.partition(":")[0], "")
         lines.append(f"- {title}: {NAMES[name]} ({'; '.join(values)}){': ' if reason else ''}{reason}.")
     marks = ("over", "lost", "repeated", "unequal")
     rows = [by[name, SHOWN, WORLD] for name in (*OURS, *others)]
