@@ -568,8 +568,14 @@ def test_a_longer_rerun_has_a_section_of_the_page(document):
     assert text.startswith(f"## With {epochs} epochs\n\nRAND takes {epochs * steps:,.0f} steps, in the paper 144,100; ")
     alike = [str(number) for number, each in enumerate(claims, 1) if each.sized_verdict == claims[-1].sized_verdict]
     assert f"{claims[-1].sized_verdict}: {', '.join(alike)}" in text
-    losses, falls = text.partition("VL_3: ")[2].partition("\n")[0].split(" Its reductions, as in table 4: ")
+    losses, falls = (
+        text.partition("VL_3 at a largest weight of attention: ")[2]
+        .partition("\n")[0]
+        .split(" Its reductions, as in table 4: ")
+    )
     assert [part.split()[0] for part in losses.split(", ")] == list(document["outcomes"])
+    focus = document["study"]["summary"][0]["tests"]["attention_focus"]["mean"]
+    assert losses.split(", ")[0].endswith(f" at {focus:.2f}")
     pairs = [tuple(fall.split()[:3:2]) for fall in falls.split(", ")]
     assert pairs == [pair for part in TABLE_4 for pair in part]
     sorted_, semi_sorted = (document["outcomes"][label]["VL_3"]["mean"] for label in ("SB", "SSB"))

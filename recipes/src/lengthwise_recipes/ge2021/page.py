@@ -58,13 +58,18 @@ def page(document: Mapping[str, Any], *, json_link: str) -> str:
 def longer(document: Mapping[str, Any], *, json_link: str) -> str:
     """Returns a section on a rerun of more epochs and fewer seeds."""
     epochs, seeds = (document["size"][name] for name in ("epochs", "seeds"))
-    losses = [f"{label} {spread(outcome[STAGES[-1]], digits=3)}" for label, outcome in document["outcomes"].items()]
+    tests = {summary["strategy"]: summary["tests"] for summary in document["study"]["summary"]}
+    losses = [
+        f"{label} {spread(outcome[STAGES[-1]], digits=3)} at {tests[label]['attention_focus']['mean']:.2f}"
+        for label, outcome in document["outcomes"].items()
+    ]
     falls = [f"{pair['from']} to {pair['to']} {_fall(pair)}" for part in document["parts"] for pair in part]
     parts = [
         f"## With {epochs} epochs",
         f"RAND takes {epochs * document['outcomes']['RAND']['steps']['mean']:,.0f} steps, in the paper 144,100; seeds: "
         f"{seeds}. The claims above are {pages.by_verdict(claims_of(document))}.",
-        f"VL_3: {', '.join(losses)}. Its reductions, as in table 4: {', '.join(falls)}.",
+        f"VL_3 at a largest weight of attention: {', '.join(losses)}. Its reductions, as in table 4: "
+        f"{', '.join(falls)}.",
         speaking(document),
         pages.machine_note(document, link=json_link),
     ]
