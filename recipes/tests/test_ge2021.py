@@ -566,12 +566,16 @@ def test_a_longer_rerun_has_a_section_of_the_page(document):
     text, claims = longer(document, json_link="longer.json"), claims_of(document)
     epochs, steps = document["size"]["epochs"], document["outcomes"]["RAND"]["steps"]["mean"]
     assert text.startswith(f"## With {epochs} epochs\n\nRAND takes {epochs * steps:,.0f} steps, in the paper 144,100; ")
-    alike = [str(number) for number, each in enumerate(claims, 1) if each.sized_verdict == claims[-1].sized_verdict]
+    alike = [
+        str(number)
+        for number, each in enumerate(claims, 1)
+        if each.size and each.sized_verdict == claims[-1].sized_verdict
+    ]
     assert f"{claims[-1].sized_verdict}: {', '.join(alike)}" in text
+    assert " A single seed cannot tell losses apart.\n" in text
+    assert "The seeds tell" not in "".join(each.why for each in claims)
     losses, falls = (
-        text.partition("VL_3 at a largest weight of attention: ")[2]
-        .partition("\n")[0]
-        .split(" Its reductions, as in table 4: ")
+        text.partition("VL_3 at a largest weight of attention: ")[2].partition("\n")[0].split(" Reductions: ")
     )
     assert [part.split()[0] for part in losses.split(", ")] == list(document["outcomes"])
     focus = document["study"]["summary"][0]["tests"]["attention_focus"]["mean"]

@@ -47,10 +47,10 @@ def verdicts(claims: Sequence[Claim]) -> str:
     return f"Of {len(claims)} claims: {parts}.{size}{_smallest_differences(claims)}"
 
 
-def by_verdict(claims: Sequence[Claim]) -> str:
-    """Lists the numbers of the claims by their verdicts, such as "partly: 1, 3; undecided: 2"."""
+def by_verdict(claims: Sequence[Claim], *, first: int = 1) -> str:
+    """Lists the numbers of the claims, from `first` on, by their verdicts, such as "partly: 1, 3; undecided: 2"."""
     found = [claim.sized_verdict for claim in claims]
-    numbers = {verdict: [str(n) for n, each in enumerate(found, 1) if each == verdict] for verdict in found}
+    numbers = {verdict: [str(n) for n, each in enumerate(found, first) if each == verdict] for verdict in found}
     return "; ".join(f"{verdict}: {', '.join(those)}" for verdict, those in numbers.items())
 
 

@@ -132,7 +132,9 @@ def _randomized_claim(by_label: Outcomes) -> Claim:
     ours, means = shares.mean(axis=0), shares.mean(axis=1)
     shorter = int(np.sum(means > 0.0))
     names = ", ".join(base for base, _ in REORDERED)
-    opposite = " The times tell the opposite: with BR it is longer." if tells_greater(0.0, ours) else ""
+    opposite = (
+        " The times tell the opposite: with BR it is longer." if len(ours) > 1 and tells_greater(0.0, ours) else ""
+    )
     return Claim(
         claim=f"with BR an epoch is slightly shorter than without, with each of {names}; ours: percent shorter, "
         "mean of three",
@@ -255,6 +257,7 @@ def _part_claim(by_label: Outcomes, part: tuple[tuple[str, str], ...], conclusio
 
 def _told(falls: Mapping[str, NDArray[np.float64]]) -> str:
     """Returns a sentence on the pairs of which the seeds tell that VL_3 falls, and on those of which it rises."""
+    falls = {name: fall for name, fall in falls.items() if len(fall) > 1}
     falling = [name for name, fall in falls.items() if tells_greater(fall, 0.0)]
     rising = [name for name, fall in falls.items() if tells_greater(0.0, fall)]
     lower = f" The seeds tell a lower VL_3 from {', '.join(falling)}." if falling else ""
