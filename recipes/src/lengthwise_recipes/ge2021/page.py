@@ -63,13 +63,15 @@ def longer(document: Mapping[str, Any], *, json_link: str) -> str:
         f"{label} {spread(outcome[STAGES[-1]], digits=3)} at {tests[label]['attention_focus']['mean']:.2f}"
         for label, outcome in document["outcomes"].items()
     ]
-    claims = [claim for claim in claims_of(document) if claim.size]
+    claims = claims_of(document)
+    of_losses = [claim for claim in claims if claim.size]
+    listed = pages.by_verdict(of_losses, first=len(claims) - len(of_losses) + 1)
     alone = " A single seed cannot tell losses apart." if seeds == 1 else ""
     falls = [f"{pair['from']} to {pair['to']} {_fall(pair)}" for part in document["parts"] for pair in part]
     parts = [
         f"## With {epochs} epochs",
         f"RAND takes {epochs * document['outcomes']['RAND']['steps']['mean']:,.0f} steps, in the paper 144,100; seeds: "
-        f"{seeds}. The last {len(claims)} claims: {pages.by_verdict(claims, first=21 - len(claims))}.{alone}",
+        f"{seeds}. The last {len(of_losses)} claims: {listed}.{alone}",
         f"VL_3 at a largest weight of attention: {', '.join(losses)}. Reductions: {', '.join(falls)}.",
         speaking(document),
         pages.machine_note(document, link=json_link),
