@@ -575,13 +575,15 @@ def test_a_longer_rerun_has_a_section_of_the_page(document):
     assert " A single seed cannot tell losses apart.\n" in text
     assert "The seeds tell" not in "".join(each.why for each in claims)
     losses, falls = (
-        text.partition("VL_3 at a largest weight of attention: ")[2].partition("\n")[0].split(" Reductions: ")
+        text.partition("VL_3 (in brackets the largest weight of attention): ")[2]
+        .partition("\n")[0]
+        .split(" Reductions: ")
     )
     assert [part.split()[0] for part in losses.split(", ")] == list(document["outcomes"])
     focus = document["study"]["summary"][0]["tests"]["attention_focus"]["mean"]
-    assert losses.split(", ")[0].endswith(f" at {focus:.2f}")
+    assert losses.split(", ")[0].endswith(f" ({focus:.2f})")
     pairs = [tuple(fall.split()[:3:2]) for fall in falls.split(", ")]
-    assert pairs == [pair for part in TABLE_4 for pair in part]
+    assert pairs == [*(pair for part in TABLE_4 for pair in part), ("SSB-BR", "ME-BR"), ("SSB-DBS-BR", "ME-DBS-BR")]
     sorted_, semi_sorted = (document["outcomes"][label]["VL_3"]["mean"] for label in ("SB", "SSB"))
     assert falls.startswith(f"SB to SSB {100 * (1 - semi_sorted / sorted_):.2f} %, ")
 

@@ -60,19 +60,20 @@ def longer(document: Mapping[str, Any], *, json_link: str) -> str:
     epochs, seeds = (document["size"][name] for name in ("epochs", "seeds"))
     tests = {summary["strategy"]: summary["tests"] for summary in document["study"]["summary"]}
     losses = [
-        f"{label} {spread(outcome[STAGES[-1]], digits=3)} at {tests[label]['attention_focus']['mean']:.2f}"
+        f"{label} {spread(outcome[STAGES[-1]], digits=3)} ({tests[label]['attention_focus']['mean']:.2f})"
         for label, outcome in document["outcomes"].items()
     ]
     claims = claims_of(document)
     of_losses = [claim for claim in claims if claim.size]
     listed = pages.by_verdict(of_losses, first=len(claims) - len(of_losses) + 1)
     alone = " A single seed cannot tell losses apart." if seeds == 1 else ""
-    falls = [f"{pair['from']} to {pair['to']} {_fall(pair)}" for part in document["parts"] for pair in part]
+    pairs = [pair for part in (*document["parts"], document["ours"]) for pair in part]
+    falls = [f"{pair['from']} to {pair['to']} {_fall(pair)}" for pair in pairs]
     parts = [
         f"## With {epochs} epochs",
         f"RAND takes {epochs * document['outcomes']['RAND']['steps']['mean']:,.0f} steps, in the paper 144,100; seeds: "
         f"{seeds}. The last {len(of_losses)} claims: {listed}.{alone}",
-        f"VL_3 at a largest weight of attention: {', '.join(losses)}. Reductions: {', '.join(falls)}.",
+        f"VL_3 (in brackets the largest weight of attention): {', '.join(losses)}. Reductions: {', '.join(falls)}.",
         speaking(document),
         pages.machine_note(document, link=json_link),
     ]
@@ -196,7 +197,7 @@ def saved_table(document: Mapping[str, Any]) -> str:
             paper = f"{SAVED[label]:.2f} %" if label in SAVED else ""
             rows.append((label, paper, f"{spread(ours)} %", percent(outcome["saved_frames"])))
     heads = ("from RAND to", "paper saves", "ours saves", "padded frames saved")
-    return f"{table(heads, rows)}\n\nThe paper's minutes for the others are damaged in our copy."
+    return f"{table(heads, rows)}\n\nOur copy of the paper's other minutes is damaged."
 
 
 def parts_table(document: Mapping[str, Any]) -> str:
@@ -241,10 +242,10 @@ def speaking(document: Mapping[str, Any]) -> str:
     names = ("stopped_share", "duration_error", "attention_focus")
     stopped, error, focus = (sorted(test[name]["mean"] for test in tests)[:: len(tests) - 1] for name in names)
     return (
-        f"By strategy, the network stops by itself after {percent(stopped[0])} to {percent(stopped[1])} of "
-        f"{SPOKEN_TEXTS} validation texts; |spoken - true frames| / true frames is {percent(error[0])} to "
-        f"{percent(error[1])}; and the largest weight of attention, a mean over steps, is {focus[0]:.2f} to "
-        f"{focus[1]:.2f} (1: each step reads one character)."
+        f"After {document['size']['epochs']} epochs the networks stop by themselves after "
+        f"{' to '.join(dict.fromkeys(map(percent, stopped)))} of {SPOKEN_TEXTS} texts; |spoken - true frames| / true "
+        f"frames is {percent(error[0])} to {percent(error[1])}; the largest weight of attention, a mean over steps, is "
+        f"{focus[0]:.2f} to {focus[1]:.2f} (1: each step reads one character)."
     )
 
 

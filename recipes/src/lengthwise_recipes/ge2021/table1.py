@@ -146,8 +146,8 @@ def tally(rows: Sequence[Row]) -> str:
     ours, printed = ([row.in_range for row in rows if (row.sizes == PRINTED_RULE) == by] for by in (False, True))
     counted = sum((row.sizes, row.quantity) == ("fixed", "batches") for row in rows)
     return (
-        f"Of {len(ours)} numbers of the paper {sum(ours)} lie in the range of ours. For {counted} counts of batches of "
-        "a fixed size, left out here, this is arithmetic. Dynamic batches are cut from long to short, as in the "
+        f"Of {len(ours)} numbers of the paper {sum(ours)} lie in the range of ours. {counted} of them, left out "
+        "here, count batches of a fixed size. Dynamic batches are cut from long to short, as in the "
         "authors' code. We chose the rule that closes them: it comes closer to the paper's counts than the printed "
         f"rule, by which {sum(printed)} of {len(printed)} counts are in the range."
     )
