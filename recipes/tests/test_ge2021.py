@@ -574,11 +574,8 @@ def test_a_longer_rerun_has_a_section_of_the_page(document):
     assert f"{claims[-1].sized_verdict}: {', '.join(alike)}" in text
     assert " A single seed cannot tell losses apart.\n" in text
     assert "The seeds tell" not in "".join(each.why for each in claims)
-    losses, falls = (
-        text.partition("VL_3 (in brackets the largest weight of attention): ")[2]
-        .partition("\n")[0]
-        .split(" Reductions: ")
-    )
+    losses, falls = text.partition("VL_3 (and weight of attention): ")[2].split(". It falls from\n\n- ")
+    falls = falls.partition("\n\n")[0].replace("\n- ", ", ")
     assert [part.split()[0] for part in losses.split(", ")] == list(document["outcomes"])
     focus = document["study"]["summary"][0]["tests"]["attention_focus"]["mean"]
     assert losses.split(", ")[0].endswith(f" ({focus:.2f})")

@@ -67,13 +67,16 @@ def longer(document: Mapping[str, Any], *, json_link: str) -> str:
     of_losses = [claim for claim in claims if claim.size]
     listed = pages.by_verdict(of_losses, first=len(claims) - len(of_losses) + 1)
     alone = " A single seed cannot tell losses apart." if seeds == 1 else ""
-    pairs = [pair for part in (*document["parts"], document["ours"]) for pair in part]
-    falls = [f"{pair['from']} to {pair['to']} {_fall(pair)}" for pair in pairs]
+    falls = [
+        [f"{pair['from']} to {pair['to']} {_fall(pair)}" for pair in part]
+        for part in (*document["parts"], document["ours"])
+    ]
     parts = [
         f"## With {epochs} epochs",
         f"RAND takes {epochs * document['outcomes']['RAND']['steps']['mean']:,.0f} steps, in the paper 144,100; seeds: "
         f"{seeds}. The last {len(of_losses)} claims: {listed}.{alone}",
-        f"VL_3 (in brackets the largest weight of attention): {', '.join(losses)}. Reductions: {', '.join(falls)}.",
+        f"VL_3 (and weight of attention): {', '.join(losses)}. It falls from",
+        "\n".join(f"- {', '.join(part)}" for part in falls),
         speaking(document),
         pages.machine_note(document, link=json_link),
     ]
@@ -214,8 +217,8 @@ def parts_table(document: Mapping[str, Any]) -> str:
         for part in document["parts"]
         for pair in part
     ]
-    heads = ("from", "to", "reduction", "could tell apart", "in the paper")
-    return f"{table(heads, rows)}\n\nReductions of VL_3."
+    heads = ("from", "to", "fall of VL_3", "could tell apart", "in the paper")
+    return table(heads, rows)
 
 
 def ours_table(document: Mapping[str, Any]) -> str:
